@@ -141,11 +141,7 @@ pub type Show<'a> = &'a mut dyn FnMut(&'static str, FieldValue<'_>);
 
 /// Writes the rows of a table for [`fmt::Debug`].
 #[doc(hidden)]
-pub fn debug_rows(
-    name: &str,
-    visit: &mut dyn FnMut(Show<'_>),
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
+pub fn debug_rows(name: &str, visit: &mut dyn FnMut(Show<'_>), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut rows = f.debug_struct(name);
     visit(&mut |label, value| {
         rows.field(label, &format_args!("{value}"));

@@ -1,0 +1,976 @@
+//! Cboe Multicast PITCH 2.41 (specification 2.41.29, 2022-04-20) to [`MarketEvent`]s; BZX, BYX, EDGA and EDGX.
+//!
+//! One feed is one matching unit: it has its own numbers, its own clock, its own instruments and orders. What comes out:
+//!
+//! | message | event |
+//! |---|---|
+//! | `21` `22` `2F` | `Add`; before the first of an instrument `Definition` |
+//! | `23` `24` | `Execute`; before it `Modify` where `24` leaves something else than the remainder |
+//! | `25` `26` `27` `28` `29` | `Reduce` `Reduce` `Modify` `Modify` `Delete` |
+//! | `2A` `2B` `30` `2C` | `Trade`, `code[0]` = class of the execution; `TradeBreak` |
+//! | `95` `96` | `Imbalance`; `Trade` that does not count as volume: its executions are reported one by one |
+//! | `31` | `Status`, `code` = status and short sale restriction |
+//! | `97` `2D` | `Clear`, `Status` closed, both of the whole unit |
+//! | any of the first three rows that is malformed or finds no room | `Gap` of the instrument, or of the feed where it cannot be told: wrong until a clear |
+//! | `20` `98` | none |
+//!
+//! Only adds name their instrument. The orders of instruments that are wanted are kept in a table of their own; an order
+//! that is not in it is one of another instrument, and its messages are dropped.
+//!
+//! Missing messages are asked for over the [`GapProxy`] and come on a multicast group; a snapshot comes from [`Spin`].
+
+mod gap;
+mod said;
+mod session;
+mod spin;
+
+pub use gap::{GapEvent, GapProxy};
+pub use session::PitchLogin;
+pub use spin::Spin;
+
+use crate::decoder::{Context, Decoder};
+use crate::fixed_map::{FixedMap, Place};
+use crate::framing::{Content, Frame, Framing};
+use crate::join_round::HeldMessage;
+use crate::subscriptions::{Kinds, by_number};
+use crate::{
+    ArbiterConfig, FeedHandler, JoinRound, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
+    Subscriptions, SubscriptionsFull,
+};
+use alloc::{boxed::Box, vec, vec::Vec};
+use said::{auction_summary, auction_update, code, price, status, trade};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+};
+use tickwire_wire_cboe::pitch::{
+    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, Message,
+    ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
+    ReduceSizeShort, gap_limits, modify_flags,
+};
+use tickwire_wire_core::Malformed;
+use tickwire_wire_core::layout::Pod;
+
+/// One unit of a Cboe equities market.
+pub type PitchFeed = FeedHandler<PitchUnit, PitchDecoder>;
+
+/// The framing of a unit: blocks with a Sequenced Unit Header.
+///
+/// Numbers of 32 bits go from 2^32 - 1 to 1; the arbiter counts on. The unit is the session, so that a block of another
+/// unit is told apart. Messages without numbers (number 0) are of no use to a book and are ignored.
+#[derive(Clone, Copy, Debug)]
+pub enum PitchUnit {}
+
+impl PitchUnit {
+    /// The session of a unit.
+    pub const fn session(unit: u8) -> SessionId {
+        SessionId([unit, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Limits as the Gap Request Proxy has them, [`RecoveryLimits::PITCH`]. Only this unit is accepted.
+    pub fn arbiter_config(unit: u8) -> ArbiterConfig {
+        ArbiterConfig {
+            session: Some(PitchUnit::session(unit)),
+            request_messages: gap_limits::MESSAGES,
+            recovery: RecoveryLimits::PITCH,
+            ..ArbiterConfig::default()
+        }
+    }
+}
+
+impl Framing for PitchUnit {
+    type Messages<'a> = pitch::Messages<'a>;
+
+    #[inline]
+    fn parse(datagram: &[u8]) -> Result<Frame<pitch::Messages<'_>>, Malformed> {
+        let packet = pitch::packet(datagram)?;
+        Ok(Frame {
+            session: PitchUnit::session(packet.unit),
+            first: SeqNo(packet.sequence.into()),
+            trailing: packet.trailing,
+            content: match packet.messages.len() {
+                0 => Content::Heartbeat,
+                count => Content::Messages {
+                    count: count as u32,
+                    messages: packet.messages,
+                },
+            },
+        })
+    }
+
+    #[inline]
+    fn full_number(first: SeqNo, next: SeqNo) -> SeqNo {
+        // Numbers of this framing have 32 bits.
+        SeqNo(pitch::full_sequence(first.0 as u32, next.0))
+    }
+
+    fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize> {
+        let request = GapRequest {
+            unit: range.session.0[0],
+            sequence: pitch::wire_sequence(range.first.0).into(),
+            count: range.count.into(),
+            ..GapRequest::BLANK_MESSAGE
+        };
+        session::block(buffer, 0, 0, request.as_bytes())
+    }
+
+    fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        session::block(buffer, session.0[0], pitch::wire_sequence(seq.0), message)
+    }
+}
+
+/// What a [`PitchDecoder`] has to know.
+#[derive(Clone, Debug)]
+pub struct PitchConfig {
+    /// BZX (the default), BYX, EDGA or EDGX.
+    pub venue: Venue,
+    /// Midnight in New York of the day, since the Unix epoch; 0 if the day is not known, and venue times then count from
+    /// midnight.
+    pub midnight: Nanos,
+    /// The number of the unit's first instrument, at least 1 (the default): PITCH has no numbers, instruments get them in
+    /// order of appearance. Units whose events meet in one place need ranges that do not overlap.
+    pub first_instrument: u32,
+    /// How many instruments the unit can have. Default 4096. When full: further ones have no number and no book, their
+    /// messages are dropped and counted.
+    pub instruments_max: u32,
+    /// How many orders of wanted instruments can rest at once. Default 2^20. When full: an order is left out and
+    /// counted, and the book of its instrument is said to be wrong.
+    pub orders_max: u32,
+    /// Instruments known from the start, numbered in this order.
+    pub directory: Vec<Symbol>,
+    /// What to let through; `None` (the default) is everything.
+    pub symbols: Option<Vec<Symbol>>,
+}
+
+impl Default for PitchConfig {
+    fn default() -> PitchConfig {
+        PitchConfig {
+            venue: Venue::Bzx,
+            midnight: Nanos::ZERO,
+            first_instrument: 1,
+            instruments_max: 4096,
+            orders_max: 1 << 20,
+            directory: Vec::new(),
+            symbols: None,
+        }
+    }
+}
+
+/// A visible order of a wanted instrument.
+#[derive(Clone, Copy, Default)]
+struct Resting {
+    price: Price,
+    qty: u32,
+    instrument: InstrumentId,
+    side: Side,
+}
+
+const DAY_SECONDS: u64 = Nanos::DAY / Nanos::SECOND;
+
+/// What a message came to.
+enum Told {
+    /// The event is complete.
+    Event,
+    /// So it is, and the message has been announced already.
+    EventOfAnnounced,
+    /// Nothing that a book or its readers need.
+    Nothing,
+    /// Nobody wants it.
+    Filtered,
+    /// Its instrument joins: it is held back.
+    Held,
+    /// There is no room for its instrument.
+    NoRoom,
+}
+
+/// The decoder of one unit. All memory is taken at construction.
+pub struct PitchDecoder {
+    venue: Venue,
+    midnight: Nanos,
+    first_instrument: u32,
+    /// The current second of the live stream and of the snapshot, counted from the midnight that the day began with.
+    seconds: [u64; 2],
+    subscriptions: Subscriptions,
+    /// Some instruments are not wanted: an order that is not in the table is probably theirs.
+    filters: bool,
+    by_type: Kinds<256>,
+    /// By number from the first instrument on.
+    by_instrument: Box<[Seen]>,
+    numbers: FixedMap<u32>,
+    directory: Vec<Instrument>,
+    instruments_max: usize,
+    orders: FixedMap<Resting>,
+    joins: JoinRound,
+}
+
+impl PitchDecoder {
+    /// A decoder that knows the configured directory.
+    pub fn new(config: PitchConfig) -> PitchDecoder {
+        let instruments_max = (config.instruments_max as usize).max(config.directory.len());
+        let first_instrument = config.first_instrument.max(1);
+        let numbers = first_instrument as usize + instruments_max;
+        let mut decoder = PitchDecoder {
+            venue: config.venue,
+            midnight: config.midnight,
+            first_instrument,
+            seconds: [0; 2],
+            subscriptions: Subscriptions::new(numbers, config.symbols.as_deref()),
+            filters: config.symbols.is_some(),
+            by_type: Kinds::new(),
+            by_instrument: vec![Seen::default(); instruments_max].into(),
+            numbers: FixedMap::new(instruments_max),
+            directory: Vec::with_capacity(instruments_max),
+            instruments_max,
+            orders: FixedMap::new(config.orders_max as usize),
+            joins: JoinRound::new(numbers),
+        };
+        for symbol in config.directory {
+            if let Some(key) = symbol.padded().map(u64::from_be_bytes) {
+                decoder.enter(key, symbol);
+            }
+        }
+        decoder
+    }
+
+    /// The instruments seen so far, by number.
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.directory.iter()
+    }
+
+    /// The number of a symbol, if it was seen.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        let key = u64::from_be_bytes(symbol.padded()?);
+        self.numbers.get(key).map(|&n| InstrumentId(n))
+    }
+
+    /// Messages of a type, by its byte.
+    pub fn seen_of_type(&self, kind: u8) -> Seen {
+        self.by_type.get(kind.into())
+    }
+
+    /// Gives a symbol a number, if there is one left.
+    fn enter(&mut self, key: u64, symbol: Symbol) -> Option<InstrumentId> {
+        if self.directory.len() == self.instruments_max {
+            return None;
+        }
+        let id = InstrumentId(self.first_instrument + self.directory.len() as u32);
+        self.numbers.insert(key, id.0).ok()?;
+        self.directory.push(Instrument {
+            id,
+            venue: self.venue,
+            symbol,
+            ..Instrument::default()
+        });
+        self.subscriptions.learn(id, &symbol);
+        Some(id)
+    }
+
+    /// Writes what a message about an order of the table says over an event that holds what every message has.
+    #[inline(always)]
+    fn change(
+        &mut self,
+        event: &mut MarketEvent,
+        kind: u8,
+        message: &[u8],
+        place: Place,
+    ) -> Result<(), Malformed> {
+        match kind {
+            DeleteOrder::KIND => {
+                pitch::layout::<DeleteOrder>(message)?;
+                event.kind = EventKind::Delete;
+                self.orders.remove_at(place);
+            }
+            ModifyOrderShort::KIND => {
+                let m: &ModifyOrderShort = pitch::layout(message)?;
+                self.modify(event, place, (m.qty.get().into(), m.price.price(), m.flags));
+            }
+            OrderExecuted::KIND => {
+                let m: &OrderExecuted = pitch::layout(message)?;
+                event.kind = EventKind::Execute;
+                event.ref_id = m.execution_id.get();
+                self.take(event, place, m.executed_qty.get());
+            }
+            ReduceSizeShort::KIND => {
+                let m: &ReduceSizeShort = pitch::layout(message)?;
+                event.kind = EventKind::Reduce;
+                self.take(event, place, m.cancelled_qty.get().into());
+            }
+            ReduceSizeLong::KIND => {
+                let m: &ReduceSizeLong = pitch::layout(message)?;
+                event.kind = EventKind::Reduce;
+                self.take(event, place, m.cancelled_qty.get());
+            }
+            _ => {
+                let m: &ModifyOrderLong = pitch::layout(message)?;
+                self.modify(event, place, (m.qty.get(), price(18, m.price)?, m.flags));
+            }
+        }
+        Ok(())
+    }
+
+    /// A new order of a wanted instrument; `false` if there is no room for it.
+    #[inline(always)]
+    fn add(&mut self, event: &mut MarketEvent, kind: u8, message: &[u8]) -> Result<bool, Malformed> {
+        let (side, qty, price) = match kind {
+            AddOrderShort::KIND => {
+                let m: &AddOrderShort = pitch::layout(message)?;
+                (m.side, m.qty.get().into(), m.price.price())
+            }
+            AddOrderLong::KIND => {
+                let m: &AddOrderLong = pitch::layout(message)?;
+                (m.side, m.qty.get(), price(25, m.price)?)
+            }
+            _ => {
+                let m: &AddOrderExpanded = pitch::layout(message)?;
+                event.code = code(m.participant_id.trimmed());
+                (m.side, m.qty.get(), price(27, m.price)?)
+            }
+        };
+        event.kind = EventKind::Add;
+        event.side = pitch::side(side).ok_or(Malformed::BadValue {
+            offset: 14,
+            value: side.0,
+        })?;
+        event.qty = Volume(qty.into());
+        event.price = price;
+        let resting = Resting {
+            price,
+            qty,
+            instrument: event.instrument,
+            side: event.side,
+        };
+        Ok(self.orders.insert(event.order_id.0, resting).is_ok())
+    }
+
+    /// Messages that touch no order.
+    fn fill<S: EventSink>(
+        &mut self,
+        event: &mut MarketEvent,
+        context: Context,
+        message: &[u8],
+        sink: &mut S,
+    ) -> Result<Told, Malformed> {
+        match pitch::parse(message)? {
+            Message::TradeShort(m) => trade(event, m.qty.get().into(), m.price.price(), m.execution_id.get()),
+            Message::TradeLong(m) => trade(event, m.qty.get(), price(25, m.price)?, m.execution_id.get()),
+            Message::TradeExpanded(m) => trade(event, m.qty.get(), price(27, m.price)?, m.execution_id.get()),
+            Message::TradingStatus(m) => status(event, m)?,
+            Message::AuctionUpdate(m) => auction_update(event, m)?,
+            Message::AuctionSummary(m) => auction_summary(event, m)?,
+            Message::TradeBreak(m) => {
+                event.kind = EventKind::TradeBreak;
+                event.ref_id = m.execution_id.get();
+                return Ok(Told::Event);
+            }
+            Message::EndOfSession(_) => {
+                (event.kind, event.status) = (EventKind::Status, TradingStatus::Closed);
+                return Ok(Told::Event);
+            }
+            Message::UnitClear(_) => {
+                self.orders.clear();
+                // Empty is what their books are.
+                self.absorb_joins();
+                event.kind = EventKind::Clear;
+                return Ok(Told::Event);
+            }
+            Message::Time(m) => {
+                self.tick(event.flags.has(EventFlags::SNAPSHOT), m.seconds.get());
+                return Ok(Told::Nothing);
+            }
+            _ => return Ok(Told::Nothing),
+        }
+        let Some((instrument, is_new)) = self.instrument_of(context, message, sink)? else {
+            return Ok(Told::NoRoom);
+        };
+        event.instrument = instrument;
+        let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
+        if self.joins.holds(instrument) && !in_snapshot {
+            return Ok(Told::Held);
+        }
+        self.seen(instrument).seen += 1;
+        let passes = self.subscriptions.has(instrument) || in_snapshot && self.joins.loads(instrument);
+        match (passes, is_new) {
+            (true, false) => Ok(Told::Event),
+            (true, true) => Ok(Told::EventOfAnnounced),
+            (false, _) => {
+                self.seen(instrument).filtered += 1;
+                Ok(Told::Filtered)
+            }
+        }
+    }
+
+    /// A `Time`: seconds since a midnight, that of the day nearest to what was said before. Behind a snapshot the live stream
+    /// goes on from its time until it says its own.
+    fn tick(&mut self, of_snapshot: bool, seconds: u32) {
+        let [live, _] = self.seconds;
+        let days = live / DAY_SECONDS * DAY_SECONDS;
+        let mut now = days + u64::from(seconds);
+        if now + DAY_SECONDS / 2 < live {
+            now += DAY_SECONDS;
+        } else if days > 0 && now > live + DAY_SECONDS / 2 {
+            now -= DAY_SECONDS;
+        }
+        self.seconds = match of_snapshot {
+            true => [live.max(now), now],
+            false => [now, self.seconds[1]],
+        };
+    }
+
+    /// The instrument of a message that names one, and whether it is a new one; `None` if there is no room for it.
+    #[inline(always)]
+    fn instrument_of<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        sink: &mut S,
+    ) -> Result<Option<(InstrumentId, bool)>, Malformed> {
+        let key = pitch::symbol_key(message).unwrap_or_default();
+        match self.numbers.get(key) {
+            Some(&number) => Ok(Some((InstrumentId(number), false))),
+            None => Ok(self.define(context, key, message, sink)?.map(|id| (id, true))),
+        }
+    }
+
+    /// An instrument is seen for the first time: announces the message and tells of the instrument if it is wanted.
+    #[cold]
+    #[inline(never)]
+    fn define<S: EventSink>(
+        &mut self,
+        context: Context,
+        key: u64,
+        message: &[u8],
+        sink: &mut S,
+    ) -> Result<Option<InstrumentId>, Malformed> {
+        let symbol = Symbol::new(&key.to_be_bytes()).filter(|symbol| !symbol.is_empty());
+        let symbol = symbol.ok_or(Malformed::OutOfRange { offset: 0 })?;
+        let Some(instrument) = self.enter(key, symbol) else {
+            return Ok(None);
+        };
+        if self.subscriptions.has(instrument) {
+            let kind = message.get(1).copied().unwrap_or_default();
+            sink.on_message(MessageType(kind.into()));
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Definition,
+                instrument,
+                flags: not_last(context.flags),
+                ..self.event(context, message)
+            });
+        }
+        Ok(Some(instrument))
+    }
+
+    /// Takes `qty` off an order that keeps its place.
+    #[inline(always)]
+    fn take(&mut self, event: &mut MarketEvent, place: Place, qty: u32) {
+        event.qty = Volume(qty.into());
+        let order = self.orders.at_mut(place);
+        order.qty = order.qty.saturating_sub(qty);
+        if order.qty == 0 {
+            self.orders.remove_at(place);
+        }
+    }
+
+    #[inline(always)]
+    fn modify(&mut self, event: &mut MarketEvent, place: Place, (qty, price, flags): (u32, Price, u8)) {
+        let order = self.orders.at_mut(place);
+        (order.qty, order.price) = (qty, price);
+        event.kind = EventKind::Modify;
+        event.side = order.side;
+        event.qty = Volume(qty.into());
+        event.price = price;
+        if flags & modify_flags::KEEPS_PRIORITY != 0 {
+            event.flags = event.flags.with(EventFlags::KEEPS_PRIORITY);
+        }
+    }
+
+    /// What every event of a message has.
+    #[inline(always)]
+    fn event(&self, context: Context, message: &[u8]) -> MarketEvent {
+        let seconds = self.seconds[usize::from(context.flags.has(EventFlags::SNAPSHOT))];
+        let since_midnight = seconds * Nanos::SECOND + u64::from(offset(message));
+        MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(since_midnight),
+            recv_ts: context.received,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        }
+    }
+
+    /// Reads a message about an order. Everything that must look at the finished event's address is kept out of here: the
+    /// event then stays in registers and is written once, to where it is wanted.
+    #[inline(always)]
+    fn decode_change<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(place) = self.orders.find(order_id) else {
+            // It may be one of an instrument that joins: only the snapshot will tell.
+            if self.joins.holds_any() && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, kind, message);
+            }
+            return match self.filters {
+                true => self.filtered(kind, counters),
+                false => counters.bump(Counter::BookRejects),
+            };
+        };
+        let instrument = self.orders.at(place).instrument;
+        if self.filters && !self.subscriptions.has(instrument) {
+            // An order of the snapshot already.
+            if self.joins.holds(instrument) && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, kind, message);
+            }
+            return self.forget_order(kind, place, counters);
+        }
+        self.seen(instrument).seen += 1;
+        sink.on_message(MessageType(kind.into()));
+        if kind == OrderExecutedAtPriceSize::KIND {
+            return self.decode_execution(context, order_id, place, message, counters, sink);
+        }
+        let mut event = self.event(context, message);
+        event.order_id = OrderId(order_id);
+        event.instrument = instrument;
+        if let Err(malformed) = self.change(&mut event, kind, message, place) {
+            self.refuse(context, instrument, kind, malformed, counters, sink);
+        } else {
+            sink.on_event(&event);
+        }
+    }
+
+    /// A message about an order whose instrument is no longer wanted: it is not read, and the order forgotten, as it is not
+    /// what it was. What nobody hears of again stays until the instrument is wanted again or the orders are cleared.
+    #[cold]
+    #[inline(never)]
+    fn forget_order(&mut self, kind: u8, place: Place, counters: &mut Counters) {
+        let order = self.orders.remove_at(place);
+        let seen = self.seen(order.instrument);
+        (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+        self.filtered(kind, counters);
+    }
+
+    /// Holds back a live message that is, or may be, about an instrument that joins. It is counted when its turn has come.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, context: Context, kind: u8, message: &[u8]) {
+        self.by_type.at(kind.into()).seen -= 1;
+        let by_type = &mut self.by_type;
+        self.joins.hold(context, self.seconds[0], message, |bytes| {
+            drop_held(by_type, bytes)
+        });
+    }
+
+    /// A clear of the unit makes books right, but not those that nobody keeps any more.
+    #[cold]
+    fn mark_left<S: EventSink>(&self, clear: &MarketEvent, sink: &mut S) {
+        self.joins.each_left(|instrument| {
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Gap,
+                instrument,
+                ref_id: clear.seq.0,
+                ..*clear
+            });
+        });
+    }
+
+    /// All instruments that join pass: their books are made right otherwise.
+    #[cold]
+    fn absorb_joins(&mut self) {
+        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
+        self.joins.absorb(
+            |id| _ = subscriptions.set(id, true),
+            |bytes| drop_held(by_type, bytes),
+        );
+    }
+
+    /// The statistics of an instrument that has a number.
+    #[inline(always)]
+    fn seen(&mut self, instrument: InstrumentId) -> &mut Seen {
+        let at = instrument.0.wrapping_sub(self.first_instrument) as usize;
+        &mut self.by_instrument[at]
+    }
+
+    /// An execution that says what is left. Where that is not the remainder the order first becomes what it must have been,
+    /// and loses its place.
+    #[inline(never)]
+    fn decode_execution<S: EventSink>(
+        &mut self,
+        context: Context,
+        order_id: u64,
+        place: Place,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let order = *self.orders.at(place);
+        let read =
+            pitch::layout(message).and_then(|m: &OrderExecutedAtPriceSize| Ok((m, price(30, m.price)?)));
+        let (m, at) = match read {
+            Ok(read) => read,
+            Err(malformed) => {
+                let kind = OrderExecutedAtPriceSize::KIND;
+                return self.refuse(context, order.instrument, kind, malformed, counters, sink);
+            }
+        };
+        let (executed, remaining) = (m.executed_qty.get(), m.remaining_qty.get());
+        match remaining {
+            0 => _ = self.orders.remove_at(place),
+            _ => self.orders.at_mut(place).qty = remaining,
+        }
+        let about = MarketEvent {
+            instrument: order.instrument,
+            order_id: OrderId(order_id),
+            ..self.event(context, message)
+        };
+        let before = executed.saturating_add(remaining);
+        if order.qty != before {
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Modify,
+                side: order.side,
+                price: order.price,
+                qty: Volume(before.into()),
+                flags: not_last(context.flags),
+                ..about
+            });
+        }
+        sink.on_event(&MarketEvent {
+            kind: EventKind::Execute,
+            price: at,
+            qty: Volume(executed.into()),
+            ref_id: m.execution_id.get(),
+            flags: context.flags.with(EventFlags::AT_OTHER_PRICE),
+            ..about
+        });
+    }
+
+    /// Reads a message that adds an order.
+    #[inline(always)]
+    fn decode_add<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let instrument = match self.instrument_of(context, message, sink) {
+            Ok(Some((id, is_new))) => {
+                if !self.subscriptions.has(id) {
+                    if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+                        return self.hold(context, kind, message);
+                    }
+                    let seen = self.seen(id);
+                    (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+                    return self.filtered(kind, counters);
+                }
+                self.seen(id).seen += 1;
+                if !is_new {
+                    sink.on_message(MessageType(kind.into()));
+                }
+                id
+            }
+            // An instrument without a number has no book that could be wrong.
+            Ok(None) => return counters.bump(Counter::BookFull),
+            Err(malformed) => {
+                return self.refuse(context, InstrumentId::WHOLE_FEED, kind, malformed, counters, sink);
+            }
+        };
+        self.tell_add(context, (kind, order_id), instrument, message, counters, sink);
+    }
+
+    /// Tells of a new order of an instrument.
+    #[inline(always)]
+    fn tell_add<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        instrument: InstrumentId,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let mut event = self.event(context, message);
+        event.instrument = instrument;
+        event.order_id = OrderId(order_id);
+        match self.add(&mut event, kind, message) {
+            Ok(true) => sink.on_event(&event),
+            Ok(false) => {
+                counters.bump(Counter::BookFull);
+                self.spoil(context, instrument, kind, sink);
+            }
+            Err(malformed) => self.refuse(context, instrument, kind, malformed, counters, sink),
+        }
+    }
+
+    /// Reads a message about no order, or one too short to name it.
+    #[inline(never)]
+    fn decode_other<S: EventSink>(
+        &mut self,
+        context: Context,
+        kind: u8,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let mut event = self.event(context, message);
+        match self.fill(&mut event, context, message, sink) {
+            Ok(Told::Event) => {
+                sink.on_message(MessageType(kind.into()));
+                sink.on_event(&event);
+                if event.kind == EventKind::Clear {
+                    self.mark_left(&event, sink);
+                }
+            }
+            Ok(Told::EventOfAnnounced) => sink.on_event(&event),
+            Ok(Told::Nothing) => {}
+            Ok(Told::Filtered) => self.filtered(kind, counters),
+            Ok(Told::Held) => self.hold(context, kind, message),
+            Ok(Told::NoRoom) => counters.bump(Counter::BookFull),
+            Err(malformed) => self.refuse(context, event.instrument, kind, malformed, counters, sink),
+        }
+    }
+
+    #[inline(always)]
+    fn filtered(&mut self, kind: u8, counters: &mut Counters) {
+        self.by_type.at(kind.into()).filtered += 1;
+        counters.bump(Counter::MessagesFiltered);
+    }
+
+    /// A message that cannot be read.
+    #[cold]
+    #[inline(never)]
+    fn refuse<S: EventSink>(
+        &self,
+        context: Context,
+        instrument: InstrumentId,
+        kind: u8,
+        malformed: Malformed,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        if matches!(malformed, Malformed::UnknownType(_)) {
+            return counters.bump(Counter::MessagesUnknown);
+        }
+        crate::decoder::count_malformed(counters, &malformed);
+        self.spoil(context, instrument, kind, sink);
+    }
+
+    /// A message that cannot be used: its book is wrong from here on; where nobody knows whose it is, any may be.
+    #[cold]
+    #[inline(never)]
+    fn spoil<S: EventSink>(&self, context: Context, instrument: InstrumentId, kind: u8, sink: &mut S) {
+        if matches!(kind, 0x21..=0x29 | 0x2F) {
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Gap,
+                seq: context.seq,
+                ref_id: context.seq.next().0,
+                recv_ts: context.received,
+                venue: self.venue,
+                instrument,
+                flags: context.flags.with(EventFlags::UNUSABLE),
+                ..MarketEvent::default()
+            });
+        }
+    }
+}
+
+impl Decoder for PitchDecoder {
+    fn venue(&self) -> Venue {
+        self.venue
+    }
+
+    #[inline(always)]
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(&kind) = message.get(1) else {
+            return crate::decoder::count_bad_value(counters);
+        };
+        self.by_type.at(kind.into()).seen += 1;
+        match pitch::order_id(message) {
+            Some(id) if is_add(kind) => self.decode_add(context, (kind, id), message, counters, sink),
+            Some(id) => self.decode_change(context, (kind, id), message, counters, sink),
+            None => self.decode_other(context, kind, message, counters, sink),
+        }
+    }
+
+    /// Looking means to search the table of orders, which is most of the work.
+    const PREVIEWS: bool = false;
+
+    #[inline(always)]
+    fn ends(message: &[u8]) -> bool {
+        message.get(1) == Some(&EndOfSession::KIND)
+    }
+
+    fn restarted(&mut self) {
+        self.absorb_joins();
+        self.orders.clear();
+        self.seconds = [0; 2];
+    }
+
+    fn snapshot_begins(&mut self) {
+        self.absorb_joins();
+        self.orders.clear();
+        self.seconds[1] = 0;
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        let at = id.0.checked_sub(self.first_instrument)?;
+        self.directory.get(at as usize)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.add(rule)?;
+        let known = self.directory.iter();
+        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
+            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
+            if is_wanted == rule.wanted {
+                continue;
+            }
+            if !self.joins.remove(id) {
+                self.subscriptions.set(id, rule.wanted);
+            }
+            self.joins.set_left(id, !rule.wanted);
+            changed(id);
+        }
+        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
+        self.joins.settle(|bytes| drop_held(by_type, bytes));
+        subscriptions.set_unnamed(rule);
+        self.joins.each(|id| _ = subscriptions.set(id, false));
+        self.filters |= !rule.wanted;
+        Ok(())
+    }
+
+    fn round(&self) -> Option<&JoinRound> {
+        Some(&self.joins)
+    }
+
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        Some(&mut self.joins)
+    }
+
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(&kind) = message.get(1) else { return };
+        let Some(key) = pitch::symbol_key(message) else {
+            if let Ok(Message::Time(m)) = pitch::parse(message) {
+                // The live stream keeps its own time: other instruments go on with it.
+                let live = self.seconds[0];
+                self.tick(true, m.seconds.get());
+                self.seconds[0] = live;
+            }
+            return;
+        };
+        let Some(id) = self.numbers.get(key).map(|&number| InstrumentId(number)) else {
+            return;
+        };
+        if !self.joins.loads(id) {
+            return;
+        }
+        self.by_type.at(kind.into()).seen += 1;
+        match pitch::order_id(message).filter(|_| is_add(kind)) {
+            Some(order) => {
+                self.seen(id).seen += 1;
+                sink.on_message(MessageType(kind.into()));
+                self.tell_add(context, (kind, order), id, message, counters, sink);
+            }
+            None => self.decode_other(context, kind, message, counters, sink),
+        }
+    }
+
+    fn admit_joining(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
+    }
+
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        if !counts {
+            self.joins.dropped += 1;
+            return drop_held(&mut self.by_type, message.bytes);
+        }
+        let now = core::mem::replace(&mut self.seconds[0], message.clock);
+        self.decode(message.context, message.bytes, counters, sink);
+        self.seconds[0] = now;
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        if self.joins.begin(id, next) {
+            self.subscriptions.set(id, false);
+        }
+        true
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.rebase(next);
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        let at = id.0.checked_sub(self.first_instrument);
+        at.and_then(|at| self.by_instrument.get(at as usize))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+// The feed's limits are those of the layouts' specification.
+const _: () = {
+    let limits = RecoveryLimits::PITCH;
+    assert!(limits.requests_per_second == pitch::gap_limits::SECOND);
+    assert!(limits.requests_per_minute == pitch::gap_limits::MINUTE);
+    assert!(limits.requests_per_day == pitch::gap_limits::DAY);
+};
+
+#[inline(always)]
+const fn is_add(kind: u8) -> bool {
+    matches!(
+        kind,
+        AddOrderLong::KIND | AddOrderShort::KIND | AddOrderExpanded::KIND
+    )
+}
+
+/// Counts a message that was held back and is not needed.
+fn drop_held(by_type: &mut Kinds<256>, message: &[u8]) {
+    let seen = by_type.at(message.get(1).copied().unwrap_or_default().into());
+    (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+}
+
+fn not_last(flags: EventFlags) -> EventFlags {
+    EventFlags(flags.0 & !EventFlags::LAST.0)
+}
+
+/// `TimeOffset`, at the same place in every message that has one; 0 if the message is too short, which is found out when it
+/// is read.
+#[inline(always)]
+fn offset(message: &[u8]) -> u32 {
+    match message.get(2..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => u32::from_le_bytes(*bytes),
+        None => 0,
+    }
+}

@@ -1,0 +1,945 @@
+//! Line arbitration and gap recovery for any feed of numbered messages.
+//!
+//! A packet tells its session, the number of its first message and how many messages it holds; what they mean is not
+//! looked at. That fits MoldUDP64 (session, messages), PITCH units, NYSE XDP channels, CQS lines (messages, no session)
+//! and CME MDP 3.0 or MOEX FAST packets (one number a packet). The owner frames packets, delivers what it is told to,
+//! and after every call drains, in this order: [`Arbiter::poll_situation`], [`Arbiter::next_buffered`] until `None`,
+//! [`Arbiter::poll_situation`] again, [`Arbiter::poll_request`].
+//!
+//! ```text
+//!              in sequence                       first later than next: Gap
+//!   ┌───────┐ ────────────►  Deliver   ┌──────┐ ───────────────────────────► ┌────────┐
+//!   │ start │                          │ LIVE │                              │ GAPPED │ later packets are buffered
+//!   └───────┘ ◄─ new session, restart  └──────┘ ◄─── filled: Recovered ───── └────────┘
+//!                                          ▲                                     │ line_wait_ns → request, again and again
+//!                                          │ resume_at(snapshot's number)        ▼ request_attempts unanswered: lost
+//!                                          └──────────────────────────────── AWAITING A SNAPSHOT, or on without the
+//!                                                                            lost messages, marked incomplete
+//! ```
+//!
+//! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
+//! missing messages and is requested again when the gap before it is closed.
+
+use crate::missing::Missing;
+use crate::recovery::{Plan, Planner, RecoveryLimits};
+use crate::reorder::{Held, ReorderBuffer};
+use crate::{Line, SessionId};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
+
+/// Where to begin in a session whose first messages were not seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Start {
+    /// With message 1: what was sent before is a gap, requested like any other.
+    #[default]
+    Beginning,
+    /// With a snapshot, unless the first packet seen is the session's first.
+    Snapshot,
+    /// With whatever comes first. Books never become live (a capture that starts in mid-session).
+    Here,
+}
+
+/// Sizes and times of an [`Arbiter`].
+#[derive(Clone, Debug)]
+pub struct ArbiterConfig {
+    /// Where to begin in a session. Default: its beginning.
+    pub start: Start,
+    /// Only this session is accepted. Default: any.
+    pub session: Option<SessionId>,
+    /// Whether there is a snapshot to load when messages are lost. Default: no; the feed then goes on, incomplete.
+    pub snapshot: bool,
+    /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested later.
+    pub buffer_packets: u16,
+    /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
+    pub packet_bytes: usize,
+    /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB, taken with the first
+    /// such subscription. When full: the join begins again, counted; 0 keeps those books stale for good.
+    pub join_bytes: usize,
+    /// How many separate gaps are kept. When full: the last one grows over what lies behind it.
+    pub gaps: u16,
+    /// How long the other line, or a late packet, may take to fill a gap before it is requested.
+    pub line_wait_ns: u64,
+    /// The most messages asked for in one request.
+    pub request_messages: u16,
+    /// How long an answer may take at most; less once answers were measured, see [`RecoveryLimits::timeout_min_ns`].
+    pub request_timeout_ns: u64,
+    /// How often the same messages are asked for before they are given up. 0: there is no retransmission server.
+    pub request_attempts: u8,
+    /// The least time between two requests (a venue's rate limit). Default 0.
+    pub request_interval_ns: u64,
+    /// With a snapshot at hand, more missing messages than this are not requested, whatever is sooner.
+    pub request_gap_max: u64,
+    /// What the venue allows, and when to give up. Default: MoldUDP64.
+    pub recovery: RecoveryLimits,
+    /// A packet this many messages ahead of everything known is believed only when others confirm it.
+    pub jump_max: u64,
+    /// How many packets in a row on one line confirm a jump, a restart of the sequence, or a session that
+    /// appears while the current one still runs.
+    pub confirm_packets: u32,
+    /// Three packets confirm a jump or a restart too, if they span this time (an idle venue sends heartbeats only).
+    pub confirm_ns: u64,
+    /// A session that has been silent this long, or has ended, is left for another at once. Packets of the session just
+    /// left are ignored for the same time (the slower line).
+    pub session_quiet_ns: u64,
+}
+
+impl Default for ArbiterConfig {
+    fn default() -> ArbiterConfig {
+        ArbiterConfig {
+            start: Start::Beginning,
+            session: None,
+            snapshot: false,
+            buffer_packets: 4096,
+            packet_bytes: 1500,
+            join_bytes: 16 << 20,
+            gaps: 256,
+            line_wait_ns: 500 * Nanos::MICRO,
+            request_messages: 1000,
+            request_timeout_ns: 20 * Nanos::MILLI,
+            request_attempts: 5,
+            request_interval_ns: 0,
+            request_gap_max: 1_000_000,
+            recovery: RecoveryLimits::MOLDUDP64,
+            jump_max: 100_000_000,
+            confirm_packets: 32,
+            confirm_ns: 2 * Nanos::SECOND,
+            session_quiet_ns: 3 * Nanos::SECOND,
+        }
+    }
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Its messages from the `skip`-th on are next. Then drain [`Arbiter::next_buffered`].
+    Deliver {
+        /// How many leading messages were delivered before.
+        skip: u32,
+    },
+    /// It holds nothing new.
+    Duplicate,
+    /// It came before its turn and is kept.
+    Buffered,
+    /// It came before its turn and there is no room; its messages stay missing.
+    Overflow,
+    /// Another session, or a number that cannot be right; nothing changed.
+    Ignored,
+}
+
+/// Something that happened to the feed, in the order of the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Situation {
+    /// Another session began, or the numbers of this one anew: everything known before is void.
+    Restarted,
+    /// Messages `[first, end)` are missing.
+    Gap {
+        /// The first missing message.
+        first: SeqNo,
+        /// The one after the last missing message.
+        end: SeqNo,
+    },
+    /// Nothing is missing before `next`.
+    Recovered {
+        /// The next message.
+        next: SeqNo,
+    },
+}
+
+/// How far a feed can be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum FeedState {
+    /// Not complete since the session began: nothing came yet, or its first messages are missing.
+    #[default]
+    Building,
+    /// Every message up to the last packet has been delivered.
+    Live,
+    /// Messages are missing.
+    Stale,
+    /// The session ended and every message of it has been delivered.
+    Ended,
+}
+
+/// A retransmission request to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingRange {
+    /// The session it is about.
+    pub session: SessionId,
+    /// The first message wanted.
+    pub first: SeqNo,
+    /// How many messages are wanted, at least 1.
+    pub count: u16,
+}
+
+/// A packet that was held back and whose turn has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Released<'a> {
+    /// The number of the packet's first message.
+    pub first: SeqNo,
+    /// How many leading messages were delivered before.
+    pub skip: u32,
+    /// The line it came on.
+    pub line: Line,
+    /// When it came.
+    pub received: Nanos,
+    /// The packet.
+    pub packet: &'a [u8],
+}
+
+/// No venue sends so many messages; numbers above are ignored, and counting on from here cannot overflow.
+const SEQ_MAX: u64 = 1 << 62;
+
+/// What one line has brought.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// The number after the latest message.
+    high: u64,
+    /// Packets in a row that do not fit this line's progress.
+    doubt: Doubt,
+    /// Packets in a row of another session.
+    rival: Rival,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Doubt {
+    high: u64,
+    next: u64,
+    packets: u32,
+    since: Nanos,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Rival {
+    high: u64,
+    session: SessionId,
+    packets: u32,
+}
+
+/// The sequencing state of one channel. See the module's description.
+pub struct Arbiter {
+    // The first cache line is all that a packet in sequence touches, besides its line's progress.
+    next: u64,
+    session: SessionId,
+    /// Nothing is missing or held and delivery is on.
+    whole: bool,
+    /// A session is being followed.
+    begun: bool,
+    /// A snapshot was loaded before the first packet came: `next` is its number.
+    positioned: bool,
+    last_packet: Nanos,
+    lines: [Progress; Line::COUNT],
+    /// The number after the latest message known to exist; equal to `next` while whole.
+    high: u64,
+    end: Option<u64>,
+    awaiting: bool,
+    /// Never complete in this session: lost messages, or started in its middle.
+    incomplete: bool,
+    building: bool,
+    previous: Option<SessionId>,
+    began: Nanos,
+    missing: Missing,
+    buffer: ReorderBuffer,
+    planner: Planner,
+    /// When something was recovered last, or recovery began; and when it began.
+    progress: (Nanos, Nanos),
+    /// Recovery was given up: the feed goes on, marked, until then.
+    retry: Option<Nanos>,
+    situations: [Option<Situation>; 4],
+    counters: Counters,
+    config: ArbiterConfig,
+}
+
+impl Arbiter {
+    /// An arbiter that has seen nothing. All memory it will ever use is taken here.
+    pub fn new(config: ArbiterConfig) -> Arbiter {
+        Arbiter {
+            next: 1,
+            session: SessionId::NONE,
+            whole: false,
+            begun: false,
+            positioned: false,
+            last_packet: Nanos::ZERO,
+            lines: [Progress::default(); Line::COUNT],
+            high: 1,
+            end: None,
+            awaiting: false,
+            incomplete: false,
+            building: true,
+            previous: None,
+            began: Nanos::ZERO,
+            missing: Missing::new(config.gaps),
+            buffer: ReorderBuffer::new(config.buffer_packets, config.packet_bytes),
+            planner: Planner::new(&config),
+            progress: (Nanos::ZERO, Nanos::ZERO),
+            retry: None,
+            situations: [None; 4],
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// The short way: whether the packet is exactly the next one of a feed without gaps. If so it counts as delivered,
+    /// whole, and nothing needs draining. Otherwise nothing has changed: ask [`Arbiter::on_packet`].
+    #[inline]
+    pub fn in_sequence(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        session: SessionId,
+        first: SeqNo,
+        count: u32,
+    ) -> bool {
+        let fits = (first.0 == self.next) & self.whole & (session == self.session);
+        if fits {
+            self.next += u64::from(count); // `first` was reached message by message: far from 2^64
+            self.lines[line as usize].high = self.next;
+            self.last_packet = now;
+        }
+        fits
+    }
+
+    /// The short way of every second packet: whether it only repeats, on a line that makes progress, what the other line
+    /// brought. If so it is counted and nothing needs draining. Otherwise nothing has changed.
+    #[inline]
+    pub fn repeats(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
+        let end = first.advance(u64::from(count)).0;
+        let high = &mut self.lines[line as usize].high;
+        let known =
+            (end <= self.next) & (end > *high) & self.whole & (first.0 > 0) & (session == self.session);
+        if known {
+            *high = end;
+            self.last_packet = now;
+            self.counters.bump(Counter::PacketsDuplicate);
+            self.counters.add(Counter::MessagesDuplicate, u64::from(count));
+        }
+        known
+    }
+
+    /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to wait.
+    pub fn on_packet(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        session: SessionId,
+        first: SeqNo,
+        count: u32,
+        packet: &[u8],
+    ) -> Verdict {
+        let end = first.advance(u64::from(count)).0;
+        let first = first.0;
+        if !self.is_plausible(now, line, session, first, end) {
+            self.counters.bump(Counter::PacketsIgnored);
+            if line == Line::Retransmit {
+                self.planner.lied();
+            }
+            return Verdict::Ignored;
+        }
+        let verdict = self.place(now, line, first, end, packet);
+        match verdict {
+            Verdict::Deliver { skip } => self.counters.add(Counter::MessagesDuplicate, u64::from(skip)),
+            Verdict::Duplicate => {
+                self.counters.bump(Counter::PacketsDuplicate);
+                self.counters.add(Counter::MessagesDuplicate, u64::from(count));
+            }
+            Verdict::Overflow => self.counters.bump(Counter::BufferOverflows),
+            Verdict::Buffered | Verdict::Ignored => {}
+        }
+        self.handle_timeout(now);
+        verdict
+    }
+
+    /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that nothing
+    /// will follow. Numbers below 1 say nothing.
+    pub fn on_heartbeat(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo, ends: bool) {
+        self.counters.bump(if ends {
+            Counter::EndOfSession
+        } else {
+            Counter::Heartbeats
+        });
+        if next.0 == 0 {
+            return;
+        }
+        if !self.is_plausible(now, line, session, next.0, next.0) {
+            self.counters.bump(Counter::PacketsIgnored);
+            return;
+        }
+        if next.0 > self.high() {
+            self.open_gap(now, next.0);
+            self.high = next.0;
+        }
+        if ends {
+            self.end = Some(next.0);
+        }
+        self.handle_timeout(now);
+    }
+
+    /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
+    #[cold]
+    pub fn ends_at(&mut self, next: SeqNo) {
+        if self.end.is_none() {
+            self.counters.bump(Counter::EndOfSession);
+            self.end = Some(next.0);
+        }
+    }
+
+    /// Whether there is nothing to drain: a feed without gaps to which nothing has happened.
+    #[inline(always)]
+    pub fn is_quiet(&self) -> bool {
+        self.whole && self.situations[0].is_none()
+    }
+
+    /// Whether nothing is missing or held back, and none of it given up.
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.whole && !self.incomplete
+    }
+
+    /// The next packet whose turn has come; drain after every call that may have moved the sequence.
+    pub fn next_buffered(&mut self) -> Option<Released<'_>> {
+        if self.whole || self.awaiting {
+            return None;
+        }
+        let (first, end) = loop {
+            self.skip_lost();
+            match self.buffer.front() {
+                Some((first, end)) if first <= self.next && end > self.next => break (first, end),
+                Some((_, end)) if end <= self.next => _ = self.buffer.pop_front(),
+                _ => {
+                    self.settle();
+                    return None;
+                }
+            }
+        };
+        // Usually nothing of it is missing; a list of gaps that ran full may say otherwise.
+        let recovered = self.missing.fill(first, end, Nanos::ZERO, false);
+        self.counters.add(Counter::MessagesRecovered, recovered);
+        let skip = (self.next - first) as u32;
+        self.next = end;
+        self.counters.add(Counter::MessagesDuplicate, u64::from(skip));
+        let Held {
+            first,
+            line,
+            received,
+            bytes,
+        } = self.buffer.pop_front()?;
+        Some(Released {
+            first: SeqNo(first),
+            skip,
+            line,
+            received,
+            packet: bytes,
+        })
+    }
+
+    /// What happened, oldest first. At most four wait; if nobody drains them the last one is replaced.
+    pub fn poll_situation(&mut self) -> Option<Situation> {
+        let situation = self.situations[0]?;
+        self.situations.rotate_left(1);
+        self.situations[3] = None;
+        Some(situation)
+    }
+
+    /// A retransmission request to send now.
+    pub fn poll_request(&mut self) -> Option<MissingRange> {
+        if self.whole {
+            return None;
+        }
+        let (first, count) = self.planner.poll()?;
+        self.counters.bump(Counter::RetransmitRequests);
+        Some(MissingRange {
+            session: self.session,
+            first: SeqNo(first),
+            count,
+        })
+    }
+
+    /// A request that [`Arbiter::poll_request`] gave could not be sent: it is due again after its time-out, and no quota is used.
+    pub fn take_back_request(&mut self, now: Nanos, range: MissingRange) {
+        self.planner.unsent(now, range.first.0);
+    }
+
+    /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        if self.whole {
+            return self.retry;
+        }
+        let requests = match self.awaiting {
+            true => None,
+            false => self.planner.timeout(&self.missing, self.buffer.free()),
+        };
+        [requests, self.deadline(), self.retry]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Requests what is due, gives up what has been requested in vain.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.retry.is_some_and(|retry| retry <= now) {
+            self.retry_now(now);
+        }
+        if self.whole {
+            return;
+        }
+        if !self.awaiting {
+            self.plan(now);
+        }
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.go_on_marked(now);
+        }
+    }
+
+    /// What the planner wants.
+    fn plan(&mut self, now: Nanos) {
+        self.planner.note_high(now, self.high());
+        loop {
+            let room = self.buffer.free();
+            match self.planner.plan(now, &self.missing, room, room as u64) {
+                Plan::Requests => break,
+                Plan::GiveUp { first, end } => self.give_up(now, first, end),
+                Plan::Snapshot if self.retry.is_none() => self.await_snapshot(now),
+                // Marked as it is, with what requests bring.
+                Plan::Snapshot => break,
+            }
+            if self.awaiting {
+                break;
+            }
+        }
+        let tally = self.planner.take_tally();
+        self.counters.add(Counter::RetransmitTimeouts, tally.timeouts);
+        self.counters.add(Counter::RequestsHeld, tally.held);
+        self.counters.add(Counter::ServerChanges, tally.changes);
+    }
+
+    /// When recovery is given up for a while.
+    fn deadline(&self) -> Option<Nanos> {
+        let deadline_ns = self.config.recovery.deadline_ns;
+        let (last, first) = self.progress;
+        let is_open = !self.whole && self.begun && deadline_ns > 0 && self.retry.is_none();
+        let runs = is_open && (self.awaiting || self.missing.has_any(0, u64::MAX));
+        runs.then(|| {
+            last.after(deadline_ns)
+                .min(first.after(deadline_ns.saturating_mul(10)))
+        })
+    }
+
+    /// Neither requests nor snapshots made the feed whole in time: it goes on with what comes, never live, and recovery is tried
+    /// again later.
+    #[cold]
+    fn go_on_marked(&mut self, now: Nanos) {
+        self.counters.bump(Counter::RecoveriesFailed);
+        let lost = self.missing.lose(0, u64::MAX);
+        self.counters.add(Counter::MessagesLost, lost);
+        self.planner.forget();
+        (self.awaiting, self.incomplete) = (false, true);
+        self.retry = Some(now.after(self.config.recovery.retry_ns.max(1)));
+    }
+
+    /// Recovery that was given up begins anew, where there is a way.
+    #[cold]
+    fn retry_now(&mut self, now: Nanos) {
+        self.retry = None;
+        if self.config.snapshot && self.incomplete {
+            self.await_snapshot(now);
+        }
+        self.progress = (now, now);
+    }
+
+    /// Something was recovered: a message, or a part of a snapshot.
+    #[inline]
+    pub fn note_progress(&mut self, now: Nanos) {
+        self.progress.0 = now;
+    }
+
+    /// Whether recovery was given up for a while, and the feed goes on marked.
+    pub fn is_given_up(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// What plans requests and snapshots.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// What plans requests and snapshots.
+    pub fn planner_mut(&mut self) -> &mut Planner {
+        &mut self.planner
+    }
+
+    /// Holds everything back until [`Arbiter::resume_at`]: a snapshot is about to be loaded.
+    pub fn await_snapshot(&mut self, now: Nanos) {
+        if self.whole {
+            self.progress = (now, now);
+            self.high = self.next;
+            self.push(Situation::Gap {
+                first: SeqNo(self.next),
+                end: SeqNo(self.next),
+            });
+        }
+        if !self.awaiting {
+            self.progress.0 = now;
+        }
+        self.planner.forget();
+        (self.awaiting, self.whole) = (true, false);
+    }
+
+    /// Whether delivery waits for a snapshot.
+    pub fn awaits_snapshot(&self) -> bool {
+        self.awaiting
+    }
+
+    /// A snapshot holds the effect of every message before `seq`: goes on from there, with what has been held back
+    /// since. Drain [`Arbiter::next_buffered`] afterwards.
+    pub fn resume_at(&mut self, now: Nanos, seq: SeqNo) {
+        let seq = seq.0.clamp(1, SEQ_MAX);
+        self.high = self.high();
+        let lost = self.missing.forget_before(seq, now);
+        self.counters.add(Counter::MessagesLost, lost);
+        if seq < self.next {
+            // Older than what has been delivered: those messages are needed a second time.
+            let missed = self.missing.prepend(seq, self.next, now);
+            self.counters.add(Counter::MessagesMissed, missed);
+        }
+        self.next = seq;
+        self.high = self.high.max(seq);
+        (self.awaiting, self.incomplete, self.whole) = (false, false, false);
+        (self.retry, self.progress.0) = (None, now);
+        self.positioned = !self.begun;
+    }
+
+    /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).
+    pub fn restart(&mut self, now: Nanos, next: SeqNo) {
+        self.follow(now, self.session, next.0.clamp(1, SEQ_MAX));
+        self.settle();
+    }
+
+    /// Whether nothing is missing or held, but messages were given up for lost or the session's first never came.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.incomplete && self.whole
+    }
+
+    /// What was lost is made up for otherwise: the feed counts as whole.
+    pub fn accept_loss(&mut self) {
+        if self.has_lost() {
+            (self.incomplete, self.building) = (false, false);
+            self.push(Situation::Recovered {
+                next: SeqNo(self.next),
+            });
+        }
+    }
+
+    /// The number after the latest message known to exist.
+    pub fn highest(&self) -> SeqNo {
+        SeqNo(self.high())
+    }
+
+    /// The next message to deliver.
+    pub fn next_seq(&self) -> SeqNo {
+        SeqNo(self.next)
+    }
+
+    /// The session being followed.
+    pub fn session(&self) -> Option<SessionId> {
+        self.begun.then_some(self.session)
+    }
+
+    /// How far the feed can be trusted.
+    pub fn state(&self) -> FeedState {
+        match (self.whole, self.building || self.incomplete) {
+            (true, _) if self.end.is_some_and(|end| self.next >= end) => FeedState::Ended,
+            (true, false) => FeedState::Live,
+            _ if self.building => FeedState::Building,
+            _ => FeedState::Stale,
+        }
+    }
+
+    /// When the last packet of the session came, on any line.
+    pub fn last_packet(&self) -> Nanos {
+        self.last_packet
+    }
+
+    /// How many messages are missing now.
+    pub fn missing(&self) -> u64 {
+        self.missing.messages()
+    }
+
+    /// How many packets are held back now.
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether any message of `[first, end)` is missing.
+    pub fn misses(&self, first: SeqNo, end: SeqNo) -> bool {
+        self.missing.has_any(first.0, end.0)
+    }
+
+    /// The first message held back now.
+    pub fn first_held(&self) -> Option<SeqNo> {
+        self.buffer.front().map(|(first, _)| SeqNo(first))
+    }
+
+    /// The number after the latest message known to exist, held back or missing ones included.
+    pub fn latest(&self) -> SeqNo {
+        SeqNo(self.high())
+    }
+
+    /// What this arbiter has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The number after the latest message known to exist.
+    fn high(&self) -> u64 {
+        if self.whole { self.next } else { self.high }
+    }
+
+    fn push(&mut self, situation: Situation) {
+        let at = self.situations.iter().position(Option::is_none).unwrap_or(3);
+        self.situations[at] = Some(situation);
+    }
+
+    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when it says so.
+    fn is_plausible(&mut self, now: Nanos, line: Line, session: SessionId, first: u64, end: u64) -> bool {
+        if first == 0 || first > SEQ_MAX || self.config.session.is_some_and(|wanted| wanted != session) {
+            return false;
+        }
+        if !self.begun || session != self.session {
+            if !self.accepts_session(now, line, session, first) {
+                return false;
+            }
+            self.begin(now, session, first);
+        }
+        self.last_packet = now;
+        if line == Line::Retransmit {
+            return first <= self.high().saturating_add(self.config.jump_max);
+        }
+        let progress = &mut self.lines[line as usize];
+        let known = if self.whole { self.next } else { self.high };
+        if first > known.saturating_add(self.config.jump_max) {
+            return self.confirms(now, line, first, end);
+        }
+        // Behind its own line and nothing new: late, repeated, or the venue has begun anew.
+        if first < progress.high && end <= progress.high && end <= self.next {
+            if self.confirms(now, line, first, end) {
+                self.begin(now, session, first);
+            }
+        } else {
+            progress.high = progress.high.max(end);
+        }
+        true
+    }
+
+    /// Whether enough packets in a row on this line say the same surprising thing.
+    fn confirms(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+        let progress = &mut self.lines[line as usize];
+        let doubt = &mut progress.doubt;
+        if doubt.packets == 0 || doubt.high != progress.high || doubt.next != first {
+            *doubt = Doubt {
+                high: progress.high,
+                next: first,
+                packets: 0,
+                since: now,
+            };
+        }
+        doubt.packets += 1;
+        doubt.next = end;
+        let sure = doubt.packets >= self.config.confirm_packets
+            || doubt.packets >= 3 && now.since(doubt.since) >= self.config.confirm_ns;
+        if sure {
+            *progress = Progress {
+                high: end,
+                ..Progress::default()
+            };
+        }
+        sure
+    }
+
+    fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId, first: u64) -> bool {
+        if !self.begun {
+            return true;
+        }
+        let quiet = now.since(self.last_packet) >= self.config.session_quiet_ns;
+        let just_left =
+            self.previous == Some(session) && now.since(self.began) < self.config.session_quiet_ns;
+        if line == Line::Retransmit || just_left {
+            return false;
+        }
+        let progress = &mut self.lines[line as usize];
+        let rival = &mut progress.rival;
+        if rival.session != session || rival.high != progress.high {
+            *rival = Rival {
+                high: progress.high,
+                session,
+                packets: 0,
+            };
+        }
+        rival.packets += 1;
+        quiet || self.end.is_some() || first == 1 || rival.packets >= self.config.confirm_packets
+    }
+
+    /// Starts following a stream whose earliest packet seen begins at `first`.
+    fn begin(&mut self, now: Nanos, session: SessionId, first: u64) {
+        if self.positioned {
+            (self.session, self.begun, self.positioned, self.began) = (session, true, false, now);
+            return;
+        }
+        let held = self.awaiting && !self.begun;
+        let from_beginning = self.config.start == Start::Beginning && !held;
+        self.follow(now, session, if from_beginning { 1 } else { first });
+        self.awaiting = held || self.config.start == Start::Snapshot && first != 1;
+        self.incomplete = self.config.start == Start::Here && first != 1;
+        if self.next == first {
+            self.settle();
+        }
+    }
+
+    /// Forgets the old stream: `next` is the first message of the new one.
+    fn follow(&mut self, now: Nanos, session: SessionId, next: u64) {
+        if self.begun {
+            self.counters.bump(Counter::SessionChanges);
+            self.push(Situation::Restarted);
+            self.previous = (self.session != session).then_some(self.session);
+        }
+        self.missing.clear();
+        self.buffer.clear();
+        self.planner.restart();
+        (self.retry, self.progress) = (None, (now, now));
+        self.lines = [Progress::default(); Line::COUNT];
+        (self.session, self.begun, self.began, self.end) = (session, true, now, None);
+        (self.next, self.high) = (next, next);
+        (self.whole, self.building, self.awaiting, self.incomplete) = (false, true, false, false);
+    }
+
+    /// Puts a packet of the session where it belongs.
+    fn place(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> Verdict {
+        let answered = line == Line::Retransmit;
+        if answered {
+            self.planner.on_answer(now, first, end);
+        }
+        if end <= self.next {
+            return Verdict::Duplicate;
+        }
+        self.high = self.high();
+        let due = now.after(self.config.line_wait_ns);
+        if first <= self.next && !self.awaiting {
+            self.fill(now, first, end, due, answered);
+            let skip = (self.next - first) as u32;
+            self.next = end;
+            self.high = self.high.max(end);
+            return Verdict::Deliver { skip };
+        }
+        let fills = self.missing.overlap(first, end) > 0;
+        if end <= self.high && !fills {
+            return Verdict::Duplicate;
+        }
+        let recordable = !(fills || first > self.high) || !self.missing.is_nearly_full();
+        if !recordable || !self.hold(now, line, first, end, packet) {
+            if answered {
+                // The server does answer; it is our own want of room.
+                self.missing
+                    .postpone(first, end, now.after(self.config.request_timeout_ns));
+            }
+            if end > self.high {
+                self.open_gap(now, end);
+                self.high = end;
+            }
+            return Verdict::Overflow;
+        }
+        self.fill(now, first, end, due, answered);
+        if first > self.high {
+            self.open_gap(now, first);
+        }
+        self.high = self.high.max(end);
+        Verdict::Buffered
+    }
+
+    /// Messages `[first, end)` have come.
+    fn fill(&mut self, now: Nanos, first: u64, end: u64, due: Nanos, answered: bool) {
+        let recovered = self.missing.fill(first, end, due, answered);
+        self.counters.add(Counter::MessagesRecovered, recovered);
+        if recovered > 0 {
+            self.note_progress(now);
+        }
+    }
+
+    /// Keeps a packet. Live ones leave some room to answers, which make room again. Waiting for a snapshot, the newest packets
+    /// matter: the oldest one makes room.
+    fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
+        if !self.buffer.fits(packet) {
+            return false;
+        }
+        if line != Line::Retransmit && !self.awaiting && self.buffer.free() <= self.buffer.reserve() {
+            return false;
+        }
+        if self.buffer.is_full() && self.awaiting {
+            match self.buffer.front() {
+                Some((oldest, oldest_end)) if oldest < first => {
+                    self.buffer.pop_front();
+                    if oldest_end > self.next {
+                        let missed = self.missing.prepend(self.next, oldest_end, now);
+                        self.counters.add(Counter::MessagesMissed, missed);
+                    }
+                }
+                _ => return false,
+            }
+        }
+        self.buffer.insert(first, end, line, now, packet)
+    }
+
+    /// Messages from `high` to `end` exist and have not come.
+    fn open_gap(&mut self, now: Nanos, end: u64) {
+        let first = self.high();
+        self.whole = false;
+        let (missed, is_new) = self
+            .missing
+            .append(first, end, now.after(self.config.line_wait_ns));
+        self.counters.add(Counter::MessagesMissed, missed);
+        if self.missing.holes().len() == 1 && is_new {
+            self.progress = (now, now);
+        }
+        if is_new {
+            self.counters.bump(Counter::Gaps);
+            self.push(Situation::Gap {
+                first: SeqNo(first),
+                end: SeqNo(end),
+            });
+        }
+    }
+
+    /// Messages `[first, end)`, as far as they are missing, will not come.
+    fn give_up(&mut self, now: Nanos, first: u64, end: u64) {
+        let lost = self.missing.lose(first, end);
+        self.counters.add(Counter::MessagesLost, lost);
+        if self.config.snapshot && self.retry.is_none() {
+            self.await_snapshot(now);
+        } else {
+            self.incomplete = true;
+        }
+    }
+
+    /// Steps over lost messages that are next.
+    fn skip_lost(&mut self) {
+        while let Some(hole) = self.missing.first() {
+            if hole.first > self.next || !hole.lost {
+                return;
+            }
+            self.next = self.next.max(hole.end);
+            self.missing.remove_first();
+        }
+    }
+
+    /// Back to the short way once nothing is missing or held.
+    fn settle(&mut self) {
+        let known = self.begun || self.positioned;
+        if !known || self.whole || self.awaiting || !self.missing.is_empty() || self.buffer.len() > 0 {
+            return;
+        }
+        self.whole = true;
+        self.planner.forget();
+        if !self.incomplete {
+            self.building = false;
+            self.push(Situation::Recovered {
+                next: SeqNo(self.next),
+            });
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One channel of a feed with all its ways of recovery, for whoever owns the sockets.
+//!
+//! ```text
+//!   multicast Live A B ─┐                                   ┌─► events
+//!   Retransmission ─────┤ on_datagram                       │
+//!   Snapshot loops ─────┤                ┌─────────────┐    │
+//!   Requests (UDP) ─────┘ ◄─ poll_request│   Channel   │────┘
+//!   Replay (TCP) ────────── on_bytes ───►│             │
+//!   SnapshotServer (TCP) ─ ◄poll_transmit└─────────────┘
+//! ```
+//! After every call the owner drains [`Channel::poll_request`] and, for each open connection,
+//! [`Channel::poll_transmit`]; opens a connection where [`Channel::wants_connection`] says so, closes one where it no
+//! longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What the recovery of a venue
+//! is made of stays behind this trait: the owner knows addresses, not protocols.
+
+use crate::{DayUse, FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
+use tickwire_market::{
+    Contract, Counters, Currency, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
+    PriceSteps, SeqNo, Symbol, Venue,
+};
+
+/// See the module's description.
+pub trait Channel {
+    /// The venue whose messages these are.
+    fn venue(&self) -> Venue;
+
+    /// Takes a datagram: of a multicast port (`line` says which line) or an answer of [`Port::Requests`] (the line means
+    /// nothing then). A corrupt one is counted and treated as lost.
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
+
+    /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a venue has such
+    /// files (Nasdaq). Other venues' channels ignore it.
+    fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        let _ = (now, message, sink);
+    }
+
+    /// Time has passed. Call it when [`Channel::poll_timeout`] says so.
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink);
+
+    /// When to call [`Channel::handle_timeout`], if nothing comes before.
+    fn poll_timeout(&self) -> Option<Nanos>;
+
+    /// The next datagram for [`Port::Requests`], written into `buffer`.
+    fn poll_request<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let _ = buffer;
+        None
+    }
+
+    /// Whether a connection to this stream port should be open now. To open it, and to close it when the answer changes, is
+    /// the owner's part; after a failure it waits before it tries again.
+    fn wants_connection(&self, port: Port) -> bool {
+        let _ = port;
+        false
+    }
+
+    /// The connection is there; the channel logs in next.
+    fn connected(&mut self, now: Nanos, port: Port) {
+        let _ = (now, port);
+    }
+
+    /// Bytes of a connection, cut anywhere.
+    fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
+        let _ = (now, port, bytes, sink);
+    }
+
+    /// Bytes to send on a connection, as many as fit.
+    fn poll_transmit<'b>(&mut self, port: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let _ = (port, buffer);
+        None
+    }
+
+    /// The connection is gone, whoever closed it; or it could not be opened.
+    fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
+        let _ = (now, port, sink);
+    }
+
+    /// Which of a port's servers is to be asked, from 0: another one after silence, a refusal or a lie, where there is another. A
+    /// connection to a server that is not the one to be asked is to be closed.
+    fn server(&self, port: Port) -> usize;
+
+    /// How many servers a port has; one unless told otherwise.
+    fn set_servers(&mut self, port: Port, count: u8);
+
+    /// What was used of the day's quotas: to be kept over a restart, as the venue counts on.
+    fn day_use(&self) -> DayUse;
+
+    /// What an earlier run used of the day's quotas.
+    fn restore_day_use(&mut self, used: DayUse);
+
+    /// Whether recovery did not succeed in time: the feed goes on, marked, and tries again later.
+    fn is_given_up(&self) -> bool;
+
+    /// How far the feed can be trusted.
+    fn state(&self) -> FeedState;
+
+    /// Whether the session has ended and nothing of it is missing.
+    fn is_done(&self) -> bool {
+        self.state() == FeedState::Ended
+    }
+
+    /// The next message to deliver.
+    fn next_seq(&self) -> SeqNo;
+
+    /// When the last live packet came; [`Nanos::ZERO`] before the first.
+    fn last_packet(&self) -> Nanos;
+
+    /// Everything counted here, as of now.
+    fn counters(&self) -> Counters;
+
+    /// What is known about an instrument.
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+
+    /// What an instrument is a contract on, as far as the venue's definitions say it; the underlying of an option is
+    /// [`InstrumentId::WHOLE_FEED`] where the channel does not have it.
+    fn contract(&self, id: InstrumentId) -> Option<Contract> {
+        let _ = id;
+        None
+    }
+
+    /// What a unit of an instrument's price is worth in money, for one unit of its quantity, as far as the venue says it. Shares of the US
+    /// venues are priced in dollars; venues with contracts or lots say it in their definitions.
+    fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
+        match self.instrument(id)?.venue {
+            Venue::Cme | Venue::Moex => None,
+            _ => Some(PointValue::unit(Currency::USD)),
+        }
+    }
+
+    /// The price steps of an instrument.
+    fn price_steps(&self, id: InstrumentId) -> Option<PriceSteps> {
+        self.instrument(id).map(|instrument| PriceSteps {
+            tick: instrument.tick,
+            beyond: None,
+        })
+    }
+
+    /// The number of a symbol, once the venue has said it.
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;
+
+    /// Every instrument known, in order of number. Not for the way of a packet.
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument));
+
+    /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many of those known
+    /// now were not wanted before. Each of them has missed the past: `Gap` is told of it at once, and `Recovered` when its book
+    /// is right. The books of others are left alone. Not for the way of a packet: it may allocate.
+    fn subscribe(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut dyn EventSink,
+    ) -> Result<u32, SubscriptionsFull>;
+
+    /// No longer wants the instruments that a pattern names, those defined later and next day too; how many of those known now
+    /// were wanted before. No message of them is decoded from now on. Of each `Clear` and then `Gap` is told: its book is empty
+    /// and nobody takes it for a live one.
+    fn unsubscribe(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut dyn EventSink,
+    ) -> Result<u32, SubscriptionsFull>;
+
+    /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the last one decides.
+    fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
+
+    /// How many messages of each type were seen, and how many of them dropped undecoded; types never seen are left out.
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
+
+    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here: of orders that
+    /// nobody wants (PITCH), of symbols that nobody wants (CQS, UQDF), of security numbers that nobody wants (MDP 3.0).
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
+}
+
+/// The part of [`Channel`] that every channel answers from its `feed`. The decoder, or the directory within it, has the
+/// instruments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! answers_from_feed {
+    () => {
+        $crate::answers_from_feed!(@all decoder,);
+    };
+    (directory) => {
+        $crate::answers_from_feed!(@all decoder, directory);
+    };
+    (@all $decoder:ident, $($directory:ident)?) => {
+        fn venue(&self) -> tickwire_market::Venue {
+            $crate::Decoder::venue(self.feed.$decoder())
+        }
+
+        fn server(&self, port: tickwire_market::Port) -> usize {
+            self.feed.arbiter().planner().server(port)
+        }
+
+        fn set_servers(&mut self, port: tickwire_market::Port, count: u8) {
+            self.feed.planner_mut().set_servers(port, count);
+        }
+
+        fn day_use(&self) -> $crate::DayUse {
+            self.feed.arbiter().planner().day_use()
+        }
+
+        fn restore_day_use(&mut self, used: $crate::DayUse) {
+            self.feed.planner_mut().restore(used);
+        }
+
+        fn is_given_up(&self) -> bool {
+            self.feed.arbiter().is_given_up()
+        }
+
+        #[inline]
+        fn state(&self) -> $crate::FeedState {
+            self.feed.state()
+        }
+
+        fn next_seq(&self) -> tickwire_market::SeqNo {
+            self.feed.next_seq()
+        }
+
+        fn last_packet(&self) -> tickwire_market::Nanos {
+            self.feed.arbiter().last_packet()
+        }
+
+        fn counters(&self) -> tickwire_market::Counters {
+            self.feed.counters()
+        }
+
+        fn instrument(&self, id: tickwire_market::InstrumentId) -> Option<&tickwire_market::Instrument> {
+            $crate::Decoder::instrument(self.feed.$decoder(), id)
+        }
+
+        fn find(&self, symbol: &tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
+            self.feed.$decoder()$(.$directory())?.find(symbol)
+        }
+
+        fn instruments(&self, each: &mut dyn FnMut(&tickwire_market::Instrument)) {
+            self.feed.$decoder()$(.$directory())?.instruments().for_each(each);
+        }
+
+        fn subscribe(
+            &mut self,
+            now: tickwire_market::Nanos,
+            pattern: &$crate::Pattern,
+            sink: &mut dyn tickwire_market::EventSink,
+        ) -> Result<u32, $crate::SubscriptionsFull> {
+            self.feed.subscribe(now, pattern, sink)
+        }
+
+        fn unsubscribe(
+            &mut self,
+            now: tickwire_market::Nanos,
+            pattern: &$crate::Pattern,
+            sink: &mut dyn tickwire_market::EventSink,
+        ) -> Result<u32, $crate::SubscriptionsFull> {
+            self.feed.unsubscribe(now, pattern, sink)
+        }
+
+        fn subscriptions(&self, each: &mut dyn FnMut(&$crate::Rule)) {
+            $crate::Decoder::rules(self.feed.$decoder(), each);
+        }
+
+        fn kinds(&self, each: &mut dyn FnMut(tickwire_market::MessageType, $crate::Seen)) {
+            $crate::Decoder::kinds(self.feed.$decoder(), each);
+        }
+
+        fn seen_of_instrument(&self, id: tickwire_market::InstrumentId) -> $crate::Seen {
+            $crate::Decoder::seen_of_instrument(self.feed.$decoder(), id)
+        }
+    };
+}

@@ -1,0 +1,279 @@
+//! What a venue's decoder gives to the handler.
+
+use crate::join_round::{HeldMessage, JoinRound};
+use crate::joins::JoinTally;
+use crate::{Rule, Seen, SubscriptionsFull};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
+    SeqNo, Venue,
+};
+use tickwire_wire_core::Malformed;
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Its sequence number; 0 in a snapshot.
+    pub seq: SeqNo,
+    /// When its packet came.
+    pub received: Nanos,
+    /// What its events carry: last of the packet, retransmitted, snapshot.
+    pub flags: EventFlags,
+}
+
+/// Turns a venue's messages into events.
+pub trait Decoder {
+    /// The venue whose messages these are.
+    fn venue(&self) -> Venue;
+
+    /// Decodes one message and pushes what it says. A message that cannot be read is counted and dropped.
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    );
+
+    /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are walked once, and
+    /// the sink hears of an order one event before it.
+    const PREVIEWS: bool = true;
+
+    /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and returns
+    /// whether decoding it can yield an event. The filter's first bytes are all it may read besides the order's number.
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let _ = (message, sink);
+        true
+    }
+
+    /// Whether a message says that nothing follows it in its session. Only the last message of a packet is asked about.
+    #[inline(always)]
+    fn ends(message: &[u8]) -> bool {
+        let _ = message;
+        false
+    }
+
+    /// The stream began anew: what was said about instruments no longer holds.
+    fn restarted(&mut self);
+
+    /// A snapshot follows: what was said about orders no longer holds.
+    fn snapshot_begins(&mut self) {}
+
+    /// A snapshot was complete: the next message is this one, and of those before it that were not delivered nothing comes
+    /// any more.
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
+    /// Whether the venue's messages say that the day is over, where its framing cannot. Default: they do not.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// What is known about an instrument.
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+
+    /// Adds a rule of what is wanted, and names the instruments known so far of which it changes that.
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
+
+    /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
+    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none. Default:
+    /// it passes, and its book is not known to be right.
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        let _ = (id, next);
+        true
+    }
+
+    /// Something has been subscribed to in mid-session: what is first seen from `next` on may have had a past.
+    fn subscribed(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
+    /// The rules that hold, see [`crate::Subscriptions::rules`].
+    fn rules(&self, each: &mut dyn FnMut(&Rule));
+
+    /// The instruments that join in mid-session, where the venue's snapshot makes their books right (see `join_round.rs`). Default: a
+    /// decoder that knows another way.
+    fn round(&self) -> Option<&JoinRound> {
+        None
+    }
+
+    /// The same, to change them.
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        None
+    }
+
+    /// What came of the joins so far. Default: of a decoder whose [`Decoder::round`] knows, or without joins.
+    fn tally(&self) -> JoinTally {
+        self.round().map_or_else(JoinTally::default, |round| round.tally)
+    }
+
+    /// A message of a snapshot that is loaded for joining instruments alone: reads what is about them and nothing else.
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (context, message, counters, sink);
+    }
+
+    /// Joining instruments pass the filter from now on.
+    fn admit_joining(&mut self) {}
+
+    /// A message that was held back for joining instruments: its turn has come, or else it is in the snapshot already and is
+    /// counted as dropped.
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (message, counts, counters, sink);
+    }
+
+    /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments
+    /// is dropped if none of them is wanted.
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
+
+    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here.
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
+}
+
+/// Counts what cannot be read, as a whole and by kind.
+#[cold]
+pub fn count_malformed(counters: &mut Counters, malformed: &Malformed) {
+    counters.bump(Counter::Malformed);
+    counters.bump(match malformed {
+        Malformed::Length { .. } | Malformed::Trailing { .. } => Counter::MalformedLength,
+        Malformed::UnknownType(_) | Malformed::UnknownTemplate(_) => Counter::MalformedType,
+        Malformed::Truncated { .. } => Counter::MalformedTruncated,
+        Malformed::OutOfRange { .. } => Counter::MalformedRange,
+        Malformed::Checksum { .. } => Counter::MalformedChecksum,
+        _ => Counter::MalformedValue,
+    });
+}
+
+/// Counts a message of which a value is impossible, or whose instrument nobody knows.
+#[cold]
+pub fn count_bad_value(counters: &mut Counters) {
+    counters.bump(Counter::Malformed);
+    counters.bump(Counter::MalformedValue);
+}
+
+/// Which message an event belongs to that waits for the next one.
+///
+/// A sink that comes behind such a wait must hear of a message right before its first event, not when it is read.
+#[derive(Default)]
+pub struct Announced {
+    /// That of the waiting event, if it is the first of its message.
+    waiting: Option<MessageType>,
+    /// The message being read, until it has an event.
+    read: Option<MessageType>,
+}
+
+impl Announced {
+    /// Another message is being read. One without events goes unannounced.
+    #[inline(always)]
+    pub fn read(&mut self, kind: MessageType) {
+        self.read = Some(kind);
+    }
+
+    /// An event of the message being read takes the place of the waiting one, which has gone.
+    #[inline(always)]
+    pub fn wait(&mut self) {
+        self.waiting = self.read.take();
+    }
+
+    /// The waiting event goes.
+    #[inline(always)]
+    pub fn tell<S: EventSink>(&mut self, sink: &mut S) {
+        if let Some(kind) = self.waiting.take() {
+            sink.on_message(kind);
+        }
+    }
+}
+
+/// Where events of a packet go. The last one is held back until it is known whether the match event ends behind it.
+pub struct Out<'a, S> {
+    /// Where events go.
+    pub sink: &'a mut S,
+    /// The last event so far.
+    pub held: Option<MarketEvent>,
+    announced: Announced,
+}
+
+impl<'a, S: EventSink> Out<'a, S> {
+    /// Nothing is held back yet.
+    pub fn new(sink: &'a mut S) -> Out<'a, S> {
+        Out {
+            sink,
+            held: None,
+            announced: Announced::default(),
+        }
+    }
+
+    /// Another message is being read.
+    #[inline(always)]
+    pub fn read(&mut self, kind: MessageType) {
+        self.announced.read(kind);
+    }
+
+    /// Another event: the one before it goes.
+    #[inline(always)]
+    pub fn push(&mut self, event: MarketEvent) {
+        if let Some(before) = self.held.replace(event) {
+            self.announced.tell(self.sink);
+            self.sink.on_event(&before);
+        }
+        self.announced.wait();
+    }
+
+    /// The last one goes, marked as such where the match event ends with it.
+    #[inline(always)]
+    pub fn finish(mut self, ended: bool) {
+        if let Some(mut last) = self.held {
+            self.announced.tell(self.sink);
+            if ended {
+                last.flags = last.flags.with(EventFlags::LAST);
+            }
+            self.sink.on_event(&last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_counted_once_as_a_whole_and_once_by_kind() {
+        let mut counters = Counters::default();
+        let kinds = [
+            (Malformed::truncated(8, 3), Counter::MalformedTruncated),
+            (Malformed::length(0, 8, 9), Counter::MalformedLength),
+            (Malformed::Trailing { extra: 1 }, Counter::MalformedLength),
+            (Malformed::UnknownType(0), Counter::MalformedType),
+            (Malformed::UnknownTemplate(0), Counter::MalformedType),
+            (
+                Malformed::BadValue { offset: 0, value: 0 },
+                Counter::MalformedValue,
+            ),
+            (Malformed::OutOfRange { offset: 0 }, Counter::MalformedRange),
+            (
+                Malformed::Checksum { expected: 0, have: 1 },
+                Counter::MalformedChecksum,
+            ),
+        ];
+        for (at, (malformed, kind)) in kinds.iter().enumerate() {
+            let before = counters.get(*kind);
+            count_malformed(&mut counters, malformed);
+            assert_eq!(counters.get(*kind), before + 1, "{malformed}");
+            assert_eq!(counters.get(Counter::Malformed), at as u64 + 1);
+        }
+        count_bad_value(&mut counters);
+        assert_eq!(counters.get(Counter::Malformed), kinds.len() as u64 + 1);
+        assert_eq!(counters.get(Counter::MalformedValue), 2);
+    }
+}

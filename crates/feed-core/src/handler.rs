@@ -1,0 +1,891 @@
+//! One channel of a feed: a datagram comes in, events go out in sequence, once.
+//!
+//! ```text
+//! datagram ─► Framing::parse ─► Arbiter ─► Decoder ─► EventSink
+//!                                  │ ▲
+//!        poll_transmit: requests ◄─┘ └── retransmitted datagrams, messages of a snapshot
+//! ```
+//! The feed tells its own condition in the same stream: [`EventKind::Gap`] the moment a message is missing,
+//! [`EventKind::Recovered`] when it is whole (also at the start of a session seen from its first message on),
+//! [`EventKind::Clear`] when all that was said before is void: a new session, or a snapshot follows.
+
+use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
+use crate::decoder::{Announced, Context, Decoder};
+use crate::framing::{Content, Frame, Framing, Restart};
+use crate::joins::JoinTally;
+use crate::recovery::{Planner, SnapshotGate};
+use crate::{JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
+use alloc::{collections::BTreeSet, vec, vec::Vec};
+use core::marker::PhantomData;
+use tickwire_market::{
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType,
+    Nanos, SeqNo,
+};
+
+/// A feed's channel. See the module's description.
+pub struct FeedHandler<F, D> {
+    arbiter: Arbiter,
+    decoder: D,
+    counters: Counters,
+    /// One message that came by a reliable way, in the venue's framing.
+    wrapped: Vec<u8>,
+    /// The last restart that the venue announced.
+    restart: Option<Restart>,
+    /// What the snapshot that comes is for.
+    loading: Loading,
+    /// When the live stream has reached this message, instruments that join have joined; the largest number if none do.
+    joined_at: SeqNo,
+    /// Instruments have joined since the feed was last made whole by a snapshot.
+    has_joined: bool,
+    has_snapshots: bool,
+    join_bytes: usize,
+    /// Instruments that were wanted and are no more.
+    left: BTreeSet<InstrumentId>,
+    framing: PhantomData<F>,
+}
+
+/// What a snapshot is loaded for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loading {
+    /// None is.
+    Nothing,
+    /// The feed as a whole.
+    Whole,
+    /// Instruments that join.
+    Join,
+    /// Instruments that were to join and do not want to any more.
+    Void,
+}
+
+/// So many messages may be on their way that a snapshot has already: a second of the fastest feed.
+const SNAPSHOT_LEAD_MAX: u64 = 1_000_000;
+/// No message has this number.
+const NEVER: SeqNo = SeqNo(u64::MAX);
+
+impl<F: Framing, D: Decoder> FeedHandler<F, D> {
+    /// A feed that has seen nothing. All memory it will ever use is taken here.
+    pub fn new(config: ArbiterConfig, decoder: D) -> FeedHandler<F, D> {
+        FeedHandler {
+            wrapped: vec![0; config.packet_bytes],
+            has_snapshots: config.snapshot,
+            left: BTreeSet::new(),
+            join_bytes: config.join_bytes,
+            arbiter: Arbiter::new(config),
+            decoder,
+            counters: Counters::default(),
+            restart: None,
+            loading: Loading::Nothing,
+            joined_at: NEVER,
+            has_joined: false,
+            framing: PhantomData,
+        }
+    }
+
+    /// Takes a datagram. A corrupt one is counted and treated as lost.
+    #[inline]
+    pub fn on_packet<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
+        self.counters.bump(line.counter());
+        let mut frame = match F::parse(bytes) {
+            Ok(frame) => frame,
+            Err(malformed) => {
+                if line == Line::Retransmit {
+                    self.arbiter.planner_mut().lied();
+                }
+                return crate::decoder::count_malformed(&mut self.counters, &malformed);
+            }
+        };
+        frame.first = F::full_number(frame.first, self.arbiter.next_seq());
+        if frame.trailing > 0 {
+            self.counters.bump(Counter::TrailingBytes);
+        }
+        if let Content::Messages { count, messages } = &frame.content {
+            if self
+                .arbiter
+                .in_sequence(now, line, frame.session, frame.first, *count)
+            {
+                let batch = Batch::new(frame.first, *count, 0, line, now);
+                if batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink) {
+                    self.arbiter.ends_at(self.arbiter.next_seq());
+                }
+                return self.join_if_due(now, sink);
+            }
+            if self
+                .arbiter
+                .repeats(now, line, frame.session, frame.first, *count)
+            {
+                return;
+            }
+        }
+        self.out_of_sequence(now, line, bytes, frame, sink);
+    }
+
+    /// Everything but the next packet of a feed without gaps.
+    #[inline(never)]
+    fn out_of_sequence<'a>(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        bytes: &'a [u8],
+        frame: Frame<F::Messages<'a>>,
+        sink: &mut dyn EventSink,
+    ) {
+        if line != Line::Retransmit && !self.follows_restart(now, bytes, frame.first) {
+            self.counters.bump(Counter::PacketsIgnored);
+            return;
+        }
+        let ends = matches!(frame.content, Content::EndOfSession);
+        let Content::Messages { count, messages } = frame.content else {
+            self.arbiter
+                .on_heartbeat(now, line, frame.session, frame.first, ends);
+            return self.release(now, sink);
+        };
+        let verdict = self
+            .arbiter
+            .on_packet(now, line, frame.session, frame.first, count, bytes);
+        // Said also by a packet that waits: a snapshot may take its place.
+        if verdict != Verdict::Ignored && messages.clone().last().is_some_and(D::ends) {
+            self.arbiter.ends_at(frame.first.advance(count.into()));
+        }
+        match verdict {
+            Verdict::Deliver { skip } => {
+                self.tell(now, sink);
+                let batch = Batch::new(frame.first, count, skip, line, now);
+                batch.deliver(
+                    messages,
+                    &mut self.decoder,
+                    &mut self.counters,
+                    &mut DynSink(sink),
+                );
+                self.release(now, sink);
+            }
+            Verdict::Duplicate | Verdict::Buffered | Verdict::Overflow | Verdict::Ignored => {
+                self.release(now, sink)
+            }
+        }
+    }
+
+    /// Begins anew where the venue says so. `false` for a packet that was sent before and comes after.
+    fn follows_restart(&mut self, now: Nanos, bytes: &[u8], first: SeqNo) -> bool {
+        if self.restart.is_some_and(|restart| F::precedes(bytes, restart)) {
+            return false;
+        }
+        if let Some(restart) = F::restart(bytes, self.restart) {
+            self.restart = Some(restart);
+            self.arbiter.restart(now, first);
+        }
+        true
+    }
+
+    /// What plans requests and snapshots.
+    pub fn planner_mut(&mut self) -> &mut Planner {
+        self.arbiter.planner_mut()
+    }
+
+    /// When a snapshot may be begun.
+    pub fn gate(&self) -> &SnapshotGate {
+        &self.arbiter.planner().snapshots
+    }
+
+    /// A connection to a snapshot server is there.
+    pub fn snapshot_connected(&mut self, now: Nanos) {
+        let is_whole = self.arbiter.awaits_snapshot();
+        let gate = &mut self.arbiter.planner_mut().snapshots;
+        match is_whole {
+            true => gate.began(now),
+            false => gate.count(now),
+        }
+    }
+
+    /// The connection to a snapshot server is gone, or could not be opened; whether it brought what was wanted.
+    pub fn snapshot_disconnected(&mut self, now: Nanos, is_done: bool) {
+        let is_void = self.is_snapshot_void();
+        let gate = &mut self.arbiter.planner_mut().snapshots;
+        match is_done {
+            true => gate.loaded(now),
+            false if is_void => {}
+            false => gate.failed(now),
+        }
+        if !is_done {
+            self.lose_snapshot();
+        }
+    }
+
+    /// Whether a snapshot may be connected to: one is wanted, and none was begun a moment ago.
+    #[inline]
+    pub fn may_load_snapshot(&self) -> bool {
+        self.gate().is_open() && self.wants_snapshot()
+    }
+
+    /// When a snapshot that is wanted may be begun, if that is not now.
+    #[inline]
+    pub fn snapshot_opens_at(&self) -> Option<Nanos> {
+        self.gate().opens_at().filter(|_| self.wants_snapshot())
+    }
+
+    /// Whether a snapshot that ends at `next` can be true: not beyond everything that the lines have told of, but for what may be on its way.
+    pub fn is_snapshot_plausible(&self, next: SeqNo) -> bool {
+        let ahead = next.0.saturating_sub(self.arbiter.latest().0);
+        next.0 > 0 && (self.arbiter.session().is_none() || ahead <= SNAPSHOT_LEAD_MAX)
+    }
+
+    /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers). It gets the
+    /// next number.
+    #[inline]
+    pub fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        if !self
+            .arbiter
+            .in_sequence(now, Line::A, SessionId::NONE, self.arbiter.next_seq(), 1)
+        {
+            self.arbiter.restart(now, SeqNo(1));
+            self.tell(now, sink);
+            self.arbiter
+                .in_sequence(now, Line::A, SessionId::NONE, SeqNo(1), 1);
+        }
+        let seq = SeqNo(self.arbiter.next_seq().0 - 1);
+        let batch = Batch::new(seq, 1, 0, Line::A, now);
+        let messages = core::iter::once(message);
+        if batch.deliver(messages, &mut self.decoder, &mut self.counters, sink) {
+            self.arbiter.ends_at(self.arbiter.next_seq());
+        }
+        self.join_if_due(now, sink);
+    }
+
+    /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
+    pub fn on_recovered_message(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        seq: SeqNo,
+        message: &[u8],
+        sink: &mut dyn EventSink,
+    ) {
+        let mut wrapped = core::mem::take(&mut self.wrapped);
+        match F::wrap(session, seq, message, &mut wrapped) {
+            Some(len) => self.on_packet(now, Line::Retransmit, &wrapped[..len], &mut DynSink(sink)),
+            None => crate::decoder::count_bad_value(&mut self.counters),
+        }
+        self.wrapped = wrapped;
+    }
+
+    /// Requests what is due and gives up what is hopeless. Call it when [`FeedHandler::poll_timeout`] says so.
+    pub fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.arbiter.handle_timeout(now);
+        self.release(now, sink);
+    }
+
+    /// The next datagram to send to the retransmission server, written into `buffer`. Drain after every packet and
+    /// timeout. With a buffer too small for it the request is dropped, and repeated after its timeout.
+    #[inline]
+    pub fn poll_transmit<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let range = self.arbiter.poll_request()?;
+        let len = F::request(range, buffer)?;
+        Some(&buffer[..len])
+    }
+
+    /// The next range to ask for, where a venue replays over a connection of its own instead of answering datagrams.
+    /// Takes the place of [`FeedHandler::poll_transmit`]; what is not asked for comes again after its timeout.
+    #[inline]
+    pub fn poll_missing(&mut self) -> Option<MissingRange> {
+        self.arbiter.poll_request()
+    }
+
+    /// The range that [`FeedHandler::poll_missing`] gave could not be asked for: no connection, or no room. No quota is used; it is due
+    /// again after its time-out.
+    pub fn take_back_missing(&mut self, now: Nanos, range: MissingRange) {
+        self.arbiter.take_back_request(now, range);
+    }
+
+    /// When to call [`FeedHandler::handle_timeout`], if no packet comes before.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.arbiter.poll_timeout()
+    }
+
+    /// Whether only a snapshot can make the feed, or instruments that join, whole: start one and hand it to
+    /// [`FeedHandler::begin_snapshot`].
+    #[inline]
+    pub fn wants_snapshot(&self) -> bool {
+        self.arbiter.awaits_snapshot() || self.wants_join()
+    }
+
+    /// Whether instruments that join want a snapshot.
+    fn wants_join(&self) -> bool {
+        self.decoder.round().is_some_and(JoinRound::wants_snapshot) && self.state() != FeedState::Ended
+    }
+
+    /// Whether a snapshot that holds every message before `next` reaches to the messages that are held back.
+    pub fn is_reached_by(&self, next: SeqNo) -> bool {
+        if self.arbiter.awaits_snapshot() {
+            return self.arbiter.first_held().is_none_or(|first| first <= next);
+        }
+        self.decoder.round().is_none_or(|joins| joins.is_reached_by(next))
+    }
+
+    /// Whether the snapshot that comes is of no use any more: it was for instruments that join, and they begin again, left, or
+    /// the whole feed needs one. Its connection is to be closed.
+    pub fn is_snapshot_void(&self) -> bool {
+        let is_loading = || self.decoder.round().is_some_and(JoinRound::is_loading);
+        match self.loading {
+            Loading::Nothing | Loading::Whole => false,
+            Loading::Join => self.arbiter.awaits_snapshot() || !is_loading(),
+            Loading::Void => true,
+        }
+    }
+
+    /// The snapshot that was wanted will not come over this connection, or none could be opened.
+    pub fn lose_snapshot(&mut self) {
+        let is_void = self.is_snapshot_void();
+        self.loading = Loading::Nothing;
+        if !is_void
+            && !self.arbiter.awaits_snapshot()
+            && let Some(joins) = self.decoder.round_mut().filter(|joins| joins.wants_snapshot())
+        {
+            joins.fail();
+        }
+    }
+
+    /// A snapshot is about to come. For the whole feed: what was known is void; live messages are held back until it is complete.
+    /// For instruments that join nothing changes for the others.
+    pub fn begin_snapshot(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        if !self.arbiter.awaits_snapshot() && self.has_joined {
+            return self.begin_join(now, sink);
+        }
+        (self.loading, self.has_joined) = (Loading::Whole, false);
+        self.arbiter.await_snapshot(now);
+        self.tell(now, sink);
+        self.decoder.snapshot_begins();
+        self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
+        self.mark_left(now, sink);
+    }
+
+    #[cold]
+    fn begin_join(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        let is_wanted = self.wants_join();
+        self.loading = if is_wanted { Loading::Join } else { Loading::Void };
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        if let Some(joins) = self.decoder.round_mut().filter(|_| is_wanted) {
+            joins.load(|instrument| empty(gap, instrument, sink));
+        }
+    }
+
+    /// A message of the snapshot.
+    pub fn on_snapshot_message(&mut self, now: Nanos, message: &[u8], sink: &mut dyn EventSink) {
+        self.arbiter.note_progress(now);
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
+        match self.loading {
+            Loading::Nothing | Loading::Whole => {
+                self.decoder
+                    .decode(context, message, &mut self.counters, &mut DynSink(sink))
+            }
+            Loading::Join => {
+                self.decoder
+                    .decode_joining(context, message, &mut self.counters, &mut DynSink(sink))
+            }
+            Loading::Void => {}
+        }
+    }
+
+    /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from there.
+    pub fn end_snapshot(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
+        match core::mem::replace(&mut self.loading, Loading::Nothing) {
+            Loading::Nothing | Loading::Whole => {}
+            Loading::Join => return self.end_join(now, next, sink),
+            Loading::Void => return,
+        }
+        self.counters.bump(Counter::Snapshots);
+        self.arbiter.resume_at(now, next);
+        self.decoder.snapshot_ended(next);
+        self.arbiter.handle_timeout(now);
+        self.release(now, sink);
+    }
+
+    /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says nothing.
+    #[cold]
+    fn end_join(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
+        let Some(joins) = self.decoder.round_mut().filter(|joins| joins.is_loading()) else {
+            return;
+        };
+        joins.loaded(next);
+        if let Some(next) = joins.loaded_up_to() {
+            self.counters.bump(Counter::Snapshots);
+            self.joined_at = next;
+            self.join_if_due(now, sink);
+        }
+    }
+
+    #[inline(always)]
+    fn join_if_due(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        if self.arbiter.next_seq() >= self.joined_at {
+            self.join(now, sink);
+        }
+    }
+
+    /// The live stream has reached the snapshot of the instruments that join: what was held back for them follows, and their
+    /// books are right.
+    #[cold]
+    #[inline(never)]
+    fn join(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.joined_at = NEVER;
+        let next = self.next_seq();
+        let recovered = self.about_itself(EventKind::Recovered, next, now);
+        let Some(joins) = self.decoder.round_mut() else {
+            return;
+        };
+        let Some(from) = joins.loaded_up_to() else { return };
+        let held = joins.release();
+        self.decoder.admit_joining();
+        for message in held.iter() {
+            let counts = message.context.seq >= from;
+            self.decoder
+                .release_joining(&message, counts, &mut self.counters, &mut DynSink(sink));
+        }
+        if let Some(joins) = self.decoder.round_mut() {
+            joins.give_back(held);
+            joins.each_joining(|instrument| {
+                sink.on_event(&MarketEvent {
+                    instrument,
+                    ..recovered
+                })
+            });
+            joins.finish_round(next);
+        }
+    }
+
+    /// A venue's own message says that nothing follows before `next`: the feed has ended once it is there.
+    pub fn ends_at(&mut self, now: Nanos, line: Line, next: SeqNo, sink: &mut dyn EventSink) {
+        let session = self.arbiter.session().unwrap_or(SessionId::NONE);
+        self.arbiter.on_heartbeat(now, line, session, next, true);
+        self.release(now, sink);
+    }
+
+    /// The last restart that the venue announced.
+    pub fn last_restart(&self) -> Option<Restart> {
+        self.restart
+    }
+
+    /// See [`crate::Channel::subscribe`].
+    pub fn subscribe(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut dyn EventSink,
+    ) -> Result<u32, SubscriptionsFull> {
+        let (pattern, wanted) = (*pattern, true);
+        let has_begun = self.prepare_join();
+        let mut added = Vec::new();
+        self.decoder
+            .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
+        if has_begun {
+            self.decoder.subscribed(self.arbiter.next_seq());
+        }
+        // A snapshot that is yet to come holds all of them; of one that comes part has gone by.
+        let joins = has_begun && (self.loading == Loading::Whole || !self.arbiter.awaits_snapshot());
+        let next = self.next_seq();
+        for &instrument in &added {
+            self.left.remove(&instrument);
+            let is_right = !has_begun || joins && !self.decoder.join(instrument, next);
+            let (kind, ref_id) = match is_right {
+                true => (EventKind::Recovered, 0),
+                false => (EventKind::Gap, next.0),
+            };
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id,
+                ..self.about_itself(kind, next, now)
+            });
+        }
+        self.has_joined |= self.wants_join();
+        Ok(added.len() as u32)
+    }
+
+    /// See [`crate::Channel::unsubscribe`].
+    pub fn unsubscribe(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut dyn EventSink,
+    ) -> Result<u32, SubscriptionsFull> {
+        let (pattern, wanted) = (*pattern, false);
+        self.prepare_join();
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        let mut count = 0;
+        let left = &mut self.left;
+        self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
+            count += 1;
+            left.insert(instrument);
+            empty(gap, instrument, sink);
+        })?;
+        Ok(count)
+    }
+
+    /// Tells instruments that join from where on; whether any message may have been missed.
+    fn prepare_join(&mut self) -> bool {
+        // Of a session that has not begun nothing was missed.
+        let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
+        let next = (has_begun && self.has_snapshots).then(|| self.next_seq());
+        let bytes_max = self.join_bytes;
+        if let Some(joins) = self.decoder.round_mut() {
+            joins.prepare(next, bytes_max);
+        }
+        has_begun
+    }
+
+    /// What was given up for lost is made up for otherwise: the feed is whole again.
+    pub fn accept_loss(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.arbiter.accept_loss();
+        self.tell(now, sink);
+    }
+
+    /// The decoder, and where it counts: to tell an instrument what was held for it.
+    pub fn decoder_and_counters(&mut self) -> (&mut D, &mut Counters) {
+        (&mut self.decoder, &mut self.counters)
+    }
+
+    /// Counts a packet of a recovery stream that cannot be read.
+    pub fn count_malformed(&mut self) {
+        crate::decoder::count_bad_value(&mut self.counters);
+    }
+
+    /// How far the feed can be trusted. A live feed has ended when its messages say so, too.
+    pub fn state(&self) -> FeedState {
+        match self.arbiter.state() {
+            FeedState::Live if self.decoder.has_ended() => FeedState::Ended,
+            state => state,
+        }
+    }
+
+    /// The next message to deliver.
+    pub fn next_seq(&self) -> SeqNo {
+        self.arbiter.next_seq()
+    }
+
+    /// Whether the session has ended and nothing of it is missing.
+    pub fn is_done(&self) -> bool {
+        self.state() == FeedState::Ended
+    }
+
+    /// The sequencing below: session, silence, what is missing and held back.
+    pub fn arbiter(&self) -> &Arbiter {
+        &self.arbiter
+    }
+
+    /// The decoder: directory, subscriptions, statistics by type and instrument.
+    pub fn decoder(&self) -> &D {
+        &self.decoder
+    }
+
+    /// The decoder, to change subscriptions.
+    pub fn decoder_mut(&mut self) -> &mut D {
+        &mut self.decoder
+    }
+
+    /// Everything counted here, as of now.
+    pub fn counters(&self) -> Counters {
+        let mut all = self.counters.clone();
+        all.merge(self.arbiter.counters());
+        if let Some(joins) = self.decoder.round() {
+            all.add(Counter::MessagesFiltered, joins.dropped);
+        }
+        let JoinTally { begun, done, failed } = self.decoder.tally();
+        all.add(Counter::JoinsBegun, begun);
+        all.add(Counter::JoinsDone, done);
+        all.add(Counter::JoinsFailed, failed);
+        all
+    }
+
+    /// Tells what happened, delivers what was held back and is next, tells what happened then.
+    #[inline(always)]
+    fn release(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        if !self.arbiter.is_quiet() {
+            self.release_held(now, sink);
+        }
+        self.join_if_due(now, sink);
+    }
+
+    #[inline(never)]
+    fn release_held(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.tell(now, sink);
+        while let Some(held) = self.arbiter.next_buffered() {
+            // It was checked when it was kept.
+            if let Ok(Frame {
+                content: Content::Messages { count, messages },
+                ..
+            }) = F::parse(held.packet)
+            {
+                let batch = Batch::new(held.first, count, held.skip, held.line, held.received);
+                // What ends the session was said when the packet came.
+                batch.deliver(
+                    messages,
+                    &mut self.decoder,
+                    &mut self.counters,
+                    &mut DynSink(sink),
+                );
+            }
+        }
+        self.tell(now, sink);
+    }
+
+    fn tell(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        while let Some(situation) = self.arbiter.poll_situation() {
+            match situation {
+                Situation::Restarted => {
+                    self.decoder.restarted();
+                    self.loading = match self.loading {
+                        Loading::Nothing | Loading::Whole => Loading::Nothing,
+                        Loading::Join | Loading::Void => Loading::Void,
+                    };
+                    self.say(EventKind::Clear, self.next_seq(), 0, EventFlags::NONE, now, sink);
+                    self.mark_left(now, sink);
+                }
+                Situation::Gap { first, end } => {
+                    self.say(EventKind::Gap, first, end.0, EventFlags::NONE, now, sink);
+                }
+                Situation::Recovered { next } => {
+                    self.say(EventKind::Recovered, next, 0, EventFlags::NONE, now, sink);
+                }
+            }
+        }
+    }
+
+    /// An event about the feed itself.
+    fn say(
+        &self,
+        kind: EventKind,
+        seq: SeqNo,
+        ref_id: u64,
+        flags: EventFlags,
+        now: Nanos,
+        sink: &mut dyn EventSink,
+    ) {
+        let event = self.about_itself(kind, seq, now);
+        sink.on_event(&MarketEvent {
+            ref_id,
+            flags: flags.with(EventFlags::LAST),
+            ..event
+        });
+    }
+
+    /// A clear of everything makes books right, but not those that nobody keeps any more.
+    fn mark_left(&self, now: Nanos, sink: &mut dyn EventSink) {
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        let ref_id = gap.seq.0;
+        let mut mark = |instrument| {
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id,
+                ..gap
+            });
+        };
+        match self.decoder.round() {
+            Some(round) => round.each_left(mark),
+            // Where numbers begin anew they are other instruments'.
+            None => {
+                let known = |id: &&InstrumentId| self.decoder.instrument(**id).is_some();
+                self.left.iter().filter(known).for_each(|&id| mark(id));
+            }
+        }
+    }
+
+    fn about_itself(&self, kind: EventKind, seq: SeqNo, now: Nanos) -> MarketEvent {
+        MarketEvent {
+            seq,
+            recv_ts: now,
+            instrument: InstrumentId::WHOLE_FEED,
+            venue: self.decoder.venue(),
+            kind,
+            flags: EventFlags::LAST,
+            ..MarketEvent::default()
+        }
+    }
+}
+
+/// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not the last.
+fn empty(gap: MarketEvent, instrument: InstrumentId, sink: &mut dyn EventSink) {
+    sink.on_event(&MarketEvent {
+        kind: EventKind::Clear,
+        instrument,
+        flags: EventFlags::NONE,
+        ..gap
+    });
+    let ref_id = gap.seq.0;
+    sink.on_event(&MarketEvent {
+        instrument,
+        ref_id,
+        ..gap
+    });
+}
+
+/// The messages of one packet that are to be delivered.
+#[derive(Clone, Copy)]
+struct Batch {
+    first: SeqNo,
+    count: u32,
+    skip: u32,
+    received: Nanos,
+    flags: EventFlags,
+}
+
+impl Batch {
+    #[inline(always)]
+    fn new(first: SeqNo, count: u32, skip: u32, line: Line, received: Nanos) -> Batch {
+        let flags = match line {
+            Line::A | Line::B => EventFlags::NONE,
+            Line::Retransmit => EventFlags::RETRANSMITTED,
+        };
+        Batch {
+            first,
+            count,
+            skip,
+            received,
+            flags,
+        }
+    }
+
+    /// Delivers what is new in a packet. Whether it says that nothing follows.
+    #[inline(always)]
+    fn deliver<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        counters.add(Counter::Messages, u64::from(self.count - self.skip));
+        if self.count != 1 {
+            return self.deliver_many(messages, decoder, counters, sink);
+        }
+        let Some(message) = messages.next() else {
+            return false;
+        };
+        let context = self.context(self.first, self.flags.with(EventFlags::LAST));
+        decoder.decode(context, message, counters, sink);
+        D::ends(message)
+    }
+
+    #[inline(always)]
+    fn context(&self, seq: SeqNo, flags: EventFlags) -> Context {
+        Context {
+            seq,
+            received: self.received,
+            flags,
+        }
+    }
+
+    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
+    /// overlap) and the last message with an event is found, then everything is decoded. Where looking costs as much as
+    /// decoding it is walked once, and every event waits for the next one.
+    #[inline(never)]
+    fn deliver_many<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        for _ in 0..self.skip {
+            messages.next();
+        }
+        let first = self.first.advance(self.skip.into());
+        if D::PREVIEWS {
+            self.walk_twice(first, messages, decoder, counters, sink)
+        } else {
+            self.walk_once(first, messages, decoder, counters, sink)
+        }
+    }
+
+    #[inline(always)]
+    fn walk_twice<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let (mut at, mut last) = (first, first);
+        for message in messages.clone() {
+            if decoder.preview(message, sink) {
+                last = at;
+            }
+            at = at.next();
+        }
+        let (mut seq, mut ends) = (first, false);
+        for message in messages {
+            let flags = if seq == last {
+                self.flags.with(EventFlags::LAST)
+            } else {
+                self.flags
+            };
+            decoder.decode(self.context(seq, flags), message, counters, sink);
+            ends = D::ends(message);
+            seq = seq.next();
+        }
+        ends
+    }
+
+    #[inline(always)]
+    fn walk_once<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]>,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let mut held = Held {
+            sink,
+            event: MarketEvent::default(),
+            is_there: false,
+            announced: Announced::default(),
+        };
+        let (mut seq, mut ends) = (first, false);
+        for message in messages {
+            decoder.decode(self.context(seq, self.flags), message, counters, &mut held);
+            ends = D::ends(message);
+            seq = seq.next();
+        }
+        held.finish();
+        ends
+    }
+}
+
+/// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache lines come.
+struct Held<'s, S> {
+    sink: &'s mut S,
+    event: MarketEvent,
+    is_there: bool,
+    announced: Announced,
+}
+
+impl<S: EventSink> Held<'_, S> {
+    #[inline(always)]
+    fn finish(mut self) {
+        if self.is_there {
+            self.event.flags = self.event.flags.with(EventFlags::LAST);
+            self.announced.tell(self.sink);
+            self.sink.on_event(&self.event);
+        }
+    }
+}
+
+impl<S: EventSink> EventSink for Held<'_, S> {
+    #[inline(always)]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.sink.upcoming(event.instrument, event.order_id);
+        if self.is_there {
+            self.announced.tell(self.sink);
+            self.sink.on_event(&self.event);
+        }
+        (self.event, self.is_there) = (*event, true);
+        self.announced.wait();
+    }
+
+    #[inline(always)]
+    fn on_message(&mut self, kind: MessageType) {
+        self.announced.read(kind);
+    }
+}

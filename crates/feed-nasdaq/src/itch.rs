@@ -1,0 +1,642 @@
+//! Nasdaq TotalView-ITCH 5.0 (revision 2026-02-19) to [`MarketEvent`]s; Nasdaq, Nasdaq Texas and PSX.
+//!
+//! A message enters as bytes. Its type and stock locate, the first three bytes, decide whether anyone wants it; only
+//! then is it read further. What comes out:
+//!
+//! | message | event |
+//! |---|---|
+//! | `A` `F` `E` `C` `X` `D` `U` | `Add` `Add` `Execute` `Execute` `Reduce` `Delete` `Replace` |
+//! | `P` `Q` `B` | `Trade` `Trade` `TradeBreak` |
+//! | `I` | `Imbalance` |
+//! | `R` | `Definition`, and the instrument directory |
+//! | `H`, `h` of this market | `Status` of the instrument |
+//! | `S` | `Status` of the whole feed, `code[0]` = event code |
+//! | any of the first row that is malformed | `Gap` of the instrument: its book may be wrong |
+//! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
+
+use crate::decoder::{Context, Decoder};
+use crate::join_round::HeldMessage;
+use crate::subscriptions::{Kinds, by_number};
+use crate::{FeedHandler, JoinRound, MoldUdp64, Rule, Seen, Subscriptions, SubscriptionsFull};
+use alloc::{boxed::Box, vec, vec::Vec};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+};
+use tickwire_wire_core::Malformed;
+use tickwire_wire_core::layout::{Char, U48, prefix};
+use tickwire_wire_nasdaq::itch50::{
+    self, AddOrder, AddOrderMpid, ImbalanceDirection, Message, OrderCancel, OrderDelete, OrderExecuted,
+    OrderExecutedWithPrice, OrderReplace, StockDirectory, Trade, side,
+};
+
+/// Nasdaq TotalView-ITCH 5.0 in MoldUDP64.
+pub type ItchFeed = FeedHandler<MoldUdp64, ItchDecoder>;
+
+/// What an [`ItchDecoder`] has to know.
+#[derive(Clone, Debug)]
+pub struct ItchConfig {
+    /// Nasdaq, Nasdaq Texas or PSX.
+    pub venue: Venue,
+    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue times
+    /// then count from midnight.
+    pub midnight: Nanos,
+    /// The highest stock locate plus 1, at most 65 536 (the default). A message beyond it is malformed.
+    pub instruments_max: u32,
+    /// What to let through; `None` (the default) is everything.
+    pub symbols: Option<Vec<Symbol>>,
+}
+
+impl Default for ItchConfig {
+    fn default() -> ItchConfig {
+        ItchConfig {
+            venue: Venue::Nasdaq,
+            midnight: Nanos::ZERO,
+            instruments_max: 1 << 16,
+            symbols: None,
+        }
+    }
+}
+
+/// The decoder. All memory is taken at construction: a directory entry and a counter per instrument.
+pub struct ItchDecoder {
+    venue: Venue,
+    midnight: Nanos,
+    subscriptions: Subscriptions,
+    by_type: Kinds<256>,
+    by_instrument: Box<[Seen]>,
+    directory: Box<[Instrument]>,
+    joins: JoinRound,
+}
+
+impl ItchDecoder {
+    /// A decoder with an empty directory.
+    pub fn new(config: ItchConfig) -> ItchDecoder {
+        let instruments = config.instruments_max.clamp(1, 1 << 16) as usize;
+        ItchDecoder {
+            venue: config.venue,
+            midnight: config.midnight,
+            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
+            by_type: Kinds::new(),
+            by_instrument: vec![Seen::default(); instruments].into(),
+            directory: vec![Instrument::default(); instruments].into(),
+            joins: JoinRound::new(instruments),
+        }
+    }
+
+    /// The instruments of the directory so far, by number.
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.directory.iter().filter(|i| !i.symbol.is_empty())
+    }
+
+    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
+    }
+
+    /// Which instruments are let through.
+    pub fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+
+    /// Messages of a type, by its byte.
+    pub fn seen_of_type(&self, kind: u8) -> Seen {
+        self.by_type.get(kind.into())
+    }
+
+    /// Writes what a message says over an event that holds what every message has. `false` if it is not for a book or its
+    /// readers. In place: a returned event would be copied.
+    #[inline(always)]
+    fn fill(&mut self, event: &mut MarketEvent, kind: u8, bytes: &[u8]) -> Result<bool, Malformed> {
+        match kind {
+            AddOrder::KIND => add(event, prefix(bytes)?.0)?,
+            OrderDelete::KIND => delete(event, prefix(bytes)?.0),
+            OrderReplace::KIND => replace(event, prefix(bytes)?.0),
+            OrderExecuted::KIND => executed(event, prefix(bytes)?.0),
+            OrderCancel::KIND => cancel(event, prefix(bytes)?.0),
+            AddOrderMpid::KIND => add_attributed(event, prefix(bytes)?.0)?,
+            OrderExecutedWithPrice::KIND => executed_at(event, prefix(bytes)?.0)?,
+            Trade::KIND => trade(event, prefix(bytes)?.0),
+            _ => return self.fill_rare(event, bytes),
+        }
+        Ok(true)
+    }
+
+    /// [`ItchDecoder::fill`] for types that are few in a day.
+    #[inline(never)]
+    fn fill_rare(&mut self, event: &mut MarketEvent, bytes: &[u8]) -> Result<bool, Malformed> {
+        match itch50::parse(bytes)? {
+            Message::CrossTrade(m) => cross(event, m),
+            Message::BrokenTrade(m) => broken(event, m),
+            Message::NetOrderImbalance(m) => imbalance(event, m)?,
+            Message::StockDirectory(m) => return self.define(event, m),
+            Message::StockTradingAction(m) => action(event, m)?,
+            Message::OperationalHalt(m) if own_market(self.venue) == m.market_code.0 => halt(event, m)?,
+            Message::SystemEvent(m) => system(event, m)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Enters an instrument into the directory, and tells of it if it is wanted.
+    fn define(&mut self, event: &mut MarketEvent, m: &itch50::StockDirectory) -> Result<bool, Malformed> {
+        let symbol = m.stock.symbol().ok_or(Malformed::OutOfRange { offset: 11 })?;
+        let entry = self
+            .directory
+            .get_mut(event.instrument.index())
+            .ok_or(Malformed::OutOfRange { offset: 1 })?;
+        *entry = Instrument {
+            id: event.instrument,
+            venue: self.venue,
+            symbol,
+            tick: Price::default(),
+            lot: Qty(m.round_lot_size.get()),
+            is_test: m.authenticity.0 == b'T',
+        };
+        event.kind = EventKind::Definition;
+        // Said again in mid-session it changes nothing for one that joins.
+        if self.joins.has(event.instrument) {
+            return Ok(self.joins.loads(event.instrument));
+        }
+        self.subscriptions.learn(event.instrument, &symbol);
+        let is_wanted = self.subscriptions.has(event.instrument);
+        if !is_wanted {
+            // The directory has it all the same.
+            self.by_type.at(StockDirectory::KIND.into()).filtered += 1;
+            self.by_instrument[event.instrument.index()].filtered += 1;
+        }
+        Ok(is_wanted)
+    }
+
+    /// Reads a message that is wanted.
+    #[inline(always)]
+    fn tell<S: EventSink>(
+        &mut self,
+        context: Context,
+        (id, kind): (InstrumentId, u8),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let timestamp = timestamp(message);
+        let mut event = MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(timestamp),
+            recv_ts: context.received,
+            instrument: id,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        };
+        match self.fill(&mut event, kind, message) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(malformed) => {
+                if !refused(&mut event, kind, malformed, counters) {
+                    return;
+                }
+            }
+        }
+        sink.on_message(MessageType(kind.into()));
+        sink.on_event(&event);
+    }
+
+    /// Holds back a live message of an instrument that joins.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, context: Context, message: &[u8]) {
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins.hold(context, 0, message, |bytes| {
+            drop_held(by_type, by_instrument, bytes)
+        });
+    }
+
+    /// All instruments that join pass: their books are made right otherwise.
+    fn absorb_joins(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins.absorb(
+            |id| _ = subscriptions.set(id, true),
+            |bytes| drop_held(by_type, by_instrument, bytes),
+        );
+    }
+}
+
+/// Counts a message that was held back and is not needed.
+fn drop_held(by_type: &mut Kinds<256>, by_instrument: &mut [Seen], message: &[u8]) {
+    let locate = itch50::stock_locate(message).unwrap_or_default();
+    let kind = message.first().copied().unwrap_or_default();
+    let seen = by_instrument.get_mut(usize::from(locate));
+    for seen in seen.into_iter().chain([by_type.at(kind.into())]) {
+        seen.seen += 1;
+        seen.filtered += 1;
+    }
+}
+
+impl Decoder for ItchDecoder {
+    fn venue(&self) -> Venue {
+        self.venue
+    }
+
+    #[inline(always)]
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
+            // An empty block uses a number and says nothing; one or two bytes are a cut message.
+            if !message.is_empty() {
+                let cut = Malformed::truncated(3, message.len());
+                crate::decoder::count_malformed(counters, &cut);
+            }
+            return;
+        };
+        let id = InstrumentId(locate.into());
+        let (by_type, by_instrument) = (
+            self.by_type.at(kind.into()),
+            self.by_instrument.get_mut(id.index()),
+        );
+        let Some(by_instrument) = by_instrument else {
+            crate::decoder::count_bad_value(counters);
+            return;
+        };
+        if !self.subscriptions.has(id) && kind != itch50::StockDirectory::KIND {
+            if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, message);
+            }
+            by_type.seen += 1;
+            by_type.filtered += 1;
+            by_instrument.seen += 1;
+            by_instrument.filtered += 1;
+            counters.bump(Counter::MessagesFiltered);
+            return;
+        }
+        by_type.seen += 1;
+        by_instrument.seen += 1;
+        self.tell(context, (id, kind), message, counters, sink);
+    }
+
+    #[inline(always)]
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let Some(locate) = itch50::stock_locate(message) else {
+            return false;
+        };
+        let id = InstrumentId(locate.into());
+        if !self.subscriptions.has(id) {
+            return false;
+        }
+        match itch50::order_reference(message) {
+            Some(order) => sink.upcoming(id, OrderId(order)),
+            None => {
+                return matches!(
+                    message.first(),
+                    Some(b'P' | b'Q' | b'B' | b'I' | b'R' | b'H' | b'h' | b'S')
+                );
+            }
+        }
+        true
+    }
+
+    fn restarted(&mut self) {
+        self.absorb_joins();
+        self.joins.forget_left();
+        self.directory.fill(Instrument::default());
+        self.subscriptions.forget_numbers();
+    }
+
+    fn snapshot_begins(&mut self) {
+        self.absorb_joins();
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.add(rule)?;
+        let known = self.directory.iter().filter(|i| !i.symbol.is_empty());
+        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
+            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
+            if is_wanted == rule.wanted {
+                continue;
+            }
+            if !self.joins.remove(id) {
+                self.subscriptions.set(id, rule.wanted);
+            }
+            self.joins.set_left(id, !rule.wanted);
+            changed(id);
+        }
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins
+            .settle(|bytes| drop_held(by_type, by_instrument, bytes));
+        let subscriptions = &mut self.subscriptions;
+        subscriptions.set_unnamed(rule);
+        self.joins.each(|id| _ = subscriptions.set(id, false));
+        Ok(())
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        if self.joins.begin(id, next) {
+            self.subscriptions.set(id, false);
+        }
+        true
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.rebase(next);
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
+    }
+
+    fn round(&self) -> Option<&JoinRound> {
+        Some(&self.joins)
+    }
+
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        Some(&mut self.joins)
+    }
+
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
+            return;
+        };
+        let id = InstrumentId(locate.into());
+        if let Some(by_instrument) = self.by_instrument.get_mut(id.index())
+            && self.joins.loads(id)
+        {
+            by_instrument.seen += 1;
+            self.by_type.at(kind.into()).seen += 1;
+            self.tell(context, (id, kind), message, counters, sink);
+        }
+    }
+
+    fn admit_joining(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
+    }
+
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        match counts {
+            true => self.decode(message.context, message.bytes, counters, sink),
+            false => {
+                self.joins.dropped += 1;
+                drop_held(&mut self.by_type, &mut self.by_instrument, message.bytes);
+            }
+        }
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.by_instrument.get(id.index()).copied().unwrap_or_default()
+    }
+}
+
+/// Counts a message that could not be read. An order message among them is missing for its book, which is stale from here
+/// on: `true` if the event now says so.
+#[cold]
+#[inline(never)]
+fn refused(event: &mut MarketEvent, kind: u8, malformed: Malformed, counters: &mut Counters) -> bool {
+    if matches!(malformed, Malformed::UnknownType(_)) {
+        counters.bump(Counter::MessagesUnknown);
+        return false;
+    }
+    crate::decoder::count_malformed(counters, &malformed);
+    *event = MarketEvent {
+        seq: event.seq,
+        recv_ts: event.recv_ts,
+        instrument: event.instrument,
+        venue: event.venue,
+        flags: event.flags.with(EventFlags::UNUSABLE),
+        kind: EventKind::Gap,
+        ref_id: event.seq.next().0,
+        ..MarketEvent::default()
+    };
+    matches!(kind, b'A' | b'F' | b'E' | b'C' | b'X' | b'D' | b'U')
+}
+
+#[inline(always)]
+fn add(event: &mut MarketEvent, m: &AddOrder) -> Result<(), Malformed> {
+    event.kind = EventKind::Add;
+    event.order_id = OrderId(m.order_ref.get());
+    event.side = side_at(19, m.side)?;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    Ok(())
+}
+
+#[inline(always)]
+fn add_attributed(event: &mut MarketEvent, m: &AddOrderMpid) -> Result<(), Malformed> {
+    event.kind = EventKind::Add;
+    event.order_id = OrderId(m.order_ref.get());
+    event.side = side_at(19, m.side)?;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    event.code = code(m.attribution.trimmed());
+    Ok(())
+}
+
+#[inline(always)]
+fn executed(event: &mut MarketEvent, m: &OrderExecuted) {
+    event.kind = EventKind::Execute;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.executed_shares.get().into());
+    event.ref_id = m.match_number.get();
+}
+
+#[inline(always)]
+fn executed_at(event: &mut MarketEvent, m: &OrderExecutedWithPrice) -> Result<(), Malformed> {
+    event.kind = EventKind::Execute;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.executed_shares.get().into());
+    event.ref_id = m.match_number.get();
+    event.price = m.execution_price.price();
+    event.flags = event
+        .flags
+        .with(EventFlags::AT_OTHER_PRICE)
+        .with(printable(m.printable)?);
+    Ok(())
+}
+
+#[inline(always)]
+fn cancel(event: &mut MarketEvent, m: &OrderCancel) {
+    event.kind = EventKind::Reduce;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.cancelled_shares.get().into());
+}
+
+#[inline(always)]
+fn delete(event: &mut MarketEvent, m: &OrderDelete) {
+    event.kind = EventKind::Delete;
+    event.order_id = OrderId(m.order_ref.get());
+}
+
+#[inline(always)]
+fn replace(event: &mut MarketEvent, m: &OrderReplace) {
+    event.kind = EventKind::Replace;
+    event.order_id = OrderId(m.original_order_ref.get());
+    event.ref_id = m.new_order_ref.get();
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+}
+
+#[inline(always)]
+fn trade(event: &mut MarketEvent, m: &Trade) {
+    event.kind = EventKind::Trade;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    event.ref_id = m.match_number.get();
+    event.flags = event.flags.with(EventFlags::NO_SIDE);
+}
+
+fn cross(event: &mut MarketEvent, m: &itch50::CrossTrade) {
+    event.kind = EventKind::Trade;
+    event.qty = Volume(m.shares.get());
+    event.price = m.cross_price.price();
+    event.ref_id = m.match_number.get();
+    event.code = code(&[m.cross_type.0]);
+    event.flags = event.flags.with(EventFlags::NO_SIDE);
+}
+
+fn broken(event: &mut MarketEvent, m: &itch50::BrokenTrade) {
+    event.kind = EventKind::TradeBreak;
+    event.ref_id = m.match_number.get();
+}
+
+fn imbalance(event: &mut MarketEvent, m: &itch50::NetOrderImbalance) -> Result<(), Malformed> {
+    let direction = ImbalanceDirection::from_wire(m.direction.0).ok_or_else(|| bad(27, m.direction))?;
+    let (side, no_side) = match direction {
+        ImbalanceDirection::Buy => (Side::Bid, EventFlags::NONE),
+        ImbalanceDirection::Sell => (Side::Ask, EventFlags::NONE),
+        _ => (Side::Bid, EventFlags::NO_SIDE),
+    };
+    event.kind = EventKind::Imbalance;
+    event.side = side;
+    event.qty = Volume(m.paired_shares.get());
+    event.imbalance_qty = Volume(m.imbalance_shares.get());
+    event.price = m.reference_price.price();
+    event.near_price = m.near_price.price();
+    event.far_price = m.far_price.price();
+    event.code = code(&[m.cross_type.0, m.price_variation.0]);
+    event.flags = event.flags.with(no_side);
+    Ok(())
+}
+
+fn action(event: &mut MarketEvent, m: &itch50::StockTradingAction) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.status = trading_status(m.trading_state)?;
+    event.code = code(m.reason.trimmed());
+    Ok(())
+}
+
+fn halt(event: &mut MarketEvent, m: &itch50::OperationalHalt) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.status = operational_status(m.action)?;
+    event.code = code(&[m.market_code.0]);
+    Ok(())
+}
+
+fn system(event: &mut MarketEvent, m: &itch50::SystemEvent) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.instrument = InstrumentId::WHOLE_FEED;
+    event.status = system_status(m.event)?;
+    event.code = code(&[m.event.0]);
+    Ok(())
+}
+
+/// Offset 5 of every message; 0 if it is cut before, which is found out when it is read.
+#[inline(always)]
+fn timestamp(message: &[u8]) -> u64 {
+    match message.get(5..).map(prefix::<U48>) {
+        Some(Ok((timestamp, _))) => timestamp.get(),
+        _ => 0,
+    }
+}
+
+/// A venue code padded with NULs; at most eight bytes.
+#[inline(always)]
+fn code(text: &[u8]) -> [u8; 8] {
+    let mut code = [0; 8];
+    for (to, from) in code.iter_mut().zip(text) {
+        *to = *from;
+    }
+    code
+}
+
+#[cold]
+fn bad(offset: u16, value: Char) -> Malformed {
+    Malformed::BadValue {
+        offset,
+        value: value.0,
+    }
+}
+
+#[inline(always)]
+fn side_at(offset: u16, indicator: Char) -> Result<Side, Malformed> {
+    side(indicator).ok_or_else(|| bad(offset, indicator))
+}
+
+#[inline(always)]
+fn printable(flag: Char) -> Result<EventFlags, Malformed> {
+    match flag.0 {
+        b'Y' => Ok(EventFlags::NONE),
+        b'N' => Ok(EventFlags::NOT_PRINTABLE),
+        _ => Err(bad(31, flag)),
+    }
+}
+
+fn trading_status(state: Char) -> Result<TradingStatus, Malformed> {
+    match state.0 {
+        b'H' => Ok(TradingStatus::Halted),
+        b'P' => Ok(TradingStatus::Paused),
+        b'Q' => Ok(TradingStatus::QuoteOnly),
+        b'T' => Ok(TradingStatus::Trading),
+        _ => Err(bad(19, state)),
+    }
+}
+
+fn operational_status(action: Char) -> Result<TradingStatus, Malformed> {
+    match action.0 {
+        b'H' => Ok(TradingStatus::Halted),
+        b'T' => Ok(TradingStatus::Trading),
+        _ => Err(bad(20, action)),
+    }
+}
+
+fn system_status(event: Char) -> Result<TradingStatus, Malformed> {
+    match event.0 {
+        b'O' => Ok(TradingStatus::Unknown),
+        b'S' => Ok(TradingStatus::PreOpen),
+        b'Q' => Ok(TradingStatus::Trading),
+        b'M' | b'E' | b'C' => Ok(TradingStatus::Closed),
+        _ => Err(bad(11, event)),
+    }
+}
+
+/// The `MarketCode` of operational halts that concern this venue.
+const fn own_market(venue: Venue) -> u8 {
+    match venue {
+        Venue::NasdaqTexas => b'B',
+        Venue::Psx => b'X',
+        _ => b'Q',
+    }
+}

@@ -1,0 +1,115 @@
+//! A line of CQS with its recovery: blocks sent again on a multicast group of their own, and the snapshot stream.
+//!
+//! How to ask for blocks to be sent again is in a user guide that is not public, so the channel asks nobody: it takes what
+//! comes on [`Port::Retransmission`], which everybody hears whoever asked, and after `request_timeout_ns` loads the next
+//! snapshot. Whoever has the guide finds what to ask for with [`CqsFeed::poll_missing`].
+
+use super::{CqsFeed, CqsSnapshot, control};
+use crate::framing::Framing;
+use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, RecoveryLimits, Start};
+use tickwire_market::{DynSink, EventSink, Nanos, Port, SeqNo};
+use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, ControlType};
+
+/// See the module's description.
+pub struct CqsChannel {
+    feed: CqsFeed,
+    snapshot: CqsSnapshot,
+}
+
+impl CqsChannel {
+    /// A channel that has seen nothing.
+    pub fn new(feed: CqsFeed) -> CqsChannel {
+        CqsChannel {
+            feed,
+            snapshot: CqsSnapshot::new(),
+        }
+    }
+
+    /// What suits a line: a snapshot makes good what both lines lost, and the start of whoever comes late.
+    pub fn arbiter_config() -> ArbiterConfig {
+        ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            packet_bytes: BLOCK_SIZE_MAX,
+            request_attempts: 1,
+            recovery: RecoveryLimits {
+                answers: Answers::Everything,
+                ..RecoveryLimits::MOLDUDP64
+            },
+            ..ArbiterConfig::default()
+        }
+    }
+
+    /// The feed behind it.
+    pub fn feed(&self) -> &CqsFeed {
+        &self.feed
+    }
+
+    /// The feed behind it: subscriptions, what to ask for.
+    pub fn feed_mut(&mut self) -> &mut CqsFeed {
+        &mut self.feed
+    }
+
+    /// A block of the lines, or one sent again.
+    #[inline(always)]
+    fn on_block<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
+        match control(bytes) {
+            None => self.feed.on_packet(now, line, bytes, sink),
+            Some((control, _)) => self.on_control(now, line, control, bytes, sink),
+        }
+    }
+
+    #[cold]
+    fn on_control(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        control: ControlType,
+        bytes: &[u8],
+        sink: &mut dyn EventSink,
+    ) {
+        let before = self.feed.last_restart();
+        self.feed.on_packet(now, line, bytes, &mut DynSink(sink));
+        let has_restarted = self.feed.last_restart() != before;
+        if has_restarted {
+            self.snapshot.begin_anew();
+        }
+        match control {
+            // The numbers went on elsewhere within the day. Quotes may have gone before it that never came.
+            ControlType::ResetSequence if has_restarted => self.feed.begin_snapshot(now, sink),
+            ControlType::EndOfDay => {
+                let first = Cqs::parse(bytes).map_or(SeqNo(0), |frame| frame.first);
+                self.feed.ends_at(now, line, first.next(), sink);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Channel for CqsChannel {
+    #[inline]
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
+        match port {
+            Port::Live => self.on_block(now, line, bytes, sink),
+            Port::Snapshot => self.snapshot.on_block(now, bytes, &mut self.feed, sink),
+            // Ahead of both lines there is nothing to send again: such numbers are of before a reset.
+            Port::Retransmission
+                if Cqs::parse(bytes).is_ok_and(|frame| frame.first < self.feed.arbiter().highest()) =>
+            {
+                self.on_block(now, Line::Retransmit, bytes, sink)
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.feed.handle_timeout(now, sink);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.feed.poll_timeout()
+    }
+
+    tickwire_feed_core::answers_from_feed!();
+}
