@@ -35,6 +35,7 @@ pub trait EventSink {
 /// ```
 pub struct DynSink<'a>(pub &'a mut dyn EventSink);
 
+// Every method of the trait, those with a default too: the test below counts them.
 impl EventSink for DynSink<'_> {
     fn on_event(&mut self, event: &MarketEvent) {
         self.0.on_event(event);
@@ -53,5 +54,28 @@ impl<F: FnMut(&MarketEvent)> EventSink for F {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
         self(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    /// A method that [`super::DynSink`] did not hand on would be lost off the hot path only, where nobody looks.
+    #[test]
+    fn any_sink_hands_on_every_method() {
+        let text = include_str!("sink.rs");
+        let methods = |opening: &str| {
+            let block = text.split_once(opening).expect("the block").1;
+            let block = block.split_once("\n}\n").expect("its end").0;
+            let names = block
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix("fn "));
+            let mut names: std::vec::Vec<&str> = names.filter_map(|line| line.split('(').next()).collect();
+            names.sort_unstable();
+            names
+        };
+        let all = methods("\npub trait EventSink {\n");
+        assert!(all.len() >= 3);
+        assert_eq!(methods("\nimpl EventSink for DynSink<'_> {\n"), all);
     }
 }
