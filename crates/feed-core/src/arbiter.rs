@@ -930,7 +930,7 @@ impl Arbiter {
     /// Back to the short way once nothing is missing or held.
     fn settle(&mut self) {
         let known = self.begun || self.positioned;
-        if !known || self.whole || self.awaiting || !self.missing.is_empty() || self.buffer.len() > 0 {
+        if !known || self.whole || self.awaiting || !self.missing.is_empty() || !self.buffer.is_empty() {
             return;
         }
         self.whole = true;
