@@ -111,7 +111,11 @@ Example:
       in a checkout of Tickwire")]
     New(NewArgs),
     /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs it
-    #[command(after_help = "docs/language.md is the language; examples/strategies has ten files.")]
+    #[command(after_help = "\
+Example:
+  tickwire strategy test examples/strategies/*.tw
+
+docs/language.md is the language; examples/strategies has ten files.")]
     Strategy {
         #[command(subcommand)]
         command: tickwire::strategy::file::FileCommand,

@@ -130,6 +130,10 @@ fn wrong_in_prose(span: &str) -> Option<String> {
         let [name] = names.as_slice() else { return None };
         command = command.find_subcommand(name).expect("it was found").clone();
     }
+    // Its options are those of the program beside this one, which reads them.
+    if command.get_arguments().any(|arg| arg.is_trailing_var_arg_set()) {
+        return None;
+    }
     let has = |option: &str| {
         command.get_arguments().any(|arg| {
             arg.get_long() == Some(option) || arg.get_all_aliases().is_some_and(|all| all.contains(&option))

@@ -135,6 +135,15 @@ pub fn of_the_program(words: &[String]) -> Option<Vec<String>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let own = match words.as_slice() {
         ["cargo", "run", rest @ ..] => {
+            // Another package's program has commands of its own.
+            let package = rest
+                .iter()
+                .take_while(|word| **word != "--")
+                .skip_while(|word| **word != "-p")
+                .nth(1);
+            if package.is_some_and(|package| *package != "tickwire-app") {
+                return None;
+            }
             let at = rest.iter().position(|word| *word == "--")?;
             let is_other = rest[..at].iter().any(|word| word.starts_with("--manifest-path"));
             (!is_other).then(|| &rest[at + 1..])?

@@ -74,6 +74,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("receiver.request_attempts", "wiring.rs", "c.request_attempts"),
     ("receiver.buffer_packets", "wiring.rs", "c.buffer_packets"),
     ("backtest.fill", "strategy/backtest.rs", "section.fill"),
+    ("backtest.feed_ns", "strategy/backtest.rs", "section.feed_ns"),
     ("backtest.entry_ns", "strategy/backtest.rs", "section.entry_ns"),
     ("backtest.cancel_ns", "strategy/backtest.rs", "section.cancel_ns"),
     (
