@@ -264,8 +264,8 @@ impl Books {
     /// feed is building that is nothing new.
     #[cold]
     fn distrust(&mut self, instrument: InstrumentId) {
-        if self.feed == BookState::Building {
-            return;
+        if self.feed == BookState::Building || instrument == InstrumentId::WHOLE_FEED {
+            return; // or nobody knows which book
         }
         if let Some(book) = self.books.get_mut(instrument.index())
             && book.own == Own::Live
@@ -275,7 +275,7 @@ impl Books {
         }
     }
 
-    /// The next book that became stale by itself: by a message that could not be read (a `Gap` of the instrument), or that did not fit.
+    /// The next book that became stale by itself: by a message that could not be read (a `Gap` that is [`EventFlags::UNUSABLE`]), or that did not fit.
     /// A feed that is given the books as its sink asks for it and has it made right.
     #[inline]
     pub fn next_distrusted(&mut self) -> Option<InstrumentId> {
@@ -615,7 +615,8 @@ impl Books {
             _ if before.own == Own::Full => {}
             EventKind::Gap => {
                 self.books[book].own = Own::Stale;
-                if before.own == Own::Live {
+                // A channel that tells a gap of its own sees to it by itself.
+                if before.own == Own::Live && event.flags.has(EventFlags::UNUSABLE) {
                     self.distrusted.push(event.instrument);
                 }
             }

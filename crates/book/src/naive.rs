@@ -91,6 +91,7 @@ impl NaiveBooks {
             Err(error) => {
                 if error != BookError::Full
                     && self.feed != BookState::Building
+                    && event.instrument != InstrumentId::WHOLE_FEED
                     && let Some(book) = self.books.get_mut(event.instrument.index())
                 {
                     book.own = BookState::Stale;

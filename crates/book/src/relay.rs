@@ -81,7 +81,7 @@ impl Books {
                 _ => {}
             },
             Outcome::Rejected(_) => {
-                if self.is_stale(event.instrument) {
+                if event.instrument != InstrumentId::WHOLE_FEED && self.is_stale(event.instrument) {
                     sink.on_event(&about(event, EventKind::Gap, event.instrument));
                 }
                 self.relay_execution(event, event.instrument, sink);

@@ -466,7 +466,8 @@ impl Decoder for Mdp3Decoder {
 
     fn is_followed(&self, id: InstrumentId) -> bool {
         let followed = self.followed.get(id.index());
-        followed.is_some_and(|followed| followed.trust == Trust::Sound) && !self.joins.has(id)
+        let is_sound = followed.is_some_and(|followed| followed.trust == Trust::Sound);
+        is_sound && self.subscriptions.has(id) && !self.joins.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -269,6 +269,8 @@ pub struct Arbiter {
     claim: Option<Claim>,
     /// A snapshot is wanted because of the claim alone, and has not begun.
     waits_for_claim: bool,
+    /// A claim has been dropped since [`Arbiter::take_refuted`].
+    has_refuted: bool,
     /// What the line of the packet in hand had brought before it.
     before: u64,
     /// Of messages before this one the content is in doubt: only a snapshot behind them is of use.
@@ -308,6 +310,7 @@ impl Arbiter {
             joined: 1,
             claim: None,
             waits_for_claim: false,
+            has_refuted: false,
             before: 0,
             distrusted: 0,
             awaiting: false,
@@ -787,6 +790,11 @@ impl Arbiter {
         }
     }
 
+    /// Whether packets were forgotten as nobody's since the last call.
+    pub(crate) fn take_refuted(&mut self) -> bool {
+        core::mem::take(&mut self.has_refuted)
+    }
+
     /// A snapshot has to hold every message before this one.
     pub(crate) fn distrusted(&self) -> SeqNo {
         SeqNo(self.distrusted)
@@ -1082,6 +1090,7 @@ impl Arbiter {
     fn refute(&mut self, now: Nanos) {
         let Some(claim) = self.claim.take() else { return };
         self.counters.bump(Counter::NumbersRefuted);
+        self.has_refuted = true;
         let other = self.lines[claim.line.other() as usize].high;
         let other = if other < claim.first { other } else { 0 };
         let high = claim.high.max(claim.said).max(other);

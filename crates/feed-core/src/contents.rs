@@ -13,7 +13,7 @@ pub(crate) struct Contents {
     slots: Box<[u64]>,
     shift: u32,
     seed: u64,
-    /// Which session this is, modulo 256: what earlier ones left is none of its packets.
+    /// How often everything was forgotten, modulo 256: what is left of before is nothing.
     session: u8,
     /// Copies of this session that held the same.
     same: u32,
@@ -90,8 +90,13 @@ impl Contents {
 
     /// The numbers begin anew.
     pub(crate) fn clear(&mut self) {
-        self.session = self.session.wrapping_add(1);
         (self.same, self.cut_differently) = (0, false);
+        self.forget();
+    }
+
+    /// What was kept may be of packets that nobody has sent.
+    pub(crate) fn forget(&mut self) {
+        self.session = self.session.wrapping_add(1);
         if self.session == 0 {
             self.slots.fill(0);
         }

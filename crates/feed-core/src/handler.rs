@@ -192,6 +192,9 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 self.release(now, sink)
             }
         }
+        if self.arbiter.take_refuted() {
+            self.contents.forget();
+        }
         let is_known = !matches!(verdict, Verdict::Overflow | Verdict::Ignored);
         if is_known && line != Line::Retransmit {
             self.compare(now, frame.first, count, content::<F>(bytes), sink);
