@@ -1,9 +1,9 @@
 //! A server of a few pages over HTTP/1.1 (RFC 9112) that costs its caller nothing while nobody asks: no thread, no blocking.
 //!
-//! A connection brings one request (request line and header fields, at most [`REQUEST_MAX`] bytes), gets one answer and is
-//! closed. At most [`CONNECTIONS_MAX`] at a time: when one more comes, the oldest that has not asked yet gives way to it, else the
-//! oldest that does not take its answer; so nobody who is slow or silent delays a scrape. Each ends within [`PATIENCE`], or
-//! [`ASKING`] without a whole request, whatever its client does. Written here and not with `httparse`, which would read the same single line.
+//! A connection brings one request (request line and header fields, at most `REQUEST_MAX` bytes), gets one answer and is
+//! closed. At most `CONNECTIONS_MAX` at a time: when one more comes, the oldest that has not asked yet gives way to it, else the
+//! oldest that does not take its answer; so nobody who is slow or silent delays a scrape. Each ends within `PATIENCE`, or
+//! `ASKING` without a whole request, whatever its client does. Written here and not with `httparse`, which would read the same single line.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

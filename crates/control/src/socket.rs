@@ -4,7 +4,7 @@
 //! {"do":"subscribe","patterns":["AAPL","Z*"],"feed":"bzx"}     ─►  {"ok":true,...}
 //! {"do":"subscriptions"}                                        ─►  {"ok":false,"error":"..."}
 //! ```
-//! Nobody can harm the daemon from here: at most [`CLIENTS_MAX`] clients, a line of at most [`LINE_MAX`] bytes, no further
+//! Nobody can harm the daemon from here: at most `CLIENTS_MAX` clients, a line of at most `LINE_MAX` bytes, no further
 //! request read from a client before it has taken its last answer, and none is waited for. Who asks is what the kernel says of the
 //! connection; whatever changes something, and whatever is refused, is said on standard error with who asked for it.
 

@@ -167,7 +167,7 @@ pub trait Channel {
         sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull>;
 
-    /// The book of an instrument is not right: a message about it could not be read or did not fit ([`EventKind::Gap`] of the instrument,
+    /// The book of an instrument is not right: a message about it could not be read or did not fit ([`Gap`](tickwire_market::EventKind::Gap) of the instrument,
     /// or what the books refuse). `Gap` is told of it, and where the venue has a snapshot it is emptied and made right by that, while
     /// all others go on; `Recovered` is told then. A sink that knows of such books is asked for them after every packet
     /// ([`EventSink::next_distrusted`]); this is for whoever knows otherwise. Default: nothing.

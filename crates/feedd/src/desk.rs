@@ -1,4 +1,4 @@
-//! The way of an event into shared memory, as calls in order: what [`tickwire_node::hot`] is to trading.
+//! The way of an event into shared memory, as calls in order: what `tickwire_node::hot` is to trading.
 //!
 //! ```text
 //! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► super books

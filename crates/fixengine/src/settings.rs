@@ -1,6 +1,6 @@
 //! What QuickFIX's configuration files say about sessions.
 //!
-//! [`crate::quickfix`] has every setting there is; [`crate::cfg`] reads the form. All mistakes of a file are told at
+//! [`crate::quickfix`] has every setting there is; `cfg` reads the form. All mistakes of a file are told at
 //! once, each with file, line and what would do; what is done otherwise than a file may mean is a warning, what was
 //! chosen for it a note.
 

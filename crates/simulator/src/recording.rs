@@ -2,8 +2,8 @@
 //! no client, as fast as the machine can.
 //!
 //! The lines' troubles are those of the configuration, each line with its own: a lost datagram is not there, a doubled one
-//! stands there twice, one out of order comes behind up to three later ones of its line, [`HELD_NS`] later at most. A file has no
-//! server to be asked: what all lines of a live port have lost comes late, after [`ANSWER_NS`], on line A, as an answered request
+//! stands there twice, one out of order comes behind up to three later ones of its line, `HELD_NS` later at most. A file has no
+//! server to be asked: what all lines of a live port have lost comes late, after `ANSWER_NS`, on line A, as an answered request
 //! would bring it; the share that `answer_requests` leaves out stays lost.
 //!
 //! Frames are written as they are made; nothing but what is late is kept.

@@ -146,7 +146,7 @@ pub struct OuchUser {
 pub struct ProtectionSection {
     /// Whose quotes, 1 to 65,535.
     pub firm: FirmNumber,
-    /// Of which instruments, see [`InstrumentSection::group`].
+    /// Of which instruments: the key `group` of an `[[instrument]]`.
     #[serde(default)]
     pub group: u32,
     /// How long a window is, milliseconds; it begins with the first trade after the last one ended.
