@@ -7,6 +7,7 @@
 mod attack;
 mod bare;
 mod bindings;
+mod deadline;
 #[cfg(test)]
 mod documented;
 mod fuzz;
@@ -135,7 +136,7 @@ Options: --verbose  show the output of steps that pass, too
          --help     this text
 
 `check` exits with 1 when a step fails. Each failure ends with the command that repeats it; the output of each step is kept
-in target/xtask/<step>.log. Tests that read recorded data are skipped, and counted, where there is none; with CI set they fail.
+in target/xtask/<step>.log. A test program that does not end is killed after ten minutes and named. Tests that read recorded data are skipped, and counted, where there is none; with CI set they fail.
 ";
 
 fn main() -> ExitCode {
@@ -156,6 +157,7 @@ fn main() -> ExitCode {
         ["supply", rest @ ..] => supply::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
+        ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
             ExitCode::SUCCESS

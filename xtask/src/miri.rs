@@ -95,8 +95,8 @@ mod tests {
     /// Every crate that may hold unsafe code is interpreted, or it is said why not.
     #[test]
     fn no_crate_with_unsafe_code_is_forgotten() {
-        // Stands in for the C library and the start files: nothing that Miri could interpret.
-        let left_out = ["bare"];
+        // Stands in for the C library and the start files; runs machine code that it has made: nothing that Miri could interpret.
+        let left_out = ["bare", "language-native"];
         let mut forgotten = Vec::new();
         for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {
             let folder = entry.expect("an entry").path();

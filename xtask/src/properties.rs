@@ -23,6 +23,7 @@ pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
 const CRATES: &[&str] = &[
     "fix",
     "fixmsg",
+    "kernel",
     "options",
     "shm",
     "trading",

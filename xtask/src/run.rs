@@ -92,10 +92,12 @@ impl Context {
         let untested = untested(&finished.output);
         let passed = passed.saturating_sub(untested.len());
         skipped.extend(untested.into_values());
+        let slowest = crate::deadline::slowest(&finished.output, 5);
         if finished.success && failed == 0 {
             return Outcome {
                 passed: passed.max(usize::from(skipped.is_empty())),
                 skipped,
+                notes: slowest,
                 ..Outcome::default()
             };
         }
@@ -207,7 +209,10 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     if std::env::var_os(crate::properties::SEED).is_none() {
         command.env(crate::properties::SEED, "1");
     }
-    ctx.count_tests(&mut command)
+    let again = words(&command);
+    let mut outcome = ctx.count_tests(command.args(crate::deadline::arguments()));
+    outcome.again = again;
+    outcome
 }
 
 /// Builds programs as the tests have them: of the whole workspace and with an example, because that decides which features their
@@ -236,8 +241,10 @@ pub(crate) fn benches(ctx: &Context) -> Outcome {
         "--bench",
         "*",
     ]);
-    let finished = ctx.execute(&mut command);
+    let again = words(&command);
+    let finished = ctx.execute(command.args(crate::deadline::arguments()));
     let mut outcome = ctx.judged(&command, &finished);
+    outcome.again = again;
     outcome.skipped = finished
         .output
         .lines()

@@ -51,12 +51,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether the program takes such arguments: for the test of what the pages show.
-///
-/// # Errors
-/// What is wrong with them.
-pub fn takes(words: Vec<std::ffi::OsString>) -> Result<(), clap::Error> {
-    Cli::command().try_get_matches_from(words).map(|_| ())
+/// The program's commands and options: for the tests of what the pages show.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 fn run(command: &Command, stop: &StopFlag) -> Result<(), Failure> {

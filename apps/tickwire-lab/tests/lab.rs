@@ -871,7 +871,15 @@ fn the_page_of_a_portfolio_draws_every_picture_in_a_browser_too() {
     let Some(browser) = browser() else { return };
     let folder = Folder::new("risk-browser");
     let example = |name: &str| tickwire_testdata::workspace().join("examples/risk").join(name);
-    let mut command = tickwire();
+    // The command is of the program beside this one, which the tests of the workspace have built.
+    let own = tickwire();
+    let product = std::path::Path::new(own.get_program()).with_file_name("tickwire");
+    assert!(
+        product.is_file(),
+        "build {} first: cargo build -p tickwire-app",
+        product.display()
+    );
+    let mut command = Command::new(product);
     command.arg("risk").arg("-c").arg(example("portfolio.toml"));
     for (option, name) in [
         ("--fills", "fills.csv"),

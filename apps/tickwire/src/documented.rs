@@ -20,6 +20,15 @@ fn root() -> PathBuf {
     tickwire_testdata::workspace()
 }
 
+/// Whether there is such a file, or one that the pattern `*.ending` fits.
+fn is_there(path: &str) -> bool {
+    let Some((folder, ending)) = path.split_once('*') else {
+        return root().join(path).exists();
+    };
+    let mut files = root().join(folder).read_dir().into_iter().flatten().flatten();
+    files.any(|file| file.file_name().to_string_lossy().ends_with(ending))
+}
+
 /// What is wrong with a command line; how many commands of the program are in it.
 fn check(line: &str, place: &str, wrong: &mut Vec<String>) -> usize {
     let mut count = 0;
@@ -38,7 +47,9 @@ fn check(line: &str, place: &str, wrong: &mut Vec<String>) -> usize {
             _ => false,
         };
         let is_taken = match is_passed_on {
-            true => tickwire_lab_app::takes(own.clone()),
+            true => tickwire_lab_app::command()
+                .try_get_matches_from(own.clone())
+                .map(|_| ()),
             false => cli::parse(own.clone()).map(|_| ()),
         };
         let is_taken = is_taken.or_else(|error| match error.kind() {
@@ -59,7 +70,7 @@ fn check(line: &str, place: &str, wrong: &mut Vec<String>) -> usize {
         }
         for word in words {
             let path = word.rsplit('=').next().unwrap_or(&word);
-            if path.starts_with("examples/") && !root().join(path).exists() {
+            if path.starts_with("examples/") && !is_there(path) {
                 wrong.push(format!("{place}: {line}\n    there is no {path}"));
             }
         }
@@ -117,7 +128,7 @@ fn every_command_that_help_shows_is_one_that_the_program_takes() {
 
 /// What is wrong with a command in the midst of a sentence, whose values are names such as FILE: its commands and options are there.
 fn wrong_in_prose(span: &str) -> Option<String> {
-    let mut command = Cli::command();
+    let (mut command, mut beside) = (Cli::command(), Some(tickwire_lab_app::command()));
     command.build();
     let mut words = span.split_whitespace().skip(1).peekable();
     // Below a command that stands with others (`acceptor|initiator`) nothing is looked at but that they are there.
@@ -129,10 +140,12 @@ fn wrong_in_prose(span: &str) -> Option<String> {
         }
         let [name] = names.as_slice() else { return None };
         command = command.find_subcommand(name).expect("it was found").clone();
-    }
-    // Its options are those of the program beside this one, which reads them.
-    if command.get_arguments().any(|arg| arg.is_trailing_var_arg_set()) {
-        return None;
+        beside = beside.and_then(|all| all.find_subcommand(name).cloned());
+        // What is passed on to the program beside this one is what that one reads.
+        if command.get_arguments().any(|arg| arg.is_trailing_var_arg_set()) {
+            command = beside.take()?;
+            command.build();
+        }
     }
     let has = |option: &str| {
         command.get_arguments().any(|arg| {

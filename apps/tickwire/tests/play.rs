@@ -187,7 +187,7 @@ fn one_at_a_time_waits_for_each_order_and_keeps_every_sample() {
             "--orders",
             "bytes",
         ])
-        .args(["--timeout", "20000", "--samples"])
+        .args(["--timeout", "300000", "--samples"])
         .arg(&samples)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

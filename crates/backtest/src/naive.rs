@@ -32,6 +32,8 @@ type NaiveFill = (u64, u64, i64, bool);
 #[derive(Debug)]
 pub struct NaiveVenue {
     is_matching: bool,
+    /// Whether the recorded book is what the venue's was; on one that is not, nobody who comes is taken to meet ours.
+    is_live: bool,
     /// Who trades first stands first, each side for itself.
     items: Vec<Item>,
     /// Filled of each of our open orders, and its quantity.
@@ -44,6 +46,7 @@ impl NaiveVenue {
     pub fn new(is_matching: bool) -> NaiveVenue {
         NaiveVenue {
             is_matching,
+            is_live: true,
             items: Vec::new(),
             open: BTreeMap::new(),
             fills: Vec::new(),
@@ -246,7 +249,7 @@ impl NaiveVenue {
             event.kind,
             EventKind::Add | EventKind::Replace | EventKind::Modify
         );
-        if adds && !self.is_matching {
+        if adds && !self.is_matching && self.is_live {
             self.meet();
         }
     }
@@ -537,6 +540,8 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
         test.on_event(0, &event);
         let is_refused = matches!(books.apply(&event), Applied::Rejected(_));
         refused += u64::from(is_refused);
+        // What did not fit makes the book stale until it is cleared.
+        naive.is_live = books.book(ID).is_some_and(|book| book.state() == BookState::Live);
         if !is_refused {
             naive.event(&event);
         }

@@ -62,11 +62,12 @@ mod tests {
     /// A control sequence that is written anywhere else would not obey `NO_COLOR` and `TERM=dumb`.
     #[test]
     fn control_sequences_are_written_where_the_terminal_is_asked() {
-        // Tones and pages; the screen of live views; the line that says how far reading has come.
-        const MAY: [&str; 3] = [
+        // Tones and pages; the screen of live views; the lines that say how far reading and a sweep have come.
+        const MAY: [&str; 4] = [
             "crates/views/src/text.rs",
             "crates/views/src/screen.rs",
             "crates/replay/src/replay/survey.rs",
+            "crates/tickwire/src/strategy/backtest/sweep.rs",
         ];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         // The commands of the project itself, and its tests, ask nobody.

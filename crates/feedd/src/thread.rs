@@ -137,10 +137,16 @@ fn stations<'r>(
     mut rows: Vec<Option<SourceWriter<'r, AtomicU64>>>,
     waiter: &mut Waiter,
     common: &mut Common<'r>,
+    halt: &Halt,
 ) -> Result<Vec<Box<dyn Station<'r> + 'r>>, Failure> {
     let mut before = before.into_iter();
     let mut made = Vec::with_capacity(plan.sources.len());
     for (at, source) in plan.sources.iter().enumerate() {
+        // Hundreds of channels take seconds; whoever stops the daemon does not wait for the rest.
+        if halt.is_stopping() {
+            break;
+        }
+        let receiver = &plan.receiver.shared_by(source.feed.channels.len());
         let intake = match plan.recorded {
             Some(_) => None,
             None => {
@@ -149,19 +155,19 @@ fn stations<'r>(
                     true => Stamping::Kernel,
                     false => Stamping::OnDemand,
                 };
-                let buffer_bytes = plan.receiver.receive_buffer;
+                let buffer_bytes = receiver.receive_buffer;
                 Some(Intake::join_stamped(&ports, buffer_bytes, stamping, waiter)?)
             }
         };
         let mut reception = match plan.recorded {
-            Some(_) => Reception::recorded(plan.receiver.max_instruments, plan.receiver.max_orders, None),
-            None => Reception::new(plan.receiver),
+            Some(_) => Reception::recorded(receiver.max_instruments, receiver.max_orders, None),
+            None => Reception::new(receiver),
         };
         let wants_all = plan.symbols.contains(&Pattern::ALL);
         reception.symbols = (!wants_all).then(Vec::new);
         let build = Build {
             plan: source,
-            receiver: plan.receiver,
+            receiver,
             desk: before.next(),
             row: rows.get_mut(at).and_then(Option::take),
             region,
@@ -216,7 +222,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             false => WaitStrategy::Poll,
         };
         let mut waiter = Waiter::new(strategy);
-        let stations = stations(&plan, region, Vec::new(), rows, &mut waiter, &mut common)?;
+        let stations = stations(&plan, region, Vec::new(), rows, &mut waiter, &mut common, &halt)?;
         for warning in stations.iter().filter_map(|station| station.warning()) {
             let _ = common.notices.try_send(Notice::Warning(warning));
         }
@@ -388,6 +394,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             Vec::new(),
             &mut self.waiter,
             &mut self.common,
+            &self.halt,
         )?;
         Ok(())
     }

@@ -230,15 +230,28 @@ impl Side {
     /// # Errors
     /// The file cannot be written, or the process not be started.
     pub fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
-        let path = dir.join(format!("{name}.toml"));
-        tickwire_runtime::files::write(&path, config.to_toml())
-            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
-        let binary = std::env::current_exe().map_err(|e| {
+        let own = std::env::current_exe().map_err(|e| {
             Failure::system(format!(
                 "cannot find this program's own file to start the {name}: {e}"
             ))
         })?;
-        let mut command = Command::new(binary);
+        Side::start_of(&own, name, config, dir)
+    }
+
+    /// The same of another program, for one that has not these commands itself.
+    ///
+    /// # Errors
+    /// As [`Side::start`].
+    pub fn start_of(
+        program: &Path,
+        name: &'static str,
+        config: &Config,
+        dir: &Path,
+    ) -> Result<Side, Failure> {
+        let path = dir.join(format!("{name}.toml"));
+        tickwire_runtime::files::write(&path, config.to_toml())
+            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+        let mut command = Command::new(program);
         command
             .arg(name)
             .arg("--config")

@@ -20,10 +20,38 @@ pub struct ReceiverSection {
     pub buffer_packets: u32,
     /// Instruments of one channel, which sizes the directory and the books.
     pub max_instruments: u32,
-    /// Orders resting at once over all books; a whole Nasdaq day has had 1.65 million.
+    /// Orders resting at once over all books of a feed; a whole Nasdaq day has had 1.65 million. Each channel of a feed has an equal
+    /// share, see [`ReceiverSection::shared_by`].
     pub max_orders: u32,
-    /// Price levels over all books and both sides.
+    /// Price levels over all books of a feed and both sides, shared like the orders.
     pub max_levels: u32,
+}
+
+/// Orders, and price levels, that a channel has room for however many share the feed's: a unit of PITCH may be much busier than the
+/// others.
+const SHARE_LEAST: u32 = 1 << 17;
+
+impl ReceiverSection {
+    /// The sizes of one of so many channels of a feed: orders and price levels in equal shares, in powers of two, but room for 131,072
+    /// each where the whole feed has so much. All room is taken, and touched, at the start; 35 units with a million orders each would
+    /// have 4.5 GB of it.
+    #[must_use]
+    pub fn shared_by(&self, channels: usize) -> ReceiverSection {
+        let channels = u32::try_from(channels.max(1)).unwrap_or(u32::MAX);
+        let share = |all: u32| match channels {
+            1 => all,
+            _ => all
+                .div_ceil(channels)
+                .next_power_of_two()
+                .max(SHARE_LEAST)
+                .min(all),
+        };
+        ReceiverSection {
+            max_orders: share(self.max_orders),
+            max_levels: share(self.max_levels),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for ReceiverSection {
@@ -58,5 +86,31 @@ pub fn books_config(c: &ReceiverSection, venue: Venue, depth: Depth) -> BooksCon
         levels: c.max_levels,
         initial: BookState::Building,
         tracked: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_share_the_room_of_their_feed() {
+        let all = ReceiverSection {
+            max_orders: 1 << 20,
+            max_levels: 100_000,
+            ..ReceiverSection::default()
+        };
+        let orders = |channels| all.shared_by(channels).max_orders;
+        assert_eq!(
+            [0, 1, 2, 3, 6, 35].map(orders),
+            [1 << 20, 1 << 20, 1 << 19, 1 << 19, 1 << 18, 1 << 17]
+        );
+        assert_eq!(all.shared_by(1).max_levels, 100_000);
+        assert_eq!(
+            all.shared_by(35).max_levels,
+            100_000,
+            "never more than the feed has"
+        );
+        assert_eq!(all.shared_by(35).max_instruments, all.max_instruments);
     }
 }

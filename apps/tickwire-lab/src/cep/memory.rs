@@ -130,7 +130,7 @@ impl WithChannel for Run<'_> {
                 continue;
             }
             check(&hot.out, &expected, at, &mut pass.problems);
-            if at < warm_up {
+            if at < warm_up || log.is_interlude(at) {
                 continue;
             }
             let span = |to: u64| clock.span_ns(to.saturating_sub(before));

@@ -2,10 +2,10 @@
 //! and over.
 //!
 //! Everything but the two numbers is what was recorded: entries, values, templates. A packet's own number counts from 1, an
-//! instrument's (RptSeq) too. Before each further time an entry of type `J` says that an instrument has no orders: the recording begins in
-//! mid-session, and what it leaves behind is not what it begins with.
+//! instrument's (RptSeq) too. The recording begins in mid-session: before each time, entries of type `J` say that its instruments have no
+//! orders, and then those are entered that it changes or deletes without having entered them, so that every entry fits its book.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -96,6 +96,23 @@ impl Entry {
         }
     }
 
+    /// The order of an entry that changes or deletes it, as it may have been entered: at the entry's price. The exchange says no price
+    /// with a deletion; such an order stands where it trades with nobody and is nobody's best offer.
+    fn entered(&self) -> Entry {
+        let aside = match self.kind {
+            OrderKind::Order(Side::Ask) => Price::from_raw(1_000_000 * Price::ONE_RAW),
+            _ => Price::from_raw(Price::ONE_RAW / 10_000),
+        };
+        Entry {
+            action: Action::New,
+            price: Some(self.price.unwrap_or(aside)),
+            qty: Some(self.qty.filter(|qty| !qty.is_zero()).unwrap_or(Volume(1))),
+            kind: self.kind,
+            order_id: self.order_id,
+            ..self.emptied()
+        }
+    }
+
     fn is_of(&self, symbol: &Symbol) -> bool {
         self.name.as_ref() == Some(symbol)
     }
@@ -170,17 +187,24 @@ impl Log {
         let mut encoder =
             Encoder::new(plan, Limits::default()).map_err(|e| Failure::config(e.to_string()))?;
         let template = encoder.template(&name).ok_or_else(|| named(NO_LOG.into()))?;
-        let emptied = Recorded {
-            sent: packets[0].sent,
-            entries: instruments.values().map(|(entry, _)| entry.emptied()).collect(),
-        };
+        let emptied = instruments.values().map(|(entry, _)| entry.emptied());
+        let mut before: Vec<Entry> = emptied.chain(standing(&packets)).collect();
+        let mut interludes = Vec::new();
+        while !before.is_empty() {
+            let rest = before.split_off(before.len().min(ENTRIES_MAX));
+            interludes.push(Recorded {
+                sent: packets[0].sent,
+                entries: std::mem::replace(&mut before, rest),
+            });
+        }
         let times = (config.packets as usize).div_ceil(packets.len()).max(1);
         let mut log = Log::of(config.symbol);
         let mut book = NaiveBook::default();
         let (mut out, mut numbered) = (vec![0; DATAGRAM_MAX], Vec::new());
-        for time in 0..times {
-            let before = (time > 0).then_some(&emptied);
-            for packet in before.into_iter().chain(&packets) {
+        for _ in 0..times {
+            for (packet, is_interlude) in (interludes.iter().map(|packet| (packet, true)))
+                .chain(packets.iter().map(|packet| (packet, false)))
+            {
                 numbered.clear();
                 for entry in &packet.entries {
                     let known = instruments.get_mut(&(&entry.symbol[..], &entry.board[..]));
@@ -203,7 +227,7 @@ impl Log {
                         book.best_offer()
                     });
                 log.add(packet.entries.len(), offers, &out[..length]);
-                if core::ptr::eq(packet, &emptied) {
+                if is_interlude {
                     log.note_interlude();
                 }
             }
@@ -221,6 +245,22 @@ const NO_LOG: &str = "no order-log packet that the templates can read; are these
 
 /// The longest datagram written.
 const DATAGRAM_MAX: usize = 8_972;
+
+/// Entries of a packet before the recording: what the longest packet has room for.
+const ENTRIES_MAX: usize = 100;
+
+/// The orders that are changed or deleted without having been entered, in the order in which they are named.
+fn standing(packets: &[Recorded]) -> impl Iterator<Item = Entry> {
+    let mut known = BTreeSet::new();
+    packets
+        .iter()
+        .flat_map(|packet| &packet.entries)
+        .filter_map(move |entry| {
+            let is_new = known.insert((&entry.symbol, &entry.board, entry.order_id));
+            let is_order = matches!(entry.kind, OrderKind::Order(_));
+            (is_new && is_order && entry.action != Action::New).then(|| entry.entered())
+        })
+}
 
 /// `None` when an entry cannot be read.
 fn taken(message: &Message<'_>, names: &MoexConfig) -> Option<Recorded> {
@@ -327,10 +367,12 @@ mod tests {
             played: 313,
             times: 4,
         };
-        assert_eq!((taken, log.len()), (played, 4 * 313 + 3));
+        let interludes: Vec<usize> = (0..log.len()).filter(|&at| log.is_interlude(at)).collect();
+        let before = interludes.len() / 4;
+        assert_eq!((taken, log.len()), (played, 4 * (313 + before)));
         let plan = protocol::templates(&templates).unwrap();
         let mut decoders = [(); 2].map(|()| Decoder::new(plan.clone(), Limits::default()).unwrap());
-        let mut at = 0;
+        let mut at = before;
         for datagram in read(&capture).unwrap() {
             let [recorded, numbered] = &mut decoders;
             let Ok(before) = recorded.packet(&datagram) else {
@@ -354,9 +396,12 @@ mod tests {
             assert_eq!(after.orders().count(), before.orders().count());
             at += 1;
         }
-        assert_eq!(at, 313);
-        let interludes: Vec<usize> = (0..log.len()).filter(|&at| log.is_interlude(at)).collect();
-        assert_eq!(interludes, [313, 627, 941]);
+        assert_eq!(at, before + 313);
+        let each = (0..4).flat_map(|time| (0..before).map(move |at| time * (313 + before) + at));
+        assert!(
+            before > 0 && interludes.iter().copied().eq(each),
+            "{interludes:?}"
+        );
         let pass = memory::pass(&log, &templates, 10, &clock).unwrap();
         assert_eq!(pass.problems.count, 0, "{:?}", pass.problems.first);
         assert!(pass.orders > 6, "{} orders", pass.orders);

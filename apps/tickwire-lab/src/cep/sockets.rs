@@ -110,7 +110,7 @@ pub(crate) fn run(
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let mut port = OrderPort::listen(any, OrdersAre::Fix, ids)?;
     config.order_entry.address.set_port(port.address()?.port());
-    let trader = Process::start("trade", &config, options.folder)?;
+    let trader = Process::start_of(&crate::lab::product("trader")?, "trade", &config, options.folder)?;
     let mut driver = Driver {
         log,
         options,
@@ -182,7 +182,7 @@ fn play(
         interrupted(stop)?;
         let block = at..(at + options.block.max(1)).min(log.len());
         for packet in block.clone() {
-            driver.packet(port, packet, packet >= measured_from)?;
+            driver.packet(port, packet, packet >= measured_from && !log.is_interlude(packet))?;
         }
         driver.floor(&mut floor, &floor_sender, block.clone(), measured_from)?;
         at = block.end;

@@ -263,9 +263,7 @@ fn in_memory(
     };
     if scenario.settings.capture.is_some() {
         // Few of a recording's packets lead to an order: all are shown.
-        let silent = pass.silent.iter().copied();
-        let silent = silent.filter(|(at, _)| !log.is_interlude(*at));
-        for (at, done_ns) in silent {
+        for &(at, done_ns) in &pass.silent {
             let (entries, frame) = about(at);
             recorder.record(at as u64, &[MISSING, done_ns], &[frame.into(), entries.into()]);
             all.done.push((entries, frame, done_ns));

@@ -346,12 +346,7 @@ fn host_check(root: &Path) -> Result<BTreeMap<String, (String, String, bool)>, F
 }
 
 fn tickwire() -> Result<Command, Failure> {
-    let binary = tickwire_control::process::beside("tickwire").ok_or_else(|| {
-        Failure::config(
-            "tickwire is not beside this program: build it with `cargo build --release`, the feed handler that is measured is its own",
-        )
-    })?;
-    let mut command = Command::new(binary);
+    let mut command = Command::new(super::product("feed handler")?);
     command.stdin(Stdio::null());
     Ok(command)
 }

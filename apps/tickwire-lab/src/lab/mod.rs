@@ -225,6 +225,18 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 }
 
 /// The text of a scenario: of a file, or of one that comes with the program.
+/// The program `tickwire`, which is measured as it ships.
+///
+/// # Errors
+/// It does not lie beside this one.
+pub(crate) fn product(part: &str) -> Result<PathBuf, Failure> {
+    tickwire_control::process::beside("tickwire").ok_or_else(|| {
+        Failure::config(format!(
+            "tickwire is not beside this program: build it with `cargo build --release`, the {part} that is measured is its own"
+        ))
+    })
+}
+
 fn find(name: &str) -> Result<(String, String), Failure> {
     let path = Path::new(name);
     if path.extension().is_some() || path.components().count() > 1 {

@@ -588,7 +588,9 @@ impl VolFile {
                     path.display()
                 ));
             }
-            write_whole(path, &text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+            // In the place of the file at once, with its mode.
+            tickwire_runtime::files::replace(path, &text, true)
+                .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         }
         let patch = Patch::between(&self.text, &text);
         for (expiry, section) in self.expiries.iter_mut().zip(&sections.expiry) {
@@ -596,24 +598,6 @@ impl VolFile {
         }
         (self.text, self.sections) = (text, sections);
         Ok(patch)
-    }
-}
-
-/// In the place of the file at once, with its mode.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    #[cfg(test)]
-    on_slow_disk(path, text)?;
-    tickwire_runtime::files::replace(path, text, true)
-}
-
-/// A disk that takes nothing until somebody reads what is written: a pipe beside the file, `FILE.disk`, where a test has made one.
-#[cfg(test)]
-fn on_slow_disk(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut disk = path.as_os_str().to_owned();
-    disk.push(".disk");
-    match Path::new(&disk).exists() {
-        true => std::fs::write(disk, text),
-        false => Ok(()),
     }
 }
 

@@ -129,18 +129,24 @@ fn quotes_follow_an_edit_before_a_disk_has_it() {
     let mut thread = Thread::start("disk");
     let first = thread.next();
     let text = std::fs::read_to_string(thread.file()).unwrap();
-    // A disk that takes nothing until somebody reads what is written.
-    let slow = thread.folder.0.join("vol.toml.disk");
-    assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
+    // A disk that stands still until somebody has it go on: a pipe in the place of the file, which is read before it is replaced.
+    std::fs::remove_file(thread.file()).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(thread.file())
+            .status()
+            .unwrap()
+            .success()
+    );
     let answered = thread.edit("+0.01");
     let (near, wide) = (thread.next(), thread.next());
     assert!(near == wide && near != first, "the quotes of the edit");
     assert!(answered.try_recv().is_err(), "answered before it is kept");
-    assert_eq!(std::fs::read_to_string(thread.file()).unwrap(), text);
-    let written = std::fs::read_to_string(&slow).unwrap();
-    assert!(written.contains("atm = 0.01"), "{written}");
+    std::fs::write(thread.file(), text).unwrap();
     let said = answered.recv_timeout(PATIENCE).unwrap().unwrap();
     assert!(said.starts_with("version 1: "), "{said}");
+    let written = std::fs::read_to_string(thread.file()).unwrap();
+    assert!(written.contains("atm = 0.01"), "{written}");
     assert_eq!(thread.pricing.end().failure, None);
 }
 

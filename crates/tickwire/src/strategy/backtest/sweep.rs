@@ -1,7 +1,7 @@
 //! Every combination of values, on all cores; what is done is kept, and not done again.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -166,7 +166,10 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results: Mutex<Vec<Option<Result<Value, Failure>>>> =
         Mutex::new((0..combinations.len()).map(|_| None).collect());
-    let (begun, is_terminal) = (Instant::now(), std::io::stderr().is_terminal());
+    let (begun, is_terminal) = (
+        Instant::now(),
+        tickwire_console::terminal::takes_movements(&std::io::stderr()),
+    );
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
