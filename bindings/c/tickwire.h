@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 110u
+#define TW_COUNTERS 113u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -339,6 +339,9 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"messages_filtered", "filtered", "messages", "Messages dropped before decoding because nobody subscribed to their instrument."},
         {"messages_unknown", "unknown", "messages", "Messages of a type this version does not know; skipped by length."},
         {"gaps", "gaps", "events", "Times a sequence number was missing when a later one arrived."},
+        {"numbers_refuted", "refuted", "events", "Numbers ahead that the venue's own packets showed to be none: nothing was missing."},
+        {"lines_diverged", "diverged", "packets", "Packets whose content was not that of an earlier copy with the same number; books are marked and recovered."},
+        {"books_distrusted", "distrusted", "events", "Books that are marked and recovered because a message about them could not be read, or did not fit them."},
         {"messages_missed", "missed", "messages", "Messages that were missing when a gap was found."},
         {"messages_recovered", "recovered", "messages", "Missing messages that arrived after all: by the other line, late, or by retransmission."},
         {"messages_lost", "lost", "messages", "Missing messages given up; a snapshot is needed and books stay stale until it is loaded."},
@@ -362,7 +365,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"malformed_checksum", "bad checksum", "packets", "Of the malformed: a checksum that is not the sum of the bytes."},
         {"trailing_bytes", "trailing", "packets", "Packets with bytes after the last message; the messages were used."},
         {"end_of_session", "end", "packets", "End-of-session packets."},
-        {"book_rejects", "book rejects", "messages", "Events a book could not apply: unknown order, duplicate order, more taken than was there."},
+        {"book_rejects", "book rejects", "messages", "Events a book could not apply: unknown order, duplicate order, more taken than was there; the book is stale."},
         {"book_full", "book full", "messages", "Events not applied because a configured capacity was exhausted; the book is stale."},
         {"kernel_drops", "kernel drops", "packets", "Datagrams the kernel dropped because the socket buffer was full."},
         {"net_errors", "net errors", "events", "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."},
