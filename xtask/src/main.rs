@@ -16,6 +16,7 @@ mod keys;
 mod licences;
 mod miri;
 mod oracle;
+mod promtool;
 mod properties;
 mod purity;
 mod quantlib;
@@ -120,6 +121,7 @@ The project's own commands.
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
+  cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
             recorded::freshen();
             fetched
         }
+        ["promtool", rest @ ..] => promtool::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),

@@ -1,5 +1,9 @@
 //! A forger on line A: datagrams made from the venue's own, sent just before them.
 
+use tickwire_market::Counter;
+
+use crate::{Outcome, RigConfig};
+
 /// Where a venue's datagrams have the number of their first message, and where their messages begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
@@ -76,6 +80,46 @@ pub enum Forgery {
     Content,
     /// The same with another first byte of the session's name (MoldUDP64).
     Session,
+}
+
+impl Forgery {
+    /// A day with a forger, compared every millisecond: whatever is shown as live is right, all the time, and in the end too.
+    #[must_use]
+    pub fn day(self, numbers: Numbers) -> RigConfig {
+        RigConfig {
+            compare_every_ms: 1,
+            forger: Some(Forger {
+                numbers,
+                forgery: self,
+                // Each content in doubt costs a snapshot, and marks the channel until it is there.
+                every: if let Forgery::Content = self { 997 } else { 97 },
+            }),
+            ..RigConfig::default()
+        }
+    }
+
+    /// That such a day was what it is meant to be: the forger was heard, noticed, and did no harm that was not said.
+    ///
+    /// # Panics
+    /// It was not.
+    pub fn was_noticed<C>(self, outcome: &Outcome<C>) {
+        let count = |counter| outcome.counters.get(counter);
+        assert!(outcome.compared > 5, "{self:?}: {}", outcome.compared);
+        match self {
+            Forgery::Ahead(50_000_000) | Forgery::Session => {
+                assert!(count(Counter::PacketsIgnored) > 5, "{self:?}");
+                let untouched = [
+                    Counter::Gaps,
+                    Counter::MessagesLost,
+                    Counter::Snapshots,
+                    Counter::SessionChanges,
+                ];
+                assert_eq!(untouched.map(count), [0; 4], "{self:?}");
+            }
+            Forgery::Ahead(_) => assert!(count(Counter::NumbersRefuted) > 5, "{self:?}"),
+            Forgery::Content => assert!(count(Counter::LinesDiverged) > 0, "{self:?}"),
+        }
+    }
 }
 
 /// A forger.
