@@ -27,7 +27,6 @@ mod trades;
 
 pub use quotes::PROTECTIONS_MAX;
 use quotes::Quotes;
-pub(crate) use quotes::{Guard, QUOTES_MAX};
 pub use trades::TRADES_KEPT;
 use trades::Trades;
 
@@ -122,7 +121,7 @@ struct Listed {
 
 /// What is done with a new order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+enum Entry {
     /// It trades, then rests or expires.
     Match,
     /// It rests without trading.
@@ -134,7 +133,7 @@ pub(crate) enum Entry {
 /// Ladders of an instrument: four of the book, six of waiting orders.
 const LADDERS: usize = 10;
 /// Levels of a ladder of waiting orders.
-pub(crate) const WAITING_LEVELS_MAX: u32 = 64;
+const WAITING_LEVELS_MAX: u32 = 64;
 
 /// See the module's description.
 pub struct Engine {
@@ -1066,7 +1065,7 @@ impl Engine {
 }
 
 /// What becomes of the incoming order of a prevented trade.
-pub(crate) fn out_of_the_way(taker: &mut Order, mode: SelfTrade, by: Qty, out: &mut impl Listener) {
+fn out_of_the_way(taker: &mut Order, mode: SelfTrade, by: Qty, out: &mut impl Listener) {
     match mode {
         SelfTrade::CancelNewest | SelfTrade::CancelBoth => {
             out.cancelled(taker, CancelReason::SelfTrade);
@@ -1086,7 +1085,7 @@ pub(crate) fn out_of_the_way(taker: &mut Order, mode: SelfTrade, by: Qty, out: &
 }
 
 /// Tells that an order has left.
-pub(crate) fn leave(order: &Order, reason: Option<CancelReason>, out: &mut impl Listener) {
+fn leave(order: &Order, reason: Option<CancelReason>, out: &mut impl Listener) {
     if let Some(reason) = reason {
         out.cancelled(order, reason);
     }
@@ -1097,7 +1096,7 @@ pub(crate) fn leave(order: &Order, reason: Option<CancelReason>, out: &mut impl 
 }
 
 /// Instructions that go together. See "Matching rules" in `docs/exchange.md`.
-pub(crate) fn check_instructions(new: &NewOrder) -> Result<(), Reject> {
+fn check_instructions(new: &NewOrder) -> Result<(), Reject> {
     let is_plain = new.rests() && new.stop.is_none();
     let waits = !is_plain && (new.stop.is_some() || is_for_auction(new.time_in_force));
     let is_iceberg = !new.display.is_zero();
@@ -1118,7 +1117,7 @@ fn is_for_auction(time_in_force: TimeInForce) -> bool {
 
 /// What an instrument in this state does with an order: how long it lives, whether it is a market order, whether it waits
 /// to be triggered.
-pub(crate) fn entry_of(
+fn entry_of(
     status: TradingStatus,
     auction: AuctionKind,
     rules: &Rules,
@@ -1145,7 +1144,7 @@ pub(crate) fn entry_of(
 }
 
 /// Where orders wait for an auction.
-pub(crate) fn place_of(auction: AuctionKind) -> Place {
+fn place_of(auction: AuctionKind) -> Place {
     match auction {
         AuctionKind::Closing => Place::Closing,
         AuctionKind::Opening | AuctionKind::Resumption => Place::Opening,
@@ -1153,7 +1152,7 @@ pub(crate) fn place_of(auction: AuctionKind) -> Place {
 }
 
 /// The worst price at which an order of this side may trade; `None` without a band.
-pub(crate) fn edge_of(bands: &PriceBands, reference: Price, last_sale: Price, side: Side) -> Option<Price> {
+fn edge_of(bands: &PriceBands, reference: Price, last_sale: Price, side: Side) -> Option<Price> {
     if bands.static_ppm == 0 && bands.dynamic_ppm == 0 {
         return None;
     }

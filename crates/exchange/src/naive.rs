@@ -1,19 +1,20 @@
 //! The matching engine as one would explain it: all orders in one list, searched anew for every question. The oracle of
-//! [`crate::Engine`]; never optimised.
+//! [`crate::Engine`]; never optimised, and without a line of the engine: its rules are those of `docs/exchange.md`.
 
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
-use crate::engine::{
-    EngineConfig, Entry, Guard, PROTECTIONS_MAX, QUOTES_MAX, TRADES_KEPT, WAITING_LEVELS_MAX,
-    check_instructions, edge_of, entry_of, leave, out_of_the_way, place_of,
-};
+use crate::engine::EngineConfig;
 use crate::order::{
     BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NO_MPID,
-    NewOrder, Order, Owner, Party, Place, Reject, SelfTrade, StateHash, Terms, stays,
+    NewOrder, Order, Owner, Party, Place, Reject, SelfTrade, StateHash, Terms,
 };
 use crate::rules::{AuctionKind, MassCancel, OnBreach, PostOnly, Protection, QuoteEntry, Rules};
+
+mod rules;
+
+use rules::{Goes, Watch};
 
 #[derive(Clone, Copy)]
 struct Standing {
@@ -39,7 +40,7 @@ pub struct NaiveEngine {
     standing: Vec<Standing>,
     /// Who quoted what, in order of the first quote, and the latest orders.
     quotes: Vec<(Firm, InstrumentId, [OrderId; 2])>,
-    guards: Vec<Guard>,
+    guards: Vec<Watch>,
     tripped: Vec<(Firm, u32)>,
     now: u64,
     last_order_id: u64,
@@ -131,7 +132,9 @@ impl NaiveEngine {
     /// See [`crate::Engine::submit`].
     pub fn submit(&mut self, new: &NewOrder, out: &mut impl Listener) -> Result<OrderId, Reject> {
         self.check_known(new.instrument)?;
-        check_instructions(new)?;
+        if !rules::go_together(new) {
+            return Err(Reject::Instructions);
+        }
         let is_market = new.order_type == OrderType::Market;
         let kind = (new.time_in_force, is_market, new.stop.is_some());
         let entry = self.entry(new.instrument, kind)?;
@@ -150,14 +153,14 @@ impl NaiveEngine {
             self.check_band(new.instrument, new.side, new.price)?;
         }
         let mut order = new.entered_as(OrderId(0));
-        if let Entry::Wait(place) = entry {
+        if let Goes::Waits(place) = entry {
             order.terms = order.terms.at(place);
         }
-        if entry == Entry::Match && new.post_only {
+        if entry == Goes::Matched && new.post_only {
             self.make_passive(&mut order)?;
         }
         let trigger = new.stop.unwrap_or(Price::ZERO);
-        if entry != Entry::Match || new.rests() {
+        if entry != Goes::Matched || rules::is_left_standing(new.order_type, new.time_in_force) {
             let is_full = self.standing.len() >= self.config.max_orders as usize;
             if is_full || !self.level_fits(&order, trigger) {
                 return Err(Reject::Full);
@@ -166,13 +169,13 @@ impl NaiveEngine {
         order.id = self.next_id();
         out.accepted(&order);
         match entry {
-            Entry::Match => self.trade_in(order, out),
-            Entry::Collect => {
-                let order = order.sliced();
+            Goes::Matched => self.trade_in(order, out),
+            Goes::Collected => {
+                let order = rules::shown(order);
                 self.stand(order, Price::ZERO);
                 out.rested(&order);
             }
-            Entry::Wait(_) => {
+            Goes::Waits(_) => {
                 self.stand(order, trigger);
                 out.parked(&order);
             }
@@ -240,7 +243,7 @@ impl NaiveEngine {
             reserve: Qty(0),
             ..old
         };
-        if entry == Entry::Match && old.is_post_only() {
+        if entry == Goes::Matched && old.is_post_only() {
             self.make_passive(&mut new)?;
         }
         if !self.level_fits(&new, Price::ZERO) {
@@ -252,11 +255,11 @@ impl NaiveEngine {
             .standing
             .iter()
             .any(|maker| matches(&maker.order, &new, Some(new.price)));
-        if entry == Entry::Match && is_marketable {
+        if entry == Goes::Matched && is_marketable {
             out.replaced(&old, &new, false);
             self.trade_in(new, out);
         } else {
-            let rested = new.sliced();
+            let rested = rules::shown(new);
             self.stand(rested, Price::ZERO);
             out.replaced(&old, &rested, true);
         }
@@ -441,7 +444,7 @@ impl NaiveEngine {
             .quotes
             .iter()
             .position(|q| (q.0, q.1) == (firm, entry.instrument));
-        let quotes_max = self.config.max_orders.min(QUOTES_MAX) as usize;
+        let quotes_max = (self.config.max_orders as usize).min(rules::QUOTES);
         if self.standing.len() + asked.len() > self.config.max_orders as usize
             || asked.iter().any(|order| !self.level_fits(order, Price::ZERO))
             || known.is_none() && self.quotes.len() >= quotes_max
@@ -496,14 +499,14 @@ impl NaiveEngine {
         if firm == Firm::NONE {
             return Err(Reject::NoFirm);
         }
-        let new = Guard::new(firm, group, limits);
+        let new = Watch::new(firm, group, limits);
         match self
             .guards
             .iter()
             .position(|g| g.firm == firm && g.group == group)
         {
             Some(at) => self.guards[at] = new,
-            None if self.guards.len() >= PROTECTIONS_MAX => return Err(Reject::Full),
+            None if self.guards.len() >= rules::PROTECTIONS => return Err(Reject::Full),
             None => self.guards.push(new),
         }
         Ok(())
@@ -517,7 +520,7 @@ impl NaiveEngine {
             .position(|g| g.firm == firm && g.group == group)
         {
             Some(at) => {
-                self.guards[at] = Guard::new(firm, group, self.guards[at].limits);
+                self.guards[at] = Watch::new(firm, group, self.guards[at].limits);
                 true
             }
             None => false,
@@ -528,7 +531,7 @@ impl NaiveEngine {
     pub fn is_protected(&self, firm: Firm, group: u32) -> bool {
         self.guards
             .iter()
-            .any(|g| g.firm == firm && g.group == group && g.is_tripped)
+            .any(|g| g.firm == firm && g.group == group && g.is_reached)
     }
 
     /// See [`crate::Engine::indicate`].
@@ -539,13 +542,15 @@ impl NaiveEngine {
             TradingStatus::Auction => listed.auction,
             _ => AuctionKind::Closing,
         };
-        let (clearing, paired, mut surplus) = self.clearing(instrument, place_of(kind));
+        let (clearing, paired, mut surplus) = self.clearing(instrument, rules::waits_for(kind));
         if paired == 0 {
             let waiting = |side| -> i64 {
                 let standing = self.standing.iter().map(|s| &s.order);
                 standing
                     .filter(|o| {
-                        o.instrument == instrument && o.side == side && o.terms.place() == place_of(kind)
+                        o.instrument == instrument
+                            && o.side == side
+                            && o.terms.place() == rules::waits_for(kind)
                     })
                     .map(|o| i64::from(o.qty.0))
                     .sum()
@@ -580,7 +585,7 @@ impl NaiveEngine {
         self.cross(
             instrument,
             auction,
-            self.clearing(instrument, place_of(auction)),
+            self.clearing(instrument, rules::waits_for(auction)),
             out,
         );
         self.listed[instrument.index()].status = next;
@@ -611,7 +616,7 @@ impl NaiveEngine {
         (price, volume, _): (Price, u64, i64),
         out: &mut impl Listener,
     ) {
-        let place = place_of(kind);
+        let place = rules::waits_for(kind);
         self.last_match += 1;
         let cross = Cross {
             instrument,
@@ -911,7 +916,7 @@ impl NaiveEngine {
         let own_limit = (!order.is_market()).then_some(order.price);
         let listed = &self.listed[order.instrument.index()];
         let bands = listed.rules.bands;
-        let edge = edge_of(&bands, listed.reference, listed.last_sale, order.side);
+        let edge = rules::edge(&bands, listed.reference, listed.last_sale, order.side);
         let limit = match (own_limit, edge) {
             (Some(own), Some(edge)) if order.side.better(own, edge) => Some(edge),
             (Some(own), _) => Some(own),
@@ -926,8 +931,8 @@ impl NaiveEngine {
             let mode = order.self_trade();
             let would_end = within
                 .clone()
-                .any(|m| order.minds(&m) && mode != SelfTrade::CancelOldest);
-            let others = within.by_ref().filter(|m| !order.minds(m));
+                .any(|m| rules::is_prevented(&order, &m) && mode != SelfTrade::CancelOldest);
+            let others = within.by_ref().filter(|m| !rules::is_prevented(&order, m));
             let available: u64 = others.map(|m| m.leaves()).sum();
             if would_end || available < order.leaves() {
                 return out.expired(&order);
@@ -941,13 +946,13 @@ impl NaiveEngine {
             .standing
             .iter()
             .any(|maker| matches(&maker.order, &order, own_limit));
-        if order.is_market() || !stays(order.time_in_force) {
+        if order.is_market() || !rules::is_left_standing(OrderType::Limit, order.time_in_force) {
             out.expired(&order);
         } else if !self.level_fits(&order, Price::ZERO) {
             out.cancelled(&order, CancelReason::NoRoom);
             out.expired(&order);
         } else {
-            let order = order.sliced();
+            let order = rules::shown(order);
             self.stand(order, Price::ZERO);
             out.rested(&order);
         }
@@ -967,7 +972,7 @@ impl NaiveEngine {
                 });
             let Some(at) = best else { return };
             let resting = self.standing[at].order;
-            if taker.minds(&resting) {
+            if rules::is_prevented(taker, &resting) {
                 self.prevent(taker, at, out);
                 continue;
             }
@@ -1018,7 +1023,7 @@ impl NaiveEngine {
                 later[usize::from(is_clients(trade))] += 1;
                 continue;
             }
-            if *number < match_number || later[usize::from(is_clients(trade))] >= TRADES_KEPT {
+            if *number < match_number || later[usize::from(is_clients(trade))] >= rules::TRADES {
                 break;
             }
             let execution = trade.ok_or(Reject::AuctionTrade)?;
@@ -1052,13 +1057,13 @@ impl NaiveEngine {
         let now = self.now;
         let mut guards = self.guards.iter_mut();
         let guard = guards.find(|g| quote.is_quote() && g.firm == quote.firm && g.group == group);
-        if guard.is_some_and(|guard| guard.count(now, quote, qty)) {
+        if guard.is_some_and(|guard| guard.sees(now, quote, qty)) {
             self.tripped.push((quote.firm, group));
         }
     }
 
     fn refresh(&mut self, old: Order, out: &mut impl Listener) {
-        let mut new = old.sliced();
+        let mut new = rules::shown(old);
         new.id = self.next_id();
         out.refreshed(&old, &new);
         self.stand(new, Price::ZERO);
@@ -1081,12 +1086,35 @@ impl NaiveEngine {
             }
             SelfTrade::Allow | SelfTrade::CancelNewest => {}
         }
-        out_of_the_way(taker, taker.self_trade(), by, out);
+        match taker.self_trade() {
+            SelfTrade::CancelNewest | SelfTrade::CancelBoth => {
+                out.cancelled(taker, CancelReason::SelfTrade);
+                out.expired(taker);
+                taker.qty = Qty(0);
+            }
+            SelfTrade::Decrement => {
+                taker.qty = Qty(taker.qty.0 - by.0);
+                out.cancelled(taker, CancelReason::SelfTrade);
+                out.decremented(taker, by);
+                if taker.qty == Qty(0) {
+                    out.expired(taker);
+                }
+            }
+            SelfTrade::CancelOldest | SelfTrade::Allow => {}
+        }
     }
 
     fn remove(&mut self, at: usize, reason: Option<CancelReason>, out: &mut impl Listener) {
         let order = self.standing.remove(at).order;
-        leave(&order, reason, out);
+        if let Some(reason) = reason {
+            out.cancelled(&order, reason);
+        }
+        // Feeds hear of what was shown, or might have been.
+        if order.terms.place() == Place::Book {
+            out.deleted(&order);
+        } else {
+            out.expired(&order);
+        }
     }
 
     fn lower(&mut self, at: usize, by: Qty, reason: Option<CancelReason>, out: &mut impl Listener) {
@@ -1124,9 +1152,9 @@ impl NaiveEngine {
             .max_by_key(|&at| eagerness(&self.standing[at].order))
     }
 
-    fn entry(&self, instrument: InstrumentId, kind: (TimeInForce, bool, bool)) -> Result<Entry, Reject> {
+    fn entry(&self, instrument: InstrumentId, kind: (TimeInForce, bool, bool)) -> Result<Goes, Reject> {
         let listed = &self.listed[instrument.index()];
-        entry_of(listed.status, listed.auction, &listed.rules, kind)
+        rules::goes(listed.status, listed.auction, listed.rules.halted, kind).ok_or(Reject::NotTrading)
     }
 
     fn make_passive(&self, order: &mut Order) -> Result<(), Reject> {
@@ -1193,7 +1221,7 @@ impl NaiveEngine {
     fn check_band(&self, instrument: InstrumentId, side: Side, price: Price) -> Result<(), Reject> {
         let listed = &self.listed[instrument.index()];
         let bands = &listed.rules.bands;
-        match edge_of(bands, listed.reference, listed.last_sale, side) {
+        match rules::edge(bands, listed.reference, listed.last_sale, side) {
             Some(edge) if side.better(price, edge) && bands.on_breach == OnBreach::Reject => {
                 Err(Reject::PriceBand)
             }
@@ -1217,10 +1245,10 @@ impl NaiveEngine {
         levels.sort();
         levels.dedup();
         let levels_max = match order.is_waiting() {
-            true => self.config.max_levels.min(WAITING_LEVELS_MAX),
-            false => self.config.max_levels,
+            true => (self.config.max_levels as usize).min(rules::WAITING_LEVELS),
+            false => self.config.max_levels as usize,
         };
-        levels.contains(&level(order, trigger)) || levels.len() < levels_max as usize
+        levels.contains(&level(order, trigger)) || levels.len() < levels_max
     }
 }
 
