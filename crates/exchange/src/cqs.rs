@@ -18,6 +18,7 @@ use tickwire_wire::cqs::{
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::zerocopy::IntoBytes;
 
+use crate::mold::MessageStore;
 use crate::sip::{
     Best, Consolidation, Interest, PARTICIPANTS_MAX, Plan, Quote, SipModel, SipPublisher, Update, luld_code,
     national_luld_code, sides_code,
@@ -244,6 +245,10 @@ impl Plan for Cqs {
 
     fn next_seq(&self) -> SeqNo {
         self.line.next_seq()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.line.store_mut()
     }
 }
 

@@ -9,6 +9,7 @@ use tickwire_wire::moldudp64;
 
 use crate::engine::Engine;
 use crate::glimpse::{GlimpseLogin, GlimpseSession};
+use crate::mold::MessageStore;
 use crate::mold::{ChannelConfig, MoldChannel};
 use crate::order::{Listener, Order};
 use crate::soup::SoupServerConfig;
@@ -156,6 +157,10 @@ impl Publisher for ItchPublisher {
 
     fn next_seq(&self) -> SeqNo {
         self.publisher.sink().store().next()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.publisher.sink_mut().store_mut()
     }
 }
 

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Venue};
 
+use crate::history::History;
 use crate::order::StateHash;
 use crate::venue::{DayPhase, Exchange};
 
@@ -121,6 +122,12 @@ impl Market {
     /// How many messages were published, over all channels of all venues.
     pub fn total(&self) -> u64 {
         self.venues.iter().map(|(_, exchange)| exchange.total()).sum()
+    }
+
+    /// The histories of all channels.
+    pub fn histories_mut(&mut self) -> impl Iterator<Item = &mut (dyn History + 'static)> {
+        let exchanges = self.venues.iter_mut();
+        exchanges.flat_map(|(_, exchange)| exchange.histories_mut())
     }
 
     /// Tells the SIPs, which are the first venue's, what changed at one.

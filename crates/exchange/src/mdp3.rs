@@ -24,6 +24,7 @@ use tickwire_wire::mdp3::{
 
 use crate::displayed::DisplayedLevels;
 use crate::engine::{Engine, TRADES_KEPT};
+use crate::mold::MessageStore;
 use crate::order::{Broken, Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
@@ -602,6 +603,10 @@ impl Publisher for Mdp3Publisher {
 
     fn next_seq(&self) -> SeqNo {
         self.packets.next()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.packets.store_mut()
     }
 
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {

@@ -628,6 +628,10 @@ impl Publisher for MoexPublisher {
         self.store.next()
     }
 
+    fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         match self.config.log {
             MoexLog::Orders => engine.levels(instrument, side).collect(),

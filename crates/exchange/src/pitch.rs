@@ -14,6 +14,7 @@ use tickwire_wire::pitch::{self, LoginStatus};
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::{Listener, Order};
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
@@ -305,6 +306,10 @@ impl Publisher for PitchPublisher {
 
     fn next_seq(&self) -> SeqNo {
         self.writer.sink().next()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.writer.sink_mut().store_mut()
     }
 }
 

@@ -13,6 +13,7 @@ use tickwire_market::{
 };
 
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::{Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, ParticipantQuote, Publisher, Tape, VenueTime};
@@ -80,6 +81,7 @@ pub(crate) trait Plan {
     fn end(&mut self, now: Nanos, linger_ns: u64);
     fn is_over(&self) -> bool;
     fn next_seq(&self) -> SeqNo;
+    fn store_mut(&mut self) -> &mut MessageStore;
 }
 
 /// A feed of a plan. See the module's description.
@@ -351,6 +353,10 @@ impl<P: Plan> Publisher for SipPublisher<P> {
 
     fn next_seq(&self) -> SeqNo {
         self.plan.next_seq()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.plan.store_mut()
     }
 
     /// The national best.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tickwire_market::{Contract, InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
 
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::Listener;
 use crate::rules::Rules;
 
@@ -218,6 +219,9 @@ pub trait Publisher: Tape {
 
     /// The number that the next message gets.
     fn next_seq(&self) -> SeqNo;
+
+    /// What it keeps of its messages, to send them again.
+    fn store_mut(&mut self) -> &mut MessageStore;
 
     /// The levels of a side as this channel shows them, best first: what a receiver must have in the end. All displayed
     /// levels unless the feed shows fewer.

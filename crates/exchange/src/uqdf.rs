@@ -12,6 +12,7 @@ use tickwire_wire::uqdf::{
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
+use crate::mold::MessageStore;
 use crate::mold::{ChannelConfig, MoldChannel};
 use crate::sip::{
     Best, Consolidation, Interest, ODD_LOTS_MAX, PARTICIPANTS_MAX, Plan, SipModel, SipPublisher, Update,
@@ -558,6 +559,10 @@ impl Plan for Uqdf {
 
     fn next_seq(&self) -> SeqNo {
         self.channel.store().next()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.channel.store_mut()
     }
 }
 

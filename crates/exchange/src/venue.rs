@@ -21,6 +21,7 @@ use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientNotice, ClientOrder, ClientQuote, ClientState, Desk, DeskConfig, Floor, Route};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
+use crate::history::History;
 use crate::order::{BreakReason, Firm, Reject, StateHash};
 use crate::pace::PaceConfig;
 use crate::rules::{Protection, TradingAction};
@@ -330,6 +331,12 @@ impl Exchange {
     pub fn publisher_mut(&mut self, outlet: usize) -> Option<&mut dyn Publisher> {
         let outlet = self.tape.outlets_mut().get_mut(outlet)?;
         Some(&mut *outlet.publisher)
+    }
+
+    /// The histories of its channels.
+    pub fn histories_mut(&mut self) -> impl Iterator<Item = &mut (dyn History + 'static)> {
+        let outlets = self.tape.outlets_mut().iter_mut();
+        outlets.filter_map(|outlet| outlet.publisher.store_mut().history_mut())
     }
 
     /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks stamps, by UTC.

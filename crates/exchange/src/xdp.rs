@@ -81,7 +81,7 @@ impl PacketFormat for XdpFormat {
         // A reset is alone in its packet.
         let is_reset = |seq: u64| {
             let message = store.get(SeqNo(seq));
-            message.and_then(xdp::message_type) == Some(xdp::SequenceNumberReset::KIND)
+            message.and_then(|message| xdp::message_type(&message)) == Some(xdp::SequenceNumberReset::KIND)
         };
         let end = match (first..end).find(|&seq| is_reset(seq)) {
             Some(reset) if reset == first => first + 1,
@@ -91,7 +91,11 @@ impl PacketFormat for XdpFormat {
         let fill = |flag: DeliveryFlag, buffer: &mut [u8]| {
             let mut packet = PacketBuilder::new(buffer, flag, first as u32, now);
             let mut next = first;
-            while next < end && store.get(SeqNo(next)).is_some_and(|message| packet.push(message)) {
+            while next < end
+                && store
+                    .get(SeqNo(next))
+                    .is_some_and(|message| packet.push(&message))
+            {
                 next += 1;
             }
             (packet.finish(), next.max(first + 1))

@@ -33,6 +33,19 @@ pub struct JournalSection {
     /// acknowledgement).
     #[serde(default)]
     pub durability: Durability,
+    /// The most bytes of each channel's file of the day's messages, beside the journal: what memory has no room for is sent again from there;
+    /// the oldest give way. 0: no such file.
+    #[serde(default = "history_bytes")]
+    pub history_bytes: u64,
+}
+
+impl JournalSection {
+    /// The default of `history_bytes`.
+    pub const HISTORY_BYTES: u64 = 16 << 30;
+}
+
+fn history_bytes() -> u64 {
+    JournalSection::HISTORY_BYTES
 }
 
 /// What an acknowledged order outlives.

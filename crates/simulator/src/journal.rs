@@ -14,8 +14,8 @@ use tickwire_exchange::{
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
 
-use crate::entry::Durability;
-use crate::settings::MarketConfig;
+use crate::entry::{Durability, JournalSection};
+use crate::settings::{ExchangeSection, MarketConfig};
 use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
 use tickwire_control::process::open_alone;
@@ -78,8 +78,11 @@ pub fn kept_configuration(config: &MarketConfig) -> MarketConfig {
     let mut kept = config.without_passwords();
     kept.exchange.control = None;
     kept.access = AccessSection::default();
+    kept.exchange.kept_messages = ExchangeSection::default().kept_messages;
     if let Some(journal) = &mut kept.exchange.journal {
         journal.file = journal.file.file_name().map(PathBuf::from).unwrap_or_default();
+        // Where messages are kept does not change which there are.
+        journal.history_bytes = JournalSection::HISTORY_BYTES;
     }
     kept
 }
@@ -303,6 +306,7 @@ fn drop_datagrams(now: Nanos, market: &mut Market) {
             while exchange.poll_datagram(outlet, now).is_some() {}
         }
     }
+    market.histories_mut().for_each(|history| history.write());
 }
 
 /// `tickwire journal`: what is in one, and whether it makes the market that it says.

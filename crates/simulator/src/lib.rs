@@ -19,6 +19,7 @@
 extern crate tickwire_console;
 
 pub mod entry;
+pub mod history;
 pub mod journal;
 pub mod operator;
 pub mod outlet;

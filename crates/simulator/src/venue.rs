@@ -23,6 +23,7 @@ use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::entry::{self, OUCH_CONNECTIONS};
+use crate::history::HistoryFile;
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::operator::{self, Operator};
 use crate::outlet::{CONNECTIONS, Departures, LineTroubles, OutletSockets};
@@ -48,6 +49,8 @@ const QUIET_NS: u64 = 300 * Nanos::MILLI;
 const CLIENTS: usize = CONNECTIONS + OUCH_CONNECTIONS;
 /// A turn of the loop that took longer than this was interrupted.
 const STALL_NS: u64 = 500 * Nanos::MILLI;
+/// Messages that a channel keeps in memory at least: more than one turn of the loop publishes.
+const KEPT_MIN: u32 = 4096;
 /// How often time is told to a market whose journal is kept, when nothing is due.
 const TICK_NS: u64 = Nanos::MILLI;
 /// How often its state hash is noted.
@@ -103,7 +106,7 @@ pub fn exchange_of(c: &MarketConfig) -> Result<Exchange, Failure> {
 
 /// The market of the configuration and its channels, in the order of the feeds. One venue is one engine, whatever its feeds;
 /// feeds of two venues or more are a market with an engine each, and CQS and UQDF publish what these show. `kept` is how many
-/// messages a channel keeps for retransmission, as many as a session has without.
+/// messages a channel keeps in memory for retransmission; without it as many as a session has, `exchange.kept_messages` at most.
 pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<Published>), Failure> {
     let e = &c.exchange;
     let mut names: Vec<TradingVenue> = Vec::new();
@@ -133,6 +136,7 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
     // Directory, opening orders and bursts come on top of rate times duration.
     let flow = (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize;
     let once = symbols as usize * 200 + (1 << 20);
+    let most = e.kept_messages.max(KEPT_MIN) as usize;
     let mut outlets: Vec<Vec<Outlet>> = names.iter().map(|_| Vec::new()).collect();
     let mut published = Vec::new();
     for (index, feed) in c.feed.iter().enumerate() {
@@ -159,7 +163,13 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
                 instruments: own
                     .first()
                     .map_or(0..0, |first| first.id.0..first.id.0 + own.len() as u32),
-                publisher: wiring::publisher(feed, number, own, kept.unwrap_or(messages), is_market)?,
+                publisher: wiring::publisher(
+                    feed,
+                    number,
+                    own,
+                    kept.unwrap_or(messages.min(most)),
+                    is_market,
+                )?,
             });
         }
     }
@@ -197,6 +207,26 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
         (name, Exchange::new(config, outlets))
     });
     Ok((Market::new(venues.collect()), published))
+}
+
+/// Gives every channel a file for the day's messages beside the journal.
+fn keep_histories(
+    section: &entry::JournalSection,
+    market: &mut Market,
+    published: &[Published],
+) -> Result<(), Failure> {
+    if section.history_bytes == 0 {
+        return Ok(());
+    }
+    for (number, channel) in published.iter().enumerate() {
+        let mut path = section.file.clone().into_os_string();
+        path.push(format!(".history-{number}"));
+        let history = HistoryFile::create(Path::new(&path), section.history_bytes)?;
+        if let Some(publisher) = market.exchange_mut(channel.venue).publisher_mut(channel.outlet) {
+            publisher.store_mut().keep_history(Box::new(history));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a feed is made of other venues' quotes.
@@ -374,6 +404,7 @@ impl<'a> Venue<'a> {
         let now = clock.now();
         let mut journal = None;
         if let Some(section) = &config.exchange.journal {
+            keep_histories(section, &mut market, &published)?;
             if !is_masked {
                 warn(format_args!(
                     "journal {} is of an earlier form, which has what clients sent with their passwords; it is gone on with: move it away after \
@@ -490,6 +521,7 @@ impl<'a> Venue<'a> {
                 let exchange = self.market.exchange_mut(*venue);
                 outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
             }
+            self.market.histories_mut().for_each(|history| history.write());
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
@@ -587,6 +619,7 @@ impl<'a> Venue<'a> {
         self.outlets
             .iter()
             .for_each(|(_, outlet)| outlet.count(&mut counters));
+
         count_waits(&mut counters, self.waiter.errors());
         counters.add(Counter::ClockSteps, self.clock_steps);
         counters

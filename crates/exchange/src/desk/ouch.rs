@@ -265,10 +265,10 @@ impl OuchDesk {
         };
         let store = &self.ports[port].store;
         while connection.soup.waiting() < PULL_BYTES {
-            match store.get(SeqNo(connection.next)) {
+            match store.recent(SeqNo(connection.next)) {
                 Some(message) => connection.soup.send(message),
                 // Forgotten while the client did not read.
-                None if connection.next < store.first().0 => return connection.soup.close(),
+                None if connection.next < store.recent_from().0 => return connection.soup.close(),
                 None => break,
             }
             connection.next += 1;

@@ -100,6 +100,11 @@ impl Packets {
         &self.store
     }
 
+    /// Its packets.
+    pub(super) fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
@@ -149,9 +154,9 @@ impl Packets {
     pub(super) fn poll_datagram(&mut self, now: Nanos) -> Option<Datagram<'_>> {
         self.close();
         // A store too small for what is produced between two looks has lost packets: so has the receiver.
-        self.unsent = self.unsent.max(self.store.first().0);
+        self.unsent = self.unsent.max(self.store.recent_from().0);
         let seq = SeqNo(self.unsent);
-        let bytes = self.store.get(seq)?;
+        let bytes = self.store.recent(seq)?;
         self.unsent += 1;
         self.sent_at = now;
         Some(Datagram {

@@ -6,6 +6,7 @@ use tickwire_market::{InstrumentId, Level, Nanos, Port, SeqNo, Side, Venue};
 
 use super::{Ask, Groups, NysePublisherConfig, PacketFormat, Refusal, Request, RequestServer};
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::Listener;
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
@@ -167,6 +168,10 @@ impl<W: NyseWriter> Publisher for NysePublisher<W, W::Format> {
 
     fn next_seq(&self) -> SeqNo {
         self.writer.groups().store().next()
+    }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.writer.groups_mut().store_mut()
     }
 
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {

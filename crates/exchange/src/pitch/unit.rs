@@ -97,6 +97,11 @@ impl Unit {
         self.config.unit
     }
 
+    /// Its messages.
+    pub(super) fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     /// The number the next message gets.
     pub(super) fn next(&self) -> SeqNo {
         self.store.next()
@@ -135,7 +140,7 @@ impl Unit {
         if self.backlog() > 0 {
             let (length, next) = self.pack(first, self.next().0);
             // What the store forgot before it was sent is a gap that nobody can fill: it is configured too small.
-            self.unsent = next.max(self.store.first().0).max(first + 1);
+            self.unsent = next.max(self.store.recent_from().0).max(first + 1);
             self.sent_at = now;
             return Some(self.datagram(Port::Live, length, first));
         }
@@ -195,7 +200,7 @@ impl Unit {
         let mut next = first;
         while next < end && packet.count() < self.config.messages_max.max(1) {
             match self.store.get(SeqNo(next)) {
-                Some(message) if packet.push(message) => next += 1,
+                Some(message) if packet.push(&message) => next += 1,
                 _ => break,
             }
         }
