@@ -10,6 +10,7 @@ mod line;
 pub use line::{CqsLineConfig, CqsReset};
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Symbol, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::cqs::{
     BestLong, BestShort, ConsolidatedSnapshot, Control, ControlType, LongQuote, MwcbDeclineLevels,
     ParticipantSnapshot, PriceLong, PriceShort, ShortQuote, SnapshotReferenceData, SymbolReferenceData,
@@ -415,3 +416,5 @@ fn short_appendage(best: Best) -> Option<BestShort> {
         size: size.into(),
     })
 }
+
+persist!(struct Cqs { line, total } not { short_forms, round_lot });

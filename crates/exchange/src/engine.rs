@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use tickwire_market::{
     InstrumentId, Level, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus, Volume,
 };
+use tickwire_persist::persist;
 
 use crate::index::OrderIndex;
 use crate::order::{
@@ -1195,3 +1196,11 @@ fn ladder_of(order: &Order) -> usize {
         waiting => base + 2 + waiting as usize * 2 + order.side as usize,
     }
 }
+
+persist!(value struct Rung { key, volume, head, tail, orders, icebergs });
+persist!(value struct Slot { order, prev, next });
+persist!(value struct Ladder(rungs));
+persist!(value struct Listed { rules, status, auction, last_sale, reference });
+persist!(struct Engine {
+    listed, slots, triggers, quotes, free, live, index, last_order_id, last_match, trades,
+} each { ladders } not { config });

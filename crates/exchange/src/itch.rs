@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::itch50::MESSAGE_SIZE_MAX;
 use tickwire_wire::moldudp64;
 
@@ -194,3 +195,6 @@ fn write_snapshot(engine: &Engine, publisher: &ItchWriter<MoldChannel>, out: &mu
         }
     });
 }
+
+// Connections of recovery servers are none of what is played back: whoever had one asks again.
+persist!(struct ItchPublisher { publisher, has_ended } not { venue, glimpse });

@@ -10,6 +10,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Venue};
+use tickwire_persist::{Bytes, Damaged, Persist, StateReader};
 
 use crate::history::History;
 use crate::order::StateHash;
@@ -147,5 +148,17 @@ impl Market {
                 }
             }
         }
+    }
+}
+
+impl Persist for Market {
+    fn save(&self, out: &mut Bytes) {
+        self.venues.iter().for_each(|(_, exchange)| exchange.save(out));
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.venues
+            .iter_mut()
+            .try_for_each(|(_, exchange)| exchange.load(from))
     }
 }

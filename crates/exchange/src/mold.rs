@@ -11,6 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::moldudp64::{self, PacketBuilder, Request};
 
 use crate::history::History;
@@ -46,6 +47,9 @@ impl Default for ChannelConfig {
         }
     }
 }
+
+/// Messages that a snapshot has of a store with a history, at most: what was just sent, and is asked for most.
+const SAVED_MESSAGES: u64 = 4096;
 
 /// The last messages of a session, as MoldUDP64 blocks in one ring of bytes, and the earlier ones in its [`History`], if it has one.
 pub struct MessageStore {
@@ -336,6 +340,47 @@ impl MoldChannel {
     /// Ends of session repeat more often than heartbeats: one that is lost must not cost a second.
     fn ending_gap(&self) -> u64 {
         self.config.heartbeat_ns.min(20 * Nanos::MILLI)
+    }
+}
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(struct MoldChannel { store, unsent, sent_at, stage } not { config, scratch });
+
+/// The newest messages, and where the history stands, which has the earlier ones.
+impl Persist for MessageStore {
+    fn save(&self, out: &mut Bytes) {
+        let first = match self.history {
+            Some(_) => self.first.max(self.next.saturating_sub(SAVED_MESSAGES)),
+            None => self.first,
+        };
+        (self.next, first).save(out);
+        for seq in first..self.next {
+            let message = self.recent(SeqNo(seq)).unwrap_or_default();
+            (message.len() as u16).save(out);
+            out.extend_from_slice(message);
+        }
+        let history = self.history.as_ref().map(|history| {
+            let mut state = Vec::new();
+            history.save(&mut state);
+            state
+        });
+        history.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        let (next, first) = <(u64, u64)>::read(from)?;
+        let history = self.history.take();
+        (self.first, self.next, self.head) = (first, first, 0);
+        while self.next < next {
+            let length = u16::read(from)?;
+            self.push(from.take(usize::from(length))?);
+        }
+        self.history = history;
+        let state = Option::<Vec<u8>>::read(from)?;
+        match (&mut self.history, state) {
+            (Some(history), Some(state)) => history.load(&mut StateReader::new(&state)),
+            _ => Ok(()),
+        }
     }
 }
 

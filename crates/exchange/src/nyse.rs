@@ -18,6 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, Venue};
+use tickwire_persist::{Persist, persist};
 
 use crate::mold::MessageStore;
 use crate::tape::{Datagram, LineSet};
@@ -357,3 +358,10 @@ impl<F: PacketFormat> Groups<F> {
         }
     }
 }
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(value enum Again { 0 => Units(first, end), 1 => Unavailable(first, last) });
+// A refresh that was being sent is asked for again.
+persist!(struct Groups<F: Persist> {
+    format, store, unsent, sent_at, again, refresh_next, stage,
+} not { heartbeat_ns, spacing_ns, refreshes, scratch });

@@ -10,6 +10,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::pitch::{self, LoginStatus};
 use tickwire_wire::zerocopy::IntoBytes;
 
@@ -320,3 +321,6 @@ impl Tape for PitchPublisher {
 impl Listener for PitchPublisher {
     crate::tape::listener_of_writer!(writer);
 }
+
+// Connections of the gap request proxy and of the spin server are not played back.
+persist!(struct PitchPublisher { writer } not { venue, has_account, proxies, spins, images });

@@ -11,6 +11,7 @@ pub(crate) use consolidation::{Best, Consolidation, Interest, National, ODD_LOTS
 use tickwire_market::{
     InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
+use tickwire_persist::{Persist, persist};
 
 use crate::engine::Engine;
 use crate::mold::MessageStore;
@@ -25,7 +26,7 @@ pub(crate) const PARTICIPANTS_MAX: usize = 13;
 const REFERENCE_NS: u64 = 30 * Nanos::SECOND;
 
 /// What a plan adds to the model: messages and their delivery. Times are nanoseconds since the epoch.
-pub(crate) trait Plan {
+pub(crate) trait Plan: Persist {
     /// Whose feed it is.
     fn venue(&self) -> Venue;
     /// The letters of the participants.
@@ -416,3 +417,6 @@ pub(crate) fn national_luld_code(national: &National, band: Option<[Price; 2]>) 
         _ => b'A',
     }
 }
+
+persist!(value enum Stage { 0 => Coming, 1 => Down, 2 => Past });
+persist!(struct SipPublisher<P: Persist> { plan, sip, midnight, now, opened, referenced, outage } not { listings });

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Contract, InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
 
+use tickwire_persist::Persist;
+
 use crate::engine::Engine;
 use crate::mold::MessageStore;
 use crate::order::Listener;
@@ -144,7 +146,7 @@ pub struct ParticipantQuote {
 ///
 /// A channel is made for its own instruments and hears of no others. Snapshots are taken from the engine, which is handed
 /// to the calls that may need one.
-pub trait Publisher: Tape {
+pub trait Publisher: Tape + Persist {
     /// Whose feed it is.
     fn venue(&self) -> Venue;
 

@@ -2,6 +2,7 @@
 //! of the close, retransmission requests by datagram.
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64;
 use tickwire_wire::uqdf::{
@@ -602,3 +603,5 @@ fn letter(best: Best) -> Char {
         _ => Char(LETTERS[best.participant]),
     }
 }
+
+persist!(struct Uqdf { channel, actions, total } not { short_forms, odd_lots, round_lot });

@@ -15,6 +15,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, TradingStatus, Venue};
+use tickwire_persist::persist;
 
 use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, Outlet};
@@ -588,3 +589,8 @@ fn session_of(config: &ExchangeConfig, start: VenueTime) -> Session {
     } = *config;
     Session::new(flow, pace, auctions, breaks, listings, start)
 }
+
+persist!(value enum DayPhase { 0 => Waiting, 1 => Opening, 2 => Open, 3 => Closing, 4 => Ending, 5 => Over });
+persist!(struct Exchange {
+    engine, tape, session, desk, phase, midnight, opened, ending, logged_out,
+} not { config });

@@ -10,6 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Price, Qty, SeqNo, Side, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::layout::le::{I32, U32};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::xdp::{self, DeliveryFlag, PacketBuilder, PacketHeader};
@@ -789,3 +790,9 @@ fn divide(messages: &[Vec<u8>], room: usize) -> Vec<usize> {
     ends.push(messages.len());
     ends
 }
+
+persist!(struct XdpFormat {}, not { product, channel });
+persist!(struct Listed { seq, status } not { scale });
+persist!(struct XdpWriter {
+    groups, midnight, now, second, references, kinds, total,
+} each { listed } not { config, listings, first });

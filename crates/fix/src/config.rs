@@ -6,6 +6,7 @@ use crate::time::Precision;
 use crate::version::Version;
 use core::fmt;
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// Who opens the connection and sends the first Logon.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -249,3 +250,5 @@ impl SessionConfig {
         }
     }
 }
+
+persist!(value struct SubIds { sender_sub, sender_location, target_sub, target_location });

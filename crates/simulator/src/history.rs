@@ -24,6 +24,7 @@ use tickwire_console::warn;
 use tickwire_control::process::open_alone;
 use tickwire_exchange::History;
 use tickwire_market::{Nanos, SeqNo};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_runtime::clock::monotonic;
 
 /// Bytes of a block.
@@ -137,14 +138,12 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 }
 
 impl HistoryFile {
-    /// An empty history in a file, which is made, or whose content is given up; at most `bytes_max` long, two blocks at least.
+    /// An empty history in a file, which is made, or written over unless a state is loaded; at most `bytes_max` long, two blocks at least.
     ///
     /// # Errors
     /// It is in use, another's, a link; what the system says.
     pub fn create(path: &Path, bytes_max: u64) -> Result<HistoryFile, Failure> {
         let file = open_alone(path, "history", "exchange")?;
-        file.set_len(0)
-            .map_err(|e| Failure::system(format!("history {}: emptying it failed: {e}", path.display())))?;
         Ok(HistoryFile {
             path: path.to_path_buf(),
             file,
@@ -231,6 +230,36 @@ impl HistoryFile {
     }
 }
 
+persist!(value struct Block { first, count, bytes });
+
+/// Where it stands, and what is not in the file yet.
+impl Persist for HistoryFile {
+    fn save(&self, out: &mut Bytes) {
+        (self.capacity, self.oldest, self.next).save(out);
+        self.waiting.save(out);
+        self.open.save(out);
+        self.lost.save(out);
+    }
+
+    /// A file that is shorter or has another bound is given up, and so are its messages: it goes on behind them.
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        let (capacity, oldest, next) = <(u64, u64, u64)>::read(from)?;
+        let waiting = PersistValue::read(from)?;
+        let open: Block = PersistValue::read(from)?;
+        let lost = u64::read(from)?;
+        self.clear();
+        (self.open, self.lost) = (open, lost);
+        self.waiting = waiting;
+        let used = next.min(capacity) * BLOCK as u64;
+        let length = self.file.metadata().map_or(0, |data| data.len());
+        // The last block ends with its last message.
+        if capacity == self.capacity && length + BLOCK as u64 > used {
+            (self.oldest, self.next) = (oldest, next);
+        }
+        Ok(())
+    }
+}
+
 impl History for HistoryFile {
     fn keep(&mut self, seq: SeqNo, message: &[u8]) {
         let need = 2 + message.len();
@@ -270,6 +299,14 @@ impl History for HistoryFile {
 
     fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// What is in the file is written over.
+    fn clear(&mut self) {
+        (self.oldest, self.next, self.lost) = (0, 0, 0);
+        self.waiting.clear();
+        self.open = Block::empty(1);
+        self.read.replace(None);
     }
 
     fn write(&mut self) {

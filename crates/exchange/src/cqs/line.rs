@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::cqs::{
     BLOCK_SIZE_MAX, BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, SnapshotHeader,
     Transmission, UnixTime,
@@ -446,6 +447,12 @@ fn pack(
     }
     (block.finish(), seq - first)
 }
+
+persist!(value enum Stage { 0 => Waiting, 1 => Starting, 2 => Open, 3 => Ending { until }, 4 => Over });
+// A turn of the snapshot stream that was being sent begins anew.
+persist!(struct CqsLine {
+    store, unsent, epoch, before, rollovers, stage, sent_at, again, others, snapshot_seq,
+} not { config, turn, snapshot_due, block_due, message, scratch });
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::mdp3::block::NoFields;
 use tickwire_wire::mdp3::{AdminHeartbeat, PacketHeader};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -182,3 +183,8 @@ impl Packets {
         }
     }
 }
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(struct Packets {
+    store, open, time, messages, unsent, sent_at, heartbeat_ns, stage,
+} not { packet_max, scratch });

@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::pitch::{self, PacketBuilder, UnitHeader, gap_limits};
 
 use crate::mold::MessageStore;
@@ -264,6 +265,10 @@ pub(super) fn span(datagram: &[u8]) -> Option<(SeqNo, SeqNo)> {
 }
 
 const _: () = assert!(UnitHeader::SIZE + pitch::MESSAGE_SIZE_MAX <= 64);
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+// What was asked for and not sent yet is asked for again.
+persist!(struct Unit { store, unsent, sent_at, answered_at, stage } not { config, wanted, due, scratch });
 
 #[cfg(test)]
 mod tests {
