@@ -61,6 +61,7 @@ rate = 1000
 duration_s = 3600.0
 [exchange.journal]
 file = "exchange.journal"
+snapshot_s = 1
 "#
     );
     folder.file("exchange.toml", text)
@@ -696,6 +697,8 @@ fn what_memory_has_forgotten_is_sent_again_from_the_disk() {
         }
     };
     let exchange = Exchange::start_in(&folder.0, &path);
+    // So many are published.
+    ask(100);
     let first = ask(1);
     assert!(first.len() > 500, "{} bytes", first.len());
     // Published: of 4,096 messages in memory the first is none now.

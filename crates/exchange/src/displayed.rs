@@ -163,4 +163,4 @@ impl DisplayedLevels {
 }
 
 persist!(value struct Rung { key, qty, orders });
-persist!(struct DisplayedLevels {} each { sides } not { first });
+persist! { struct DisplayedLevels {} each { sides } not { first } }

@@ -353,7 +353,12 @@ impl Persist for MessageStore {
             Some(_) => self.first.max(self.next.saturating_sub(SAVED_MESSAGES)),
             None => self.first,
         };
-        (self.next, first).save(out);
+        // Laid out from the same place on, the ring forgets the same messages.
+        let start = match first < self.next {
+            true => self.offsets[self.place(first)] as usize,
+            false => self.head,
+        };
+        (self.next, first, start).save(out);
         for seq in first..self.next {
             let message = self.recent(SeqNo(seq)).unwrap_or_default();
             (message.len() as u16).save(out);
@@ -368,9 +373,12 @@ impl Persist for MessageStore {
     }
 
     fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
-        let (next, first) = <(u64, u64)>::read(from)?;
+        let (next, first, start) = <(u64, u64, usize)>::read(from)?;
+        if start > self.bytes.len() {
+            return Err(Damaged);
+        }
         let history = self.history.take();
-        (self.first, self.next, self.head) = (first, first, 0);
+        (self.first, self.next, self.head) = (first, first, start);
         while self.next < next {
             let length = u16::read(from)?;
             self.push(from.take(usize::from(length))?);

@@ -791,7 +791,7 @@ fn divide(messages: &[Vec<u8>], room: usize) -> Vec<usize> {
     ends
 }
 
-persist!(struct XdpFormat {}, not { product, channel });
+persist! { struct XdpFormat {} not { product, channel } }
 persist!(struct Listed { seq, status } not { scale });
 persist!(struct XdpWriter {
     groups, midnight, now, second, references, kinds, total,

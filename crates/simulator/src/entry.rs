@@ -37,11 +37,20 @@ pub struct JournalSection {
     /// the oldest give way. 0: no such file.
     #[serde(default = "history_bytes")]
     pub history_bytes: u64,
+    /// How often the state is written beside the journal, seconds, so that a restart replays only what came after it. 0: never.
+    #[serde(default = "snapshot_s")]
+    pub snapshot_s: u32,
+}
+
+fn snapshot_s() -> u32 {
+    JournalSection::SNAPSHOT_S
 }
 
 impl JournalSection {
     /// The default of `history_bytes`.
     pub const HISTORY_BYTES: u64 = 16 << 30;
+    /// The default of `snapshot_s`.
+    pub const SNAPSHOT_S: u32 = 300;
 }
 
 fn history_bytes() -> u64 {

@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
-use tickwire_control::process::open_alone;
 use tickwire_exchange::History;
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_runtime::clock::monotonic;
+use tickwire_runtime::files;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 1 << 15;
@@ -143,7 +143,9 @@ impl HistoryFile {
     /// # Errors
     /// It is in use, another's, a link; what the system says.
     pub fn create(path: &Path, bytes_max: u64) -> Result<HistoryFile, Failure> {
-        let file = open_alone(path, "history", "exchange")?;
+        // Whoever has the journal's lock is the one who writes here.
+        let file = files::open_or_create(path)
+            .map_err(|e| Failure::system(format!("history {}: opening it failed: {e}", path.display())))?;
         Ok(HistoryFile {
             path: path.to_path_buf(),
             file,

@@ -26,6 +26,7 @@ pub mod outlet;
 pub mod recording;
 pub mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod strangers;
 pub mod venue;
 pub mod wiring;

@@ -29,6 +29,7 @@ use crate::operator::{self, Operator};
 use crate::outlet::{CONNECTIONS, Departures, LineTroubles, OutletSockets};
 use crate::settings::Impairment;
 use crate::settings::MarketConfig;
+use crate::snapshot::SnapshotWriter;
 use crate::strangers::{Seat, seat};
 use crate::wiring;
 use tickwire_console::failure::Failure;
@@ -311,10 +312,12 @@ struct Venue<'a> {
     is_masked: bool,
     masked: Vec<u8>,
     journal: Option<Journal>,
+    snapshots: Option<SnapshotWriter>,
     control: Option<ControlSocket>,
-    /// When time was last told, and the state hash last noted.
+    /// When time was last told, the state hash last noted, and a snapshot last taken.
     ticked: Nanos,
     marked: Nanos,
+    snapped: Nanos,
     /// What is to be transmitted.
     out: Vec<u8>,
     waiter: Waiter,
@@ -397,14 +400,20 @@ impl<'a> Venue<'a> {
         let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
         // With a journal the market never sees a password: what came of it is told to it instead, and kept.
         let is_masked = journal_file.is_some_and(|file| !journal::has_passwords(file));
-        let (mut market, published) = match is_masked {
-            true => market_of(&config.without_passwords(), None)?,
-            false => market_of(config, None)?,
+        let make = || {
+            let (mut market, published) = match is_masked {
+                true => market_of(&config.without_passwords(), None)?,
+                false => market_of(config, None)?,
+            };
+            if let Some(section) = &config.exchange.journal {
+                keep_histories(section, &mut market, &published)?;
+            }
+            Ok((market, published))
         };
+        let (mut market, published) = make()?;
         let now = clock.now();
-        let mut journal = None;
+        let (mut journal, mut snapshots) = (None, None);
         if let Some(section) = &config.exchange.journal {
-            keep_histories(section, &mut market, &published)?;
             if !is_masked {
                 warn(format_args!(
                     "journal {} is of an earlier form, which has what clients sent with their passwords; it is gone on with: move it away after \
@@ -413,9 +422,21 @@ impl<'a> Venue<'a> {
                 ));
             }
             let kept = journal::kept_configuration(config);
+            let text = kept.to_toml();
+            let again = || Ok(make()?.0);
             let (mut opened, found) =
-                Journal::open(&section.file, section.durability, &kept.to_toml(), &mut market)?;
-            if found.inputs > 0 {
+                Journal::open(&section.file, section.durability, &text, &mut market, &again)?;
+            if section.snapshot_s > 0 {
+                snapshots = Some(SnapshotWriter::new(&section.file, &text, found.snapshot));
+            }
+            if found.before > 0 {
+                eprintln!(
+                    "journal {}: {} inputs are in the snapshot, from which it goes on",
+                    section.file.display(),
+                    found.before
+                );
+            }
+            if found.inputs + found.before > 0 {
                 eprintln!(
                     "journal {}: {} inputs replayed, {} orders, {} bytes torn and cut, {:.1} s since the last",
                     section.file.display(),
@@ -478,9 +499,11 @@ impl<'a> Venue<'a> {
             is_masked,
             masked: Vec::new(),
             journal,
+            snapshots,
             control,
             ticked: Nanos::ZERO,
             marked: now,
+            snapped: now,
             out: vec![0; TRANSMIT_MAX],
             waiter,
             next_clock: Nanos::ZERO,
@@ -544,6 +567,7 @@ impl<'a> Venue<'a> {
                 }
             }
             if !more && !sent {
+                self.snap(now)?;
                 let due = self
                     .market
                     .poll_timeout()
@@ -588,6 +612,29 @@ impl<'a> Venue<'a> {
         }
         self.keep()?;
         Ok(more)
+    }
+
+    /// Takes a snapshot when it is time for one. Nothing waits to be sent by a channel.
+    fn snap(&mut self, now: Nanos) -> Result<(), Failure> {
+        let every = self
+            .config
+            .exchange
+            .journal
+            .as_ref()
+            .map_or(0, |section| section.snapshot_s);
+        let (Some(snapshots), Some(journal)) = (&mut self.snapshots, &mut self.journal) else {
+            return Ok(());
+        };
+        if now.since(self.snapped) < u64::from(every) * Nanos::SECOND || !snapshots.is_ready() {
+            return Ok(());
+        }
+        self.snapped = now;
+        journal.flush()?;
+        snapshots.take(journal.place(self.ticked.max(now)), &self.market);
+        // Whoever goes on from it sees first that it is the same state.
+        self.marked = now;
+        self.input(now, &Input::Mark(self.market.state_hash()));
+        self.keep()
     }
 
     fn open(&mut self, now: Nanos) {

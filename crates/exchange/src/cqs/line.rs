@@ -449,10 +449,10 @@ fn pack(
 }
 
 persist!(value enum Stage { 0 => Waiting, 1 => Starting, 2 => Open, 3 => Ending { until }, 4 => Over });
-// A turn of the snapshot stream that was being sent begins anew.
+persist!(struct Turn { bytes, sent, has_begun, last_seq, rollover });
 persist!(struct CqsLine {
-    store, unsent, epoch, before, rollovers, stage, sent_at, again, others, snapshot_seq,
-} not { config, turn, snapshot_due, block_due, message, scratch });
+    store, unsent, epoch, before, rollovers, stage, sent_at, again, others, turn, snapshot_seq, snapshot_due, block_due,
+} not { config, message, scratch });
 
 #[cfg(test)]
 mod tests {

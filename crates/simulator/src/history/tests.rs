@@ -144,6 +144,7 @@ fn a_channel_with_little_memory_and_a_file_has_the_whole_day() {
     ] {
         let mut config = MarketConfig::of_protocol(protocol);
         config.exchange.symbols.0 = 10;
+        config.receiver.max_orders = 20_000;
         config.exchange.duration_s.0 = 1.0;
         let day = |kept: Option<usize>, history: Option<&Path>| {
             let (mut market, published) = market_of(&config, kept).expect("a market");
