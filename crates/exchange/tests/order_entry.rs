@@ -1602,6 +1602,22 @@ fn a_cancel_that_waited_for_the_auction_in_which_its_order_trades_came_too_late(
 }
 
 #[test]
+fn a_logon_that_asks_whether_the_venue_cancels_is_told_and_others_are_not() {
+    for version in Version::ALL {
+        for (name, cancels) in [(client_of(version), false), (quoter_of(version), true)] {
+            for tag in [9001, 0] {
+                let mut world = World::new();
+                let mut fix = FixClient::named(0, version, name);
+                fix.session.set_cancels_tag(tag);
+                fix.log_on(&mut world);
+                let expected = (tag > 0).then_some(cancels);
+                assert_eq!(fix.session.peer_cancels(), expected, "{version:?} {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn logins_need_the_password_the_session_and_a_place() {
     let mut world = World::new();
     let mut alice = User::new(0, b"ALICE");

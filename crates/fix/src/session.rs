@@ -359,6 +359,7 @@ impl<S: Store> Session<S> {
                 peer_message_max: usize::MAX,
                 last_garbled: None,
                 logon_fields: Box::default(),
+                peer_cancels: None,
                 asked: Asked::default(),
                 counters: Counters::default(),
             },
@@ -747,6 +748,16 @@ impl<S: Store> Session<S> {
         self.core.config.reset_on_logon = resets;
     }
 
+    /// Asks with every Logon from the next one on whether the venue cancels, see [`SessionConfig::cancels_tag`].
+    pub fn set_cancels_tag(&mut self, tag: u32) {
+        self.core.config.cancels_tag = tag;
+    }
+
+    /// What the peer's last Logon says in the field of [`SessionConfig::cancels_tag`]; `None` if it does not have it.
+    pub fn peer_cancels(&self) -> Option<bool> {
+        self.core.peer_cancels
+    }
+
     /// Further fields of our Logon, written behind its own in this order: what a venue wants that no configuration knows.
     pub fn set_logon_fields(&mut self, fields: Box<[(u32, Box<[u8]>)]>) {
         self.core.logon_fields = fields;
@@ -986,6 +997,8 @@ struct Core<S> {
     last_garbled: Option<Garbled>,
     /// What else our Logon says.
     logon_fields: Box<[(u32, Box<[u8]>)]>,
+    /// What the peer's last Logon says of cancelling.
+    peer_cancels: Option<bool>,
     asked: Asked,
     pace_out: Option<PaceOut>,
     pace_in: Option<PaceIn>,
@@ -2086,5 +2099,5 @@ impl<S: Store + Persist> StoreState for S {}
 persist!(struct Core<S: Persist> {
     store, status, heartbeat_ns, now, wall_offset_ns, wall_before, status_since, last_sent, last_received, test_outstanding, gap, seen_max,
     resend, resend_verdict, told, not_kept, out, writer, events, ending, was_on, was_reset, logged_out, cancel_at, cancels, hours,
-    peer_message_max, last_garbled, asked,
+    peer_message_max, last_garbled, asked, peer_cancels,
 } each { pace_out, pace_in } not { config, checker, logon_fields, counters });

@@ -61,8 +61,9 @@ fn identity(configuration: &str) -> u64 {
 }
 
 /// A snapshot's file.
-fn bytes_of(configuration: &str, number: u64, at: Place, market: &Market) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
+fn bytes_of(configuration: &str, number: u64, at: Place, market: &Market, room: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(room);
+    bytes.extend_from_slice(MAGIC);
     0_u64.save(&mut bytes);
     (identity(configuration), number).save(&mut bytes);
     (at.place, at.last).save(&mut bytes);
@@ -149,6 +150,8 @@ pub struct SnapshotWriter {
     writing: Option<JoinHandle<io::Result<()>>>,
     /// Snapshots that could not be written.
     failed: u64,
+    /// Memory for the next one.
+    room: usize,
 }
 
 impl SnapshotWriter {
@@ -160,6 +163,7 @@ impl SnapshotWriter {
             number: before.map_or(0, |number| number + 1),
             writing: None,
             failed: 0,
+            room: 0,
         }
     }
 
@@ -185,7 +189,8 @@ impl SnapshotWriter {
 
     /// Takes one, after [`SnapshotWriter::is_ready`].
     pub fn take(&mut self, at: Place, market: &Market) {
-        let bytes = bytes_of(&self.configuration, self.number, at, market);
+        let bytes = bytes_of(&self.configuration, self.number, at, market, self.room);
+        self.room = bytes.len() + bytes.len() / 8;
         let path = path_of(&self.journal, self.number);
         self.number += 1;
         let thread = std::thread::Builder::new().name("snapshot".into());

@@ -543,6 +543,9 @@ impl Port {
     }
 }
 
+/// CancelOnDisconnect, as Deribit's FIX has it: a Logon that has the field is answered with what becomes of the session's orders.
+const CANCELS_TAG: u32 = 9001;
+
 impl FixPort {
     /// The port of a session that nobody configured, by its place.
     fn newcomer(self, at: usize, comp_id: CompId) -> FixPort {
@@ -560,6 +563,8 @@ fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
     SessionConfig {
         any_message: true,
         reset_on_logon: port.reset_on_logon,
+        cancels_tag: CANCELS_TAG,
+        cancels_orders: port.cancel_on_disconnect,
         heartbeat_s_min: u32::from(port.heartbeat_s_max.is_some()),
         heartbeat_s_max: port.heartbeat_s_max.unwrap_or(config.heartbeat_s_max),
         // A mass quote of as many entries as are taken.
