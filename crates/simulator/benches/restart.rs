@@ -7,6 +7,7 @@
 //! ```
 //! The configuration is the one that ships (200 instruments, ITCH), in virtual time; the snapshot is 30 s before the end. Times are of this thread on
 //! its core, as Linux counts them, so that other work on the machine does not count. The answer is checked: both ways come to the same state.
+//! A regression means that an exchange that was killed is away for longer, or stands still for longer while it takes a snapshot.
 
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! A channel's messages in a file: found, bounded, on a full disk, damaged; and of every protocol the same as with memory for all of the day.
+
 use super::*;
 use crate::settings::MarketConfig;
 use crate::venue::{VIRTUAL_START, market_of};

@@ -1,3 +1,5 @@
+//! Snapshots: of every protocol, damaged, cut, foreign, of more than the journal has; and restarts from them against those from the whole journal.
+
 use super::*;
 use crate::entry::Durability;
 use crate::history::HistoryFile;
