@@ -97,7 +97,7 @@ fn main() {
         }
         let now = taken.expect("a snapshot is taken");
         let started = cpu_ns();
-        writer.take(journal.place(now), &market);
+        writer.take(journal.place(now).expect("readable"), &market);
         still += cpu_ns() - started;
         for at in (seconds - behind) * 1_000 + 1..seconds * 1_000 {
             let now = VIRTUAL_START.after(at * Nanos::MILLI);

@@ -16,7 +16,7 @@ use tickwire_market::Nanos;
 
 use crate::entry::{Durability, JournalSection};
 use crate::settings::{ExchangeSection, MarketConfig};
-use crate::snapshot::{Place, Snapshot};
+use crate::snapshot::{Place, Snapshot, tail_of};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::access::AccessSection;
@@ -120,7 +120,13 @@ impl Journal {
         let head = read_head(&mut file).map_err(|e| failed("reading it", e))?;
         let (writer, recovered, length) = if is_new(&head) {
             market.histories_mut().for_each(|history| history.clear());
-            (JournalWriter::new(configuration), Recovered::default(), 0)
+            // Snapshots of another day may lie here: those of this one are newer.
+            let all = Snapshot::all(path, configuration);
+            let recovered = Recovered {
+                snapshot: all.first().map(Snapshot::number),
+                ..Recovered::default()
+            };
+            (JournalWriter::new(configuration), recovered, 0)
         } else {
             let reader = reader_of(path, &head)?;
             // What the configuration of an earlier version did not say yet has its default.
@@ -134,10 +140,13 @@ impl Journal {
                     path.display()
                 )));
             }
-            let (recovered, length) = match from_snapshot(path, &mut file, configuration, market, make)? {
+            let all = Snapshot::all(path, configuration);
+            let newest = all.first().map(Snapshot::number);
+            let (mut recovered, length) = match from_snapshot(path, &mut file, all, market, make)? {
                 Some(found) => found,
                 None => from_beginning(path, market)?,
             };
+            recovered.snapshot = newest;
             (JournalWriter::after(length), recovered, length)
         };
         // Behind the last whole record nothing counts.
@@ -165,16 +174,20 @@ impl Journal {
     }
 
     /// Where it ends, and how many inputs are in it: what a snapshot taken now is of. Nothing may be pending.
-    pub fn place(&self, last: Nanos) -> Place {
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn place(&self, last: Nanos) -> std::io::Result<Place> {
         debug_assert!(
             self.writer.pending().is_empty(),
             "a snapshot is of what was written"
         );
-        Place {
+        Ok(Place {
             place: self.length,
+            tail: tail_of(&self.file, self.length)?,
             last,
             inputs: self.inputs,
-        }
+        })
     }
 
     /// Adds an input; [`Journal::flush`] writes it.
@@ -239,18 +252,18 @@ type FoundAt = (Recovered, u64);
 fn from_snapshot(
     path: &Path,
     file: &mut File,
-    configuration: &str,
+    all: Vec<Snapshot>,
     market: &mut Market,
     make: &dyn Fn() -> Result<Market, Failure>,
 ) -> Result<Option<FoundAt>, Failure> {
     let failed =
         |e: std::io::Error| Failure::system(format!("journal {}: reading it failed: {e}", path.display()));
     let length = file.metadata().map_err(failed)?.len();
-    let all = Snapshot::all(path, configuration);
-    let newest = all.first().map(Snapshot::number);
     for snapshot in all {
         let unfit = if snapshot.place > length {
             "there is less of the journal than it is of"
+        } else if tail_of(file, snapshot.place).map_err(failed)? != snapshot.tail {
+            "it is of another journal"
         } else if !snapshot.load(market) {
             *market = make()?;
             "it does not make the state that it was taken of"
@@ -263,7 +276,6 @@ fn from_snapshot(
             if recovered.wrong_marks == 0 && reader.whole_behind().is_none() {
                 recovered.before = snapshot.inputs;
                 recovered.last = recovered.last.max(snapshot.last);
-                recovered.snapshot = newest;
                 return Ok(Some((recovered, reader.place())));
             }
             *market = make()?;

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //!  file:  "TWSNAP01"  u64 sum of the rest  u64 sum of version and configuration  u64 number  u64 place in the journal
-//!         u64 time of the last input  u64 state hash  u64 inputs before it  state (see tickwire_persist)      (little-endian)
+//!         u64 sum of the journal's last 4,096 bytes before that place  u64 time of the last input  u64 state hash  u64 inputs before it
+//!         state (see tickwire_persist)      (little-endian)
 //! ```
 //! Two files take turns, so that the one before is there while the next is written, and when that one is damaged. A snapshot is taken
 //! in a turn of the exchange's loop in which nothing waits to be sent: its state is copied into memory on that thread, and written by
 //! another one into a file beside its place, which is then moved there. The journal keeps everything; a snapshot is never needed.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -22,7 +25,9 @@ use crate::history::sum;
 
 const MAGIC: &[u8; 8] = b"TWSNAP01";
 /// Bytes before the state.
-const HEAD: usize = 64;
+const HEAD: usize = 72;
+/// Bytes of a journal before a place by which it is known: records have times in them.
+const TAIL: u64 = 4096;
 
 /// A snapshot that was found whole.
 pub struct Snapshot {
@@ -31,6 +36,8 @@ pub struct Snapshot {
     number: u64,
     /// Where in the journal the first record behind it begins.
     pub place: u64,
+    /// What the journal is known by.
+    pub tail: u64,
     /// The time of the last input in it.
     pub last: Nanos,
     hash: u64,
@@ -43,10 +50,23 @@ pub struct Snapshot {
 pub struct Place {
     /// Where in the journal the next record begins.
     pub place: u64,
+    /// What the journal is known by, see [`tail_of`].
+    pub tail: u64,
     /// The time of the last input.
     pub last: Nanos,
     /// Inputs before it.
     pub inputs: u64,
+}
+
+/// What a journal is known by: the sum of its last bytes before a place.
+///
+/// # Errors
+/// There are not so many; what the system says.
+pub fn tail_of(journal: &File, place: u64) -> io::Result<u64> {
+    let length = place.min(TAIL);
+    let mut bytes = vec![0; length as usize];
+    journal.read_exact_at(&mut bytes, place - length)?;
+    Ok(sum(&bytes))
 }
 
 fn path_of(journal: &Path, number: u64) -> PathBuf {
@@ -55,9 +75,10 @@ fn path_of(journal: &Path, number: u64) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The program and the configuration whose state a snapshot is: another one's has other fields.
+/// The program, with the commit it was built from where that is known, and the configuration whose state a snapshot is: another one's has other
+/// fields.
 fn identity(configuration: &str) -> u64 {
-    sum(format!("{}\n{configuration}", env!("CARGO_PKG_VERSION")).as_bytes())
+    sum(format!("{}\n{configuration}", tickwire_console::version().text).as_bytes())
 }
 
 /// A snapshot's file.
@@ -66,7 +87,7 @@ fn bytes_of(configuration: &str, number: u64, at: Place, market: &Market, room: 
     bytes.extend_from_slice(MAGIC);
     0_u64.save(&mut bytes);
     (identity(configuration), number).save(&mut bytes);
-    (at.place, at.last).save(&mut bytes);
+    (at.place, at.tail, at.last).save(&mut bytes);
     (market.state_hash(), at.inputs).save(&mut bytes);
     debug_assert_eq!(bytes.len(), HEAD);
     market.save(&mut bytes);
@@ -89,7 +110,8 @@ impl Snapshot {
         let mut reader = StateReader::new(head);
         let mut word = || u64::read(&mut reader).map_err(|_| "it is cut short");
         let (expected, of) = (word()?, word()?);
-        let (number, place, last, hash, inputs) = (word()?, word()?, word()?, word()?, word()?);
+        let (number, place, tail) = (word()?, word()?, word()?);
+        let (last, hash, inputs) = (word()?, word()?, word()?);
         if sum(&bytes[16..]) != expected {
             return Err("it is damaged".into());
         }
@@ -101,6 +123,7 @@ impl Snapshot {
             bytes,
             number,
             place,
+            tail,
             last: Nanos(last),
             hash,
             inputs,

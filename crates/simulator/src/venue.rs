@@ -630,7 +630,10 @@ impl<'a> Venue<'a> {
         }
         self.snapped = now;
         journal.flush()?;
-        snapshots.take(journal.place(self.ticked.max(now)), &self.market);
+        let place = journal
+            .place(self.ticked.max(now))
+            .map_err(|e| Failure::system(format!("the journal cannot be read for a snapshot: {e}")))?;
+        snapshots.take(place, &self.market);
         // Whoever goes on from it sees first that it is the same state.
         self.marked = now;
         self.input(now, &Input::Mark(self.market.state_hash()));

@@ -165,7 +165,7 @@ impl Day {
                 while !writer.is_ready() {
                     std::thread::yield_now();
                 }
-                writer.take(journal.place(now), market);
+                writer.take(journal.place(now).expect("readable"), market);
                 put(now, Input::Mark(market.state_hash()), market, journal);
             }
         }
@@ -281,7 +281,8 @@ fn a_snapshot_that_does_not_make_its_state_is_not_used() {
     drop((market, journal));
     // Whole, and with another state: what a program with other fields would have written.
     let path = day.snapshot(11);
-    let mut bytes = std::fs::read(&path).expect("a snapshot");
+    let whole = std::fs::read(&path).expect("a snapshot");
+    let mut bytes = whole.clone();
     let at = bytes.len() - 9;
     bytes.remove(at);
     let sum = sum(&bytes[16..]);
@@ -289,6 +290,28 @@ fn a_snapshot_that_does_not_make_its_state_is_not_used() {
     std::fs::write(&path, &bytes).expect("written");
     let (state, inputs) = day.restarted();
     assert!(state == end && inputs > 300);
+    // Of another day, whose journal is as long to the byte: the same configuration, and snapshots that were left where they lay.
+    std::fs::write(&path, &whole).expect("written");
+    std::fs::remove_file(&day.path).expect("moved away");
+    let (mut market, found, mut journal) = day.open();
+    assert_eq!((found.before, found.snapshot), (0, Some(11)));
+    day.run(
+        VIRTUAL_START.after(Nanos::DAY),
+        200,
+        &[],
+        &mut journal,
+        &mut market,
+    );
+    let today = state_of(&market);
+    drop((market, journal));
+    let length = std::fs::metadata(&day.path).expect("a journal").len();
+    let mut bytes = whole.clone();
+    bytes[32..40].copy_from_slice(&length.to_le_bytes());
+    let sum = crate::history::sum(&bytes[16..]);
+    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&path, &bytes).expect("written");
+    let (state, inputs) = day.restarted();
+    assert!(state == today && inputs > 200);
     // Of another configuration.
     assert!(Snapshot::all(&day.path, "another").is_empty());
     // A disk that takes none: said, and tried again.
@@ -296,6 +319,7 @@ fn a_snapshot_that_does_not_make_its_state_is_not_used() {
     writer.take(
         Place {
             place: 0,
+            tail: 0,
             last: Nanos(1),
             inputs: 0,
         },
