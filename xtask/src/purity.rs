@@ -58,12 +58,16 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
     ),
     ("book", &["market"]),
     ("shm", &["market"]),
-    ("fix", &["market"]),
+    ("persist", &["market"]),
+    ("fix", &["market", "persist"]),
     ("fixmsg", &["market", "fix"]),
     ("options", &["market"]),
     ("trading", &["market", "book", "options"]),
     ("language", &["market", "book", "trading"]),
-    ("exchange", &["market", "wire", "book", "fix", "fixmsg"]),
+    (
+        "exchange",
+        &["market", "wire", "book", "fix", "fixmsg", "persist"],
+    ),
     ("kernel", &["wire"]),
 ];
 

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,8 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use common::{Folder, Guard, free_ports, run, signal, text, tickwire};
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
 use tickwire_fix::{CompId, Event, MemoryStore, Role, Session, SessionConfig, Status, Version};
-use tickwire_market::{Nanos, Price};
+use tickwire_market::{Nanos, Price, SeqNo};
 use tickwire_wire::layout::{Alpha, Char};
+use tickwire_wire::moldudp64::Request;
 use tickwire_wire::ouch50::{Appendage, EnterOrder, Outbound, parse_outbound, price_field};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,6 +61,7 @@ rate = 1000
 duration_s = 3600.0
 [exchange.journal]
 file = "exchange.journal"
+snapshot_s = 1
 "#
     );
     folder.file("exchange.toml", text)
@@ -662,6 +664,55 @@ fn an_operator_halts_resumes_breaks_loses_cuts_off_and_closes_and_a_restart_know
     assert!(out.status.success(), "{}", text(&out.stderr));
     let out = run(&["journal", journal.to_str().expect("text")]);
     assert!(text(&out.stdout).contains("halted or resumed"));
+}
+
+/// Messages that memory has forgotten are sent again from the file beside the journal, the same bytes, after a kill too.
+#[test]
+fn what_memory_has_forgotten_is_sent_again_from_the_disk() {
+    let folder = Folder::new("exchange-history");
+    let path = config(&folder);
+    let small = std::fs::read_to_string(&path).expect("a configuration");
+    let small = small.replace("rate = 1000", "rate = 20000\nkept_messages = 4096");
+    std::fs::write(&path, &small).expect("written");
+    let requests = small.split("requests = \"").nth(1).expect("an address");
+    let requests = requests.split('"').next().expect("an address").to_string();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .expect("a time-out");
+    let ask = |seq: u64| -> Vec<u8> {
+        let request = Request {
+            session: *b"TICKWIRE01",
+            seq: SeqNo(seq),
+            count: 30,
+        };
+        let started = Instant::now();
+        let mut reply = [0; 2048];
+        loop {
+            assert!(started.elapsed() < PATIENCE, "no answer about {seq}");
+            socket.send_to(&request.encode(), &requests).expect("sent");
+            if let Ok(length) = socket.recv(&mut reply) {
+                return reply[..length].to_vec();
+            }
+        }
+    };
+    let exchange = Exchange::start_in(&folder.0, &path);
+    // So many are published.
+    ask(100);
+    let first = ask(1);
+    assert!(first.len() > 500, "{} bytes", first.len());
+    // Published: of 4,096 messages in memory the first is none now.
+    ask(60_000);
+    assert_eq!(ask(1), first);
+    let later = ask(30_000);
+    let file = folder.0.join("exchange.journal.history-0");
+    let data = std::fs::metadata(&file).expect("a file beside the journal");
+    assert_eq!(data.permissions().mode() & 0o777, 0o600);
+    assert!(data.len() > 1_000_000, "{} bytes", data.len());
+    exchange.kill();
+    let exchange = Exchange::start_in(&folder.0, &path);
+    assert_eq!((ask(1), ask(30_000)), (first, later));
+    exchange.kill();
 }
 
 #[test]

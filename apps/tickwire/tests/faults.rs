@@ -140,6 +140,85 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     assert_eq!(live(&desk, "TRADER"), 0, "{}", said(&folder, "trade"));
 }
 
+/// A venue that keeps what a lost connection leaves is not traded at where that is asked for; else it is said.
+#[test]
+fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
+    for (word, words, section) in [
+        (
+            "trade",
+            ["demo", "--symbols", "8", "--rate", "4000"].to_vec(),
+            "trader",
+        ),
+        (
+            "quote",
+            ["demo", "quoter", "--symbols", "8", "--rate", "4000"].to_vec(),
+            "quoter",
+        ),
+    ] {
+        let folder = Folder::new(&format!("unconfirmed-{word}"));
+        let name = format!("{word}.toml");
+        let mut config = configured(&folder, &words, &name);
+        config[section]["core"] = (-1).into();
+        config["exchange"]["stop_on_client_loss"] = false.into();
+        if word == "trade" {
+            // Orders that rest.
+            config["trader"]["wait"] = "poll".into();
+            config["trader"]["time_in_force"] = "day".into();
+            config["trader"]["lot"] = 1000.into();
+        }
+        let client = section.to_uppercase();
+        let entry = config["order_entry"].as_table_mut().expect("a section");
+        let session = |cancels: bool| {
+            let text = format!(
+                "comp_id = \"{client}\"\nversion = \"FIX.4.4\"\nfirm = 1\ncancel_on_disconnect = {cancels}\nreset_on_logon = true\nheartbeat_s = 1"
+            );
+            toml::Value::Table(text.parse().expect("a session"))
+        };
+        entry.insert("session".into(), vec![session(false)].into());
+        let path = folder.file("faults.toml", config.to_string());
+        let _exchange = start(&folder, "exchange", &path);
+        let desk = folder.0.join("desk");
+        wait_for("the exchange", || status("exchange", &desk));
+        // Said once, and traded on.
+        let warned = start(&folder, word, &path);
+        wait_for("an order or a quote", || (live(&desk, &client) > 0).then_some(()));
+        let heard = wait_for("what it says", || {
+            Some(said(&folder, word)).filter(|said| said.contains("9001=N"))
+        });
+        assert_eq!(heard.matches("9001=N").count(), 1, "{heard}");
+        drop(warned);
+        let client_state = |what: &str| {
+            let said = status("exchange", &desk).expect("it answers");
+            let clients = said["clients"].as_array().expect("clients").clone();
+            let own = clients
+                .into_iter()
+                .find(|one| one["name"] == *client)
+                .expect("a session");
+            own[what].clone()
+        };
+        wait_for("the end of it", || {
+            (client_state("logged_on") == false).then_some(())
+        });
+        let orders = || status("exchange", &desk).expect("it answers")["orders"].as_u64();
+        let sides = || client_state("quoted_sides").as_u64();
+        let before = (orders(), sides());
+        // Refused: nothing is sent.
+        let controls = config["controls"].as_table_mut().expect("a section");
+        controls.insert("venue_cancels".into(), "refuse".into());
+        let strict = folder.file("strict.toml", config.to_string());
+        let mut refused = start(&folder, word, &strict);
+        let ended = refused.wait(PATIENCE).expect("it ends");
+        let heard = said(&folder, word);
+        assert_eq!(ended.code(), Some(2), "{heard}");
+        assert!(
+            heard.contains("nothing is sent") && heard.contains("venue_cancels"),
+            "{heard}"
+        );
+        // What was left there trades on.
+        assert!(orders() == before.0 && sides() <= before.1, "{before:?}: {heard}");
+    }
+}
+
 #[test]
 fn the_watchdog_cancels_what_a_quoter_that_stands_still_or_is_gone_has_in_the_book() {
     let folder = Folder::new("watchdog");

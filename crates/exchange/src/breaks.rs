@@ -2,6 +2,8 @@
 
 use alloc::collections::VecDeque;
 
+use tickwire_persist::persist;
+
 use crate::engine::{Engine, TRADES_KEPT};
 use crate::order::{BreakReason, Listener};
 use crate::random::Random;
@@ -64,3 +66,5 @@ impl Breaks {
         true
     }
 }
+
+persist!(struct Breaks { random, due, seen } not { config });

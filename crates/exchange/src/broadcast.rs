@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use tickwire_market::{InstrumentId, Qty, TradingStatus};
+use tickwire_persist::{Bytes, Damaged, Persist, StateReader, persist};
 
 use crate::order::{Broken, Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::tape::{Listing, VenueTime};
@@ -166,3 +167,17 @@ impl Listener for Broadcast {
         self.carriers(instrument).for_each(|p| p.completed(instrument));
     }
 }
+
+persist!(struct Trail { is_listed, changed });
+
+impl Persist for Outlet {
+    fn save(&self, out: &mut Bytes) {
+        self.publisher.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.publisher.load(from)
+    }
+}
+
+persist!(struct Broadcast { now } each { outlets, trail });

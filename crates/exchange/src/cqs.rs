@@ -10,6 +10,7 @@ mod line;
 pub use line::{CqsLineConfig, CqsReset};
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Symbol, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::cqs::{
     BestLong, BestShort, ConsolidatedSnapshot, Control, ControlType, LongQuote, MwcbDeclineLevels,
     ParticipantSnapshot, PriceLong, PriceShort, ShortQuote, SnapshotReferenceData, SymbolReferenceData,
@@ -18,6 +19,7 @@ use tickwire_wire::cqs::{
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::zerocopy::IntoBytes;
 
+use crate::mold::MessageStore;
 use crate::sip::{
     Best, Consolidation, Interest, PARTICIPANTS_MAX, Plan, Quote, SipModel, SipPublisher, Update, luld_code,
     national_luld_code, sides_code,
@@ -245,6 +247,10 @@ impl Plan for Cqs {
     fn next_seq(&self) -> SeqNo {
         self.line.next_seq()
     }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.line.store_mut()
+    }
 }
 
 /// All about an instrument: definition, limit prices and national best, every participant's quote.
@@ -410,3 +416,5 @@ fn short_appendage(best: Best) -> Option<BestShort> {
         size: size.into(),
     })
 }
+
+persist!(struct Cqs { line, total } not { short_forms, round_lot });

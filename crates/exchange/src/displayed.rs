@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
+use tickwire_persist::persist;
 
 use crate::order::{CrossFill, Execution, Order};
 
@@ -160,3 +161,6 @@ impl DisplayedLevels {
         })
     }
 }
+
+persist!(value struct Rung { key, qty, orders });
+persist! { struct DisplayedLevels {} each { sides } not { first } }

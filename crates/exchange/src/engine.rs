@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use tickwire_market::{
     InstrumentId, Level, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus, Volume,
 };
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, load_each, persist, save_each};
 
 use crate::index::OrderIndex;
 use crate::order::{
@@ -1192,5 +1193,77 @@ fn ladder_of(order: &Order) -> usize {
     match order.terms.place() {
         Place::Book => base + order.side as usize * 2 + usize::from(order.hidden),
         waiting => base + 2 + waiting as usize * 2 + order.side as usize,
+    }
+}
+
+persist!(value struct Rung { key, volume, head, tail, orders, icebergs });
+persist!(value struct Slot { order, prev, next });
+persist!(value struct Ladder(rungs));
+persist!(value struct Listed { rules, status, auction, last_sale, reference });
+
+/// Of the slots those that an order has, and the order in which the others are given out, in runs of ascending numbers: there are many more than
+/// orders.
+impl Persist for Engine {
+    fn save(&self, out: &mut Bytes) {
+        let Engine {
+            config: _,
+            listed,
+            ladders,
+            slots,
+            triggers,
+            quotes,
+            free,
+            live,
+            index,
+            last_order_id,
+            last_match,
+            trades,
+        } = self;
+        listed.save(out);
+        save_each(ladders.iter(), out);
+        index.save(out);
+        for (_, slot) in index.iter() {
+            (slots[slot as usize], triggers[slot as usize]).save(out);
+        }
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let mut at = *free;
+        while at != NIL {
+            match runs.last_mut() {
+                Some((first, length)) if *first + *length == at => *length += 1,
+                _ => runs.push((at, 1)),
+            }
+            at = slots[at as usize].next;
+        }
+        runs.save(out);
+        quotes.save(out);
+        (*live, *last_order_id, *last_match).save(out);
+        trades.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.listed.load(from)?;
+        load_each(self.ladders.iter_mut(), from)?;
+        self.index.load(from)?;
+        for (_, slot) in self.index.iter() {
+            let slot = slot as usize;
+            let (saved, trigger) = PersistValue::read(from)?;
+            *self.slots.get_mut(slot).ok_or(Damaged)? = saved;
+            self.triggers[slot] = trigger;
+        }
+        let runs = Vec::<(u32, u32)>::read(from)?;
+        self.free = NIL;
+        for (first, length) in runs.into_iter().rev() {
+            let end = first.checked_add(length).ok_or(Damaged)?;
+            if length > self.slots.len() as u32 {
+                return Err(Damaged);
+            }
+            for at in (first..end).rev() {
+                self.slots.get_mut(at as usize).ok_or(Damaged)?.next = self.free;
+                self.free = at;
+            }
+        }
+        self.quotes.load(from)?;
+        (self.live, self.last_order_id, self.last_match) = PersistValue::read(from)?;
+        self.trades.load(from)
     }
 }

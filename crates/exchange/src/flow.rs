@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use tickwire_market::{
     Contract, InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus,
 };
+use tickwire_persist::persist;
 
 use crate::engine::Engine;
 use crate::itch::MARKET_MAKERS;
@@ -809,6 +810,11 @@ fn draw_qty(random: &mut Random) -> Qty {
     };
     Qty(shares as u32)
 }
+
+persist!(struct Maker {
+    tick, fair, own, start, half_spread, leader, on_close, closing_orders,
+} not { id, ticks, lot, is_option });
+persist!(struct Flow { random, lives, reactions, hot, last, followed } each { makers } not { config, weights });
 
 #[cfg(test)]
 mod tests {

@@ -144,7 +144,7 @@ impl GlimpseSession {
                 // Forgotten while the client did not read.
                 return self.soup.close();
             };
-            self.soup.send(message);
+            self.soup.send(&message);
             next += 1;
         }
         self.replaying = Some(next);

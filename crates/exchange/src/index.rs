@@ -3,6 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
+
 #[derive(Clone, Copy)]
 struct Entry {
     /// 0 is an empty place: order ids start at 1.
@@ -83,6 +85,24 @@ impl OrderIndex {
             }
         }
         self.entries[hole].id = 0;
+    }
+}
+
+/// Each entry with its place, so that a table that was loaded is the one that was saved.
+impl Persist for OrderIndex {
+    fn save(&self, out: &mut Bytes) {
+        (self.iter().count() as u64).save(out);
+        let taken = self.entries.iter().enumerate().filter(|(_, entry)| entry.id != 0);
+        taken.for_each(|(at, entry)| (at as u32, entry.id, entry.slot).save(out));
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.entries.fill(Entry { id: 0, slot: 0 });
+        for _ in 0..u64::read(from)? {
+            let (at, id, slot) = <(u32, u64, u32)>::read(from)?;
+            *self.entries.get_mut(at as usize).ok_or(Damaged)? = Entry { id, slot };
+        }
+        Ok(())
     }
 }
 

@@ -4,11 +4,13 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::itch50::MESSAGE_SIZE_MAX;
 use tickwire_wire::moldudp64;
 
 use crate::engine::Engine;
 use crate::glimpse::{GlimpseLogin, GlimpseSession};
+use crate::mold::MessageStore;
 use crate::mold::{ChannelConfig, MoldChannel};
 use crate::order::{Listener, Order};
 use crate::soup::SoupServerConfig;
@@ -157,6 +159,10 @@ impl Publisher for ItchPublisher {
     fn next_seq(&self) -> SeqNo {
         self.publisher.sink().store().next()
     }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.publisher.sink_mut().store_mut()
+    }
 }
 
 impl Tape for ItchPublisher {
@@ -189,3 +195,6 @@ fn write_snapshot(engine: &Engine, publisher: &ItchWriter<MoldChannel>, out: &mu
         }
     });
 }
+
+// Connections of recovery servers are none of what is played back: whoever had one asks again.
+persist!(struct ItchPublisher { publisher, has_ended } not { venue, glimpse });

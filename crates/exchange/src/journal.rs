@@ -253,6 +253,8 @@ pub struct JournalReader<'a> {
     bytes: &'a [u8],
     configuration: &'a str,
     at: usize,
+    /// Where the bytes begin in the file.
+    base: u64,
 }
 
 impl<'a> JournalReader<'a> {
@@ -277,7 +279,18 @@ impl<'a> JournalReader<'a> {
             bytes,
             configuration,
             at: 16 + length,
+            base: 0,
         })
+    }
+
+    /// The records of a journal from a place on, of which these are all bytes: where another one ended, which a snapshot names.
+    pub fn behind(place: u64, bytes: &'a [u8]) -> JournalReader<'a> {
+        JournalReader {
+            bytes,
+            configuration: "",
+            at: 0,
+            base: place,
+        }
     }
 
     /// Whether it is of the form before, which has the bytes of clients with their passwords.
@@ -285,14 +298,14 @@ impl<'a> JournalReader<'a> {
         self.bytes.starts_with(&JOURNAL_MAGIC_BEFORE)
     }
 
-    /// The configuration it was written with.
+    /// The configuration it was written with; empty where its beginning was not read.
     pub fn configuration(&self) -> &'a str {
         self.configuration
     }
 
     /// Where the next record begins: after the last, the length that the file has to be cut to.
     pub fn place(&self) -> u64 {
-        self.at as u64
+        self.base + self.at as u64
     }
 
     /// Bytes behind the last whole record.
@@ -307,9 +320,11 @@ impl<'a> JournalReader<'a> {
             let length = word(self.bytes, *at).map_or(0, |length| length as usize);
             let body = || self.bytes.get(at + HEAD..)?.get(..length);
             let is_possible = (FIXED..=FIXED + BODY_MAX).contains(&length);
-            is_possible && body().is_some_and(|body| word(self.bytes, at + 4) == Some(sum(*at as u64, body)))
+            is_possible
+                && body()
+                    .is_some_and(|body| word(self.bytes, at + 4) == Some(sum(self.base + *at as u64, body)))
         });
-        later.next().map(|at| at as u64)
+        later.next().map(|at| self.base + at as u64)
     }
 }
 
@@ -321,7 +336,7 @@ impl<'a> Iterator for JournalReader<'a> {
         let length = word(self.bytes, self.at)? as usize;
         let expected = word(self.bytes, self.at + 4)?;
         let body = self.bytes.get(self.at + HEAD..)?.get(..length)?;
-        if sum(self.at as u64, body) != expected {
+        if sum(self.place(), body) != expected {
             return None;
         }
         let now = Nanos(u64::from_le_bytes(*body.first_chunk()?));

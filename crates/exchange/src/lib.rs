@@ -41,6 +41,7 @@ mod engine;
 mod flow;
 mod generate;
 mod glimpse;
+mod history;
 mod impair;
 mod index;
 mod itch;
@@ -83,6 +84,7 @@ pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX, TRADES_KEPT};
 pub use flow::{Flow, FlowConfig, OrderKinds};
 pub use generate::{LogEntry, generate_itch, generate_itch_of, generate_moex};
 pub use glimpse::{GlimpseLogin, GlimpseSession};
+pub use history::History;
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use journal::{

@@ -10,7 +10,9 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Venue};
+use tickwire_persist::{Bytes, Damaged, Persist, StateReader};
 
+use crate::history::History;
 use crate::order::StateHash;
 use crate::venue::{DayPhase, Exchange};
 
@@ -123,6 +125,12 @@ impl Market {
         self.venues.iter().map(|(_, exchange)| exchange.total()).sum()
     }
 
+    /// The histories of all channels.
+    pub fn histories_mut(&mut self) -> impl Iterator<Item = &mut (dyn History + 'static)> {
+        let exchanges = self.venues.iter_mut();
+        exchanges.flat_map(|(_, exchange)| exchange.histories_mut())
+    }
+
     /// Tells the SIPs, which are the first venue's, what changed at one.
     fn relay(&mut self, at: usize, now: Nanos) {
         let Some(((own, first), others)) = self.venues.split_first_mut() else {
@@ -140,5 +148,17 @@ impl Market {
                 }
             }
         }
+    }
+}
+
+impl Persist for Market {
+    fn save(&self, out: &mut Bytes) {
+        self.venues.iter().for_each(|(_, exchange)| exchange.save(out));
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.venues
+            .iter_mut()
+            .try_for_each(|(_, exchange)| exchange.load(from))
     }
 }

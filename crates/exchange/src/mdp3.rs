@@ -15,6 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, TradingStatus, Venue};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::mdp3::{
     self, Book, ChannelReset, ChannelResetEntry, DailyStatistics, DailyStatisticsEntry, EntryType, EventRoot,
     OrderAction, OrderBook, PacketHeader, Price9, SecurityStatus, SecurityStatusRoot, Snapshot,
@@ -24,6 +25,7 @@ use tickwire_wire::mdp3::{
 
 use crate::displayed::DisplayedLevels;
 use crate::engine::{Engine, TRADES_KEPT};
+use crate::mold::MessageStore;
 use crate::order::{Broken, Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
@@ -604,6 +606,10 @@ impl Publisher for Mdp3Publisher {
         self.packets.next()
     }
 
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.packets.store_mut()
+    }
+
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         let depth = match self.config.view {
             Mdp3View::ByPrice => DEPTH,
@@ -771,3 +777,26 @@ fn status_code(status: TradingStatus) -> TradingStatusCode {
         TradingStatus::Closed => TradingStatusCode::Close,
     }
 }
+
+persist!(value struct Print { first, trades, index, price, qty, aggressor_side });
+
+impl Persist for Listed {
+    fn save(&self, out: &mut Bytes) {
+        (self.is_defined, self.rpt_seq, self.volume).save(out);
+        (self.last_trade, self.status as u8, self.updated).save(out);
+        self.shown.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        (self.is_defined, self.rpt_seq, self.volume) = PersistValue::read(from)?;
+        let status: u8;
+        (self.last_trade, status, self.updated) = PersistValue::read(from)?;
+        self.status = TradingStatusCode::from_wire(status).ok_or(Damaged)?;
+        self.shown.load(from)
+    }
+}
+
+// Its loops begin a turn anew; an event is empty between two requests; connections of the replay server are not played back.
+persist!(struct Mdp3Publisher {
+    displayed, prints, packets, defined, active, midnight, now,
+} each { listed } not { config, first, event, definitions, snapshots, order_snapshots, replays, entries, orders });

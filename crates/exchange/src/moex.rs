@@ -15,6 +15,7 @@ use core::fmt;
 use tickwire_market::{
     InstrumentId, Level, Nanos, OrderId, Port, Price, Qty, SeqNo, Side, TradingStatus, Venue, Volume,
 };
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{
     Action, Board, Definition, Encoder, MOSCOW_OFFSET_NS, MessageKind, MissingField, OrderEntry, OrderKind,
@@ -628,6 +629,10 @@ impl Publisher for MoexPublisher {
         self.store.next()
     }
 
+    fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         match self.config.log {
             MoexLog::Orders => engine.levels(instrument, side).collect(),
@@ -806,3 +811,45 @@ fn status_code(status: TradingStatus) -> i32 {
         TradingStatus::Unknown => 20,
     }
 }
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(struct Loop { place, seq, due });
+
+impl Persist for Entry {
+    fn save(&self, out: &mut Bytes) {
+        (self.place, self.rpt_seq, self.action as u8).save(out);
+        (self.side, self.id, self.resting).save(out);
+        (self.price, self.qty, self.at).save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        *self = Self::read(from)?;
+        Ok(())
+    }
+}
+
+impl PersistValue for Entry {
+    fn read(from: &mut StateReader<'_>) -> Result<Entry, Damaged> {
+        let (place, rpt_seq, action) = <(usize, u32, u8)>::read(from)?;
+        let (side, id, resting) = PersistValue::read(from)?;
+        let (price, qty, at) = PersistValue::read(from)?;
+        let actions = [Action::New, Action::Change, Action::Delete];
+        let action = *actions.get(usize::from(action)).ok_or(Damaged)?;
+        Ok(Entry {
+            place,
+            rpt_seq,
+            action,
+            side,
+            id,
+            resting,
+            price,
+            qty,
+            at,
+        })
+    }
+}
+
+// Connections of the replay server are not played back.
+persist!(struct MoexPublisher {
+    rpt_seqs, statuses, midnight, time, total, pending, store, sent_at, stage, others, snapshots, definitions, status_seq,
+} not { config, listings, encoder, templates, scratch, sessions });

@@ -5,12 +5,16 @@
 //! When there is nothing to send for a while it makes heartbeats, after [`MoldChannel::end`] end-of-session packets.
 //! Requests are answered by [`MoldChannel::handle_request`] with one datagram. MoldUDP64 1.00.
 
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::moldudp64::{self, PacketBuilder, Request};
 
+use crate::history::History;
 use crate::tape::MessageSink;
 use crate::tape::{Datagram, LineSet};
 
@@ -44,7 +48,10 @@ impl Default for ChannelConfig {
     }
 }
 
-/// The last messages of a session, as MoldUDP64 blocks in one ring of bytes.
+/// Messages that a snapshot has of a store with a history, at most: what was just sent, and is asked for most.
+const SAVED_MESSAGES: u64 = 4096;
+
+/// The last messages of a session, as MoldUDP64 blocks in one ring of bytes, and the earlier ones in its [`History`], if it has one.
 pub struct MessageStore {
     bytes: Vec<u8>,
     /// Where each kept message's block starts, by number modulo the length.
@@ -54,6 +61,7 @@ pub struct MessageStore {
     /// The number of the next message.
     next: u64,
     head: usize,
+    history: Option<Box<dyn History>>,
 }
 
 impl MessageStore {
@@ -66,11 +74,42 @@ impl MessageStore {
             first: 1,
             next: 1,
             head: 0,
+            history: None,
         }
     }
 
-    /// The oldest message kept.
+    /// Has every message from here on kept in `history` too.
+    pub fn keep_history(&mut self, history: Box<dyn History>) {
+        self.history = Some(history);
+    }
+
+    /// Its history.
+    pub fn history(&self) -> Option<&(dyn History + 'static)> {
+        self.history.as_deref()
+    }
+
+    /// Its history.
+    pub fn history_mut(&mut self) -> Option<&mut (dyn History + 'static)> {
+        self.history.as_deref_mut()
+    }
+
+    /// The oldest message kept, here or in the history; the next one if there is none.
     pub fn first(&self) -> SeqNo {
+        self.kept_from(SeqNo(1))
+    }
+
+    /// The first message from `seq` on that is kept, here or in the history; the next one if there is none. What is missing in between could
+    /// not be written.
+    pub fn kept_from(&self, seq: SeqNo) -> SeqNo {
+        let here = SeqNo(self.first.max(seq.0).min(self.next));
+        let earlier = self.history.as_ref().filter(|_| seq.0 < self.first);
+        earlier
+            .and_then(|history| history.kept_from(seq))
+            .map_or(here, |found| found.min(here))
+    }
+
+    /// The oldest message that is kept here, in memory.
+    pub fn recent_from(&self) -> SeqNo {
         SeqNo(self.first)
     }
 
@@ -98,11 +137,22 @@ impl MessageStore {
         self.bytes[self.head..self.head + 2].copy_from_slice(&length);
         self.bytes[self.head + 2..self.head + need].copy_from_slice(message);
         self.head += need;
+        if let Some(history) = &mut self.history {
+            history.keep(SeqNo(self.next), message);
+        }
         self.next += 1;
     }
 
-    /// A message, `None` if it is forgotten or not published yet.
-    pub fn get(&self, seq: SeqNo) -> Option<&[u8]> {
+    /// A message, from memory or from the history; `None` if neither has it, or it is not published yet.
+    pub fn get(&self, seq: SeqNo) -> Option<Cow<'_, [u8]>> {
+        match &self.history {
+            Some(history) if seq.0 < self.first => history.get(seq).map(Cow::Owned),
+            _ => self.recent(seq).map(Cow::Borrowed),
+        }
+    }
+
+    /// A message that is kept here, in memory.
+    pub fn recent(&self, seq: SeqNo) -> Option<&[u8]> {
         if seq.0 < self.first || seq.0 >= self.next {
             return None;
         }
@@ -166,6 +216,11 @@ impl MoldChannel {
     /// Its messages.
     pub fn store(&self) -> &MessageStore {
         &self.store
+    }
+
+    /// Its messages, to have them kept elsewhere too.
+    pub fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
     }
 
     /// The session's name.
@@ -242,7 +297,7 @@ impl MoldChannel {
         let mut packet = PacketBuilder::new(reply, self.config.session, request.seq);
         for seq in request.seq.0..end {
             match self.store.get(SeqNo(seq)) {
-                Some(message) if packet.push(message) => {}
+                Some(message) if packet.push(&message) => {}
                 _ => break,
             }
         }
@@ -252,7 +307,7 @@ impl MoldChannel {
     fn pack(&mut self, first: SeqNo) -> usize {
         let mut packet = PacketBuilder::new(&mut self.scratch, self.config.session, first);
         while packet.count() < self.config.messages_max.max(1) {
-            match self.store.get(SeqNo(self.unsent)) {
+            match self.store.recent(SeqNo(self.unsent)) {
                 Some(message) if packet.push(message) => self.unsent += 1,
                 _ => break,
             }
@@ -288,6 +343,55 @@ impl MoldChannel {
     }
 }
 
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(struct MoldChannel { store, unsent, sent_at, stage } not { config, scratch });
+
+/// The newest messages, and where the history stands, which has the earlier ones.
+impl Persist for MessageStore {
+    fn save(&self, out: &mut Bytes) {
+        let first = match self.history {
+            Some(_) => self.first.max(self.next.saturating_sub(SAVED_MESSAGES)),
+            None => self.first,
+        };
+        // Laid out from the same place on, the ring forgets the same messages.
+        let start = match first < self.next {
+            true => self.offsets[self.place(first)] as usize,
+            false => self.head,
+        };
+        (self.next, first, start).save(out);
+        for seq in first..self.next {
+            let message = self.recent(SeqNo(seq)).unwrap_or_default();
+            (message.len() as u16).save(out);
+            out.extend_from_slice(message);
+        }
+        let history = self.history.as_ref().map(|history| {
+            let mut state = Vec::new();
+            history.save(&mut state);
+            state
+        });
+        history.save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        let (next, first, start) = <(u64, u64, usize)>::read(from)?;
+        if start > self.bytes.len() {
+            return Err(Damaged);
+        }
+        let history = self.history.take();
+        (self.first, self.next, self.head) = (first, first, start);
+        while self.next < next {
+            let length = u16::read(from)?;
+            self.push(from.take(usize::from(length))?);
+        }
+        self.history = history;
+        let state = Option::<Vec<u8>>::read(from)?;
+        match (&mut self.history, state) {
+            (Some(history), Some(state)) => history.load(&mut StateReader::new(&state)),
+            _ => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,7 +415,7 @@ mod tests {
             );
             for seq in [oldest, i + 1, oldest + rng.below(i + 2 - oldest)] {
                 assert_eq!(
-                    store.get(SeqNo(seq)),
+                    store.recent(SeqNo(seq)),
                     Some(&all[seq as usize - 1][..]),
                     "message {seq}"
                 );

@@ -18,6 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, Venue};
+use tickwire_persist::{Persist, persist};
 
 use crate::mold::MessageStore;
 use crate::tape::{Datagram, LineSet};
@@ -182,6 +183,11 @@ impl<F: PacketFormat> Groups<F> {
         &self.store
     }
 
+    /// Its messages.
+    pub fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     /// The largest packet.
     pub fn packet_max(&self) -> usize {
         self.scratch.len()
@@ -274,7 +280,7 @@ impl<F: PacketFormat> Groups<F> {
 
     fn send_live(&mut self, now: Nanos) -> Datagram<'_> {
         // The store is large enough for what one poll leaves behind; if not, receivers see a gap that nobody can fill.
-        let first = self.unsent.max(self.store.first().0);
+        let first = self.unsent.max(self.store.recent_from().0);
         let end = self.store.next().0;
         let (length, next) = self
             .format
@@ -300,8 +306,19 @@ impl<F: PacketFormat> Groups<F> {
                 return Some((1, self.format.unavailable(first, last, now, &mut self.scratch)));
             }
             Some(Again::Units(first, end)) => {
-                // Forgotten meanwhile: the client asks again and is told.
-                let first = first.max(self.store.first().0);
+                // Forgotten meanwhile, or never written for want of room.
+                let kept = self.store.kept_from(SeqNo(first)).0.min(end);
+                if first < kept {
+                    if kept < end {
+                        self.again.push_front(Again::Units(kept, end));
+                    }
+                    let last = kept as u32 - 1;
+                    return Some((
+                        1,
+                        self.format
+                            .unavailable(first as u32, last, now, &mut self.scratch),
+                    ));
+                }
                 if first < end {
                     let (length, next) =
                         self.format
@@ -341,3 +358,10 @@ impl<F: PacketFormat> Groups<F> {
         }
     }
 }
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(value enum Again { 0 => Units(first, end), 1 => Unavailable(first, last) });
+// A refresh that was being sent is asked for again.
+persist!(struct Groups<F: Persist> {
+    format, store, unsent, sent_at, again, refresh_next, stage,
+} not { heartbeat_ns, spacing_ns, refreshes, scratch });

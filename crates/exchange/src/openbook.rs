@@ -9,6 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Price, Qty, SeqNo, Side, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::layout::{Alpha, Char, I32, U16, U32};
 use tickwire_wire::openbook::{
     self, DeltaHead, DeltaPoint, FullHead, FullPoint, PacketBuilder, PacketHeader, ReasonCode, RetransFlag,
@@ -521,3 +522,9 @@ impl OpenBookWriter {
         }
     }
 }
+
+persist!(struct OpenBookFormat { midnight } not { product });
+persist!(value struct Listed { seq, status });
+persist!(struct OpenBookWriter {
+    groups, levels, listed, midnight, now, open, total,
+} not { config, listings, first });

@@ -12,6 +12,7 @@
 //! The rest stands in `docs/exchange.md`: auctions, stops, bands, self-trade prevention, quotes.
 
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
+use tickwire_persist::persist;
 
 use crate::rules::AuctionKind;
 
@@ -681,3 +682,20 @@ impl StateHash {
         self.0
     }
 }
+
+persist!(value struct Owner(number));
+persist!(value struct Firm(number));
+persist!(value struct Terms(bits));
+persist!(value struct Party { owner, id, side });
+persist!(value struct Order {
+    id, price, improvement, qty, instrument, owner, mpid, firm, display, reserve, side, hidden, time_in_force, terms,
+});
+persist!(value enum BreakReason { 0 => Erroneous, 1 => Consent, 2 => Supervisory });
+persist!(value enum CancelReason {
+    0 => MassCancel, 1 => SelfTrade, 2 => Protection, 3 => AuctionOver, 4 => DayOver, 5 => NoRoom, 6 => Requoted,
+});
+persist!(value enum Reject {
+    0 => UnknownInstrument, 1 => NotTrading, 2 => Tick, 3 => PriceRange, 4 => Quantity, 5 => Lot, 6 => Display, 7 => StopPrice,
+    8 => Instructions, 9 => PostOnly, 10 => PriceBand, 11 => Quote, 12 => Protected, 13 => NoFirm, 14 => UnknownOrder,
+    15 => UnknownTrade, 16 => BrokenTrade, 17 => AuctionTrade, 18 => Full,
+});

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use tickwire_persist::persist;
+
 /// What was sent makes room when it is this much; at the latest when nothing waits.
 const SENT_MAX: usize = 64 << 10;
 
@@ -65,6 +67,8 @@ impl Outbox {
         Some(bytes)
     }
 }
+
+persist!(struct Outbox { bytes, sent });
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use crate::random::Random;
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// The shape of the load over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,6 +143,8 @@ pub(crate) fn loop_due(due: Nanos, now: Nanos, interval_ns: u64) -> Nanos {
     let floor = Nanos(now.0.saturating_sub(LOOP_BEHIND_MAX * interval_ns));
     due.after(interval_ns).max(floor)
 }
+
+persist!(struct Pace { random, bursting, left, following, due, rest } not { gaps, lengths, cluster_ppm });
 
 #[cfg(test)]
 mod tests {

@@ -10,10 +10,12 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::pitch::{self, LoginStatus};
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::{Listener, Order};
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
@@ -306,6 +308,10 @@ impl Publisher for PitchPublisher {
     fn next_seq(&self) -> SeqNo {
         self.writer.sink().next()
     }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.writer.sink_mut().store_mut()
+    }
 }
 
 impl Tape for PitchPublisher {
@@ -315,3 +321,6 @@ impl Tape for PitchPublisher {
 impl Listener for PitchPublisher {
     crate::tape::listener_of_writer!(writer);
 }
+
+// Connections of the gap request proxy and of the spin server are not played back.
+persist!(struct PitchPublisher { writer } not { venue, has_account, proxies, spins, images });

@@ -1,5 +1,7 @@
 //! The simulator's seeded generator, integers only, so that one seed is one run on every machine.
 
+use tickwire_persist::persist;
+
 /// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Random(u64);
@@ -50,6 +52,8 @@ impl Random {
         ((u128::from(mean) * u128::from(log2) * 2 / 3) >> 16) as u64
     }
 }
+
+persist!(value struct Random(state));
 
 #[cfg(test)]
 mod tests {

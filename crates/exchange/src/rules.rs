@@ -1,6 +1,7 @@
 //! The rules of an instrument and of a market maker, and requests about many orders at once.
 
 use tickwire_market::{InstrumentId, Price, Qty, Side};
+use tickwire_persist::persist;
 
 use crate::engine::PRICE_MAX;
 use crate::order::{Firm, Owner};
@@ -231,6 +232,15 @@ pub struct Protection {
     /// Contracts traded on both sides: reached when as much was bought and as much sold.
     pub both_sides: u64,
 }
+
+persist!(value struct TickTable { steps });
+persist!(value enum PostOnly { 0 => Reject, 1 => Reprice });
+persist!(value enum HaltedOrders { 0 => Reject, 1 => Collect });
+persist!(value enum OnBreach { 0 => Reject, 1 => Pause });
+persist!(value struct PriceBands { static_ppm, dynamic_ppm, on_breach });
+persist!(value struct Rules { ticks, price_max, lot, post_only, halted, bands, group });
+persist!(value enum AuctionKind { 0 => Opening, 1 => Closing, 2 => Resumption });
+persist!(value struct Protection { window_ns, contracts, trades, percent, both_sides });
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ use crate::rules::AuctionKind;
 use crate::tape::{Listing, VenueTime};
 use crate::tape::{Milestone, Tape};
 use tickwire_market::{Nanos, TradingStatus};
+use tickwire_persist::persist;
 
 /// When auctions take place; times that have passed when the day begins are passed over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -417,3 +418,17 @@ impl Session {
         }
     }
 }
+
+persist!(value struct AuctionTimes { opening, closing, indicate_ns, no_cancel_ns });
+persist!(value enum Phase {
+    0 => Directory { next },
+    1 => Seeding { next },
+    2 => Calling { kind, until, next },
+    3 => Call { kind, until, round, next },
+    4 => Uncrossing { kind, next },
+    5 => Continuous,
+    6 => Crossed,
+    7 => Closing { next },
+    8 => Closed,
+});
+persist!(struct Session { phase, auctions, pace, flow, breaks } not { listings });

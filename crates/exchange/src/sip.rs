@@ -11,8 +11,10 @@ pub(crate) use consolidation::{Best, Consolidation, Interest, National, ODD_LOTS
 use tickwire_market::{
     InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
+use tickwire_persist::{Persist, persist};
 
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::{Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, ParticipantQuote, Publisher, Tape, VenueTime};
@@ -24,7 +26,7 @@ pub(crate) const PARTICIPANTS_MAX: usize = 13;
 const REFERENCE_NS: u64 = 30 * Nanos::SECOND;
 
 /// What a plan adds to the model: messages and their delivery. Times are nanoseconds since the epoch.
-pub(crate) trait Plan {
+pub(crate) trait Plan: Persist {
     /// Whose feed it is.
     fn venue(&self) -> Venue;
     /// The letters of the participants.
@@ -80,6 +82,7 @@ pub(crate) trait Plan {
     fn end(&mut self, now: Nanos, linger_ns: u64);
     fn is_over(&self) -> bool;
     fn next_seq(&self) -> SeqNo;
+    fn store_mut(&mut self) -> &mut MessageStore;
 }
 
 /// A feed of a plan. See the module's description.
@@ -353,6 +356,10 @@ impl<P: Plan> Publisher for SipPublisher<P> {
         self.plan.next_seq()
     }
 
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.plan.store_mut()
+    }
+
     /// The national best.
     fn levels(&self, _: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         self.sip.level(instrument, side).into_iter().collect()
@@ -410,3 +417,6 @@ pub(crate) fn national_luld_code(national: &National, band: Option<[Price; 2]>) 
         _ => b'A',
     }
 }
+
+persist!(value enum Stage { 0 => Coming, 1 => Down, 2 => Past });
+persist!(struct SipPublisher<P: Persist> { plan, sip, midnight, now, opened, referenced, outage } not { listings });

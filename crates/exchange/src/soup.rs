@@ -15,6 +15,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::layout::{Alpha, trim};
 use tickwire_wire::soupbintcp::{HEADER_SIZE, LoginAccepted, LoginRejected, Packet, RejectReason, split};
 
@@ -309,3 +310,6 @@ fn announced(stream: &[u8]) -> usize {
 pub(crate) fn same_session(a: &[u8; 10], b: &[u8; 10]) -> bool {
     trim(a).trim_ascii_start() == trim(b).trim_ascii_start()
 }
+
+persist!(value enum State { 0 => Disconnected, 1 => LoginAwaited, 2 => LoginAsked, 3 => Serving, 4 => Closing });
+persist!(struct SoupServer { state, received, start, message, out, sent_at, heard_at } not { config });

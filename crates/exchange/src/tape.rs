@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Contract, InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
 
+use tickwire_persist::Persist;
+
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::Listener;
 use crate::rules::Rules;
 
@@ -143,7 +146,7 @@ pub struct ParticipantQuote {
 ///
 /// A channel is made for its own instruments and hears of no others. Snapshots are taken from the engine, which is handed
 /// to the calls that may need one.
-pub trait Publisher: Tape {
+pub trait Publisher: Tape + Persist {
     /// Whose feed it is.
     fn venue(&self) -> Venue;
 
@@ -218,6 +221,9 @@ pub trait Publisher: Tape {
 
     /// The number that the next message gets.
     fn next_seq(&self) -> SeqNo;
+
+    /// What it keeps of its messages, to send them again.
+    fn store_mut(&mut self) -> &mut MessageStore;
 
     /// The levels of a side as this channel shows them, best first: what a receiver must have in the end. All displayed
     /// levels unless the feed shows fewer.

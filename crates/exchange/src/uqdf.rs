@@ -2,6 +2,7 @@
 //! of the close, retransmission requests by datagram.
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64;
 use tickwire_wire::uqdf::{
@@ -12,6 +13,7 @@ use tickwire_wire::uqdf::{
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
+use crate::mold::MessageStore;
 use crate::mold::{ChannelConfig, MoldChannel};
 use crate::sip::{
     Best, Consolidation, Interest, ODD_LOTS_MAX, PARTICIPANTS_MAX, Plan, SipModel, SipPublisher, Update,
@@ -559,6 +561,10 @@ impl Plan for Uqdf {
     fn next_seq(&self) -> SeqNo {
         self.channel.store().next()
     }
+
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.channel.store_mut()
+    }
 }
 
 /// Odd-lot levels of a message: both sides, or one with nothing to say that there is none.
@@ -597,3 +603,5 @@ fn letter(best: Best) -> Char {
         _ => Char(LETTERS[best.participant]),
     }
 }
+
+persist!(struct Uqdf { channel, actions, total } not { short_forms, odd_lots, round_lot });

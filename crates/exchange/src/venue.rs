@@ -15,12 +15,14 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, TradingStatus, Venue};
+use tickwire_persist::persist;
 
 use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientNotice, ClientOrder, ClientQuote, ClientState, Desk, DeskConfig, Floor, Route};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
+use crate::history::History;
 use crate::order::{BreakReason, Firm, Reject, StateHash};
 use crate::pace::PaceConfig;
 use crate::rules::{Protection, TradingAction};
@@ -332,6 +334,12 @@ impl Exchange {
         Some(&mut *outlet.publisher)
     }
 
+    /// The histories of its channels.
+    pub fn histories_mut(&mut self) -> impl Iterator<Item = &mut (dyn History + 'static)> {
+        let outlets = self.tape.outlets_mut().iter_mut();
+        outlets.filter_map(|outlet| outlet.publisher.store_mut().history_mut())
+    }
+
     /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks stamps, by UTC.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
         self.desk.set_wall_offset(offset_ns);
@@ -581,3 +589,8 @@ fn session_of(config: &ExchangeConfig, start: VenueTime) -> Session {
     } = *config;
     Session::new(flow, pace, auctions, breaks, listings, start)
 }
+
+persist!(value enum DayPhase { 0 => Waiting, 1 => Opening, 2 => Open, 3 => Closing, 4 => Ending, 5 => Over });
+persist!(struct Exchange {
+    engine, tape, session, desk, phase, midnight, opened, ending, logged_out,
+} not { config });

@@ -5,6 +5,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use tickwire_persist::persist;
+
 const TICK_BITS: u32 = 17;
 const SLOT_BITS: u32 = 10;
 const SLOTS: u64 = 1 << SLOT_BITS;
@@ -123,6 +125,9 @@ impl Wheel {
         self.slots[slot] = at;
     }
 }
+
+persist!(value struct Node { tick, id, next });
+persist!(struct Wheel { nodes, free, slots, ready, current, len } not { capacity });
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Price, Qty, SeqNo, Side, TradingStatus, Venue};
+use tickwire_persist::persist;
 use tickwire_wire::layout::le::{I32, U32};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::xdp::{self, DeliveryFlag, PacketBuilder, PacketHeader};
@@ -81,7 +82,7 @@ impl PacketFormat for XdpFormat {
         // A reset is alone in its packet.
         let is_reset = |seq: u64| {
             let message = store.get(SeqNo(seq));
-            message.and_then(xdp::message_type) == Some(xdp::SequenceNumberReset::KIND)
+            message.and_then(|message| xdp::message_type(&message)) == Some(xdp::SequenceNumberReset::KIND)
         };
         let end = match (first..end).find(|&seq| is_reset(seq)) {
             Some(reset) if reset == first => first + 1,
@@ -91,7 +92,11 @@ impl PacketFormat for XdpFormat {
         let fill = |flag: DeliveryFlag, buffer: &mut [u8]| {
             let mut packet = PacketBuilder::new(buffer, flag, first as u32, now);
             let mut next = first;
-            while next < end && store.get(SeqNo(next)).is_some_and(|message| packet.push(message)) {
+            while next < end
+                && store
+                    .get(SeqNo(next))
+                    .is_some_and(|message| packet.push(&message))
+            {
                 next += 1;
             }
             (packet.finish(), next.max(first + 1))
@@ -785,3 +790,9 @@ fn divide(messages: &[Vec<u8>], room: usize) -> Vec<usize> {
     ends.push(messages.len());
     ends
 }
+
+persist! { struct XdpFormat {} not { product, channel } }
+persist!(struct Listed { seq, status } not { scale });
+persist!(struct XdpWriter {
+    groups, midnight, now, second, references, kinds, total,
+} each { listed } not { config, listings, first });

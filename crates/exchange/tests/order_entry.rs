@@ -15,6 +15,7 @@ use tickwire_fix::{
     SessionConfig, Status, Store, Version,
 };
 use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, TradingStatus, Venue};
+use tickwire_persist::{Persist, StateReader};
 use tickwire_testdata as testdata;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
@@ -242,13 +243,38 @@ impl World {
         }
     }
 
-    /// The journal makes the same market.
+    /// The journal makes the same market; and so do a state saved somewhere within it and the journal behind it, whatever was under way.
+    /// From there on every byte that is sent is the same, and in the end all of the state.
     fn finish(self) -> Vec<u8> {
         let mut again = (self.make)();
         let mut reader = JournalReader::new(&self.file).unwrap();
         let mut out = vec![0; 1 << 16];
-        for (now, input) in reader.by_ref() {
-            input.apply(now, &mut again, &mut out);
+        let count = reader.clone().count();
+        let mut rng = testdata::Rng::new(self.file.len() as u64);
+        let cuts: Vec<usize> = (0..3).map(|_| rng.below(count as u64) as usize).collect();
+        let mut restored: Vec<Market> = Vec::new();
+        let mut their_out = vec![0; 1 << 16];
+        for (at, (now, input)) in reader.by_ref().enumerate() {
+            for _ in cuts.iter().filter(|cut| **cut == at) {
+                let mut market = (self.make)();
+                let bytes = state_of(&again);
+                let mut from = StateReader::new(&bytes);
+                market.load(&mut from).expect("what was just saved");
+                assert!(from.is_empty() && state_of(&market) == bytes);
+                restored.push(market);
+            }
+            let applied = input.apply(now, &mut again, &mut out);
+            for market in &mut restored {
+                assert_eq!(input.apply(now, market, &mut their_out), applied, "{input:?}");
+                if let Applied::Sent(length) = applied {
+                    assert!(their_out[..length] == out[..length], "{input:?}");
+                }
+            }
+        }
+        assert_eq!(restored.len(), 3);
+        let expected = state_of(&again);
+        for market in restored {
+            assert!(state_of(&market) == expected, "restored at {cuts:?} of {count}");
         }
         assert_eq!(reader.torn(), 0);
         assert_eq!(again.state_hash(), self.market.state_hash());
@@ -259,6 +285,12 @@ impl World {
         assert_eq!(again.exchange(0).ledger(), self.market.exchange(0).ledger());
         self.file
     }
+}
+
+fn state_of(market: &Market) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    market.save(&mut bytes);
+    bytes
 }
 
 /// A FIX client that checks every message it gets against its version's dictionary.
@@ -1567,6 +1599,22 @@ fn a_cancel_that_waited_for_the_auction_in_which_its_order_trades_came_too_late(
         .collect();
     assert_eq!(said, ["35=8 11=day 150=F 39=2", "35=9 11=x 41=day 39=2 102=0"]);
     world.finish();
+}
+
+#[test]
+fn a_logon_that_asks_whether_the_venue_cancels_is_told_and_others_are_not() {
+    for version in Version::ALL {
+        for (name, cancels) in [(client_of(version), false), (quoter_of(version), true)] {
+            for tag in [9001, 0] {
+                let mut world = World::new();
+                let mut fix = FixClient::named(0, version, name);
+                fix.session.set_cancels_tag(tag);
+                fix.log_on(&mut world);
+                let expected = (tag > 0).then_some(cancels);
+                assert_eq!(fix.session.peer_cancels(), expected, "{version:?} {name}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
 /// A connection, by its place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -663,5 +664,106 @@ fn filled(config: SessionConfig, identity: &Identity) -> SessionConfig {
             target_location: or(config.subs.target_location, identity.sender_location),
         },
         ..config
+    }
+}
+
+/// The state of the table: every session and what is not one yet. Configured sessions are those that were added, in the same order; those
+/// of a template are made again.
+impl<S: Store + Persist> Acceptor<S> {
+    /// Appends it.
+    pub fn save(&self, out: &mut Bytes) {
+        (self.sessions.len() as u64).save(out);
+        for hosted in &self.sessions {
+            hosted.template.save(out);
+            if hosted.template.is_some() {
+                let config = hosted.session.config();
+                (config.sender, config.target).save(out);
+                config.subs.save(out);
+            }
+            hosted.session.save(out);
+            hosted.connection.map(|id| id.0).save(out);
+            hosted.has_been_on.save(out);
+        }
+        (self.connections.len() as u64).save(out);
+        for connection in &self.connections {
+            match connection {
+                Connection::Free => 0_u8.save(out),
+                Connection::Opening {
+                    since,
+                    bytes,
+                    len,
+                    newcomer,
+                    is_told,
+                } => {
+                    1_u8.save(out);
+                    (*since, *is_told).save(out);
+                    newcomer.save(out);
+                    bytes[..*len].to_vec().save(out);
+                }
+                Connection::Of(id) => (2_u8, id.0).save(out),
+                Connection::Over => 3_u8.save(out),
+            }
+        }
+        self.wall_offset_ns.save(out);
+    }
+
+    /// Takes it. Sessions of templates have stores that `store_of` makes.
+    ///
+    /// # Errors
+    /// The bytes are not those of such a table.
+    pub fn load(
+        &mut self,
+        from: &mut StateReader<'_>,
+        store_of: impl Fn(&SessionConfig) -> S,
+    ) -> Result<(), Damaged> {
+        for at in 0..u64::read(from)? as usize {
+            if let Some(template) = Option::<usize>::read(from)? {
+                let mut config = self.templates.get(template).ok_or(Damaged)?.config;
+                (config.sender, config.target) = PersistValue::read(from)?;
+                config.subs = PersistValue::read(from)?;
+                let hosted = Hosted {
+                    session: Session::with_rules(config, store_of(&config), None),
+                    connection: None,
+                    template: Some(template),
+                    has_been_on: false,
+                };
+                match self.sessions.get_mut(at) {
+                    Some(_) => return Err(Damaged),
+                    None => self.sessions.push(hosted),
+                }
+            }
+            let hosted = self.sessions.get_mut(at).ok_or(Damaged)?;
+            hosted.session.load(from)?;
+            hosted.connection = Option::<usize>::read(from)?.map(ConnectionId);
+            hosted.has_been_on.load(from)?;
+        }
+        if u64::read(from)? != self.connections.len() as u64 {
+            return Err(Damaged);
+        }
+        for connection in &mut self.connections {
+            *connection = match u8::read(from)? {
+                0 => Connection::Free,
+                1 => {
+                    let (since, is_told) = PersistValue::read(from)?;
+                    let newcomer = PersistValue::read(from)?;
+                    let said = Vec::<u8>::read(from)?;
+                    let mut bytes = vec![0; OPENING_BYTES].into_boxed_slice();
+                    bytes.get_mut(..said.len()).ok_or(Damaged)?.copy_from_slice(&said);
+                    Connection::Opening {
+                        since,
+                        bytes,
+                        len: said.len(),
+                        newcomer,
+                        is_told,
+                    }
+                }
+                2 => Connection::Of(SessionId(usize::read(from)?)),
+                3 => Connection::Over,
+                _ => return Err(Damaged),
+            };
+        }
+        self.wall_offset_ns.load(from)?;
+        self.is_touched = true;
+        Ok(())
     }
 }

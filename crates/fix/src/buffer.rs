@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use tickwire_persist::{Damaged, Persist, PersistValue, StateReader, persist};
+
 /// Bytes in arrival order in one piece of memory; moved to the front when the end is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes {
@@ -221,3 +223,43 @@ impl<T: Copy> Ring<T> {
         item
     }
 }
+
+impl Persist for Bytes {
+    fn save(&self, out: &mut tickwire_persist::Bytes) {
+        (self.as_slice().len() as u64).save(out);
+        out.extend_from_slice(self.as_slice());
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        let length = from.length()?;
+        let bytes = from.take(length)?;
+        self.clear();
+        self.push(bytes).then_some(()).ok_or(Damaged)
+    }
+}
+
+impl<T: Copy + PersistValue> Persist for Ring<T> {
+    fn save(&self, out: &mut tickwire_persist::Bytes) {
+        (self.len as u64).save(out);
+        for nth in 0..self.len {
+            if let Some(item) = self.slots[(self.head + nth) & (self.slots.len() - 1)] {
+                item.save(out);
+            }
+        }
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        let length = u64::read(from)?;
+        self.clear();
+        for _ in 0..length {
+            let item = T::read(from)?;
+            if self.room() == 0 {
+                return Err(Damaged);
+            }
+            self.push(item);
+        }
+        Ok(())
+    }
+}
+
+persist!(struct Early { bytes, last, taken });

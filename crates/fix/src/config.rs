@@ -6,6 +6,7 @@ use crate::time::Precision;
 use crate::version::Version;
 use core::fmt;
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// Who opens the connection and sends the first Logon.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -114,6 +115,12 @@ pub struct SessionConfig {
     /// TestMessageIndicator (464) of our Logon; a peer whose Logon says otherwise (none is N) is refused. Default `None`:
     /// neither sent nor checked.
     pub is_test: Option<bool>,
+    /// The field of a Logon, by its tag, in which a venue says whether it cancels what is open when the connection is lost: a venue's own, as the
+    /// standard has none (Deribit's CancelOnDisconnect is 9001). An initiator's Logon says `Y` there, and [`crate::Session::peer_cancels`] is what
+    /// the answer says; an acceptor answers one that has it by [`SessionConfig::cancels_orders`]. Default 0: none.
+    pub cancels_tag: u32,
+    /// What an acceptor answers there. Default `false`.
+    pub cancels_orders: bool,
     /// HeartBtInt (108) in seconds that an initiator asks for, 0 to 3600; 0 is none. Default 30. An acceptor takes what
     /// it is asked for, within the next two; an initiator takes what the answer says, likewise.
     pub heartbeat_s: u32,
@@ -203,6 +210,8 @@ impl SessionConfig {
             credentials: Credentials::default(),
             asks_about_logons: false,
             tells_session_messages: false,
+            cancels_tag: 0,
+            cancels_orders: false,
             asks_about_resends: false,
             is_test: None,
             heartbeat_s: 30,
@@ -249,3 +258,5 @@ impl SessionConfig {
         }
     }
 }
+
+persist!(value struct SubIds { sender_sub, sender_location, target_sub, target_location });

@@ -4,6 +4,8 @@
 //! fields in place, with a table by tag; [`Message`] reads values. Nothing is copied or allocated. Source: FIX 4.4 with errata 20030618,
 //! volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX Message Format and Delivery".
 
+use tickwire_persist::persist;
+
 use crate::fields::{Field, Fields};
 use crate::group::{Group, RepeatingGroup};
 use crate::number::{ZEROS, load8, parse_unsigned, value8};
@@ -609,3 +611,7 @@ impl<'a> Deref for Message<'a> {
         &self.all
     }
 }
+
+persist!(value enum Garbled {
+    0 => NoBeginString, 1 => NoBodyLength, 2 => TooLong, 3 => NoCheckSum, 4 => CheckSum { said, computed }, 5 => NoMsgType,
+});

@@ -7,6 +7,7 @@ use crate::reject::Fault;
 use crate::tag;
 use crate::text::{CompId, Text};
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// What the session layer reads of every message.
 #[derive(Clone, Copy, Debug)]
@@ -181,3 +182,7 @@ pub fn identify(bytes: &[u8], max: usize) -> Opening {
         Err(_) => Opening::Garbled,
     }
 }
+
+persist!(value struct Identity {
+    begin_string, sender, target, sender_sub, sender_location, target_sub, target_location, appl_ver_id,
+});

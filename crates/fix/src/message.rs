@@ -12,6 +12,7 @@ use crate::tag;
 use crate::text::{Id, MsgType, Reason};
 use crate::time::Stamp;
 use tickwire_market::{Cause, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
 macro_rules! char_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $char:literal),* $(,)? }) => {
@@ -858,5 +859,20 @@ impl BusinessMessageReject {
         e.text(tag::REF_MSG_TYPE, self.ref_msg_type.as_bytes());
         e.text_if(tag::BUSINESS_REJECT_REF_ID, self.ref_id.as_bytes());
         e.unsigned(tag::BUSINESS_REJECT_REASON, self.reason as u64);
+    }
+}
+
+/// Typed messages are for programs that trade, and handed over at once: one that waits is not saved, and a state with one is not loaded.
+impl Persist for AppMessage {
+    fn save(&self, _: &mut Bytes) {}
+
+    fn load(&mut self, _: &mut StateReader<'_>) -> Result<(), Damaged> {
+        Err(Damaged)
+    }
+}
+
+impl PersistValue for AppMessage {
+    fn read(_: &mut StateReader<'_>) -> Result<AppMessage, Damaged> {
+        Err(Damaged)
     }
 }

@@ -189,6 +189,17 @@ pub fn put_cancel_all_quotes(e: &mut Encoder<'_>, id: u64) {
     e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
 }
 
+/// Writes the body of a QuoteStatusRequest (a) about the quote of an instrument: `id` is its QuoteStatusReqID, in the standard since 4.4.
+pub fn put_quote_status_request(e: &mut Encoder<'_>, id: u64, symbol: &Symbol) {
+    e.unsigned(tag::QUOTE_STATUS_REQ_ID, id);
+    e.text(tag::SYMBOL, symbol.as_bytes());
+}
+
+/// The QuoteStatusReqID that a QuoteStatusReport answers; `None` where it answers none of ours.
+pub fn quote_status_answers(m: &Message<'_>) -> Option<u64> {
+    m.unsigned(m.find(tag::QUOTE_STATUS_REQ_ID)?).ok()
+}
+
 /// Writes the body of an OrderMassCancelRequest (q) of every order of the session: `id` is its ClOrdID.
 pub fn put_cancel_all_orders(e: &mut Encoder<'_>, id: u64, now: Nanos) {
     e.unsigned(tag::CL_ORD_ID, id);

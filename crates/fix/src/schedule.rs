@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// One session period: sequence numbers run from its start to its end. Instants in UTC, ends exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +126,9 @@ impl Schedule {
         self.periods.last().map(|p| p.end)
     }
 }
+
+persist!(value struct Period { start, end, logon_start, logon_end });
+persist!(value struct Hours { current, next });
 
 #[cfg(test)]
 mod tests {

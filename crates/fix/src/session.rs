@@ -38,6 +38,7 @@ use alloc::vec;
 use core::fmt::{self, Write};
 use pace::{PaceIn, PaceOut};
 use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, OrderType, SeqNo, Symbol};
+use tickwire_persist::{Persist, persist};
 
 /// How long after our clock was set a peer may still stamp by what it was before, nanoseconds: programs look at the clock once a second.
 pub const CLOCK_SET_NS: u64 = 5 * Nanos::SECOND;
@@ -358,6 +359,7 @@ impl<S: Store> Session<S> {
                 peer_message_max: usize::MAX,
                 last_garbled: None,
                 logon_fields: Box::default(),
+                peer_cancels: None,
                 asked: Asked::default(),
                 counters: Counters::default(),
             },
@@ -746,6 +748,16 @@ impl<S: Store> Session<S> {
         self.core.config.reset_on_logon = resets;
     }
 
+    /// Asks with every Logon from the next one on whether the venue cancels, see [`SessionConfig::cancels_tag`].
+    pub fn set_cancels_tag(&mut self, tag: u32) {
+        self.core.config.cancels_tag = tag;
+    }
+
+    /// What the peer's last Logon says in the field of [`SessionConfig::cancels_tag`]; `None` if it does not have it.
+    pub fn peer_cancels(&self) -> Option<bool> {
+        self.core.peer_cancels
+    }
+
     /// Further fields of our Logon, written behind its own in this order: what a venue wants that no configuration knows.
     pub fn set_logon_fields(&mut self, fields: Box<[(u32, Box<[u8]>)]>) {
         self.core.logon_fields = fields;
@@ -985,6 +997,8 @@ struct Core<S> {
     last_garbled: Option<Garbled>,
     /// What else our Logon says.
     logon_fields: Box<[(u32, Box<[u8]>)]>,
+    /// What the peer's last Logon says of cancelling.
+    peer_cancels: Option<bool>,
     asked: Asked,
     pace_out: Option<PaceOut>,
     pace_in: Option<PaceIn>,
@@ -2045,3 +2059,45 @@ fn put_again<'m>(
     e.text(tag::ORIG_SENDING_TIME, sent_at);
     stored.get(at..body_end)
 }
+
+persist!(value enum Status {
+    0 => Disconnected, 1 => LogonSent, 2 => LogonAwaited, 3 => Active, 4 => LogoutSent, 5 => Closing,
+});
+persist!(value enum DisconnectReason {
+    0 => LogoutComplete, 1 => PeerLogout, 2 => LogonTimeout, 3 => LogonRefused, 4 => LogoutTimeout, 5 => HeartbeatTimeout,
+    6 => SequenceTooLow, 7 => ResendTimeout, 8 => ResendLoop, 9 => Throttled, 10 => ProtocolViolation, 11 => PeerTooSlow,
+    12 => StoreFailed,
+});
+persist!(value enum Event {
+    0 => LogonRequested { peer },
+    1 => LoggedOn { peer, heartbeat_s, reset },
+    2 => App { seq, poss_dup, poss_resend, sending_time, message },
+    3 => Message { seq, poss_dup, poss_resend, sending_time },
+    4 => Admin { seq },
+    5 => Gap { expected, received },
+    6 => Rejected { ref_seq, ref_tag, reason, text },
+    7 => NotKept { first, last, count },
+    8 => CancelOrders { peer },
+    9 => Disconnect { reason, text },
+});
+persist!(value enum Handed {
+    0 => Nothing, 1 => Received(length), 2 => Kept, 3 => Logon(length), 4 => Told(length), 5 => ToldKept,
+});
+persist!(value struct Gap { upto, asked_upto, since, attempts });
+persist!(value struct Resend { next, last });
+persist!(value struct Asked { begin, times });
+// Its stamp is the text of a time, made again; the rest is as the configuration says.
+persist!(struct Writer { sender, peer, subs, processed } not { scratch, version, stamp });
+persist!(struct Session<S: StoreState> { core, received, early, handed } not { index });
+
+/// A store whose state is saved with its session.
+pub trait StoreState: Store + Persist {}
+
+impl<S: Store + Persist> StoreState for S {}
+
+// What it counted is counted from the start of the process.
+persist!(struct Core<S: Persist> {
+    store, status, heartbeat_ns, now, wall_offset_ns, wall_before, status_since, last_sent, last_received, test_outstanding, gap, seen_max,
+    resend, resend_verdict, told, not_kept, out, writer, events, ending, was_on, was_reset, logged_out, cancel_at, cancels, hours,
+    peer_message_max, last_garbled, asked, peer_cancels,
+} each { pace_out, pace_in } not { config, checker, logon_fields, counters });

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt;
 use tickwire_market::Nanos;
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 
 /// Why a store could not keep a message; the message has not been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -293,6 +294,43 @@ impl Store for MemoryStore {
 
     fn set_period(&mut self, start: Nanos) {
         self.period = start;
+    }
+}
+
+persist!(value struct Slot { seq, at, len });
+persist!(value struct NotKept { first, last, count });
+
+/// What is kept, and which numbers were.
+impl Persist for MemoryStore {
+    fn save(&self, out: &mut Bytes) {
+        (self.next_out, self.next_in).save(out);
+        (self.written, self.period, self.given_way).save(out);
+        let used = || self.slots.iter().enumerate().filter(|(_, slot)| slot.seq > 0);
+        (used().count() as u64).save(out);
+        for (at, slot) in used() {
+            (at as u32, *slot).save(out);
+            if self.has(slot) {
+                let offset = (slot.at & (self.bytes.len() as u64 - 1)) as usize;
+                out.extend_from_slice(&self.bytes[offset..offset + slot.len as usize]);
+            }
+        }
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        (self.next_out, self.next_in) = PersistValue::read(from)?;
+        (self.written, self.period, self.given_way) = PersistValue::read(from)?;
+        self.slots.fill(Slot::default());
+        for _ in 0..u64::read(from)? {
+            let (at, slot) = <(u32, Slot)>::read(from)?;
+            if self.has(&slot) {
+                let offset = (slot.at & (self.bytes.len() as u64 - 1)) as usize;
+                let message = from.take(slot.len as usize)?;
+                let to = self.bytes.get_mut(offset..offset + message.len());
+                to.ok_or(Damaged)?.copy_from_slice(message);
+            }
+            *self.slots.get_mut(at as usize).ok_or(Damaged)? = slot;
+        }
+        Ok(())
     }
 }
 

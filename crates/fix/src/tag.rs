@@ -73,6 +73,7 @@ tags! {
     QUOTE_TYPE = 537 "QuoteType: 1 tradeable.";
     QUOTE_STATUS = 297 "QuoteStatus: 0 accepted, 1 to 4 cancelled, 5 rejected, 6 removed.";
     QUOTE_CANCEL_TYPE = 298 "QuoteCancelType: 4 all quotes.";
+    QUOTE_STATUS_REQ_ID = 649 "QuoteStatusReqID.";
     QUOTE_ENTRY_REJECT_REASON = 368 "QuoteEntryRejectReason.";
     LAST_FRAGMENT = 893 "LastFragment: of a set in several messages.";
     QUOTE_ENTRY_STATUS = 1167 "QuoteEntryStatus: 0 accepted, 5 rejected.";

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use tickwire_market::ClientOrderId;
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
 /// Up to `N` bytes of printable ASCII, not padded. `N` is at most 255.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,6 +166,25 @@ impl<const N: usize> fmt::Display for Text<N> {
 impl<const N: usize> fmt::Debug for Text<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl<const N: usize> Persist for Text<N> {
+    fn save(&self, out: &mut Bytes) {
+        self.len.save(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        *self = Self::read(from)?;
+        Ok(())
+    }
+}
+
+impl<const N: usize> PersistValue for Text<N> {
+    fn read(from: &mut StateReader<'_>) -> Result<Self, Damaged> {
+        let length = usize::from(u8::read(from)?);
+        Text::new(from.take(length)?).ok_or(Damaged)
     }
 }
 

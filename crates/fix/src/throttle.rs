@@ -1,6 +1,7 @@
 //! Message rates: a token bucket, kept as the one instant at which it will be full again.
 
 use tickwire_market::Nanos;
+use tickwire_persist::persist;
 
 /// What happens to a message beyond the rate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -76,6 +77,8 @@ impl Bucket {
         }
     }
 }
+
+persist!(struct Bucket { full_at, last } not { interval_ns, slack_ns });
 
 #[cfg(test)]
 mod tests {

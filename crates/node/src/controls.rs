@@ -69,6 +69,9 @@ pub struct ControlsSection {
     pub clock_error_max_us: u32,
     /// What is done about a worse one, or about one that nobody keeps: `warn`, `refuse` to start, `ignore`.
     pub clock: Policy,
+    /// What is done about a venue whose Logon does not confirm that it cancels what is open when the connection is lost
+    /// (`order_entry.cancel_on_disconnect_tag`): `warn`, `refuse` to trade, `ignore`.
+    pub venue_cancels: Policy,
 }
 
 /// What is done about something that is not as it should be.
@@ -107,6 +110,42 @@ impl Default for ControlsSection {
             beat: None,
             clock_error_max_us: 1_000,
             clock: Policy::Warn,
+            venue_cancels: Policy::Warn,
+        }
+    }
+}
+
+/// Whether a venue may be traded at by what its Logon `said` in the field `tag`: see `controls.venue_cancels`.
+///
+/// # Errors
+/// It has not confirmed that it cancels when the connection is lost, and is not to be traded at then.
+pub fn check_venue_cancels(policy: Policy, tag: u32, said: Option<bool>) -> Result<(), Failure> {
+    let fault = match (tag, said) {
+        _ if policy == Policy::Ignore => return Ok(()),
+        (1.., Some(true)) => return Ok(()),
+        (0, _) => {
+            "the venue is not asked whether it cancels what is open when the connection is lost (order_entry.cancel_on_disconnect_tag = 0)"
+                .to_string()
+        }
+        (_, None) => format!(
+            "the venue's Logon does not say whether it cancels what is open when the connection is lost: it has no field {tag} \
+             (order_entry.cancel_on_disconnect_tag)"
+        ),
+        (_, Some(false)) => format!(
+            "the venue's Logon says that it does not cancel what is open when the connection is lost ({tag}=N; an exchange of ours does with \
+             `cancel_on_disconnect = true` of the session)"
+        ),
+    };
+    match policy {
+        Policy::Refuse => Err(Failure::config(format!(
+            "{fault}: nothing is sent; controls.venue_cancels = \"refuse\""
+        ))),
+        _ => {
+            warn(format_args!(
+                "{fault}: orders and quotes may stay there when this program is gone; `tickwire watchdog` can cancel them; \
+                 controls.venue_cancels = \"refuse\" or \"ignore\" settles it"
+            ));
+            Ok(())
         }
     }
 }

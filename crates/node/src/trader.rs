@@ -31,7 +31,7 @@ use tickwire_trading::{
 };
 
 use crate::controls::beat::Beat;
-use crate::controls::{Guards, named};
+use crate::controls::{Guards, check_venue_cancels, named};
 use crate::hot::{HotPath, OrderOut};
 use crate::link::{Entry, Link};
 use crate::settings::NodeConfig;
@@ -97,6 +97,7 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     .of_version(version);
     session.heartbeat_s = section.heartbeat_s_of(section.trader_comp_id);
     session.reset_on_logon = true;
+    session.cancels_tag = section.cancel_on_disconnect_tag;
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
@@ -756,10 +757,19 @@ where
         while let Some(event) = self.hot.session.poll_event() {
             match event {
                 // One that was lost is taken up in steps.
-                Event::LoggedOn { .. } if self.returning.is_some() => {
-                    self.hot.session.set_reset_on_logon(false);
+                Event::LoggedOn { .. } => {
+                    // Before the first order, and before the next one after a lost connection.
+                    let (policy, tag) = (
+                        self.config.controls.venue_cancels,
+                        self.config.order_entry.cancel_on_disconnect_tag,
+                    );
+                    check_venue_cancels(policy, tag, self.hot.session.peer_cancels())?;
+                    match self.returning.is_some() {
+                        // One that was lost is taken up in steps.
+                        true => self.hot.session.set_reset_on_logon(false),
+                        false => self.hot.rule.set_session(true),
+                    }
                 }
-                Event::LoggedOn { .. } => self.hot.rule.set_session(true),
                 Event::App {
                     message: AppMessage::ExecutionReport(report),
                     ..

@@ -41,6 +41,7 @@ mod path;
 mod plausible;
 mod pricer;
 mod pricing;
+mod reconciliation;
 mod report;
 pub mod sample;
 pub mod settings;
@@ -82,8 +83,8 @@ use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
 use tickwire_console::notes::Notes;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{counters_by_id, write_json};
-use tickwire_node::controls::Guards;
 use tickwire_node::controls::beat::Beat;
+use tickwire_node::controls::{Guards, check_venue_cancels};
 use tickwire_node::link::{Entry, Link};
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_receive::intake::Intake;
@@ -178,7 +179,9 @@ impl Run<'_> {
             )));
         }
         let Some(folder) = &self.section.state else {
-            return Ok((None, session_of(ids, version, true, heartbeat_s)));
+            let mut session = session_of(ids, version, true, heartbeat_s);
+            session.set_cancels_tag(entry.cancel_on_disconnect_tag);
+            return Ok((None, session));
         };
         let (file, recovered) = FillsFile::open(&folder.join("fills"))?;
         let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
@@ -204,7 +207,8 @@ impl Run<'_> {
                 }
             );
         }
-        let session = lasting_session(ids, version, heartbeat_s, store);
+        let mut session = lasting_session(ids, version, heartbeat_s, store);
+        session.set_cancels_tag(entry.cancel_on_disconnect_tag);
         Ok((Some(State { file, recovered }), session))
     }
 }
@@ -379,6 +383,9 @@ impl<C: Channel> Floor<C> {
                     if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
                         && now.since(grown) >= CHAIN_QUIET_NS
                     {
+                        let tag = run.config.order_entry.cancel_on_disconnect_tag;
+                        let said = talk.session.peer_cancels();
+                        check_venue_cancels(run.config.controls.venue_cancels, tag, said)?;
                         return Ok(Learned {
                             learn,
                             chain,
@@ -531,6 +538,15 @@ impl<C: Channel> Floor<C> {
             chain.steps.tick,
             [chain.option_value, chain.underlying_value],
         ));
+        if run.section.entry == QuoteEntry::MassQuotes && path.wire.session.config().version >= Version::Fix44
+        {
+            let every_s = run.config.controls.reconcile_s;
+            path.reconciliation.start(self.clock.now(), every_s, ids.len());
+        }
+        path.set_venue_cancels(
+            run.config.controls.venue_cancels,
+            run.config.order_entry.cancel_on_disconnect_tag,
+        );
         let elsewhere = path.restore(&recovered);
         if elsewhere > 0 {
             tickwire_console::warn(format_args!(
@@ -679,6 +695,9 @@ impl<C: Channel> Floor<C> {
             }
             if now >= next_look {
                 looks += 1;
+                if let Some(refused) = path.refused.take() {
+                    return Err(refused);
+                }
                 if looks.is_multiple_of(10) && follow_clock(&mut self.clock, &mut self.clock_steps) {
                     path.wire.session.set_wall_offset(self.clock.wall_offset_ns());
                 }

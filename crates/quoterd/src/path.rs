@@ -15,7 +15,7 @@ use tickwire_fix::{
     AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Id, MassQuoteHead,
     MassQuoteTemplate, MemoryStore, NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals,
     QuotePrices, Role, Session, SessionConfig, Status, Store, Version, put_cancel_all_orders,
-    put_cancel_all_quotes, read_quote_answer,
+    put_cancel_all_quotes, put_quote_status_request, quote_status_answers, read_quote_answer,
 };
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, EventSink,
@@ -31,6 +31,9 @@ use super::account::{Off, Seen, View};
 use super::as_orders::{AsOrders, SideWire};
 use super::fills::Recovered;
 use super::gather::Gathered;
+use super::reconciliation::{Question, Reconciliation};
+use tickwire_console::failure::Failure;
+use tickwire_node::controls::{Policy, check_venue_cancels};
 use tickwire_node::hot::OrderOut;
 use tickwire_node::trader::report_kind;
 
@@ -385,6 +388,12 @@ pub struct QuotePath<O, T> {
     pub repeated: u64,
     /// Logged on, and what the venue had said meanwhile is still coming.
     is_catching_up: bool,
+    /// What the venue has of our quotes.
+    pub reconciliation: Reconciliation,
+    /// What is done about a venue that does not confirm that it cancels, and the field in which it is asked.
+    venue_cancels: (Policy, u32),
+    /// Why the run has to end: the venue does not confirm it.
+    pub refused: Option<Failure>,
 }
 
 /// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its first logon begins with 1
@@ -507,12 +516,20 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             recent: ([Id::EMPTY; RECENT], 0),
             repeated: 0,
             is_catching_up: false,
+            reconciliation: Reconciliation::default(),
+            venue_cancels: (Policy::Ignore, 0),
+            refused: None,
         })
     }
 
     /// Has every quote and order pass the controls from now on. Their slots: the quotes in their order, then the underlying.
     pub fn set_controls(&mut self, controls: Controls) {
         self.wire.controls = Some(Box::new(controls));
+    }
+
+    /// From now on a venue whose Logon does not confirm that it cancels when the connection is lost is not quoted at, or it is said.
+    pub fn set_venue_cancels(&mut self, policy: Policy, tag: u32) {
+        self.venue_cancels = (policy, tag);
     }
 
     /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that are not quoted any more,
@@ -858,6 +875,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn session_lost(&mut self) {
         self.is_catching_up = false;
+        self.reconciliation.forget();
         if let Some(entry) = self.wire.entry.as_orders() {
             entry.forget();
         }
@@ -917,7 +935,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     pub fn poll_timeout(&mut self) -> Option<Nanos> {
         let eye = self.eye.as_mut().and_then(Eye::poll_timeout);
         let (quoter, session) = (self.quoter.poll_timeout(), self.wire.session.poll_timeout());
-        [quoter, session, eye, self.cancel_due()]
+        let asking = self.reconciliation.poll_timeout();
+        [quoter, session, eye, self.cancel_due(), asking]
             .into_iter()
             .flatten()
             .min()
@@ -951,7 +970,56 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         {
             eye.handle_timeout(now);
         }
+        self.reconcile(now);
         self.wire.out.let_go();
+    }
+
+    /// Asks the venue about one quote after the other; see [`Reconciliation`].
+    fn reconcile(&mut self, now: Nanos) {
+        if let Some(late) = self.reconciliation.overdue(now) {
+            tickwire_console::warn(format_args!(
+                "ALERT: the venue has not said for {:.1} s what it has of our quote in {}: every quote is pulled",
+                now.since(late.at) as f64 / 1e9,
+                late.symbol
+            ));
+            return self.distrust(now);
+        }
+        let Some(place) = self.reconciliation.due(now, self.symbols.len()) else {
+            return;
+        };
+        let (symbol, quote) = self.symbols[place];
+        let is_quoting = self.quoter.state() == QuotingState::Quoting && !self.is_catching_up;
+        let is_still = !self.quoter.is_in_flight(quote);
+        if !is_quoting || !is_still || self.wire.session.status() != Status::Active {
+            return;
+        }
+        let sent = [self.wire.sent[0], self.wire.orders_sent];
+        let number = self.reconciliation.ask(now, quote, symbol, sent);
+        let session = &mut self.wire.session;
+        let asked = session.send_any_passing(now, b"a", |e| put_quote_status_request(e, number, &symbol));
+        match asked {
+            Ok(_) => self.wire.transmit(),
+            // There is no room for it now.
+            Err(_) => self.reconciliation.forget(),
+        }
+    }
+
+    /// What the venue has of a quote that it was asked about.
+    fn reconciled(&mut self, now: Nanos, asked: Question, open: [u32; 2]) {
+        let is_same_moment = asked.sent == [self.wire.sent[0], self.wire.orders_sent];
+        if !is_same_moment || self.quoter.is_in_flight(asked.quote) {
+            return;
+        }
+        self.reconciliation.compared += 1;
+        let ours = self.quoter.open(asked.quote);
+        if ours != open {
+            self.reconciliation.differences += 1;
+            tickwire_console::warn(format_args!(
+                "ALERT: the venue has {} bid and {} offered of our quote in {}, and we have {} and {}: every quote is pulled",
+                open[0], open[1], asked.symbol, ours[0], ours[1]
+            ));
+            self.distrust(now);
+        }
     }
 
     /// Bytes of the venue, cut anywhere.
@@ -976,7 +1044,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.now = now;
         while let Some(event) = self.wire.session.poll_event() {
             match event {
-                Event::LoggedOn { reset, .. } => self.logged_on(now, reset),
+                Event::LoggedOn { reset, .. } => {
+                    let (policy, tag) = self.venue_cancels;
+                    match check_venue_cancels(policy, tag, self.wire.session.peer_cancels()) {
+                        Ok(()) => self.logged_on(now, reset),
+                        // Without this nothing is quoted again.
+                        Err(failure) => self.refused = Some(failure),
+                    }
+                }
                 Event::Message { seq, poss_dup, .. } => {
                     self.told = seq.0;
                     self.answer(now, poss_dup);
@@ -1010,6 +1085,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let Some(message) = self.wire.session.message() else {
             return;
         };
+        let asked = quote_status_answers(&message).and_then(|number| self.reconciliation.answered(number));
         match read_quote_answer(&message, &mut self.named) {
             Ok(Some(_)) if is_late => {}
             Ok(Some(QuoteAnswer::Answered { id, is_rejected })) => {
@@ -1021,6 +1097,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             Ok(Some(QuoteAnswer::Removed { .. })) => {
                 for quote in &self.named {
                     self.quoter.on_removed(*quote, [true; 2]);
+                }
+            }
+            Ok(Some(QuoteAnswer::Left { open, .. })) if asked.is_some() => {
+                if let Some(asked) = asked {
+                    self.reconciled(now, asked, open);
                 }
             }
             Ok(Some(QuoteAnswer::Left { symbol, open })) => {

@@ -148,6 +148,8 @@ struct Play {
     is_broken: bool,
     /// A volatility is typed with a digit too many in the end.
     is_mistyped: bool,
+    /// In the end one quote is believed to be gone that is not.
+    is_forgetful: bool,
     /// Quotes are held to the market, and volatilities stay where it is: the edits of the others walk away from it.
     is_guarded: bool,
     config: Config,
@@ -191,6 +193,7 @@ fn play_until(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool, is_br
         has_trouble,
         is_broken,
         is_mistyped: false,
+        is_forgetful: false,
         is_guarded: false,
         config,
     })
@@ -204,6 +207,7 @@ fn play_guarded(entry: QuoteEntry, seed: u64, steps: u32, is_mistyped: bool) -> 
         has_trouble: false,
         is_broken: false,
         is_mistyped,
+        is_forgetful: false,
         is_guarded: true,
         config: configured(entry, seed),
     })
@@ -255,6 +259,9 @@ impl WithChannel for Play {
         }
         if self.is_mistyped {
             world.mistype();
+        }
+        if self.is_forgetful {
+            world.forget();
         }
         world.seen()
     }
@@ -353,6 +360,9 @@ impl<C: Channel> World<C> {
             &section.market,
         );
         path.open_eye(config, &ids, &symbols, underlying).unwrap();
+        if section.entry == QuoteEntry::MassQuotes {
+            path.reconciliation.start(now, 2, ids.len());
+        }
         path.begin(now, &channel, status);
         let mut world = World {
             now,
@@ -854,6 +864,33 @@ impl<C: Channel> World<C> {
         assert_eq!(self.path.quoter.off_market(at as u16), None);
     }
 
+    /// We take a quote for gone that the venue has: its answer says so within seconds, and every quote is pulled.
+    fn forget(&mut self) {
+        let from = self.now;
+        while self.path.reconciliation.compared <= 20 {
+            self.step(false);
+            assert!(self.now.since(from) < 60 * Nanos::SECOND, "nothing is compared");
+        }
+        assert_eq!((self.path.reconciliation.differences, self.path.unread), (0, 0));
+        let open = |world: &World<C>, quote: u16| world.path.quoter.open(quote) != [0; 2];
+        let pulls: u64 = self.path.quoter.pulls().iter().sum();
+        let since = self.now;
+        // Where it is quoted anew meanwhile, it is not forgotten any more.
+        while self.path.reconciliation.differences == 0 {
+            for quote in 0..self.chain.options.len() as u16 {
+                if open(self, quote) && !self.path.quoter.is_in_flight(quote) {
+                    self.path.quoter.on_left(quote, [0; 2]);
+                    break;
+                }
+            }
+            self.step(false);
+            assert!(self.now.since(since) < 5 * Nanos::SECOND, "nothing was noticed");
+        }
+        assert_eq!(self.path.unread, 1);
+        assert!(self.path.quoter.pulls().iter().sum::<u64>() > pulls);
+        assert_ne!(self.path.quoter.state(), QuotingState::Quoting);
+    }
+
     fn compare(&mut self, what: &str) {
         self.checks += 1;
         assert_eq!(
@@ -1055,6 +1092,20 @@ fn neither_a_packet_nor_an_answer_takes_memory() {
         );
         assert_eq!(seen.allocations, 0, "{seen:?}");
     }
+}
+
+#[test]
+fn a_quote_that_the_venue_has_otherwise_is_noticed_and_pulls_everything() {
+    run(Play {
+        seed: 6,
+        steps: 400,
+        has_trouble: false,
+        is_broken: false,
+        is_mistyped: false,
+        is_forgetful: true,
+        is_guarded: false,
+        config: configured(QuoteEntry::MassQuotes, 6),
+    });
 }
 
 #[test]

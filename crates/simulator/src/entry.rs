@@ -33,6 +33,28 @@ pub struct JournalSection {
     /// acknowledgement).
     #[serde(default)]
     pub durability: Durability,
+    /// The most bytes of each channel's file of the day's messages, beside the journal: what memory has no room for is sent again from there;
+    /// the oldest give way. 0: no such file.
+    #[serde(default = "history_bytes")]
+    pub history_bytes: u64,
+    /// How often the state is written beside the journal, seconds, so that a restart replays only what came after it. 0: never.
+    #[serde(default = "snapshot_s")]
+    pub snapshot_s: u32,
+}
+
+fn snapshot_s() -> u32 {
+    JournalSection::SNAPSHOT_S
+}
+
+impl JournalSection {
+    /// The default of `history_bytes`.
+    pub const HISTORY_BYTES: u64 = 16 << 30;
+    /// The default of `snapshot_s`.
+    pub const SNAPSHOT_S: u32 = 300;
+}
+
+fn history_bytes() -> u64 {
+    JournalSection::HISTORY_BYTES
 }
 
 /// What an acknowledged order outlives.

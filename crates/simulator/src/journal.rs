@@ -14,9 +14,11 @@ use tickwire_exchange::{
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
 
-use crate::entry::Durability;
-use crate::settings::MarketConfig;
+use crate::entry::{Durability, JournalSection};
+use crate::settings::{ExchangeSection, MarketConfig};
+use crate::snapshot::{Place, Snapshot, tail_of};
 use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 use tickwire_control::access::AccessSection;
 use tickwire_control::process::open_alone;
 
@@ -37,6 +39,8 @@ pub struct JournalArgs {
     pub config: bool,
 }
 
+/// Bytes of a journal before its configuration.
+const HEAD_FIXED: u64 = 12;
 /// Room of a transmission while a journal is replayed, and of one live.
 pub const TRANSMIT_MAX: usize = 8192;
 
@@ -48,6 +52,8 @@ pub struct Journal {
     durability: Durability,
     /// Bytes that the file has to have.
     length: u64,
+    /// Inputs that were put in.
+    inputs: u64,
 }
 
 /// What was found in a journal.
@@ -55,6 +61,10 @@ pub struct Journal {
 pub struct Recovered {
     /// Inputs that were played back.
     pub inputs: u64,
+    /// Inputs before them, which a snapshot had.
+    pub before: u64,
+    /// The number of the newest snapshot that is there.
+    pub snapshot: Option<u64>,
     /// Bytes of a record that was not whole.
     pub torn: u64,
     /// The time of the last input.
@@ -78,8 +88,12 @@ pub fn kept_configuration(config: &MarketConfig) -> MarketConfig {
     let mut kept = config.without_passwords();
     kept.exchange.control = None;
     kept.access = AccessSection::default();
+    kept.exchange.kept_messages = ExchangeSection::default().kept_messages;
     if let Some(journal) = &mut kept.exchange.journal {
         journal.file = journal.file.file_name().map(PathBuf::from).unwrap_or_default();
+        // Where messages are kept does not change which there are.
+        journal.history_bytes = JournalSection::HISTORY_BYTES;
+        journal.snapshot_s = JournalSection::SNAPSHOT_S;
     }
     kept
 }
@@ -90,22 +104,31 @@ fn kept(text: &str) -> Result<String, String> {
 }
 
 impl Journal {
-    /// Opens or makes the file, and brings `market` to where it stood.
+    /// Opens or makes the file, and brings `market` to where it stood: from the newest snapshot that serves and the records behind it, or from
+    /// its beginning. `make` makes another market that has done nothing yet, for when a snapshot turns out not to serve.
     pub fn open(
         path: &Path,
         durability: Durability,
         configuration: &str,
         market: &mut Market,
+        make: &dyn Fn() -> Result<Market, Failure>,
     ) -> Result<(Journal, Recovered), Failure> {
         let failed = |what: &str, e: std::io::Error| {
             Failure::system(format!("journal {}: {what} failed: {e}", path.display()))
         };
         let mut file = open_alone(path, "journal", "exchange")?;
-        let bytes = std::fs::read(path).map_err(|e| failed("reading it", e))?;
-        let (writer, recovered, length) = if is_new(&bytes) {
-            (JournalWriter::new(configuration), Recovered::default(), 0)
+        let head = read_head(&mut file).map_err(|e| failed("reading it", e))?;
+        let (writer, recovered, length) = if is_new(&head) {
+            market.histories_mut().for_each(|history| history.clear());
+            // Snapshots of another day may lie here: those of this one are newer.
+            let all = Snapshot::all(path, configuration);
+            let recovered = Recovered {
+                snapshot: all.first().map(Snapshot::number),
+                ..Recovered::default()
+            };
+            (JournalWriter::new(configuration), recovered, 0)
         } else {
-            let mut reader = reader_of(path, &bytes)?;
+            let reader = reader_of(path, &head)?;
             // What the configuration of an earlier version did not say yet has its default.
             let is_same = reader.configuration() == configuration
                 || kept(reader.configuration()).is_ok_and(|text| text == configuration);
@@ -117,25 +140,14 @@ impl Journal {
                     path.display()
                 )));
             }
-            let recovered = replay(&mut reader, market);
-            if recovered.wrong_marks > 0 {
-                return Err(Failure::check(format!(
-                    "journal {}: {} of {} state hashes differ from those noted: another version wrote it; move it away",
-                    path.display(),
-                    recovered.wrong_marks,
-                    recovered.marks
-                )));
-            }
-            if let Some(behind) = reader.whole_behind() {
-                return Err(Failure::check(format!(
-                    "journal {place}: damaged at byte {at}, with whole records from byte {behind} on: what happened after it cannot be told, \
-                     and nothing was changed; give back a copy of the file, move it away to begin a new day, or go on without what followed: \
-                     `truncate -s {at} {place}`",
-                    place = path.display(),
-                    at = reader.place()
-                )));
-            }
-            (JournalWriter::after(reader.place()), recovered, reader.place())
+            let all = Snapshot::all(path, configuration);
+            let newest = all.first().map(Snapshot::number);
+            let (mut recovered, length) = match from_snapshot(path, &mut file, all, market, make)? {
+                Some(found) => found,
+                None => from_beginning(path, market)?,
+            };
+            recovered.snapshot = newest;
+            (JournalWriter::after(length), recovered, length)
         };
         // Behind the last whole record nothing counts.
         file.set_len(length).map_err(|e| failed("cutting it", e))?;
@@ -147,6 +159,7 @@ impl Journal {
             writer,
             durability,
             length,
+            inputs: recovered.before + recovered.inputs,
         };
         journal.flush()?;
         if durability == Durability::Disk {
@@ -160,9 +173,27 @@ impl Journal {
         Ok((journal, recovered))
     }
 
+    /// Where it ends, and how many inputs are in it: what a snapshot taken now is of. Nothing may be pending.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn place(&self, last: Nanos) -> std::io::Result<Place> {
+        debug_assert!(
+            self.writer.pending().is_empty(),
+            "a snapshot is of what was written"
+        );
+        Ok(Place {
+            place: self.length,
+            tail: tail_of(&self.file, self.length)?,
+            last,
+            inputs: self.inputs,
+        })
+    }
+
     /// Adds an input; [`Journal::flush`] writes it.
     pub fn put(&mut self, now: Nanos, input: &Input<'_>) {
         self.writer.put(now, input);
+        self.inputs += 1;
     }
 
     /// Writes what was put in. When it fails, nothing more may be sent: the exchange has to end.
@@ -201,6 +232,88 @@ impl Journal {
             _ => Ok(()),
         }
     }
+}
+
+/// The beginning of a journal: as much of it as there is, up to the end of its configuration.
+fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(HEAD_FIXED).read_to_end(&mut head)?;
+    let length = head.get(8..12).and_then(|length| length.first_chunk());
+    if let Some(length) = length.map(|length| u32::from_le_bytes(*length)) {
+        file.take(u64::from(length) + 4).read_to_end(&mut head)?;
+    }
+    Ok(head)
+}
+
+/// What a market came to, and the length that its journal has to have.
+type FoundAt = (Recovered, u64);
+
+/// The market from the newest snapshot that serves and the records behind it; `None` if none does.
+fn from_snapshot(
+    path: &Path,
+    file: &mut File,
+    all: Vec<Snapshot>,
+    market: &mut Market,
+    make: &dyn Fn() -> Result<Market, Failure>,
+) -> Result<Option<FoundAt>, Failure> {
+    let failed =
+        |e: std::io::Error| Failure::system(format!("journal {}: reading it failed: {e}", path.display()));
+    let length = file.metadata().map_err(failed)?.len();
+    for snapshot in all {
+        let unfit = if snapshot.place > length {
+            "there is less of the journal than it is of"
+        } else if tail_of(file, snapshot.place).map_err(failed)? != snapshot.tail {
+            "it is of another journal"
+        } else if !snapshot.load(market) {
+            *market = make()?;
+            "it does not make the state that it was taken of"
+        } else {
+            file.seek(SeekFrom::Start(snapshot.place)).map_err(failed)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(failed)?;
+            let mut reader = JournalReader::behind(snapshot.place, &bytes);
+            let mut recovered = replay(&mut reader, market);
+            if recovered.wrong_marks == 0 && reader.whole_behind().is_none() {
+                recovered.before = snapshot.inputs;
+                recovered.last = recovered.last.max(snapshot.last);
+                return Ok(Some((recovered, reader.place())));
+            }
+            *market = make()?;
+            "the journal behind it does not come to the states noted in it"
+        };
+        warn(format_args!(
+            "snapshot {}: {unfit}; it is not used: an older one is, or the whole journal is replayed",
+            snapshot.path().display()
+        ));
+    }
+    Ok(None)
+}
+
+/// The market from the whole journal.
+fn from_beginning(path: &Path, market: &mut Market) -> Result<FoundAt, Failure> {
+    market.histories_mut().for_each(|history| history.clear());
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::system(format!("journal {}: reading it failed: {e}", path.display())))?;
+    let mut reader = reader_of(path, &bytes)?;
+    let recovered = replay(&mut reader, market);
+    if recovered.wrong_marks > 0 {
+        return Err(Failure::check(format!(
+            "journal {}: {} of {} state hashes differ from those noted: another version wrote it; move it away",
+            path.display(),
+            recovered.wrong_marks,
+            recovered.marks
+        )));
+    }
+    if let Some(behind) = reader.whole_behind() {
+        return Err(Failure::check(format!(
+            "journal {place}: damaged at byte {at}, with whole records from byte {behind} on: what happened after it cannot be told, \
+             and nothing was changed; give back a copy of the file, move it away to begin a new day, or go on without what followed: \
+             `truncate -s {at} {place}`",
+            place = path.display(),
+            at = reader.place()
+        )));
+    }
+    Ok((recovered, reader.place()))
 }
 
 /// Waits until the device has the folder of a file.
@@ -303,6 +416,7 @@ fn drop_datagrams(now: Nanos, market: &mut Market) {
             while exchange.poll_datagram(outlet, now).is_some() {}
         }
     }
+    market.histories_mut().for_each(|history| history.write());
 }
 
 /// `tickwire journal`: what is in one, and whether it makes the market that it says.
@@ -433,6 +547,7 @@ mod tests {
                 writer: JournalWriter::new("a configuration"),
                 durability,
                 length: 0,
+                inputs: 0,
             };
             let flushed = journal.flush();
             match durability {
@@ -481,7 +596,8 @@ mod tests {
         let (mut market, _) = crate::venue::market_of(&config, None).unwrap();
         let text = kept_configuration(&config).to_toml();
         assert!(!text.contains("secret") && text.contains("*hidden*"), "{text}");
-        let (journal, found) = Journal::open(&path, Durability::Process, &text, &mut market).unwrap();
+        let (journal, found) =
+            Journal::open(&path, Durability::Process, &text, &mut market, &|| unreachable!()).unwrap();
         assert_eq!((found.inputs, found.torn), (2, 0));
         assert!(has_passwords(&path), "its form stays");
         // Cut while it is in use: nothing more is written to it.

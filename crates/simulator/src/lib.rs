@@ -19,12 +19,14 @@
 extern crate tickwire_console;
 
 pub mod entry;
+pub mod history;
 pub mod journal;
 pub mod operator;
 pub mod outlet;
 pub mod recording;
 pub mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod strangers;
 pub mod venue;
 pub mod wiring;

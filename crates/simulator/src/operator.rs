@@ -277,7 +277,8 @@ impl Operator<'_> {
         }
     }
 
-    fn status(&self) -> Value {
+    fn status(&mut self) -> Value {
+        let history_lost: u64 = self.market.histories_mut().map(|history| history.lost()).sum();
         let first = self.market.exchange(0);
         let mut halted = Vec::new();
         for (venue, exchange) in self.market.venues() {
@@ -309,6 +310,7 @@ impl Operator<'_> {
                 .collect::<Vec<_>>(),
             "last_trade": first.engine().last_match_number(),
             "halted": halted,
+            "history_lost": history_lost,
         })
     }
 }

@@ -153,6 +153,9 @@ pub struct ExchangeSection {
     pub answer_requests: Probability,
     /// Bytes of answers by datagram that one address gets in a second, and at once; 0: no limit. A forged address is not flooded by us.
     pub answer_bytes_per_s: u64,
+    /// Messages that each channel keeps in memory to send them again, at most; the oldest are forgotten, or read from the file beside the
+    /// journal.
+    pub kept_messages: u32,
     /// Instruments by name, with their rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instrument: Vec<InstrumentSection>,
@@ -193,6 +196,7 @@ impl Default for ExchangeSection {
             line_b: Impairment::default(),
             answer_requests: Probability(1.0),
             answer_bytes_per_s: 16_000_000,
+            kept_messages: 4_194_304,
             instrument: Vec::new(),
             journal: None,
             control: None,

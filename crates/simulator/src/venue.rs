@@ -23,11 +23,13 @@ use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::entry::{self, OUCH_CONNECTIONS};
+use crate::history::HistoryFile;
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::operator::{self, Operator};
 use crate::outlet::{CONNECTIONS, Departures, LineTroubles, OutletSockets};
 use crate::settings::Impairment;
 use crate::settings::MarketConfig;
+use crate::snapshot::SnapshotWriter;
 use crate::strangers::{Seat, seat};
 use crate::wiring;
 use tickwire_console::failure::Failure;
@@ -48,6 +50,8 @@ const QUIET_NS: u64 = 300 * Nanos::MILLI;
 const CLIENTS: usize = CONNECTIONS + OUCH_CONNECTIONS;
 /// A turn of the loop that took longer than this was interrupted.
 const STALL_NS: u64 = 500 * Nanos::MILLI;
+/// Messages that a channel keeps in memory at least: more than one turn of the loop publishes.
+const KEPT_MIN: u32 = 4096;
 /// How often time is told to a market whose journal is kept, when nothing is due.
 const TICK_NS: u64 = Nanos::MILLI;
 /// How often its state hash is noted.
@@ -103,7 +107,7 @@ pub fn exchange_of(c: &MarketConfig) -> Result<Exchange, Failure> {
 
 /// The market of the configuration and its channels, in the order of the feeds. One venue is one engine, whatever its feeds;
 /// feeds of two venues or more are a market with an engine each, and CQS and UQDF publish what these show. `kept` is how many
-/// messages a channel keeps for retransmission, as many as a session has without.
+/// messages a channel keeps in memory for retransmission; without it as many as a session has, `exchange.kept_messages` at most.
 pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<Published>), Failure> {
     let e = &c.exchange;
     let mut names: Vec<TradingVenue> = Vec::new();
@@ -133,6 +137,7 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
     // Directory, opening orders and bursts come on top of rate times duration.
     let flow = (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize;
     let once = symbols as usize * 200 + (1 << 20);
+    let most = e.kept_messages.max(KEPT_MIN) as usize;
     let mut outlets: Vec<Vec<Outlet>> = names.iter().map(|_| Vec::new()).collect();
     let mut published = Vec::new();
     for (index, feed) in c.feed.iter().enumerate() {
@@ -159,7 +164,13 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
                 instruments: own
                     .first()
                     .map_or(0..0, |first| first.id.0..first.id.0 + own.len() as u32),
-                publisher: wiring::publisher(feed, number, own, kept.unwrap_or(messages), is_market)?,
+                publisher: wiring::publisher(
+                    feed,
+                    number,
+                    own,
+                    kept.unwrap_or(messages.min(most)),
+                    is_market,
+                )?,
             });
         }
     }
@@ -197,6 +208,26 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
         (name, Exchange::new(config, outlets))
     });
     Ok((Market::new(venues.collect()), published))
+}
+
+/// Gives every channel a file for the day's messages beside the journal.
+fn keep_histories(
+    section: &entry::JournalSection,
+    market: &mut Market,
+    published: &[Published],
+) -> Result<(), Failure> {
+    if section.history_bytes == 0 {
+        return Ok(());
+    }
+    for (number, channel) in published.iter().enumerate() {
+        let mut path = section.file.clone().into_os_string();
+        path.push(format!(".history-{number}"));
+        let history = HistoryFile::create(Path::new(&path), section.history_bytes)?;
+        if let Some(publisher) = market.exchange_mut(channel.venue).publisher_mut(channel.outlet) {
+            publisher.store_mut().keep_history(Box::new(history));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a feed is made of other venues' quotes.
@@ -281,10 +312,12 @@ struct Venue<'a> {
     is_masked: bool,
     masked: Vec<u8>,
     journal: Option<Journal>,
+    snapshots: Option<SnapshotWriter>,
     control: Option<ControlSocket>,
-    /// When time was last told, and the state hash last noted.
+    /// When time was last told, the state hash last noted, and a snapshot last taken.
     ticked: Nanos,
     marked: Nanos,
+    snapped: Nanos,
     /// What is to be transmitted.
     out: Vec<u8>,
     waiter: Waiter,
@@ -367,12 +400,19 @@ impl<'a> Venue<'a> {
         let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
         // With a journal the market never sees a password: what came of it is told to it instead, and kept.
         let is_masked = journal_file.is_some_and(|file| !journal::has_passwords(file));
-        let (mut market, published) = match is_masked {
-            true => market_of(&config.without_passwords(), None)?,
-            false => market_of(config, None)?,
+        let make = || {
+            let (mut market, published) = match is_masked {
+                true => market_of(&config.without_passwords(), None)?,
+                false => market_of(config, None)?,
+            };
+            if let Some(section) = &config.exchange.journal {
+                keep_histories(section, &mut market, &published)?;
+            }
+            Ok((market, published))
         };
+        let (mut market, published) = make()?;
         let now = clock.now();
-        let mut journal = None;
+        let (mut journal, mut snapshots) = (None, None);
         if let Some(section) = &config.exchange.journal {
             if !is_masked {
                 warn(format_args!(
@@ -382,9 +422,21 @@ impl<'a> Venue<'a> {
                 ));
             }
             let kept = journal::kept_configuration(config);
+            let text = kept.to_toml();
+            let again = || Ok(make()?.0);
             let (mut opened, found) =
-                Journal::open(&section.file, section.durability, &kept.to_toml(), &mut market)?;
-            if found.inputs > 0 {
+                Journal::open(&section.file, section.durability, &text, &mut market, &again)?;
+            if section.snapshot_s > 0 {
+                snapshots = Some(SnapshotWriter::new(&section.file, &text, found.snapshot));
+            }
+            if found.before > 0 {
+                eprintln!(
+                    "journal {}: {} inputs are in the snapshot, from which it goes on",
+                    section.file.display(),
+                    found.before
+                );
+            }
+            if found.inputs + found.before > 0 {
                 eprintln!(
                     "journal {}: {} inputs replayed, {} orders, {} bytes torn and cut, {:.1} s since the last",
                     section.file.display(),
@@ -447,9 +499,11 @@ impl<'a> Venue<'a> {
             is_masked,
             masked: Vec::new(),
             journal,
+            snapshots,
             control,
             ticked: Nanos::ZERO,
             marked: now,
+            snapped: now,
             out: vec![0; TRANSMIT_MAX],
             waiter,
             next_clock: Nanos::ZERO,
@@ -490,6 +544,7 @@ impl<'a> Venue<'a> {
                 let exchange = self.market.exchange_mut(*venue);
                 outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
             }
+            self.market.histories_mut().for_each(|history| history.write());
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
@@ -512,6 +567,7 @@ impl<'a> Venue<'a> {
                 }
             }
             if !more && !sent {
+                self.snap(now)?;
                 let due = self
                     .market
                     .poll_timeout()
@@ -558,6 +614,32 @@ impl<'a> Venue<'a> {
         Ok(more)
     }
 
+    /// Takes a snapshot when it is time for one. Nothing waits to be sent by a channel.
+    fn snap(&mut self, now: Nanos) -> Result<(), Failure> {
+        let every = self
+            .config
+            .exchange
+            .journal
+            .as_ref()
+            .map_or(0, |section| section.snapshot_s);
+        let (Some(snapshots), Some(journal)) = (&mut self.snapshots, &mut self.journal) else {
+            return Ok(());
+        };
+        if now.since(self.snapped) < u64::from(every) * Nanos::SECOND || !snapshots.is_ready() {
+            return Ok(());
+        }
+        self.snapped = now;
+        journal.flush()?;
+        let place = journal
+            .place(self.ticked.max(now))
+            .map_err(|e| Failure::system(format!("the journal cannot be read for a snapshot: {e}")))?;
+        snapshots.take(place, &self.market);
+        // Whoever goes on from it sees first that it is the same state.
+        self.marked = now;
+        self.input(now, &Input::Mark(self.market.state_hash()));
+        self.keep()
+    }
+
     fn open(&mut self, now: Nanos) {
         self.input(now, &Input::Open);
         self.opened = Some(now);
@@ -587,6 +669,7 @@ impl<'a> Venue<'a> {
         self.outlets
             .iter()
             .for_each(|(_, outlet)| outlet.count(&mut counters));
+
         count_waits(&mut counters, self.waiter.errors());
         counters.add(Counter::ClockSteps, self.clock_steps);
         counters

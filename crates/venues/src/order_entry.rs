@@ -23,6 +23,9 @@ pub struct OrderEntrySection {
     /// HeartBtInt that our clients ask for, trader and quoter, seconds; a session may say its own. The venue gives up who was not heard for 2.4
     /// times as long.
     pub heartbeat_s: u32,
+    /// The tag of the field in which our clients' Logon asks the venue to cancel what is open when the connection is lost, and its answer says that it
+    /// will: a venue's own (here, and at Deribit, 9001). 0: the venue is not asked. See `controls.venue_cancels`.
+    pub cancel_on_disconnect_tag: u32,
     /// Whether clients that are not in `session` are let in as well: with FIX 4.4, numbers from 1 with every logon, and their
     /// orders go with the connection.
     pub anyone: bool,
@@ -45,6 +48,7 @@ impl Default for OrderEntrySection {
             exchange_comp_id: id("EXCHANGE"),
             trader_comp_id: id("TRADER"),
             heartbeat_s: 5,
+            cancel_on_disconnect_tag: 9001,
             anyone: true,
             session: Vec::new(),
             protection: Vec::new(),

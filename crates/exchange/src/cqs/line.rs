@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::cqs::{
     BLOCK_SIZE_MAX, BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, SnapshotHeader,
     Transmission, UnixTime,
@@ -171,6 +172,11 @@ impl CqsLine {
         self.epoch.1 + (of_store - self.epoch.0) as u32
     }
 
+    /// Its messages.
+    pub(super) fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     pub(super) fn next_seq(&self) -> SeqNo {
         SeqNo(self.number(self.store.next().0).into())
     }
@@ -327,12 +333,12 @@ impl CqsLine {
         );
         self.unsent = match packed {
             // The store forgot what was not sent: receivers see a gap that nobody can fill.
-            0 => self.store.first().0.max(from + 1),
+            0 => self.store.recent_from().0.max(from + 1),
             _ => from + packed,
         };
         self.sent_at = now;
         // Somebody always misses the end of the day, which no snapshot tells.
-        let is_end = self.store.get(SeqNo(from)).and_then(|m| m.get(2..4)) == Some(b"CZ");
+        let is_end = self.store.recent(SeqNo(from)).and_then(|m| m.get(2..4)) == Some(b"CZ");
         if packed > 0 && from >= self.epoch.0 && (is_end || self.others.ppm(self.config.asked_again_ppm)) {
             let due = now.after(self.config.asked_again_ns);
             self.again.push_back((due, from, self.unsent));
@@ -431,7 +437,7 @@ fn pack(
     while let Some(message) = store.get(SeqNo(seq)).filter(|_| seq < end) {
         let is_control = message.get(2) == Some(&b'C');
         let goes_on = block.count() < most.max(1) && !(is_control && block.count() > 0);
-        if !goes_on || !block.push(&[message]) {
+        if !goes_on || !block.push(&[&message[..]]) {
             break;
         }
         seq += 1;
@@ -441,6 +447,12 @@ fn pack(
     }
     (block.finish(), seq - first)
 }
+
+persist!(value enum Stage { 0 => Waiting, 1 => Starting, 2 => Open, 3 => Ending { until }, 4 => Over });
+persist!(struct Turn { bytes, sent, has_begun, last_seq, rollover });
+persist!(struct CqsLine {
+    store, unsent, epoch, before, rollovers, stage, sent_at, again, others, turn, snapshot_seq, snapshot_due, block_due,
+} not { config, message, scratch });
 
 #[cfg(test)]
 mod tests {

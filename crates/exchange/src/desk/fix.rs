@@ -17,6 +17,7 @@ use tickwire_fix::{
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
 };
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 
 use super::ouch::OuchDesk;
 use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
@@ -314,12 +315,7 @@ impl FixDesk {
             while let Some(newcomer) = self.table.poll_newcomer() {
                 let store = store_of(&newcomer.config);
                 if let Some(session) = self.table.admit(hands.now, &newcomer, store, None) {
-                    let port = FixPort {
-                        comp_id: newcomer.config.target,
-                        // Nobody else's.
-                        firm: Firm((1 << 16) + session.0 as u32),
-                        ..self.template
-                    };
+                    let port = self.template.newcomer(session.0, newcomer.config.target);
                     match self.ports.get_mut(session.0) {
                         Some(old) => *old = Port::of(port),
                         None => self.ports.push(Port::of(port)),
@@ -547,11 +543,28 @@ impl Port {
     }
 }
 
+/// CancelOnDisconnect, as Deribit's FIX has it: a Logon that has the field is answered with what becomes of the session's orders.
+const CANCELS_TAG: u32 = 9001;
+
+impl FixPort {
+    /// The port of a session that nobody configured, by its place.
+    fn newcomer(self, at: usize, comp_id: CompId) -> FixPort {
+        FixPort {
+            comp_id,
+            // Nobody else's.
+            firm: Firm((1 << 16) + at as u32),
+            ..self
+        }
+    }
+}
+
 fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
     let config = SessionConfig::new(Role::Acceptor, comp_id, port.comp_id);
     SessionConfig {
         any_message: true,
         reset_on_logon: port.reset_on_logon,
+        cancels_tag: CANCELS_TAG,
+        cancels_orders: port.cancel_on_disconnect,
         heartbeat_s_min: u32::from(port.heartbeat_s_max.is_some()),
         heartbeat_s_max: port.heartbeat_s_max.unwrap_or(config.heartbeat_s_max),
         // A mass quote of as many entries as are taken.
@@ -1264,4 +1277,43 @@ fn reject_reason(version: Version, reason: u16) -> u64 {
         _ => u16::MAX,
     };
     if reason <= last { reason.into() } else { 0 }
+}
+
+persist!(value enum Out {
+    0 => Report(saying),
+    1 => CancelReject { request, orig, order, is_replace, reason, text },
+    2 => MassCancelled { id, kind, result, symbol, side, report_id },
+    3 => UnknownOrder { id, exec_id, at },
+    4 => SecurityStatus { id, symbol, status },
+    5 => SessionStatus { id, status },
+    6 => Quote(out),
+});
+
+/// Sessions, and the reports that wait for their clients. Who came and went is for a terminal.
+impl Persist for FixDesk {
+    fn save(&self, out: &mut Bytes) {
+        self.table.save(out);
+        self.ports.iter().for_each(|port| port.waiting.save(out));
+        let connections: Vec<_> = self.connections.iter().map(|id| id.map(|id| id.0)).collect();
+        connections.save(out);
+        (self.reports_lost, self.now).save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.table.load(from, store_of)?;
+        for at in self.ports.len()..self.table.sessions() {
+            let comp_id = self.table.session(SessionId(at)).config().target;
+            self.ports.push(Port::of(self.template.newcomer(at, comp_id)));
+        }
+        self.ports
+            .iter_mut()
+            .try_for_each(|port| port.waiting.load(from))?;
+        let connections = Vec::<Option<usize>>::read(from)?;
+        if connections.len() != self.connections.len() {
+            return Err(Damaged);
+        }
+        self.connections = connections.into_iter().map(|id| id.map(ConnectionId)).collect();
+        (self.reports_lost, self.now) = PersistValue::read(from)?;
+        Ok(())
+    }
 }

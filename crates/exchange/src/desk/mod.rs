@@ -23,6 +23,7 @@ use tickwire_fix::{CompId, DisconnectReason, Id, Version};
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
 };
+use tickwire_persist::persist;
 use tickwire_wire::layout::Alpha;
 
 use crate::breaks::Breaks;
@@ -1361,3 +1362,37 @@ impl Reports<'_> {
         deliver(&mut self.hearing.said, self.fix, self.ouch);
     }
 }
+
+persist!(value enum Outcome { 0 => Rejected, 1 => Open, 2 => Filled, 3 => Cancelled });
+persist!(value enum Route { 0 => Fix(at), 1 => Ouch(at) });
+persist!(value struct ClientOrder {
+    route, firm, cl_ord_id, venue_id, order_id, instrument, symbol, side, order_type, price, stop, display, qty, time_in_force, filled,
+    broken, cost, outcome, cause, received, own,
+});
+persist!(value enum Liquidity { 0 => Added, 1 => Removed, 2 => Auction });
+persist!(value enum Why { 0 => Request, 1 => TimeInForce, 2 => Swept, 3 => Engine(reason) });
+persist!(value enum Refusal {
+    0 => Engine(reject), 1 => UnknownSymbol, 2 => Closed, 3 => Duplicate, 4 => NoRoom, 5 => Disabled,
+});
+persist!(value enum Told {
+    0 => Accepted,
+    1 => Refused(refusal),
+    2 => Filled { qty, price, match_number, liquidity },
+    3 => Broken { qty, price, match_number, reason, exec_id },
+    4 => Cancelled { qty, why },
+    5 => Reduced { by, why },
+    6 => Replaced,
+    7 => Triggered,
+    8 => Refreshed { shown },
+    9 => CancelPending,
+    10 => CancelTooLate,
+    11 => Status,
+});
+persist!(value struct Saying { order, told, request, exec_id, at });
+persist!(value struct WaitingCancel { row, request, orig });
+persist!(value struct Fill { match_number, order, exec_id });
+persist!(struct Books {
+    ledger, names, named, last_exec_id, unrecorded, quotes, waiting_cancels, fills,
+} not { max_orders, symbols });
+// Notices are for a terminal.
+persist!(struct Desk { books, fix, ouch } not { fix_connections, notices });

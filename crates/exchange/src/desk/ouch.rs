@@ -12,6 +12,7 @@ use core::cmp::Ordering;
 
 use tickwire_fix::Id;
 use tickwire_market::{InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, TimeInForce};
+use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
     self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, BrokenReason, BrokenTrade,
@@ -265,10 +266,10 @@ impl OuchDesk {
         };
         let store = &self.ports[port].store;
         while connection.soup.waiting() < PULL_BYTES {
-            match store.get(SeqNo(connection.next)) {
+            match store.recent(SeqNo(connection.next)) {
                 Some(message) => connection.soup.send(message),
                 // Forgotten while the client did not read.
-                None if connection.next < store.first().0 => return connection.soup.close(),
+                None if connection.next < store.recent_from().0 => return connection.soup.close(),
                 None => break,
             }
             connection.next += 1;
@@ -937,6 +938,51 @@ fn refusal(why: Refusal) -> u16 {
         Refusal::Disabled => reject::RISK,
     }
 }
+
+impl Persist for Terms {
+    fn save(&self, out: &mut Bytes) {
+        (self.user_ref, self.orig_user_ref).save(out);
+        [
+            self.side,
+            self.time_in_force,
+            self.display,
+            self.capacity,
+            self.iso,
+            self.cross,
+        ]
+        .save(out);
+        (self.cl_ord_id.0, self.post_only).save(out);
+    }
+
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        *self = Self::read(from)?;
+        Ok(())
+    }
+}
+
+impl PersistValue for Terms {
+    fn read(from: &mut StateReader<'_>) -> Result<Terms, Damaged> {
+        let (user_ref, orig_user_ref) = PersistValue::read(from)?;
+        let [side, time_in_force, display, capacity, iso, cross] = PersistValue::read(from)?;
+        let (cl_ord_id, post_only) = PersistValue::read(from)?;
+        Ok(Terms {
+            user_ref,
+            orig_user_ref,
+            side,
+            time_in_force,
+            display,
+            capacity,
+            iso,
+            cross,
+            cl_ord_id: Alpha(cl_ord_id),
+            post_only,
+        })
+    }
+}
+
+persist!(struct Port { store, last_ref, is_enabled, connection } not { port });
+persist!(struct Connection { soup, port, next });
+persist!(struct OuchDesk { terms, now, time, is_over } each { ports, connections } not { session });
 
 #[cfg(test)]
 mod tests {

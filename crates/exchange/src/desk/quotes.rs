@@ -20,6 +20,7 @@ use tickwire_fix::{
 use tickwire_market::{
     Cause, Contract, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
 };
+use tickwire_persist::persist;
 
 use super::fix::{Refused, cause, id_of, optional, required, symbol};
 use super::{Asked, Books, ClientOrder, Hands, Hearing, Outcome, Route, Said, Told};
@@ -1007,3 +1008,16 @@ fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[Entry]) {
         }
     }
 }
+
+persist!(value struct Names { quote_id, set_id, entry_id });
+persist!(value struct QuoteSide { order_id, price, qty, filled, broken, cost, is_open });
+persist!(value struct Quote {
+    session, firm, instrument, symbol, group, names, cause, sides, traded, cost,
+});
+persist!(value struct Entry { names, reject });
+persist!(value enum QuoteOut {
+    0 => Ack { quote_id, level, counts, is_reset, entries, text },
+    1 => Removed { quote_id, why, entries },
+    2 => Status { request, quote_id, symbol, status, sides, text },
+});
+persist!(struct Quotes { rows, places } not { max, facts });

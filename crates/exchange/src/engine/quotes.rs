@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TimeInForce, TradingStatus};
+use tickwire_persist::persist;
 
 use super::{Engine, EngineConfig, LADDERS, NIL};
 use crate::index::OrderIndex;
@@ -373,3 +374,7 @@ impl Engine {
         self.quotes.tripped.clear();
     }
 }
+
+persist!(value struct Quote { firm, instrument, orders });
+persist!(value struct Guard { firm, group, limits, since, contracts, trades, percent, is_tripped });
+persist!(struct Quotes { quotes, places, guards, tripped, now });

@@ -5,6 +5,7 @@
 use alloc::collections::VecDeque;
 
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side};
+use tickwire_persist::persist;
 
 use crate::order::{BreakReason, Broken, Cross, Execution, Order, Owner, Party, Reject};
 
@@ -147,6 +148,10 @@ fn party_of(order: &Order) -> Party {
         side: order.side,
     }
 }
+
+persist!(value enum State { 0 => Stands, 1 => Broken, 2 => Auction });
+persist!(value struct Trade { match_number, price, maker, taker, instrument, qty, state });
+persist!(struct Trades { of_clients, of_others, broken });
 
 #[cfg(test)]
 mod tests {

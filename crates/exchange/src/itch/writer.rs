@@ -8,6 +8,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
+use tickwire_persist::{Persist, persist};
 use tickwire_wire::itch50::{
     AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, CrossType, EventCode, MarketParticipantPosition,
     NetOrderImbalance, OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace,
@@ -389,3 +390,5 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
         self.send(message.as_bytes());
     }
 }
+
+persist!(struct ItchWriter<S: Persist> { now, kinds, total, sink } not { listings, stocks });

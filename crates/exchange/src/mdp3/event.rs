@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use tickwire_market::{Level, Price, Qty, Side};
+use tickwire_persist::persist;
 use tickwire_wire::mdp3::{
     BookEntry, EntryType, OrderAction, OrderBookEntry, OrderEntry, Price9, TradeEntry, TradeOrderEntry,
     UpdateAction,
@@ -423,3 +424,5 @@ pub(super) fn entry_type_of(side: Side) -> EntryType {
         Side::Ask => EntryType::Offer,
     }
 }
+
+persist!(value struct Shown { levels, len });

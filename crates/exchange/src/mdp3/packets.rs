@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::mdp3::block::NoFields;
 use tickwire_wire::mdp3::{AdminHeartbeat, PacketHeader};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -100,6 +101,11 @@ impl Packets {
         &self.store
     }
 
+    /// Its packets.
+    pub(super) fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
@@ -149,9 +155,9 @@ impl Packets {
     pub(super) fn poll_datagram(&mut self, now: Nanos) -> Option<Datagram<'_>> {
         self.close();
         // A store too small for what is produced between two looks has lost packets: so has the receiver.
-        self.unsent = self.unsent.max(self.store.first().0);
+        self.unsent = self.unsent.max(self.store.recent_from().0);
         let seq = SeqNo(self.unsent);
-        let bytes = self.store.get(seq)?;
+        let bytes = self.store.recent(seq)?;
         self.unsent += 1;
         self.sent_at = now;
         Some(Datagram {
@@ -177,3 +183,8 @@ impl Packets {
         }
     }
 }
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+persist!(struct Packets {
+    store, open, time, messages, unsent, sent_at, heartbeat_ns, stage,
+} not { packet_max, scratch });

@@ -234,7 +234,7 @@ impl ReplaySession {
                 // Forgotten while the client did not read.
                 return self.refuse(now, b"Packets not available");
             };
-            self.frame(packet);
+            self.frame(&packet);
             next += 1;
         }
         self.state = State::Replaying { next, last };

@@ -219,7 +219,7 @@ impl ReplaySession {
             };
             let out = self.out.tail();
             let start = out.len();
-            out.extend_from_slice(datagram);
+            out.extend_from_slice(&datagram);
             replay::put_length(&mut out[start..]);
             self.state = State::Sending { next: next + 1, last };
             if next == last {

@@ -3,14 +3,16 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, SeqNo, Side, Venue};
+use tickwire_persist::{Bytes, Damaged, Persist, StateReader};
 
 use super::{Ask, Groups, NysePublisherConfig, PacketFormat, Refusal, Request, RequestServer};
 use crate::engine::Engine;
+use crate::mold::MessageStore;
 use crate::order::Listener;
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
 /// Turns what an engine did into units of its groups.
-pub trait NyseWriter: Tape {
+pub trait NyseWriter: Tape + Persist {
     type Format: PacketFormat;
 
     fn config(&self) -> &NysePublisherConfig;
@@ -169,6 +171,10 @@ impl<W: NyseWriter> Publisher for NysePublisher<W, W::Format> {
         self.writer.groups().store().next()
     }
 
+    fn store_mut(&mut self) -> &mut MessageStore {
+        self.writer.groups_mut().store_mut()
+    }
+
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         self.writer.shown(engine, instrument, side)
     }
@@ -180,4 +186,15 @@ impl<W: NyseWriter> Tape for NysePublisher<W, W::Format> {
 
 impl<W: NyseWriter> Listener for NysePublisher<W, W::Format> {
     crate::tape::listener_of_writer!(writer);
+}
+
+impl<W: Persist, F> Persist for NysePublisher<W, F> {
+    fn save(&self, out: &mut Bytes) {
+        self.writer.save(out);
+    }
+
+    /// Connections of the request server are not played back.
+    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
+        self.writer.load(from)
+    }
 }

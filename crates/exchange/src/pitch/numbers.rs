@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::OrderId;
+use tickwire_persist::persist;
 
 use crate::index::OrderIndex;
 
@@ -75,6 +76,8 @@ impl Numbers {
         self.free.reserve_exact(orders);
     }
 }
+
+persist!(struct Numbers { places, originals, free });
 
 #[cfg(test)]
 mod tests {

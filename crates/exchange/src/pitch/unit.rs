@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
+use tickwire_persist::persist;
 use tickwire_wire::pitch::{self, PacketBuilder, UnitHeader, gap_limits};
 
 use crate::mold::MessageStore;
@@ -97,6 +98,11 @@ impl Unit {
         self.config.unit
     }
 
+    /// Its messages.
+    pub(super) fn store_mut(&mut self) -> &mut MessageStore {
+        &mut self.store
+    }
+
     /// The number the next message gets.
     pub(super) fn next(&self) -> SeqNo {
         self.store.next()
@@ -135,7 +141,7 @@ impl Unit {
         if self.backlog() > 0 {
             let (length, next) = self.pack(first, self.next().0);
             // What the store forgot before it was sent is a gap that nobody can fill: it is configured too small.
-            self.unsent = next.max(self.store.first().0).max(first + 1);
+            self.unsent = next.max(self.store.recent_from().0).max(first + 1);
             self.sent_at = now;
             return Some(self.datagram(Port::Live, length, first));
         }
@@ -195,7 +201,7 @@ impl Unit {
         let mut next = first;
         while next < end && packet.count() < self.config.messages_max.max(1) {
             match self.store.get(SeqNo(next)) {
-                Some(message) if packet.push(message) => next += 1,
+                Some(message) if packet.push(&message) => next += 1,
                 _ => break,
             }
         }
@@ -259,6 +265,10 @@ pub(super) fn span(datagram: &[u8]) -> Option<(SeqNo, SeqNo)> {
 }
 
 const _: () = assert!(UnitHeader::SIZE + pitch::MESSAGE_SIZE_MAX <= 64);
+
+persist!(value enum Stage { 0 => Open, 1 => Ending { until }, 2 => Over });
+// What was asked for and not sent yet is asked for again.
+persist!(struct Unit { store, unsent, sent_at, answered_at, stage } not { config, wanted, due, scratch });
 
 #[cfg(test)]
 mod tests {

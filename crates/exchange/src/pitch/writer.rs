@@ -8,6 +8,7 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TradingStatus, Venue};
+use tickwire_persist::{Persist, persist};
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::pitch::{
     self, AddOrderExpanded, AddOrderLong, AddOrderShort, AuctionSummary, AuctionType, AuctionUpdate,
@@ -544,3 +545,5 @@ fn long(price: Price) -> LongPrice {
 fn short(price: Price, qty: Qty) -> Option<(ShortPrice, u16)> {
     Some((ShortPrice::from_price(price)?, u16::try_from(qty.0).ok()?))
 }
+
+persist!(struct PitchWriter<S: Persist> { numbers, now, second, kinds, total, sink } not { venue, listings, order_base });

@@ -13,6 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
+use tickwire_persist::persist;
 
 use crate::displayed::DisplayedLevels;
 use crate::engine::Engine;
@@ -526,6 +527,15 @@ fn national(standing: &[Standing]) -> National {
     }
     national
 }
+
+persist!(value struct Interest { price, qty });
+persist!(value struct Best { interest, participant });
+persist!(value struct Quote { best, retail, executable, odd_lots });
+persist!(value struct National { best, odd_lots });
+persist!(value struct Standing { quote, since, improvers });
+persist!(value struct Told { best, odd_lots });
+persist!(value struct Security { standing, national, band, halted });
+persist!(struct Consolidation { securities, down, told, updates } each { levels } not { model, first });
 
 #[cfg(test)]
 mod tests {

@@ -351,6 +351,10 @@ impl<S: Store> Core<S> {
         if let Some(peer) = CompId::new(h.sender).filter(|_| is_new) {
             self.writer.peer = peer;
         }
+        let field = m
+            .find(self.config.cancels_tag)
+            .filter(|_| self.config.cancels_tag > 0);
+        self.peer_cancels = field.map(|field| m.value(field) == b"Y");
         let answers = self.status != Status::LogonSent;
         let expected = self.store.next_in();
         self.heartbeat_ns = u64::from(terms.heartbeat_s) * Nanos::SECOND;
@@ -413,6 +417,10 @@ impl<S: Store> Core<S> {
             Role::Initiator => config.credentials,
             Role::Acceptor => Default::default(),
         };
+        let cancels = match config.role {
+            Role::Initiator => (config.cancels_tag > 0).then_some(true),
+            Role::Acceptor => self.peer_cancels.map(|_| config.cancels_orders),
+        };
         let fields = core::mem::take(&mut self.logon_fields);
         self.send_admin(b"A", |e| {
             e.unsigned(tag::ENCRYPT_METHOD, 0);
@@ -435,6 +443,9 @@ impl<S: Store> Core<S> {
             e.text_if(tag::NEW_PASSWORD, credentials.new_password.expose());
             if let Some(version) = version {
                 e.char(tag::DEFAULT_APPL_VER_ID, version);
+            }
+            if let Some(says) = cancels {
+                e.char(config.cancels_tag, if says { b'Y' } else { b'N' });
             }
             fields.iter().for_each(|(tag, value)| e.text(*tag, value));
         });

@@ -12,6 +12,7 @@ use crate::throttle::{Bucket, Excess, Throttle};
 use crate::time::Stamp;
 use crate::version::Version;
 use tickwire_market::{Counter, Nanos, SeqNo};
+use tickwire_persist::persist;
 
 /// Delayed messages at once; more are refused as backlog.
 const GATES: usize = 1024;
@@ -203,3 +204,7 @@ impl<S: Store> Core<S> {
         Some(Outcome::Done)
     }
 }
+
+persist!(value struct Gate { at, opens });
+persist!(struct PaceOut { bucket, gates, transmitted } not { excess });
+persist!(struct PaceIn { bucket } not { excess });
