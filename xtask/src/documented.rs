@@ -18,7 +18,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("lab-peers", "interop.rs"),
     ("miri", "miri.rs"),
     ("oracle", "oracle"),
+    ("pictures", "pictures.rs"),
     ("properties", "properties.rs"),
+    ("publish", "publish.rs"),
     ("quantlib", "quantlib.rs"),
     ("supply", "supply.rs"),
 ];

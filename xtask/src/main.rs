@@ -16,8 +16,11 @@ mod keys;
 mod licences;
 mod miri;
 mod oracle;
+mod packages;
+mod pictures;
 mod promtool;
 mod properties;
+mod publish;
 mod purity;
 mod quantlib;
 mod recorded;
@@ -132,6 +135,10 @@ The project's own commands.
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
   cargo xtask properties [CRATE…] [--cases N] [--seed S]
                                 the property tests with many cases, from a new seed; not part of check
+  cargo xtask pictures [--program FILE] [--only NAME]
+                                the pictures of the README, of a running daemon and a demonstration; not part of check
+  cargo xtask publish [--verify] [--list] [--allow-dirty]
+                                packs every crate as a registry would get it, and sends nothing; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -158,6 +165,8 @@ fn main() -> ExitCode {
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),
         ["supply", rest @ ..] => supply::run(rest),
+        ["pictures", rest @ ..] => pictures::run(rest),
+        ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
         ["within", rest @ ..] => deadline::run(rest),

@@ -204,7 +204,8 @@ fn is_right(program: &Path, words: &[String], folder: &Path, began: Instant) -> 
     Ok(false)
 }
 
-fn build() -> Result<PathBuf, String> {
+/// The program, built for release.
+pub(crate) fn build() -> Result<PathBuf, String> {
     let mut command = cargo();
     command.current_dir(root());
     command.args([

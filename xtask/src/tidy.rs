@@ -35,7 +35,9 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("ADR", adrs()),
         ("machine path", machine_paths()),
         ("recorded data", recorded_data()),
-        ("manifest", manifests()),
+        ("manifest", crate::packages::manifests()),
+        ("package", crate::packages::files_outside()),
+        ("unused dependency", crate::packages::unused()),
         ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
@@ -407,36 +409,8 @@ fn recorded_data() -> Vec<String> {
     findings
 }
 
-/// Every member inherits version, licence and lints, and says what it is.
-fn manifests() -> Vec<String> {
-    let mut findings = Vec::new();
-    for (dir, manifest) in source::manifests() {
-        let inherits = |path: [&str; 2]| manifest.get(path[0]).and_then(|t| t.get(path[1])).is_some();
-        let package = |key: &str| manifest.get("package").and_then(|p| p.get(key));
-        let inherited = |key: &str| package(key).and_then(|v| v.get("workspace")).is_some();
-        let place = shown(&dir);
-        for key in ["version", "edition", "rust-version", "license", "publish"]
-            .iter()
-            .filter(|key| !inherited(key))
-        {
-            findings.push(format!("{place}/Cargo.toml: {key}.workspace = true"));
-        }
-        if package("description").is_none() {
-            findings.push(format!(
-                "{place}/Cargo.toml: add a description: its one reason to change"
-            ));
-        }
-        if !inherits(["lints", "workspace"]) {
-            findings.push(format!("{place}/Cargo.toml: [lints] workspace = true"));
-        }
-    }
-    findings
-}
-
 /// Crates that are no library: their README shows a command.
 const PROGRAMS: &[&str] = &["bare"];
-/// Crates that have no README yet: they are being taken apart. Nothing may be added here.
-const WITHOUT_README: &[&str] = &["fixengine"];
 
 /// Every crate has a README, which is part of its documentation (`include_str!`) or repeats an example of it: the tests compile that.
 fn crate_readmes() -> Vec<String> {
@@ -446,9 +420,6 @@ fn crate_readmes() -> Vec<String> {
         let Some(name) = place.strip_prefix("crates/") else {
             continue;
         };
-        if WITHOUT_README.contains(&name) {
-            continue;
-        }
         let readme = read(&dir.join("README.md"));
         if readme.is_empty() {
             findings.push(format!(

@@ -309,6 +309,8 @@ Examples:
   tickwire book AAPL --feed nasdaq --feed bzx
   tickwire book AAPL --once --levels 3
   tickwire book AAPL --json | jq .super.best
+  tickwire book AAPL --svg book.svg
+      a picture of it, for a document or a ticket
 
 Exit codes: 0 shown, 2 no such symbol or feed, 3 the shared memory cannot be read, 4 no daemon, 130 Ctrl-C.
 A live view waits for a daemon that is not there, and follows one that is started again.")]
@@ -319,6 +321,7 @@ Examples:
   tickwire top
   tickwire top --interval 5
   tickwire top --once
+  tickwire top --svg top.svg
 
 Exit codes: 0 shown, 3 the shared memory cannot be read, 4 no daemon, 130 Ctrl-C.")]
     Top(TopArgs),

@@ -43,6 +43,9 @@ pub struct BookArgs {
     /// Once, as JSON
     #[arg(long, conflicts_with = "once")]
     pub json: bool,
+    /// Once, as a picture with its colours (SVG), for a document or a ticket
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "json"])]
+    pub svg: Option<PathBuf>,
     /// Which daemon.
     #[command(flatten)]
     pub place: Place,
@@ -57,6 +60,9 @@ pub struct TopArgs {
     /// Once, as plain text, after one interval (also when the output is no terminal)
     #[arg(long)]
     pub once: bool,
+    /// Once, after one interval, as a picture with its colours (SVG)
+    #[arg(long, value_name = "FILE", conflicts_with = "once")]
+    pub svg: Option<PathBuf>,
     /// Which daemon.
     #[command(flatten)]
     pub place: Place,

@@ -101,6 +101,12 @@ fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{value:#}\n"))
 }
 
+/// The picture of a page.
+fn write_svg(file: &Path, page: &Page, title: &str) -> Result<(), Failure> {
+    tickwire_runtime::files::write(file, page.to_svg(title))
+        .map_err(|e| Failure::system(format!("cannot write {}: {e}", file.display())))
+}
+
 /// Sleeps, but not through a signal.
 fn sleep(time: Duration, stop: &StopFlag) -> Result<(), Failure> {
     let end = Instant::now() + time;
@@ -124,13 +130,13 @@ pub fn book(args: &BookArgs, stop: &StopFlag) -> Result<(), Failure> {
             ))
         })?;
     let mut watch = Watch::new(&args.place.folder());
-    if args.once || args.json || !screen::is_terminal() {
+    if args.once || args.json || args.svg.is_some() || !screen::is_terminal() {
         let region = watch.look().map_err(|absence| absence.failure())?;
         let (page, json) = book_once(&region, symbol, args)?;
-        return if args.json {
-            print_json(&json)
-        } else {
-            print(&page.to_plain())
+        return match &args.svg {
+            Some(file) => write_svg(file, &page, &format!("tickwire book {symbol}")),
+            None if args.json => print_json(&json),
+            None => print(&page.to_plain()),
         };
     }
     let mut live = LiveBook {
@@ -364,7 +370,7 @@ const SUBSCRIPTIONS_EVERY: Duration = Duration::from_secs(5);
 pub fn top(args: &TopArgs, stop: &StopFlag) -> Result<(), Failure> {
     let folder = args.place.folder();
     let mut watch = Watch::new(&folder);
-    if args.once || !screen::is_terminal() {
+    if args.once || args.svg.is_some() || !screen::is_terminal() {
         let found = read_twice(&mut watch, args.interval, Detail::Latencies, stop)?;
         let (reading, interval) = found.map_err(|absence| absence.failure())?;
         let page = top::page(
@@ -373,7 +379,10 @@ pub fn top(args: &TopArgs, stop: &StopFlag) -> Result<(), Failure> {
             &subscriptions_of(&folder),
             terminal::columns().unwrap_or(usize::MAX),
         );
-        return print(&page.to_plain());
+        return match &args.svg {
+            Some(file) => write_svg(file, &page, "tickwire top"),
+            None => print(&page.to_plain()),
+        };
     }
     let mut readings = Readings::default();
     let mut asked: Option<(Instant, Subscriptions)> = None;

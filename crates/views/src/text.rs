@@ -25,6 +25,20 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
+    /// The name of its class in a picture ([`Page::to_svg`]).
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Plain => "plain",
+            Tone::Strong => "strong",
+            Tone::Faint => "faint",
+            Tone::Good => "good",
+            Tone::Warning => "warning",
+            Tone::Loud => "loud",
+            Tone::Bid => "bid",
+            Tone::Ask => "ask",
+        }
+    }
+
     /// Select Graphic Rendition (ECMA-48 8.3.117); every one is ended by `ESC [ 0 m`.
     fn escape(self) -> &'static str {
         match self {
@@ -91,6 +105,33 @@ impl Line {
         line.then(Tone::Plain, if width > 0 { "…" } else { "" })
     }
 
+    /// Its pieces, each at its column; `y` is the baseline. Every piece is as wide as its characters, whatever the font.
+    fn push_svg(&self, out: &mut String, y: usize) {
+        let mut column = 0;
+        for (tone, text) in &self.0 {
+            let (width, x) = (text.chars().count(), MARGIN as f64 + column as f64 * CELL);
+            column += width;
+            let length = width as f64 * CELL;
+            if *tone == Tone::Loud {
+                let top = y - ROW + 5;
+                writeln!(
+                    out,
+                    "<rect class=\"alarm\" x=\"{x:.1}\" y=\"{top}\" width=\"{length:.1}\" height=\"{ROW}\"/>"
+                )
+                .expect("writing to a string");
+            }
+            if !text.trim().is_empty() {
+                writeln!(
+                    out,
+                    "<text class=\"{}\" x=\"{x:.1}\" y=\"{y}\" textLength=\"{length:.1}\">{}</text>",
+                    tone.class(),
+                    escaped(text)
+                )
+                .expect("writing to a string");
+            }
+        }
+    }
+
     fn push_plain(&self, out: &mut String) {
         let from = out.len();
         self.0.iter().for_each(|(_, text)| out.push_str(text));
@@ -107,6 +148,42 @@ impl Line {
             }
         }
     }
+}
+
+/// Width of a character, height of a line and space around a page in a picture, in pixels.
+const CELL: f64 = 8.4;
+const ROW: usize = 19;
+const MARGIN: usize = 16;
+
+/// What the tones look like in a picture, on light and on dark ground.
+const SVG_STYLE: &str = "
+text { font: 14px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #1c1c1a; white-space: pre }
+.ground { fill: #fbfbf9; stroke: #dddcd6 }
+.alarm { fill: #c4262e }
+.strong { font-weight: bold }
+text.faint { fill: #6a6964 }
+text.good { fill: #12734f }
+text.warning { fill: #8a5d00 }
+text.loud { fill: #ffffff; font-weight: bold }
+text.bid { fill: #00666a }
+text.ask { fill: #9c2f63 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #eeede8 }
+  .ground { fill: #161615; stroke: #383734 }
+  text.faint { fill: #9c9b94 }
+  text.good { fill: #2fb583 }
+  text.warning { fill: #d79a1e }
+  text.bid { fill: #35b0b3 }
+  text.ask { fill: #e07ba4 }
+}
+";
+
+/// Text as XML wants it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// A page.
@@ -150,6 +227,29 @@ impl Page {
     #[cfg(test)]
     pub(crate) fn coloured(&self, columns: usize, rows: usize) -> String {
         self.drawn(columns, rows, true)
+    }
+
+    /// A picture of the page: an SVG that loads nothing, light or dark as its reader's system is. `title` is read to those who do not
+    /// see it.
+    pub(crate) fn to_svg(&self, title: &str) -> String {
+        let columns = self.0.iter().map(Line::width).max().unwrap_or(0);
+        let (width, height) = (
+            2 * MARGIN + (columns as f64 * CELL).ceil() as usize,
+            2 * MARGIN + ROW * self.0.len(),
+        );
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             xml:space=\"preserve\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>{SVG_STYLE}</style>\n\
+             <rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n",
+            width - 1,
+            height - 1,
+            title = escaped(title)
+        );
+        for (at, line) in self.0.iter().enumerate() {
+            line.push_svg(&mut out, MARGIN + ROW * at + ROW - 5);
+        }
+        out.push_str("</svg>\n");
+        out
     }
 
     fn drawn(&self, columns: usize, rows: usize, with_colours: bool) -> String {
@@ -396,6 +496,26 @@ mod tests {
             page.drawn(10, 2, false),
             "\x1b[HSTALE nas…\x1b[K\r\nsecond\x1b[K\x1b[J"
         );
+    }
+
+    #[test]
+    fn a_picture_has_every_piece_at_its_column() {
+        let mut page = Page::new();
+        page.line(Line::toned(Tone::Loud, " STALE ").then(Tone::Plain, " a<b"));
+        page.blank();
+        page.line(Line::plain("   ").then(Tone::Bid, "187.24"));
+        let svg = page.to_svg("AAPL & others");
+        for piece in [
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"125\" height=\"89\"",
+            "<title>AAPL &amp; others</title>",
+            "<rect class=\"alarm\" x=\"16.0\" y=\"16\" width=\"58.8\" height=\"19\"/>",
+            "<text class=\"loud\" x=\"16.0\" y=\"30\" textLength=\"58.8\"> STALE </text>",
+            "<text class=\"plain\" x=\"74.8\" y=\"30\" textLength=\"33.6\"> a&lt;b</text>",
+            "<text class=\"bid\" x=\"41.2\" y=\"68\" textLength=\"50.4\">187.24</text>\n</svg>",
+        ] {
+            assert!(svg.contains(piece), "{piece} is not in {svg}");
+        }
+        assert!(Page::new().to_svg("").contains("height=\"32\""));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use super::SampleArgs;
 use tickwire_console::failure::Failure;
 use tickwire_venues::protocol::Protocol;
 
-/// The source that a new package begins with: the taker of the examples.
-const SOURCE: &str = include_str!("../../../../examples/taker/src/main.rs");
-const PARAMETERS: &str = include_str!("../../../../examples/taker/strategy.toml");
+/// The source that a new package begins with: the taker of the examples, by a link, so that the published crate has it too.
+const SOURCE: &str = include_str!("../../template/main.rs");
+const PARAMETERS: &str = include_str!("../../template/strategy.toml");
 
 /// Writes the package and its sample capture.
 ///

@@ -370,8 +370,8 @@ impl Reader {
     }
 }
 
-/// The project's own small template set, for the simulator: the file of the examples.
-const OWN_TEMPLATES: &str = include_str!("../../../../examples/moex-templates.xml");
+/// The project's own small template set, for the simulator: the file of the examples, by a link, so that the published crate has it too.
+const OWN_TEMPLATES: &str = include_str!("../../moex-templates.xml");
 
 /// Reads a FAST template file; [`BUILT_IN`] stands for the project's own.
 ///

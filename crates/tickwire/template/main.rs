@@ -1,0 +1,1 @@
+../../../examples/taker/src/main.rs
