@@ -6,6 +6,14 @@ use std::path::{Path, PathBuf};
 /// What a published crate has beside its manifest: crates.io asks for none of it, those who use the crate do.
 const BESIDE: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 
+/// Members that are not published: the workspace names them without a version.
+const VERSIONLESS: &[&str] = &[
+    "tickwire-testdata",
+    "tickwire-rig",
+    "tickwire-recorded",
+    "tickwire-lab-app",
+];
+
 /// Dependencies that the sources do not name, and who does.
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[("crates/fixmsg", "tickwire-fix")];
 
@@ -51,6 +59,16 @@ pub(crate) fn manifests() -> Vec<String> {
                 )));
             }
         }
+        // A version here would have the registry ask for the other crate first, and it may ask for this one.
+        let versioned = names(&manifest, "dev-dependencies").into_iter().filter(|name| {
+            let entry = &manifest["dev-dependencies"][*name];
+            name.starts_with("tickwire") && entry.get("workspace").is_some() && !VERSIONLESS.contains(name)
+        });
+        findings.extend(versioned.map(|name| {
+            finding(&format!(
+                "{name} is for tests alone: name it by its path, which is left out of the package"
+            ))
+        }));
         let missing = BESIDE.iter().filter(|name| !dir.join(name).exists());
         findings.extend(
             missing.map(|name| format!("{place}/{name}: link it: ln -s ../../{name} {place}/{name}")),
