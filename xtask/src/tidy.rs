@@ -33,6 +33,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("orphan vector", orphan_vectors()),
         ("dead vector", dead_vectors()),
         ("ADR", adrs()),
+        ("page", pages_without_a_place()),
         ("machine path", machine_paths()),
         ("recorded data", recorded_data()),
         ("manifest", crate::packages::manifests()),
@@ -365,6 +366,24 @@ fn adrs() -> Vec<String> {
         }
     }
     findings
+}
+
+/// Every page of the documentation stands in its index.
+fn pages_without_a_place() -> Vec<String> {
+    let index = read(&root().join("docs/README.md"));
+    let linked: Vec<String> = links(&index)
+        .into_iter()
+        .map(|(_, target)| target.split('#').next().unwrap_or_default().to_owned())
+        .collect();
+    let pages = files("docs", "md").into_iter().map(|path| shown(&path));
+    pages
+        .filter_map(|page| page.strip_prefix("docs/").map(str::to_owned))
+        .filter(|page| {
+            let is_record = page.starts_with("adr/") && page != "adr/README.md";
+            page != "README.md" && !is_record && !linked.contains(page)
+        })
+        .map(|page| format!("docs/{page}: no line of docs/README.md leads to it"))
+        .collect()
 }
 
 /// Nothing committed speaks of one machine's directories.
