@@ -34,6 +34,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("dead vector", dead_vectors()),
         ("ADR", adrs()),
         ("page", pages_without_a_place()),
+        ("dead source", dead_sources()),
         ("machine path", machine_paths()),
         ("recorded data", recorded_data()),
         ("manifest", crate::packages::manifests()),
@@ -384,6 +385,37 @@ fn pages_without_a_place() -> Vec<String> {
         })
         .map(|page| format!("docs/{page}: no line of docs/README.md leads to it"))
         .collect()
+}
+
+/// Sources that pages name by a path are there: they move, and pages stay.
+fn dead_sources() -> Vec<String> {
+    let sources: Vec<String> = rust_files()
+        .iter()
+        .map(|path| format!("/{}", shown(path)))
+        .collect();
+    let mut findings = Vec::new();
+    // What changed once may have moved since.
+    let pages = markdown()
+        .into_iter()
+        .filter(|page| !page.ends_with("CHANGELOG.md"));
+    for page in pages {
+        for (at, line) in read(&page).lines().enumerate() {
+            let spans = line.split('`').skip(1).step_by(2);
+            let named = spans.filter(|span| {
+                let is_plain = span
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "_-/.".contains(c));
+                is_plain && span.contains('/') && span.ends_with(".rs")
+            });
+            for span in named {
+                let ending = format!("/{}", span.trim_start_matches("../"));
+                if !sources.iter().any(|source| source.ends_with(&ending)) {
+                    findings.push(format!("{}:{}: there is no {span}", shown(&page), at + 1));
+                }
+            }
+        }
+    }
+    findings
 }
 
 /// Nothing committed speaks of one machine's directories.

@@ -59,6 +59,19 @@ const ROWS: &[Row] = &[
     ),
     Row("exchange -c examples/daemon.toml", &[], &[], Serves("listening")),
     Row("exchange -c examples/options.toml", &[], &[], Serves("listening")),
+    // Both write a journal into the folder of the examples.
+    Row(
+        "exchange -c examples/exchange.toml",
+        &[],
+        &[],
+        By("no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_and_again"),
+    ),
+    Row(
+        "journal examples/exchange.journal",
+        &[],
+        &[],
+        By("no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_and_again"),
+    ),
     Row(
         "exchange --socket",
         &[],
@@ -224,6 +237,12 @@ const ROWS: &[Row] = &[
         &["--messages", "2000", "--runs", "1", "--symbols", "20"],
         DONE,
     ),
+    Row(
+        "bench",
+        &[],
+        &[],
+        By("the_benchmark_checks_its_answer_on_a_small_session"),
+    ),
     Row("host check", &[("2-3", "0"), ("10", "1")], &[], Ends(&[0, 1])),
     Row("host explain", &[], &[], DONE),
     Row("lab list", &[], &[], DONE),
@@ -263,6 +282,7 @@ const ROWS: &[Row] = &[
         &[],
         By("a_run_is_kept_whole_shown_again_and_compared_with_another"),
     ),
+    Row("fix log", &[], &[], By("the_examples_work_out_of_the_box")),
     Row("fix acceptor", &[], &[], Serves("listening")),
     Row("fix initiator", &[], &[], DONE),
     Row(
