@@ -1,38 +1,25 @@
-//! Sockets whose errors are counted, said once, and survived: [`tickwire_runtime::trouble::Health`] with a name and a voice.
+//! Sockets whose errors are counted, said once, and survived: [`tickwire_runtime::trouble::NamedHealth`], said on this console.
 
 use std::fmt::Display;
 use std::io;
 
-use tickwire_market::{Counter, Counters};
-use tickwire_runtime::clock::{Clock, monotonic};
+use tickwire_market::Counters;
+use tickwire_runtime::clock::Clock;
 use tickwire_runtime::tcp::{TcpListener, TcpStream};
-use tickwire_runtime::trouble::{BackOff, Health, Trouble, Verdict};
+use tickwire_runtime::trouble::{BackOff, NamedHealth, Trouble, say_clock_step};
+
+pub use tickwire_runtime::trouble::count_waits;
 
 use crate::queue::warn;
 
-/// The counter of each class, in the order of [`Trouble::COUNTED`].
-const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
-    Counter::NetErrorsNetwork,
-    Counter::NetErrorsPeer,
-    Counter::NetErrorsResources,
-    Counter::NetErrorsConfig,
-];
-
 /// How the calls of one kind on one socket went, and what was said of them. The lines are written by the console's thread: saying never waits.
 #[derive(Debug)]
-pub struct SocketHealth {
-    /// What is done on which address, for the line: `receiving line A of 239.1.1.1:5000`.
-    deed: String,
-    health: Health,
-}
+pub struct SocketHealth(NamedHealth);
 
 impl SocketHealth {
     /// For calls of one kind on one socket; `deed` is what they do and where.
     pub fn new(back_off: BackOff, deed: impl Into<String>) -> SocketHealth {
-        SocketHealth {
-            deed: deed.into(),
-            health: Health::new(back_off),
-        }
+        SocketHealth(NamedHealth::new(back_off, deed))
     }
 
     /// A call failed. Counts it, and says it if its class is new.
@@ -44,85 +31,40 @@ impl SocketHealth {
     /// The same where the class is known.
     #[cold]
     pub fn troubled(&mut self, trouble: Trouble, error: &dyn Display) {
-        let deed = &self.deed;
-        match self.health.failed(monotonic(), trouble) {
-            Verdict::Failing(trouble) => warn(format_args!(
-                "{deed} failed: {error}; it is tried again until it works: {}",
-                trouble.advice()
-            )),
-            Verdict::Ended => warn(format_args!(
-                "{deed} failed again and again: {error}; it is not tried any more. {}; then start again",
-                trouble.advice()
-            )),
-            Verdict::StillFailing(_) => {}
-        }
+        self.0.failed(trouble, error, warn);
     }
 
     /// A call worked, or had nothing to do.
     #[inline]
     pub fn worked(&mut self) {
-        self.health.worked();
+        self.0.worked();
     }
 
     /// Whether a call is to be made now: always while all is well.
     #[inline]
     pub fn may_try(&self) -> bool {
-        !self.health.is_ill() || self.may_try_again()
-    }
-
-    #[cold]
-    fn may_try_again(&self) -> bool {
-        self.health.may_try(monotonic())
+        self.0.may_try()
     }
 
     /// Says that it works again once it has done so for a second. For the slow part of a loop.
     pub fn settle(&mut self) {
-        if self.health.is_ill()
-            && let Some(errors) = self.health.healed(monotonic())
-        {
-            let plural = if errors == 1 { "" } else { "s" };
-            warn(format_args!(
-                "{} works again after {errors} error{plural}",
-                self.deed
-            ));
-        }
+        self.0.settle(warn);
     }
 
     /// Whether it is not tried any more.
     pub fn is_ended(&self) -> bool {
-        self.health.is_ended()
+        self.0.is_ended()
     }
 
     /// Adds what it counted.
     pub fn count(&self, counters: &mut Counters) {
-        for (counter, count) in COUNTERS.into_iter().zip(self.health.counts()) {
-            counters.add(counter, count);
-            counters.add(Counter::NetErrors, count);
-        }
+        self.0.count(counters);
     }
 }
 
 /// The next connection, if there is one and none of the last attempts failed too recently.
 pub fn accept(listener: &mut TcpListener, health: &mut SocketHealth) -> Option<TcpStream> {
-    if !health.may_try() {
-        return None;
-    }
-    match listener.accept() {
-        Ok(accepted) => {
-            health.worked();
-            accepted
-        }
-        Err(e) => {
-            health.failed(&e);
-            None
-        }
-    }
-}
-
-/// Adds errors of waiting for sockets: the kernel's resources are short then.
-pub fn count_waits(counters: &mut Counters, errors: u64) {
-    counters.add(Counter::NetErrorsResources, errors);
-    counters.add(Counter::NetErrors, errors);
+    health.0.accept(listener, warn)
 }
 
 /// As [`follow_clock`], at once, where the clock was set: before bytes of a peer are judged by their SendingTime. Its clock may be ours, and it may
@@ -139,10 +81,6 @@ pub fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {
         return false;
     };
     *steps += 1;
-    let direction = if step < 0 { "back" } else { "forward" };
-    warn(format_args!(
-        "the system's clock was set {direction} by {:.3} s; timers go on as if it had not been, stamps and session hours follow it",
-        step.unsigned_abs() as f64 / 1e9
-    ));
+    say_clock_step(step, warn);
     true
 }

@@ -27,7 +27,6 @@ pub mod out;
 
 pub mod failure;
 pub mod health;
-pub mod notes;
 mod queue;
 pub mod random;
 pub mod similar;
@@ -35,5 +34,5 @@ pub mod terminal;
 
 mod version;
 
-pub use queue::{finish, note, say, warn};
+pub use queue::{finish, note, say, start, warn};
 pub use version::{Version, set_version, version};

@@ -21,6 +21,13 @@ const LOOK: Duration = Duration::from_millis(2);
 static OUT: LazyLock<Stream> = LazyLock::new(|| Stream::new("stdout", std::io::stdout()));
 static ERRORS: LazyLock<Stream> = LazyLock::new(|| Stream::new("stderr", std::io::stderr()));
 
+/// Makes the threads that write now, which otherwise the first line of each stream does. For a program that pins a thread later: a thread that
+/// is made by a pinned one is pinned with it.
+pub fn start() {
+    LazyLock::force(&OUT);
+    LazyLock::force(&ERRORS);
+}
+
 /// A line on standard output.
 pub fn say(text: Arguments<'_>) {
     OUT.put(format!("{text}\n"));

@@ -25,13 +25,12 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::{ReportFlag, StopFlag, StopReason};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::tls::Stream;
-use tickwire_runtime::trouble::Trouble;
+use tickwire_runtime::trouble::{BackOff, NamedHealth, Trouble, count_waits, say_clock_step};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
 use crate::dropcopy::DropCopies;
 use crate::error::Error;
-use crate::health::{Accepting, count_waits, tell_clock_step};
 use crate::hours::Timetable;
 use crate::limiter::{Kind, Limiter};
 use crate::msglog::MessageLog;
@@ -165,7 +164,7 @@ impl Link {
 /// A port that connections come to.
 struct Listener {
     socket: TcpListener,
-    health: Accepting,
+    health: NamedHealth,
     watch: Watch,
     tls: Option<Tls>,
     /// The addresses that may connect; any without.
@@ -368,7 +367,7 @@ impl Engine {
         self.observer.say(format_args!("listening on {at}"));
         self.listeners.push(Listener {
             socket: listener,
-            health: Accepting::new(format!("accepting connections at {at}")),
+            health: NamedHealth::new(BackOff::SEND, format!("accepting connections at {at}")),
             watch,
             tls,
             allowed,
@@ -594,7 +593,7 @@ impl Engine {
             return;
         };
         self.clock_steps += 1;
-        tell_clock_step(step, &*self.observer);
+        say_clock_step(step, |line| self.observer.warn(line));
         self.table.set_wall_offset(self.clock.wall_offset_ns());
         self.timetables.iter_mut().for_each(Timetable::clock_set);
     }

@@ -19,7 +19,6 @@ mod dropcopy;
 mod engine;
 mod error;
 pub mod executions;
-mod health;
 mod hours;
 mod limiter;
 pub mod message;

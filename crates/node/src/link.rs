@@ -14,7 +14,6 @@ use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::hot::OrderOut;
 use tickwire_console::failure::Failure;
-use tickwire_console::notes::Notes;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -75,7 +74,6 @@ pub struct Link {
     down: Option<Down>,
     /// We have logged out: its end is no loss.
     is_leaving: bool,
-    notes: Notes,
 }
 
 /// There is no connection.
@@ -94,7 +92,6 @@ impl Link {
         wait_ns: u64,
         watch: Watch,
         now: Nanos,
-        notes: Notes,
     ) -> Link {
         Link {
             address,
@@ -106,13 +103,12 @@ impl Link {
             up_since: now,
             down: None,
             is_leaving: false,
-            notes,
         }
     }
 
     /// Tells the terminal.
     pub fn say(&self, line: String) {
-        self.notes.say(line);
+        tickwire_console::warn(format_args!("{line}"));
     }
 
     /// We have logged out: the venue closes the connection, as it should.

@@ -37,7 +37,6 @@ use crate::link::{Entry, Link};
 use crate::settings::NodeConfig;
 use tickwire_console::failure::Failure;
 use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
-use tickwire_console::notes::Notes;
 use tickwire_console::warn;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
@@ -312,7 +311,6 @@ where
             wait_ns,
             watch,
             clock.now(),
-            Notes::start()?,
         );
         session.handle_connected(clock.now());
         let hot = HotPath {

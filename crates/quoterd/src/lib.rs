@@ -80,7 +80,6 @@ pub use report::{QuoterResults, demo_summary, summary};
 use settings::QuoteConfig;
 use tickwire_console::failure::Failure;
 use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
-use tickwire_console::notes::Notes;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{counters_by_id, write_json};
 use tickwire_node::controls::beat::Beat;
@@ -326,7 +325,6 @@ impl<C: Channel> Floor<C> {
         let watch = waiter.watch(&stream);
         let limits = &run.section.limits;
         let wait_ns = u64::from(limits.reconnect_ms) * Nanos::MILLI;
-        let notes = Notes::start()?;
         let link = Link::new(
             address,
             "every quote went with it",
@@ -334,7 +332,6 @@ impl<C: Channel> Floor<C> {
             wait_ns,
             watch,
             run.clock.now(),
-            notes,
         );
         let talk = Talk {
             stream,

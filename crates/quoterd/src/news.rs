@@ -1,8 +1,7 @@
-//! What an operator is told of a running quoter beside its answers: lines on standard error, written by a thread of their own, so that no
+//! What an operator is told of a running quoter beside its answers: lines on standard error, written by the console's thread, so that no
 //! thread that prices or quotes ever waits for a terminal or a pipe; and the same for `--tell status`.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use serde_json::{Value, json};
 use tickwire_market::{Nanos, Price};
@@ -10,63 +9,32 @@ use tickwire_trading::OffMarket;
 
 use super::account::Off;
 
-/// Lines that may wait to be written.
-const WAITING_MAX: usize = 256;
 /// Lines of options within a second; those beyond are counted.
 const LINES_MAX: u32 = 8;
 
 /// What the pricing thread says.
+#[derive(Default)]
 pub(crate) struct News {
-    lines: Option<SyncSender<String>>,
-    /// Not written because nobody read those before.
-    lost: u64,
+    is_silent: bool,
     window: Nanos,
     said: u32,
     unsaid: u32,
 }
 
 impl News {
-    /// Lines go to standard error, each behind the program's name.
-    pub(crate) fn to_stderr() -> News {
-        let (lines, waiting) = sync_channel::<String>(WAITING_MAX);
-        // It ends with the sender; without a thread nothing is said.
-        let thread = std::thread::Builder::new().name("news".into());
-        let spawned = thread.spawn(move || {
-            for line in waiting {
-                eprintln!("tickwire: {line}");
-            }
-        });
-        News {
-            lines: spawned.is_ok().then_some(lines),
-            lost: 0,
-            window: Nanos::ZERO,
-            said: 0,
-            unsaid: 0,
-        }
-    }
-
     /// Nobody is told.
     #[cfg(test)]
     pub(crate) fn silent() -> News {
         News {
-            lines: None,
-            lost: 0,
-            window: Nanos::ZERO,
-            said: 0,
-            unsaid: 0,
+            is_silent: true,
+            ..News::default()
         }
     }
 
-    /// Says a line, unless nobody reads: then how many were lost is said with the next one that is read.
-    pub(crate) fn say(&mut self, line: String) {
-        let Some(lines) = &self.lines else { return };
-        let line = match self.lost {
-            0 => line,
-            lost => format!("{line} ({lost} lines before it were not written: nobody read)"),
-        };
-        match lines.try_send(line) {
-            Ok(()) => self.lost = 0,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost += 1,
+    /// Says a line on standard error, behind the program's name.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.is_silent {
+            tickwire_console::note(format_args!("tickwire: {line}"));
         }
     }
 
@@ -86,7 +54,9 @@ impl News {
             self.said = 0;
             match std::mem::take(&mut self.unsaid) {
                 0 => {}
-                more => self.say(format!("{more} more options were pulled or quoted again because of their markets; `tickwire quote --tell status` counts them")),
+                more => self.say(&format!(
+                    "{more} more options were pulled or quoted again because of their markets; `tickwire quote --tell status` counts them"
+                )),
             }
         }
         self.said += 1;
@@ -94,7 +64,7 @@ impl News {
             self.unsaid += 1;
             return;
         }
-        self.say(line);
+        self.say(&line);
     }
 }
 

@@ -568,7 +568,7 @@ impl Pricing {
             shared: shared.clone(),
             traded,
             account,
-            news: News::to_stderr(),
+            news: News::default(),
             market: section.market,
             rate: section.rate,
             smiles: smiles.clone(),
@@ -1047,7 +1047,7 @@ impl Work {
                     p.difference_max, p.currency
                 ),
             };
-            self.news.say(line);
+            self.news.say(&line);
         }
         Ok(())
     }

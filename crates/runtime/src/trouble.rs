@@ -7,7 +7,10 @@
 use std::fmt;
 use std::io;
 
-use tickwire_market::Nanos;
+use tickwire_market::{Counter, Counters, Nanos};
+
+use crate::clock::monotonic;
+use crate::tcp::{TcpListener, TcpStream};
 
 /// What an error of a socket call means for what comes next. [`Trouble::of`] is the only place that decides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -281,6 +284,134 @@ impl Health {
     pub fn counts(&self) -> [u64; Trouble::COUNTED.len()] {
         self.counts
     }
+}
+
+/// The counter of each class, in the order of [`Trouble::COUNTED`].
+const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
+    Counter::NetErrorsNetwork,
+    Counter::NetErrorsPeer,
+    Counter::NetErrorsResources,
+    Counter::NetErrorsConfig,
+];
+
+/// [`Health`] with a name, counters, and the sentences that are said of it; `say` of each call is who says them, which must not wait.
+#[derive(Debug)]
+pub struct NamedHealth {
+    /// What is done on which address: `receiving line A of 239.1.1.1:5000`.
+    deed: String,
+    health: Health,
+}
+
+impl NamedHealth {
+    /// For calls of one kind on one socket; `deed` is what they do and where.
+    pub fn new(back_off: BackOff, deed: impl Into<String>) -> NamedHealth {
+        NamedHealth {
+            deed: deed.into(),
+            health: Health::new(back_off),
+        }
+    }
+
+    /// A call failed. Counts it, and says it if its class is new.
+    #[cold]
+    pub fn failed(
+        &mut self,
+        trouble: Trouble,
+        error: &dyn fmt::Display,
+        say: impl FnOnce(fmt::Arguments<'_>),
+    ) {
+        let deed = &self.deed;
+        match self.health.failed(monotonic(), trouble) {
+            Verdict::Failing(trouble) => say(format_args!(
+                "{deed} failed: {error}; it is tried again until it works: {}",
+                trouble.advice()
+            )),
+            Verdict::Ended => say(format_args!(
+                "{deed} failed again and again: {error}; it is not tried any more. {}; then start again",
+                trouble.advice()
+            )),
+            Verdict::StillFailing(_) => {}
+        }
+    }
+
+    /// A call worked, or had nothing to do.
+    #[inline]
+    pub fn worked(&mut self) {
+        self.health.worked();
+    }
+
+    /// Whether a call is to be made now: always while all is well.
+    #[inline]
+    pub fn may_try(&self) -> bool {
+        !self.health.is_ill() || self.may_try_again()
+    }
+
+    #[cold]
+    fn may_try_again(&self) -> bool {
+        self.health.may_try(monotonic())
+    }
+
+    /// The next connection, if there is one and none of the last attempts failed too recently.
+    pub fn accept(
+        &mut self,
+        listener: &mut TcpListener,
+        say: impl FnOnce(fmt::Arguments<'_>),
+    ) -> Option<TcpStream> {
+        if !self.may_try() {
+            return None;
+        }
+        match listener.accept() {
+            Ok(accepted) => {
+                self.worked();
+                accepted
+            }
+            Err(e) => {
+                self.failed(Trouble::of(&e), &e, say);
+                None
+            }
+        }
+    }
+
+    /// Says that it works again once it has done so for a second. For the slow part of a loop.
+    pub fn settle(&mut self, say: impl FnOnce(fmt::Arguments<'_>)) {
+        if self.health.is_ill()
+            && let Some(errors) = self.health.healed(monotonic())
+        {
+            let plural = if errors == 1 { "" } else { "s" };
+            say(format_args!(
+                "{} works again after {errors} error{plural}",
+                self.deed
+            ));
+        }
+    }
+
+    /// Whether it is not tried any more.
+    pub fn is_ended(&self) -> bool {
+        self.health.is_ended()
+    }
+
+    /// Adds what it counted.
+    pub fn count(&self, counters: &mut Counters) {
+        for (counter, count) in COUNTERS.into_iter().zip(self.health.counts()) {
+            counters.add(counter, count);
+            counters.add(Counter::NetErrors, count);
+        }
+    }
+}
+
+/// Adds errors of waiting for sockets: the kernel's resources are short then.
+pub fn count_waits(counters: &mut Counters, errors: u64) {
+    counters.add(Counter::NetErrorsResources, errors);
+    counters.add(Counter::NetErrors, errors);
+}
+
+/// What is said when the system's clock was set by so many nanoseconds.
+#[cold]
+pub fn say_clock_step(step: i64, say: impl FnOnce(fmt::Arguments<'_>)) {
+    let direction = if step < 0 { "back" } else { "forward" };
+    say(format_args!(
+        "the system's clock was set {direction} by {:.3} s; timers go on as if it had not been, stamps and session hours follow it",
+        step.unsigned_abs() as f64 / 1e9
+    ));
 }
 
 #[cfg(test)]

@@ -34,7 +34,6 @@ use crate::strangers::{Seat, seat};
 use crate::wiring;
 use tickwire_console::failure::Failure;
 use tickwire_console::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
-use tickwire_console::notes::Notes;
 use tickwire_console::warn;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{
@@ -375,8 +374,7 @@ pub fn run(
             }
         );
     }
-    let notes = (!is_child).then(Notes::start).transpose()?;
-    let served = venue.serve(is_child, notes.as_ref(), stop);
+    let served = venue.serve(is_child, stop);
     // However it ends: what came in is kept, and what it came to.
     let (now, mark) = (venue.clock.now(), Input::Mark(venue.market.state_hash()));
     if venue.journal.is_some() {
@@ -515,7 +513,7 @@ impl<'a> Venue<'a> {
         })
     }
 
-    fn serve(&mut self, is_child: bool, notes: Option<&Notes>, stop: &StopFlag) -> Result<(), Failure> {
+    fn serve(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
         let mut buffer = vec![0_u8; 1 << 16];
         let mut next_look = Nanos::ZERO;
         if !self.config.exchange.start_on_logon && self.opened.is_none() {
@@ -560,7 +558,7 @@ impl<'a> Venue<'a> {
                 }
                 self.accept(now);
                 self.hear_operator()?;
-                self.tell_of_clients(notes);
+                self.tell_of_clients(is_child);
                 self.progress(is_child, now);
                 if self.is_done(now) {
                     return Ok(());
@@ -676,12 +674,13 @@ impl<'a> Venue<'a> {
     }
 
     /// Tells the terminal who came and went, why, and what was cancelled with it.
-    fn tell_of_clients(&mut self, notes: Option<&Notes>) {
+    fn tell_of_clients(&mut self, is_child: bool) {
         let exchange = self.market.exchange_mut(0);
         while let Some(notice) = exchange.poll_client_notice() {
-            if let Some(notes) = notes {
+            if !is_child {
                 let name = exchange.client_name(notice.route);
-                notes.say(operator::client_line(name, &notice.event));
+                let line = operator::client_line(name, &notice.event);
+                tickwire_console::warn(format_args!("{line}"));
             }
         }
     }

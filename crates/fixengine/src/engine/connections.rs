@@ -6,7 +6,7 @@ impl Engine {
     pub(super) fn accept(&mut self, now: Nanos) {
         for at in 0..self.listeners.len() {
             let listener = &mut self.listeners[at];
-            listener.health.settle(&*self.observer);
+            listener.health.settle(|line| self.observer.warn(line));
             if self.waiter.is_ready(listener.watch) {
                 self.accept_all(now, at);
             }
@@ -17,7 +17,10 @@ impl Engine {
         loop {
             let listener = &mut self.listeners[at];
             // Where it fails, the peer waits in the kernel's queue; those who are here go on.
-            let Some(tcp) = listener.health.accept(&mut listener.socket, &*self.observer) else {
+            let Some(tcp) = listener
+                .health
+                .accept(&mut listener.socket, |line| self.observer.warn(line))
+            else {
                 return;
             };
             let address = tcp.peer();
@@ -38,7 +41,7 @@ impl Engine {
                         // The connection is closed; others may do better.
                         self.listeners[at]
                             .health
-                            .failed(Trouble::PeerGone, &e, &*self.observer);
+                            .failed(Trouble::PeerGone, &e, |line| self.observer.warn(line));
                         continue;
                     }
                 },
