@@ -1,4 +1,4 @@
-/* Reads the shared memory of the Tickwire feed handler: books, super books, events, counters and latencies.
+/* Reads the shared memory of the Tickwire feed handler: books, consolidated books, events, counters and latencies.
  *
  * One header, C11 or C++17 on 64-bit little-endian Linux; nothing to link. The memory is mapped read-only: a reader cannot
  * block or disturb the feed handler, and any number of them may read at once. A `tw_region` may be read by several threads
@@ -69,7 +69,7 @@ typedef const _Atomic uint64_t tw_word;
 #define TW_VERSION 2u
 /* Most levels per side of a book. */
 #define TW_MAX_LEVELS 64u
-/* Most shares per side of a super book. */
+/* Most shares per side of a consolidated book. */
 #define TW_MAX_SHARES 64u
 /* Most feeds: a bit of a mask each. */
 #define TW_MAX_FEEDS 32u
@@ -97,18 +97,18 @@ enum {
     TW_WORD_HEADER_HEARTBEAT = 6, /* The writer's `CLOCK_MONOTONIC` in nanoseconds, renewed every 100 ms. */
     TW_WORD_HEADER_FEEDS = 7, /* How many feeds there are, at most 32; a feed's number is its bit in masks. */
     TW_WORD_HEADER_BOOK_LEVELS = 8, /* Levels per side of a book slot, 1 to 64. */
-    TW_WORD_HEADER_SUPER_SHARES = 9, /* Shares per side of a super book slot, 1 to 64. */
+    TW_WORD_HEADER_SUPER_SHARES = 9, /* Shares per side of a consolidated book slot, 1 to 64. */
     TW_WORD_HEADER_RING_RECORDS = 10, /* Records of a ring, a power of two. */
     TW_WORD_HEADER_COUNTERS = 11, /* How many words of a source's counters are in use, in the order of the table of counters. */
     TW_WORD_HEADER_STAMP_EPOCH = 12, /* What every stamp of this region has on the writer's `CLOCK_MONOTONIC`, nanoseconds: ages are right by it whatever UTC is set to. 0: not said. */
     TW_WORD_HEADER_SECTION_SOURCES = 16, /* Sources: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_HISTOGRAMS = 19, /* Histograms: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_BOOKS = 22, /* Books: first word, words from slot to slot, slots. 3 words. */
-    TW_WORD_HEADER_SECTION_SUPERS = 25, /* Super books: first word, words from slot to slot, slots. 3 words. */
+    TW_WORD_HEADER_SECTION_SUPERS = 25, /* Consolidated books: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_RINGS = 28, /* Rings: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_HISTOGRAMS_CLAIMED = 64, /* Histograms asked for; those beyond the section were refused. */
     TW_WORD_HEADER_BOOKS_CLAIMED = 72, /* Book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0. */
-    TW_WORD_HEADER_SUPERS_CLAIMED = 80, /* Super book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0. */
+    TW_WORD_HEADER_SUPERS_CLAIMED = 80, /* Consolidated book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0. */
     TW_WORDS_OF_HEADER = 512
 };
 
@@ -121,7 +121,7 @@ enum {
     TW_WORD_SOURCE_VENUE = 11, /* Its venue, as numbered in the table of venues; 0 for none. */
     TW_WORD_SOURCE_RING = 12, /* The ring its events go to, all ones for none. */
     TW_WORD_SOURCE_LATENCY = 13, /* Histogram of its latency, packet in memory to book visible; all ones for none. */
-    TW_WORD_SOURCE_SUPER_LATENCY = 14, /* Histogram of its latency, packet in memory to super book visible; all ones for none. */
+    TW_WORD_SOURCE_SUPER_LATENCY = 14, /* Histogram of its latency, packet in memory to consolidated book visible; all ones for none. */
     TW_WORD_SOURCE_CHANGES = 15, /* How often the state was said. A book is stale if this changed while it was read. */
     TW_WORD_SOURCE_STATE = 16, /* 0 building, 1 live, 2 stale, 3 ended. Every book of a source that is not live is not live either. */
     TW_WORD_SOURCE_NEXT_SEQ = 17, /* Sequence number of the message it waits for. */
@@ -210,9 +210,9 @@ enum {
     TW_WORD_SUPER_BOOK_VOLUME = 29, /* Quantity traded today over all feeds. */
     TW_WORD_SUPER_BOOK_TRADES = 30, /* Trades today over all feeds. */
     TW_WORD_SUPER_BOOK_RECV_TS = 31, /* When the packet that changed it last was received, nanoseconds since the epoch. */
-    TW_WORD_SUPER_BOOK_SHARES = 32, /* Shares in the whole super book, bid then ask; the slot holds the best of them, as many as fit. 2 words. */
-    TW_WORD_SUPER_BOOK_LEVELS = 34, /* Levels in the whole super book, bid then ask. 2 words. */
-    TW_WORD_SUPER_BOOK_TOTAL_QTY = 36, /* Quantity in the whole super book, bid then ask. 2 words. */
+    TW_WORD_SUPER_BOOK_SHARES = 32, /* Shares in the whole consolidated book, bid then ask; the slot holds the best of them, as many as fit. 2 words. */
+    TW_WORD_SUPER_BOOK_LEVELS = 34, /* Levels in the whole consolidated book, bid then ask. 2 words. */
+    TW_WORD_SUPER_BOOK_TOTAL_QTY = 36, /* Quantity in the whole consolidated book, bid then ask. 2 words. */
     TW_WORDS_OF_SUPER_BOOK = 48
 };
 
@@ -375,7 +375,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"net_errors_config", "configuration", "events", "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."},
         {"clock_steps", "clock steps", "events", "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."},
         {"answers_withheld", "withheld", "packets", "Answers by datagram that were not sent: the address had its share of the second, or is one of many."},
-        {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."},
+        {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of consolidated books was full; packets wait in the socket meanwhile."},
         {"orders_sent", "orders", "events", "Orders sent."},
         {"orders_acked", "acked", "events", "Orders acknowledged as new by the venue."},
         {"orders_rejected", "rejected", "events", "Orders rejected by the venue."},
@@ -591,7 +591,7 @@ typedef struct tw_super {
     uint64_t different_since[2];
     int64_t last_price;
     uint64_t last_qty, last_ts, volume, trades;
-    uint64_t shares[2], levels[2], total_qty[2]; /* of the whole super book */
+    uint64_t shares[2], levels[2], total_qty[2]; /* of the whole consolidated book */
     uint32_t shown[2];                           /* shares below, best price first, at one price by feed */
     tw_share side[2][TW_MAX_SHARES];
 } tw_super;
@@ -1058,7 +1058,7 @@ static inline uint32_t tw_books(const tw_region *region) {
     return (uint32_t)(claimed < region->books.count ? claimed : region->books.count);
 }
 
-/* Slots of super books that may be in use: 0 to this less 1. */
+/* Slots of consolidated books that may be in use: 0 to this less 1. */
 static inline uint32_t tw_supers(const tw_region *region) {
     uint64_t claimed = tw_word_at(region, TW_WORD_HEADER_SUPERS_CLAIMED);
     return (uint32_t)(claimed < region->supers.count ? claimed : region->supers.count);
@@ -1098,7 +1098,7 @@ static inline int tw_find(const tw_region *region, const char *symbol, const cha
     return TW_ERR_NOT_FOUND;
 }
 
-/* The super book of `symbol`. */
+/* The consolidated book of `symbol`. */
 static inline int tw_find_super(const tw_region *region, const char *symbol, uint32_t *slot) {
     uint32_t at, supers = tw_supers(region);
     char text[25];
@@ -1202,7 +1202,7 @@ static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *
     return before == 0 ? TW_ERR_NOT_FOUND : TW_ERR_BUSY;
 }
 
-/* A copy of a super book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
+/* A copy of a consolidated book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
 static inline int tw_read_super(const tw_region *region, uint32_t slot, tw_super *super) {
     const uint64_t *words;
     uint64_t before = 0, shown, shares = region->super_shares, both;

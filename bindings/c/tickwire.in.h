@@ -1,4 +1,4 @@
-/* Reads the shared memory of the Tickwire feed handler: books, super books, events, counters and latencies.
+/* Reads the shared memory of the Tickwire feed handler: books, consolidated books, events, counters and latencies.
  *
  * One header, C11 or C++17 on 64-bit little-endian Linux; nothing to link. The memory is mapped read-only: a reader cannot
  * block or disturb the feed handler, and any number of them may read at once. A `tw_region` may be read by several threads
@@ -178,7 +178,7 @@ typedef struct tw_super {
     uint64_t different_since[2];
     int64_t last_price;
     uint64_t last_qty, last_ts, volume, trades;
-    uint64_t shares[2], levels[2], total_qty[2]; /* of the whole super book */
+    uint64_t shares[2], levels[2], total_qty[2]; /* of the whole consolidated book */
     uint32_t shown[2];                           /* shares below, best price first, at one price by feed */
     tw_share side[2][TW_MAX_SHARES];
 } tw_super;
@@ -645,7 +645,7 @@ static inline uint32_t tw_books(const tw_region *region) {
     return (uint32_t)(claimed < region->books.count ? claimed : region->books.count);
 }
 
-/* Slots of super books that may be in use: 0 to this less 1. */
+/* Slots of consolidated books that may be in use: 0 to this less 1. */
 static inline uint32_t tw_supers(const tw_region *region) {
     uint64_t claimed = tw_word_at(region, TW_WORD_HEADER_SUPERS_CLAIMED);
     return (uint32_t)(claimed < region->supers.count ? claimed : region->supers.count);
@@ -685,7 +685,7 @@ static inline int tw_find(const tw_region *region, const char *symbol, const cha
     return TW_ERR_NOT_FOUND;
 }
 
-/* The super book of `symbol`. */
+/* The consolidated book of `symbol`. */
 static inline int tw_find_super(const tw_region *region, const char *symbol, uint32_t *slot) {
     uint32_t at, supers = tw_supers(region);
     char text[25];
@@ -789,7 +789,7 @@ static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *
     return before == 0 ? TW_ERR_NOT_FOUND : TW_ERR_BUSY;
 }
 
-/* A copy of a super book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
+/* A copy of a consolidated book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
 static inline int tw_read_super(const tw_region *region, uint32_t slot, tw_super *super) {
     const uint64_t *words;
     uint64_t before = 0, shown, shares = region->super_shares, both;

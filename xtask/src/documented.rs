@@ -10,6 +10,7 @@ use crate::{BARE, HEADER, STEPS};
 const COMMANDS: &[(&str, &str)] = &[
     ("attack", "attack.rs"),
     ("check", "main.rs"),
+    ("comments", "comments.rs"),
     ("demo-soak", "soak.rs"),
     ("fetch-data", "recorded"),
     // The program that it starts reads them.

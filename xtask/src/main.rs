@@ -7,6 +7,7 @@
 mod attack;
 mod bare;
 mod bindings;
+mod comments;
 mod deadline;
 #[cfg(test)]
 mod documented;
@@ -135,6 +136,8 @@ The project's own commands.
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
   cargo xtask properties [CRATE…] [--cases N] [--seed S]
                                 the property tests with many cases, from a new seed; not part of check
+  cargo xtask comments [--write]
+                                wraps comments that are wider than code may be
   cargo xtask pictures [--program FILE] [--only NAME]
                                 the pictures of the README, of a running daemon and a demonstration; not part of check
   cargo xtask publish [--verify] [--list] [--allow-dirty]
@@ -165,6 +168,7 @@ fn main() -> ExitCode {
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),
         ["supply", rest @ ..] => supply::run(rest),
+        ["comments", rest @ ..] => comments::run(rest),
         ["pictures", rest @ ..] => pictures::run(rest),
         ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),

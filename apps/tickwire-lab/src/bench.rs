@@ -1,4 +1,4 @@
-//! `tickwire bench`: the way of a packet in memory, without sockets, on one core, with its answer checked.
+//! `tickwire bench`: the hot path in memory, without sockets, on one core, with its answer checked.
 //!
 //! One generated session (what a real matching engine published) is decoded, put into books, and led to orders. The books
 //! must equal the engine's level by level, else the figures are not shown. A regression here means more work per message:

@@ -127,7 +127,7 @@ pub(crate) struct BenchArgs {
     /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
     #[arg(long, value_name = "P", value_parser = parse_feed)]
     pub(crate) feed: Vec<FeedChoice>,
-    /// Measure from packet to shared memory instead: books, rings, super books (every protocol unless --feed says which)
+    /// Measure from packet to shared memory instead: books, rings, consolidated books (every protocol unless --feed says which)
     #[arg(long)]
     pub(crate) publish: bool,
     /// With --publish: how full the packets are (repeatable; both unless given)

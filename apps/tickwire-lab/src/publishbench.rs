@@ -1,6 +1,6 @@
 //! `tickwire bench --publish`: from a packet in memory to its book visible in shared memory, feed by feed, in one run.
 //!
-//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, desk, book slot, ring, super book. Afterwards the
+//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, desk, book slot, ring, consolidated book. Afterwards the
 //! books are read as any other process would read them and must be the venue's, level by level, else no figure is shown.
 //! A regression here is one of every reader of shared memory.
 
@@ -34,7 +34,7 @@ use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// Levels of a side in a slot, as the daemon has them by default.
 const LEVELS: u32 = 10;
-/// Shares of a side in a super book's slot, as the daemon has them by default.
+/// Shares of a side in a consolidated book's slot, as the daemon has them by default.
 const SHARES: u32 = 32;
 /// Readings of the clock to tell what one costs.
 const READINGS: u64 = 1_000_000;
@@ -48,11 +48,11 @@ struct Figures {
     books: Histogram,
     /// The same of packets of one message alone: by packet, its last book.
     singles: Histogram,
-    /// Packet in memory → super book visible.
+    /// Packet in memory → consolidated book visible.
     supers: Histogram,
 }
 
-/// Looks through a session: where the datagram is that ends it (from then on a channel is no part of a super book), and how many
+/// Looks through a session: where the datagram is that ends it (from then on a channel is no part of a consolidated book), and how many
 /// messages each one before it holds.
 struct Survey<'a>(&'a Session);
 
@@ -206,7 +206,7 @@ impl WithChannel for Pass<'_> {
         if self.with_supers && !is_national {
             check_supers(&reader, venue)?;
         }
-        // A channel that has ended is no part of a super book, and on some venues the close empties the books.
+        // A channel that has ended is no part of a consolidated book, and on some venues the close empties the books.
         play(close, Play::InOrder, &mut unit, &mut common, |_, _| ());
         check_books(session, &reader)?;
         let source = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
@@ -261,11 +261,11 @@ fn play<'r, C: Channel>(
     }
 }
 
-/// Reads every super book back and compares it with the book it is made of.
+/// Reads every consolidated book back and compares it with the book it is made of.
 fn check_supers(reader: &Reader<'_, AtomicU64>, venue: Venue) -> Result<(), Failure> {
     let (mut copy, mut merged) = (BookCopy::default(), SuperCopy::default());
     for (slot, identity) in reader.books() {
-        // What is not of the venue's convention is in no super book.
+        // What is not of the venue's convention is in no consolidated book.
         let Some(symbol) = consolidated(venue, &identity.symbol) else {
             continue;
         };
@@ -287,7 +287,7 @@ fn check_supers(reader: &Reader<'_, AtomicU64>, venue: Venue) -> Result<(), Fail
         });
         if !(is_read && is_merged && is_right) {
             return Err(Failure::check(format!(
-                "the super book of {symbol} in shared memory is not its only venue's book ({:?}, {:?} levels; {} and {} shares, feeds {:b}, out {:b}): the figures would mean nothing",
+                "the consolidated book of {symbol} in shared memory is not its only venue's book ({:?}, {:?} levels; {} and {} shares, feeds {:b}, out {:b}): the figures would mean nothing",
                 copy.state,
                 copy.levels,
                 merged.side(Side::Bid).len(),
@@ -344,7 +344,7 @@ struct Bench {
     session: Session,
     packing: Packing,
     found: Found,
-    /// Without and with super books; the fastest run of each.
+    /// Without and with consolidated books; the fastest run of each.
     best: [Option<Figures>; 2],
 }
 
@@ -490,11 +490,15 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
             ),
             ("book", plain.as_ref(), plain.as_ref().map(|f| &f.books)),
             (
-                "book, with super books",
+                "book, with consolidated books",
                 merged.as_ref(),
                 merged.as_ref().map(|f| &f.books),
             ),
-            ("super book", merged.as_ref(), merged.as_ref().map(|f| &f.supers)),
+            (
+                "consolidated book",
+                merged.as_ref(),
+                merged.as_ref().map(|f| &f.supers),
+            ),
         ];
         for (what, figures, histogram) in rows {
             let (Some(figures), Some(histogram)) = (figures, histogram.filter(|h| h.count > 0)) else {
@@ -550,7 +554,7 @@ mod tests {
             let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
             assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
             assert_eq!(plain.books.count, merged.books.count, "{protocol}");
-            // The simulator lists shares, and by CME's convention what is no future is in no super book.
+            // The simulator lists shares, and by CME's convention what is no future is in no consolidated book.
             let expected = if protocol == Protocol::Mdp3 { 0 } else { 1_000 };
             assert!(
                 merged.supers.count >= expected,

@@ -622,7 +622,7 @@ fn a_wrong_scenario_names_the_line_and_a_reserved_one_says_what_it_waits_for() {
             "[settings]",
             "[settings]\nlegs = [\"io-uring\"]",
             "line 6",
-            "no room for time stamps",
+            "no room for timestamps",
         ),
         (
             "kind = \"quadra\"",

@@ -156,7 +156,7 @@ Examples:
 Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away \
 or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
     Quote(QuoteArgs),
-    /// The feed handler as a daemon: books, super books, events and statistics in shared memory for other programs
+    /// The feed handler as a daemon: books, consolidated books, events and statistics in shared memory for other programs
     #[command(after_help = "\
 Examples:
   tickwire feed -c examples/daemon.toml
@@ -301,11 +301,11 @@ Examples:
       decode -> event, books, filtered, packet -> order, feed by feed"
     )]
     Bench(Passed),
-    /// A symbol's book, live in the terminal: the super book with each venue's share, or the venues' own ladders
+    /// A symbol's book, live in the terminal: the consolidated book with each venue's share, or the venues' own ladders
     #[command(after_help = "\
 Examples:
   tickwire book AAPL
-      the super book: q quits, Tab turns to each feed's own ladder
+      the consolidated book: q quits, Tab turns to each feed's own ladder
   tickwire book AAPL --feed nasdaq --feed bzx
   tickwire book AAPL --once --levels 3
   tickwire book AAPL --json | jq .super.best

@@ -225,7 +225,7 @@ fn states(reader: &Reader<'_, ReadWord>) -> Vec<SourceState> {
 const LOSSY: &str = "[exchange]\nsymbols = 40\nrate = 6000\nduration_s = 3.0\nlinger_s = 20\n\
                      line_a = { loss = 0.01 }\nline_b = { loss = 0.01 }\n";
 
-/// Two processes, two feed threads and the one of super books, 1 % loss on every line: shared memory must end with the
+/// Two processes, two feed threads and the one of consolidated books, 1 % loss on every line: shared memory must end with the
 /// exchange's books on every channel.
 #[test]
 fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
@@ -252,7 +252,7 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
         states(&reader) == [SourceState::Ended; 3]
     });
     assert!(exchange.wait(PATIENCE).expect("it ends").success());
-    assert!(live_supers > 0, "no super book ever held both venues");
+    assert!(live_supers > 0, "no consolidated book ever held both venues");
     let reader = attachment.reader();
     for (venue, sources) in [("exchange", &[0][..]), ("bzx", &[1, 2])] {
         let theirs = top(&books_of_exchange(&home, venue), 10);
@@ -373,7 +373,7 @@ fn merged(venues: &[Books], symbol: Symbol, side: Side) -> Vec<(Price, u64, u32,
     shares
 }
 
-/// A mixed capture, twice, with super books on the feed thread and on their own: books as `replay` has them, super books as
+/// A mixed capture, twice, with consolidated books on the feed thread and on their own: books as `replay` has them, consolidated books as
 /// a naive merge of these.
 #[test]
 fn a_replayed_capture_gives_the_books_of_replay_and_super_books_are_their_merge() {
@@ -408,7 +408,7 @@ fn a_replayed_capture_gives_the_books_of_replay_and_super_books_are_their_merge(
         });
         let (venues, mut copy) = ([nasdaq, bzx], SuperCopy::default());
         let mut compared = 0;
-        wait_for("the last super book", || {
+        wait_for("the last consolidated book", || {
             compared = 0;
             reader.supers().all(|(slot, symbol)| {
                 reader.read_super(slot, &mut copy).is_ok()
@@ -457,7 +457,9 @@ fn a_replay_ends_by_itself_and_leaves_a_region_that_says_so() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let out = text(&output.stdout);
     assert!(
-        out.contains("nasdaq") && out.contains("pitch") && out.contains("super books: on the feed thread"),
+        out.contains("nasdaq")
+            && out.contains("pitch")
+            && out.contains("consolidated books: on the feed thread"),
         "{out}"
     );
     let attachment = Attachment::attach(&folder).expect("it is still there");
@@ -597,7 +599,7 @@ fn signals_kills_and_second_instances_leave_readers_and_files_in_order() {
     assert!(errors.contains("terminated"), "{errors}");
 }
 
-/// A venue that says nothing any more is stale, in its row and in super books, and comes back when it speaks.
+/// A venue that says nothing any more is stale, in its row and in consolidated books, and comes back when it speaks.
 #[test]
 fn a_silent_channel_is_stale_until_it_speaks_again() {
     let home = Folder::new("daemon-silence");
@@ -624,7 +626,7 @@ fn a_silent_channel_is_stale_until_it_speaks_again() {
     });
     signal("STOP", exchange.0.id());
     wait_for("silence", || states(&reader) == [SourceState::Stale; 3]);
-    wait_for("super books without anybody", || all_supers(0b11, 0b11));
+    wait_for("consolidated books without anybody", || all_supers(0b11, 0b11));
     signal("CONT", exchange.0.id());
     wait_for("the venues' return", || {
         states(&reader) == [SourceState::Live; 3] && all_supers(0b11, 0)

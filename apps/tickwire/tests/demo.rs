@@ -320,7 +320,7 @@ fn agree_on_what_traded(entry: &str) {
         first.starts_with("exchange: ") && first.contains("agree"),
         "{said}"
     );
-    assert!(said.contains("gain ") && said.contains("loss limit"), "{said}");
+    assert!(said.contains("P&L ") && said.contains("loss limit"), "{said}");
     for counted in ["quote messages", "ladders made", "\npositions"] {
         assert_eq!(said.contains(counted), is_verbose, "{counted}: {said}");
     }

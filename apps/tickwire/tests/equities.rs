@@ -264,7 +264,7 @@ fn quote(levels: &[Level]) -> Option<(Price, u64)> {
     })
 }
 
-/// Super books against all venues' levels sorted, and the national best against all venues' quotes.
+/// Consolidated books against all venues' levels sorted, and the national best against all venues' quotes.
 fn compare_supers(session: &Session, reader: &Reader<'_, ReadWord>) {
     let venues: Vec<Books> = VENUES.iter().map(|(feed, _)| session.books(feed)).collect();
     let utp = session.books(SIPS[1]);
@@ -274,7 +274,7 @@ fn compare_supers(session: &Session, reader: &Reader<'_, ReadWord>) {
         let slot = reader.find_super(tickwire_market::Symbol::new(symbol.as_bytes()).unwrap());
         let mut copy = SuperCopy::default();
         reader
-            .read_super(slot.expect("every symbol has a super book"), &mut copy)
+            .read_super(slot.expect("every symbol has a consolidated book"), &mut copy)
             .unwrap();
         assert_eq!((copy.feeds & 0x3F, copy.stale), (0x3F, 0), "{symbol}");
         touches[copy.touch as usize] += 1;
@@ -418,7 +418,7 @@ fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best
         let mut daemon = Daemon::start(&session, &format!("at-{speed}"), speed, "1");
         let attachment = daemon.attach();
         daemon.wait(&attachment, session.packets);
-        // The thread of super books may be a moment behind.
+        // The thread of consolidated books may be a moment behind.
         std::thread::sleep(Duration::from_millis(200));
         let reader = attachment.reader();
         compare_books(&session, &reader);
@@ -428,7 +428,7 @@ fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best
         let names: Vec<String> = threads
             .map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap())
             .collect();
-        for name in ["feed 1", "super books"] {
+        for name in ["feed 1", "consolidated books"] {
             assert!(names.iter().any(|n| n.trim() == name), "two cores: {names:?}");
         }
     }

@@ -568,7 +568,7 @@ fn the_books_of_lobster_messages_equal_its_order_book_after_every_message() {
         );
         assert!(follow > taken.map(|n| 4 * n), "{stem}: {check:#}");
         println!("{stem}: {check}");
-        // Without the rows, what is of orders of before the file is counted and the book is said to be of a part.
+        // Without the rows, events about orders entered before the file begins are counted, and the book is said to be partial.
         let (_, alone, _) = replay(&file("message"), &[]);
         assert_eq!(alone["state"], "Building");
         assert!(alone["events_of_orders_before_the_recording"].as_u64() > Some(0));

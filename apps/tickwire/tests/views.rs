@@ -50,7 +50,7 @@ fn a_book_is_printed_as_text_and_as_json() {
     let said = text(&output.stdout);
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     for part in [
-        "super book of nasdaq, bzx",
+        "consolidated book of nasdaq, bzx",
         "187.2305",
         "nasdaq 900, bzx 300",
         "SIP national",
@@ -236,7 +236,7 @@ fn a_live_book_follows_the_daemon_through_death_and_restart_and_q_quits() {
     fixture.start(NOW);
     terminal.wait_for("still starting", || {});
     fixture.write(NOW);
-    terminal.wait_for("super book of nasdaq, bzx", || fixture.beat());
+    terminal.wait_for("consolidated book of nasdaq, bzx", || fixture.beat());
     terminal.press(b"\t");
     terminal.wait_for("nasdaq 1 (nasdaq)", || fixture.beat());
     terminal.resize(40, 10);
@@ -249,7 +249,7 @@ fn a_live_book_follows_the_daemon_through_death_and_restart_and_q_quits() {
     fixture.write(NOW + 1);
     terminal.wait_for("nasdaq 1 (nasdaq)", || fixture.beat());
     terminal.press(b"\x1b[Z");
-    terminal.wait_for("super book of nasdaq, bzx", || fixture.beat());
+    terminal.wait_for("consolidated book of nasdaq, bzx", || fixture.beat());
     terminal.press(b"q");
     let (status, restored) = terminal.end();
     assert!(status.success() && restored, "{status} {:?}", terminal.output);
@@ -269,7 +269,7 @@ fn ctrl_c_and_signals_leave_the_terminal_as_it_was() {
     );
     for name in ["INT", "TERM"] {
         let mut terminal = live(&fixture, &["book", "AAPL"]);
-        terminal.wait_for("super book", || fixture.beat());
+        terminal.wait_for("consolidated book", || fixture.beat());
         signal(name, terminal.id());
         let (status, restored) = terminal.end();
         assert!(
@@ -292,7 +292,7 @@ fn ticks(pid: u32) -> u64 {
 fn a_live_view_costs_a_few_percent_of_a_core_at_most() {
     let fixture = ready("cost");
     let mut terminal = live(&fixture, &["book", "AAPL"]);
-    terminal.wait_for("super book", || fixture.beat());
+    terminal.wait_for("consolidated book", || fixture.beat());
     let (began, before) = (Instant::now(), ticks(terminal.id()));
     while began.elapsed() < Duration::from_secs(2) {
         fixture.beat();
@@ -384,17 +384,20 @@ fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
     let ask = |args: &[&str]| run(&[args, &["--folder", place]].concat());
     let json = |args: &[&str]| serde_json::from_slice::<Value>(&ask(args).stdout).ok();
 
-    // Both venues and the consolidated feed are in the super book.
-    let book = until("a super book of both venues with the national best", || {
-        let book = json(&["book", "AAPL", "--json"])?;
-        let feeds = book["super"]["feeds"].as_array()?;
-        let whole = ["nasdaq", "bzx"]
-            .iter()
-            .all(|&venue| feeds.contains(&venue.into()))
-            && book["super"]["national"]["bid"].is_object()
-            && book["super"]["best"]["bid"].is_object();
-        whole.then_some(book)
-    });
+    // Both venues and the consolidated feed are in the consolidated book.
+    let book = until(
+        "a consolidated book of both venues with the national best",
+        || {
+            let book = json(&["book", "AAPL", "--json"])?;
+            let feeds = book["super"]["feeds"].as_array()?;
+            let whole = ["nasdaq", "bzx"]
+                .iter()
+                .all(|&venue| feeds.contains(&venue.into()))
+                && book["super"]["national"]["bid"].is_object()
+                && book["super"]["best"]["bid"].is_object();
+            whole.then_some(book)
+        },
+    );
     let sources: Vec<&str> = book["books"]
         .as_array()
         .unwrap()
@@ -407,7 +410,7 @@ fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
     );
     let said = text(&ask(&["book", "AAPL", "--once"]).stdout);
     assert!(
-        said.contains("super book of") && said.contains("SIP national"),
+        said.contains("consolidated book of") && said.contains("SIP national"),
         "{said}"
     );
 

@@ -1,4 +1,4 @@
-/* Prints the book of a symbol, its super book, and then the events of the ring as they come.
+/* Prints the book of a symbol, its consolidated book, and then the events of the ring as they come.
  *
  *     cc -std=c11 -O2 -I bindings/c bindings/c/examples/book.c -o book
  *     ./book AAPL                    the first source that has it

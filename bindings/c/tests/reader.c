@@ -835,7 +835,7 @@ static void bench(const tw_region *region) {
             rounds[round] = (nanoseconds() - start) / 10000;
         }
         qsort(rounds, 101, sizeof rounds[0], compare);
-        printf("super book %s of %" PRIu32 " shares: %.1f ns median\n", super.symbol, super.shown[0] + super.shown[1], rounds[50]);
+        printf("consolidated book %s of %" PRIu32 " shares: %.1f ns median\n", super.symbol, super.shown[0] + super.shown[1], rounds[50]);
     }
 }
 

@@ -37,7 +37,7 @@ if len(depth) and depth[-1] >= wanted:
     print(wanted, "are had up to", to_float(int(book.asks["price"][np.searchsorted(depth, wanted)])))
 
 # %% [markdown]
-# ## The super book: all feeds merged
+# ## The consolidated book: all feeds merged
 
 # %%
 for symbol in feed.super_symbols()[:1]:

@@ -1,4 +1,4 @@
-//! Books and super books as Python objects.
+//! Books and consolidated books as Python objects.
 
 use crate::types::{BOOK_STATE, LEVEL, SHARE, SIDE, TOUCH, TRADING_STATUS, bytes_of};
 use pyo3::prelude::*;
@@ -257,13 +257,13 @@ pub(crate) struct SuperBook {
     /// Feeds at the best price, a bit each: bids, asks.
     #[pyo3(get)]
     at_best: (u32, u32),
-    /// Shares of the whole super book: bids, asks. The arrays hold the best of them.
+    /// Shares of the whole consolidated book: bids, asks. The arrays hold the best of them.
     #[pyo3(get)]
     shares: (u32, u32),
-    /// Levels of the whole super book: bids, asks.
+    /// Levels of the whole consolidated book: bids, asks.
     #[pyo3(get)]
     levels: (u32, u32),
-    /// Quantity of the whole super book: bids, asks.
+    /// Quantity of the whole consolidated book: bids, asks.
     #[pyo3(get)]
     qty: (u64, u64),
     /// The consolidated feed's time of the national best, nanoseconds.

@@ -187,7 +187,7 @@ impl Attached {
         }
         let missing = || {
             Trouble::not_found(format!(
-                "no super book of {symbol}; is it subscribed, and are super books on?"
+                "no consolidated book of {symbol}; is it subscribed, and are consolidated books on?"
             ))
         };
         let slot = self.reader().find_super(symbol_of(symbol)?).ok_or_else(missing)?;
@@ -350,7 +350,7 @@ impl Feed {
         Ok(self.with(|attached| Ok(attached.reader().layout().config.book_levels))?)
     }
 
-    /// Shares per side that a super book shows at most.
+    /// Shares per side that a consolidated book shows at most.
     #[getter]
     fn super_shares(&self) -> PyResult<u32> {
         Ok(self.with(|attached| Ok(attached.reader().layout().config.super_shares))?)
@@ -390,7 +390,7 @@ impl Feed {
         })?)
     }
 
-    /// Symbols of every super book.
+    /// Symbols of every consolidated book.
     fn super_symbols(&self) -> PyResult<Vec<String>> {
         Ok(self.with_live(|attached| {
             Ok(attached

@@ -17,7 +17,7 @@ pub(crate) struct Source {
     /// Its feed's name.
     #[pyo3(get)]
     feed: String,
-    /// Its feed's number, as shares of a super book carry it.
+    /// Its feed's number, as shares of a consolidated book carry it.
     #[pyo3(get)]
     feed_number: u8,
     /// Its protocol's name.

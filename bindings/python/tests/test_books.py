@@ -1,4 +1,4 @@
-"""Books, super books and statistics, as the Rust reader sees them, whole under a fast writer."""
+"""Books, consolidated books and statistics, as the Rust reader sees them, whole under a fast writer."""
 
 from __future__ import annotations
 

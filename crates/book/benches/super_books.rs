@@ -1,8 +1,8 @@
 //! Level changes of several venues → merged ladders with the consolidated best, on one core. A regression here means that a super
-//! book is behind its venues' books: a change costs a feed's thread this much more where super books are kept inline.
+//! book is behind its venues' books: a change costs a feed's thread this much more where consolidated books are kept inline.
 //!
 //! `cargo bench -p tickwire-book --bench super_books` applies 4 million changes for each number of venues and sweeps 8,500 symbols;
-//! under `cargo test` it does little of it. Every run checks that the final super books hold what the generator holds, share by share.
+//! under `cargo test` it does little of it. Every run checks that the final consolidated books hold what the generator holds, share by share.
 //! Options after `--`: `--changes N`, `--rounds N`.
 
 use std::hint::black_box;
@@ -94,7 +94,7 @@ impl World {
         changes
     }
 
-    /// The super books must hold this and no more.
+    /// The consolidated books must hold this and no more.
     fn check(&mut self, books: &SuperBooks) {
         for symbol in 0..self.symbols as u32 {
             let book = books.book(SuperId(symbol)).expect("every symbol is defined");
@@ -270,7 +270,7 @@ fn main() {
     );
 }
 
-/// One of eight venues leaves all its super books and comes back to them.
+/// One of eight venues leaves all its consolidated books and comes back to them.
 fn sweep(symbols: usize) {
     let (venues, mut rng) = (8, Rng::new(9));
     let mut world = World::new(venues, symbols);
@@ -291,7 +291,7 @@ fn sweep(symbols: usize) {
         let took = cpu_ns() - start;
         assert_eq!(told, symbols);
         println!(
-            "a venue {word}: {symbols} super books in {:.2} ms, {} ns each",
+            "a venue {word}: {symbols} consolidated books in {:.2} ms, {} ns each",
             took as f64 / 1e6,
             took / symbols as u64
         );

@@ -48,7 +48,7 @@ pub struct BooksConfig {
     /// is the right one; [`BookState::Building`] when a snapshot comes first.
     pub initial: BookState,
     /// Whether every event's [`Books::changes`] are written down and [`Books::totals`] kept up, for who passes levels on:
-    /// shared memory, super books. Costs time, and 32 bytes a book: see `docs/books.md`.
+    /// shared memory, consolidated books. Costs time, and 32 bytes a book: see `docs/books.md`.
     pub tracked: bool,
 }
 
@@ -134,7 +134,7 @@ pub struct Books {
     pub(crate) feed: BookState,
     /// By the feed's last gap or recovery.
     said: BookState,
-    /// A message of nobody knows which book could not be used: stale until everything is cleared.
+    /// A message could not be used, and which book it was for is not known: every book is stale until everything is cleared.
     spoilt: bool,
     by_order: bool,
     /// The instruments of the last few [`Books::upcoming`], round robin.
@@ -265,7 +265,7 @@ impl Books {
     #[cold]
     fn distrust(&mut self, instrument: InstrumentId) {
         if self.feed == BookState::Building || instrument == InstrumentId::WHOLE_FEED {
-            return; // or nobody knows which book
+            return; // or which book it is about is not known
         }
         if let Some(book) = self.books.get_mut(instrument.index())
             && book.own == Own::Live

@@ -69,7 +69,7 @@ use alloc::vec::Vec;
 use tickwire_market::{Price, Side};
 
 /// `len` copies of a value in memory that has been written to: the operating system gives a page when it is first
-/// written, and that must happen at start, not on the way of a packet.
+/// written, and that must happen at start, not on the hot path.
 pub(crate) fn touched<T: Copy>(value: T, len: usize) -> Vec<T> {
     let mut items = alloc::vec![value; len];
     core::hint::black_box(&mut items).fill(value);

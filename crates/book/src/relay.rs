@@ -1,4 +1,4 @@
-//! What an event did to the books, said in levels: what a super book, or any other copy of the levels, has to hear.
+//! What an event did to the books, said in levels: what a consolidated book, or any other copy of the levels, has to hear.
 
 use crate::{Applied, Books, Change};
 use tickwire_market::{
@@ -31,7 +31,7 @@ impl Applied<'_> {
     }
 }
 
-/// What a feed is to the super books.
+/// What a feed is to the consolidated books.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Relay {
     /// A venue: its levels are shares.
@@ -165,7 +165,7 @@ impl Books {
     fn relay_execution<S: EventSink>(&self, event: &MarketEvent, instrument: InstrumentId, sink: &mut S) {
         let is_print = event.kind == EventKind::Execute && !event.flags.has(EventFlags::NOT_PRINTABLE);
         if is_print && instrument != InstrumentId::WHOLE_FEED {
-            // Of an order nobody knows the price is not known either: the volume counts.
+            // The price of an order that is not in the book is not known either: the volume counts.
             sink.on_event(&MarketEvent {
                 price: self.executed_at(event).unwrap_or_default(),
                 qty: event.qty,

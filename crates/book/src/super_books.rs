@@ -7,10 +7,10 @@
 //! source 12: cqs    ─ Quote (national best) ────────────────┘      └─► SuperUpdate: what changed ─► SuperSink
 //! ```
 //!
-//! Super books speak the by-price vocabulary only, so that they can sit on the thread of a feed or behind a ring:
+//! Consolidated books speak the by-price vocabulary only, so that they can sit on the thread of a feed or behind a ring:
 //! [`Books::relay`](crate::Books::relay) says what a book's change means in it.
 //!
-//! **What is in.** A feed's shares are in a super book while its source is live, its own book has no gap, and its instrument is
+//! **What is in.** A feed's shares are in a consolidated book while its source is live, its own book has no gap, and its instrument is
 //! subscribed. Otherwise the feed is *away*: its shares are out at once, the mask says so, and they are back as a whole when
 //! it is. Nothing is forgotten meanwhile: shares of an absent feed are kept up and passed over.
 //!
@@ -72,12 +72,12 @@ pub struct Source {
 pub struct SuperConfig {
     /// The sources, by [`SourceId`]; at most [`SOURCES_MAX`].
     pub sources: Vec<Source>,
-    /// Super books. About 400 bytes each. A symbol too many is refused as [`SuperError::Full`].
+    /// Consolidated books. About 400 bytes each. A symbol too many is refused as [`SuperError::Full`].
     pub symbols: u32,
     /// Instruments of all sources together, each once. About 90 bytes each. One too many is refused as [`SuperError::Full`].
     pub members: u32,
-    /// Shares of all super books together, in blocks of 8 that double, two blocks a symbol at least: reckon with twice the
-    /// shares in use. 24 bytes each. When no block is left, the feed whose share finds no room is out of that super book
+    /// Shares of all consolidated books together, in blocks of 8 that double, two blocks a symbol at least: reckon with twice the
+    /// shares in use. 24 bytes each. When no block is left, the feed whose share finds no room is out of that consolidated book
     /// and marked [`Presence::Full`] until its book is cleared; what is shown stays right.
     pub shares: u32,
 }
@@ -94,9 +94,9 @@ impl Default for SuperConfig {
     }
 }
 
-/// Where super books push what changed.
+/// Where consolidated books push what changed.
 pub trait SuperSink {
-    /// A super book after an event that changed it. An event about a whole source calls once for each super book it changes.
+    /// A consolidated book after an event that changed it. An event about a whole source calls once for each consolidated book it changes.
     fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate);
 }
 
@@ -126,7 +126,7 @@ struct SourceState {
 /// One instrument of one source.
 #[derive(Clone, Copy)]
 struct Member {
-    /// Index of the super book.
+    /// Index of the consolidated book.
     symbol: u32,
     instrument: InstrumentId,
     source: u16,
@@ -175,7 +175,7 @@ impl Merged {
     }
 }
 
-/// The event in hand and what it did so far to the super book in hand.
+/// The event in hand and what it did so far to the consolidated book in hand.
 #[derive(Clone, Copy)]
 struct Moment {
     source: SourceId,
@@ -185,7 +185,7 @@ struct Moment {
     recv_ts: Nanos,
 }
 
-/// What is different in a super book.
+/// What is different in a consolidated book.
 #[derive(Clone, Copy)]
 struct Touched {
     changed: SuperFlags,
@@ -215,7 +215,7 @@ impl Touched {
     }
 }
 
-/// All super books.
+/// All consolidated books.
 pub struct SuperBooks {
     config: SuperConfig,
     sources: Vec<SourceState>,
@@ -232,7 +232,7 @@ pub struct SuperBooks {
 }
 
 impl SuperBooks {
-    /// Empty super books; allocates all they will ever use. Sources are building until a `Recovered` says that they are live.
+    /// Empty consolidated books; allocates all they will ever use. Sources are building until a `Recovered` says that they are live.
     ///
     /// # Panics
     /// When there are more than [`SOURCES_MAX`] sources, a feed index is not below [`FEEDS_MAX`], or sources of one feed do not agree
@@ -281,7 +281,7 @@ impl SuperBooks {
         }
     }
 
-    /// An instrument of a source is this consolidated symbol, and is wanted: its levels go into that super book from now on. Does
+    /// An instrument of a source is this consolidated symbol, and is wanted: its levels go into that consolidated book from now on. Does
     /// nothing when that is known. An instrument that was another symbol leaves that one.
     ///
     /// The instrument's own book is taken to be whole, and empty, as that of [`crate::Books`] is: where it is not, because the
@@ -290,7 +290,7 @@ impl SuperBooks {
     /// # Errors
     /// [`SuperError::Taken`] when another instrument of the feed is this symbol already, or another consolidated feed has its national
     /// best; [`SuperError::Full`] when there is no room; [`SuperError::Instrument`] for the whole feed or an empty symbol. The
-    /// instrument is in no super book then.
+    /// instrument is in no consolidated book then.
     pub fn define<S: SuperSink>(
         &mut self,
         source: SourceId,
@@ -308,7 +308,7 @@ impl SuperBooks {
         defined.map_err(|error| self.refuse(error))
     }
 
-    /// An instrument is no longer wanted: its shares leave their super book. Does nothing when it was not defined.
+    /// An instrument is no longer wanted: its shares leave their consolidated book. Does nothing when it was not defined.
     ///
     /// # Errors
     /// [`SuperError::Source`].
@@ -334,7 +334,7 @@ impl SuperBooks {
     /// `EndOfGroup`, quotes of participants, quotes of direct feeds and levels of consolidated ones are passed over.
     ///
     /// # Errors
-    /// The reason why it was not applied; counted as `BookRejects` or `BookFull`. The super books are as before it, except after
+    /// The reason why it was not applied; counted as `BookRejects` or `BookFull`. The consolidated books are as before it, except after
     /// [`SuperError::Full`].
     #[inline]
     pub fn apply<S: SuperSink>(
@@ -376,19 +376,19 @@ impl SuperBooks {
         }
     }
 
-    /// A super book, `None` for a number not given yet.
+    /// A consolidated book, `None` for a number not given yet.
     pub fn book(&self, id: SuperId) -> Option<SuperRef<'_>> {
         let index = id.0 as usize;
         (index < self.merged.len()).then(|| SuperRef::new(self, index))
     }
 
-    /// The super book of a consolidated symbol.
+    /// The consolidated book of a consolidated symbol.
     pub fn find(&self, symbol: &Symbol) -> Option<SuperId> {
         let is_it = |index: u32| self.merged[index as usize].symbol == *symbol;
         self.by_symbol.find(hash(symbol), is_it).map(SuperId)
     }
 
-    /// All super books, by number.
+    /// All consolidated books, by number.
     pub fn iter(&self) -> impl Iterator<Item = SuperRef<'_>> {
         (0..self.merged.len()).map(|index| SuperRef::new(self, index))
     }
@@ -654,7 +654,7 @@ impl SuperBooks {
         }
     }
 
-    /// There was no room for a share: the feed is out of this super book until its book is cleared.
+    /// There was no room for a share: the feed is out of this consolidated book until its book is cleared.
     #[cold]
     fn lose<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) -> Result<(), SuperError> {
         let mut touched = Touched::NOTHING;

@@ -104,7 +104,7 @@ fn an_execution_is_at_its_orders_price_unless_it_says_another() {
             (Price::from_4dp(price), Volume(volume))
         );
     }
-    // Of an order nobody knows: it counts, at no price.
+    // Of an order that is not in the book: it counts, at no price.
     let mut unknown = execute(7, 0, EventFlags::NONE);
     books.apply(&unknown);
     let at = books.executed_at(&unknown);

@@ -1,4 +1,4 @@
-//! The super books against the naive ones, on seeded random streams of good and bad events of many sources; and a publisher that
+//! The consolidated books against the naive ones, on seeded random streams of good and bad events of many sources; and a publisher that
 //! writes only what it is told, against the whole.
 
 use tickwire_book::naive::{NaiveSuper, NaiveSuperBooks};

@@ -1,4 +1,4 @@
-//! What super books promise, one behaviour a test.
+//! What consolidated books promise, one behaviour a test.
 
 use tickwire_book::super_books::FeedMask;
 use tickwire_book::super_books::{
@@ -41,7 +41,7 @@ fn symbol(text: &str) -> Symbol {
     Symbol::new(text.as_bytes()).unwrap()
 }
 
-/// Super books, and what they told.
+/// Consolidated books, and what they told.
 struct Bench {
     books: SuperBooks,
     told: Vec<SuperUpdate>,

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 const FIRST_LINE: &str = "# tickwire latency 1";
 /// Every message type together: packet in memory to book visible.
 pub const ALL: &str = "all";
-/// Every message type together: packet in memory to super book visible.
+/// Every message type together: packet in memory to consolidated book visible.
 pub const SUPER: &str = "super";
 /// Every packet: the kernel's receive time to packet in memory.
 pub const KERNEL: &str = "kernel";

@@ -592,7 +592,7 @@ fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
         let said = client.order(&mut world, "g", Side::Bid, ask, 1, |e| e.text(18, b"1 6"));
         assert_eq!(
             pick(&said[0], &[39, 103, 58]),
-            "39=8 103=0 58=post only, would take"
+            "39=8 103=0 58=post-only order would trade"
         );
         let said = client.send(&mut world, b"D", |e| {
             e.text(11, b"h");

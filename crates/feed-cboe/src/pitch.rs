@@ -761,7 +761,7 @@ impl PitchDecoder {
         self.spoil(context, instrument, kind, sink);
     }
 
-    /// A message that cannot be used: its book is wrong from here on; where nobody knows whose it is, any may be.
+    /// A message that cannot be used: its book is wrong from here on; where it is not known which book that is, every book may be.
     #[cold]
     #[inline(never)]
     fn spoil<S: EventSink>(&self, context: Context, instrument: InstrumentId, kind: u8, sink: &mut S) {

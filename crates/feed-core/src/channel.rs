@@ -144,12 +144,12 @@ pub trait Channel {
     /// The number of a symbol, once the venue has said it.
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;
 
-    /// Every instrument known, in order of number. Not for the way of a packet.
+    /// Every instrument known, in order of number. Not for the hot path.
     fn instruments(&self, each: &mut dyn FnMut(&Instrument));
 
     /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many of those known
     /// now were not wanted before. Each of them has missed the past: `Gap` is told of it at once, and `Recovered` when its book
-    /// is right. The books of others are left alone. Not for the way of a packet: it may allocate.
+    /// is right. The books of others are left alone. Not for the hot path: it may allocate.
     fn subscribe(
         &mut self,
         now: Nanos,

@@ -13,7 +13,7 @@ pub(crate) struct Contents {
     slots: Box<[u64]>,
     shift: u32,
     seed: u64,
-    /// How often everything was forgotten, modulo 256: what is left of before is nothing.
+    /// How often everything was forgotten, modulo 256: what an earlier count left is nothing.
     session: u8,
     /// Copies of this session that held the same.
     same: u32,

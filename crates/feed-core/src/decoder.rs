@@ -162,7 +162,7 @@ pub fn count_malformed(counters: &mut Counters, malformed: &Malformed) {
     });
 }
 
-/// Counts a message of which a value is impossible, or whose instrument nobody knows.
+/// Counts a message of which a value is impossible, or whose instrument is not known.
 #[cold]
 pub fn count_bad_value(counters: &mut Counters) {
     counters.bump(Counter::Malformed);

@@ -56,7 +56,7 @@ impl Directory {
         self.instruments().filter(|i| self.subscriptions.has(i.id))
     }
 
-    /// The number of a symbol, if it is known. A search: not for the way of a packet.
+    /// The number of a symbol, if it is known. A search: not for the hot path.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }

@@ -43,7 +43,7 @@ pub struct Subscriptions {
     bits: Box<[u64]>,
     /// Whether a number passes that has no name yet: of everything, or everything with exceptions, it does.
     unnamed: bool,
-    /// Wanted beside the rules, none of which matches any of them. Sorted. Grows on subscription only, which is never on the way of a packet.
+    /// Wanted beside the rules, none of which matches any of them. Sorted. Grows on subscription only, which is never on the hot path.
     symbols: Vec<Symbol>,
     /// At most [`Subscriptions::RULES_MAX`], the latest last.
     rules: Vec<Rule>,

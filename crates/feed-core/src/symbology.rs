@@ -27,7 +27,7 @@
 use tickwire_market::{Symbol, Venue};
 
 /// The consolidated symbol of what a venue calls `symbol`; `None` when it is not of the venue's convention: such an instrument has
-/// a book of its own and is in no super book. Same symbol, same share; the other way round too.
+/// a book of its own and is in no consolidated book. Same symbol, same share; the other way round too.
 ///
 /// CME's symbols stay as they are: they have a digit, which those of shares have not. The Moscow Exchange has tickers that New York
 /// has too (`T`): its are `moex:T`.

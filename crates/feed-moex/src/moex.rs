@@ -304,7 +304,7 @@ impl MoexDecoder {
         self.books.directory.iter().filter(|i| !i.symbol.is_empty())
     }
 
-    /// The number of a symbol, if it is known. A search: not for the way of a packet.
+    /// The number of a symbol, if it is known. A search: not for the hot path.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }

@@ -89,7 +89,7 @@ impl ItchDecoder {
         self.directory.iter().filter(|i| !i.symbol.is_empty())
     }
 
-    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
+    /// The number of a symbol, if the directory has it. A search: not for the hot path.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }

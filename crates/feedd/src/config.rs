@@ -17,7 +17,7 @@ use tickwire_venues::channels::{Fault, FeedConfig};
 use tickwire_venues::receiver::ReceiverSection;
 use tickwire_venues::wait::{Wait, Waiting};
 
-/// Feeds are bits of a word in super books.
+/// Feeds are bits of a word in consolidated books.
 const FEEDS_MAX: usize = 32;
 
 /// What `tickwire feed` does with the feeds of the file.
@@ -27,9 +27,9 @@ pub struct DaemonSection {
     /// Holds the region and the control socket. `TICKWIRE_FOLDER` and `--folder` go before it; without any of them it is /run/tickwire
     /// for root, else `tickwire` in `XDG_RUNTIME_DIR`, by which the value may begin.
     pub folder: PathBuf,
-    /// Where super books are kept: with one feed thread on it, with several on a thread of their own, unless told otherwise.
+    /// Where consolidated books are kept: with one feed thread on it, with several on a thread of their own, unless told otherwise.
     pub super_books: SuperBooksPlace,
-    /// Core of the thread of super books; -1 leaves it to the scheduler.
+    /// Core of the thread of consolidated books; -1 leaves it to the scheduler.
     pub super_core: i32,
     /// Patterns (`*`, `?`) of the symbols subscribed to at the start, for every feed.
     pub symbols: Vec<String>,
@@ -38,9 +38,9 @@ pub struct DaemonSection {
     /// Books in shared memory, over all channels: one per channel and instrument, taken when the instrument first has
     /// something to show. Further instruments are counted and named, and not shown.
     pub books: u32,
-    /// Super books in shared memory: one per symbol.
+    /// Consolidated books in shared memory: one per symbol.
     pub super_slots: u32,
-    /// Shares of feeds shown of each side of a super book, 1 to 64.
+    /// Shares of feeds shown of each side of a consolidated book, 1 to 64.
     pub super_shares: u32,
     /// Records in each feed thread's ring, a power of two; 128 bytes each.
     pub ring_records: u32,
@@ -77,7 +77,7 @@ pub struct ThreadSection {
     pub feeds: Vec<String>,
 }
 
-/// Where super books are kept.
+/// Where consolidated books are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuperBooksPlace {
@@ -194,7 +194,7 @@ impl DaemonSection {
         }]
     }
 
-    /// Where super books are with so many feed threads.
+    /// Where consolidated books are with so many feed threads.
     pub fn super_books_place(&self, threads: usize) -> SuperBooksPlace {
         match self.super_books {
             SuperBooksPlace::Auto if threads <= 1 => SuperBooksPlace::Inline,
@@ -203,13 +203,13 @@ impl DaemonSection {
         }
     }
 
-    /// How the thread of super books waits, beside so many feed threads: it spins where each of them has a core, and one is left to
+    /// How the thread of consolidated books waits, beside so many feed threads: it spins where each of them has a core, and one is left to
     /// everybody else.
     pub fn super_books_wait(threads: usize) -> Waiting {
         Wait::Auto.choose(threads + 2)
     }
 
-    /// Why super books are where they are with so many feed threads, for the log.
+    /// Why consolidated books are where they are with so many feed threads, for the log.
     pub fn super_books_reason(&self, threads: usize) -> String {
         let waiting = DaemonSection::super_books_wait(threads);
         match (self.super_books, self.super_books_place(threads)) {
@@ -222,7 +222,7 @@ impl DaemonSection {
         }
     }
 
-    /// What to do about a thread of super books that sleeps where it could be sooner; `None` where there is nothing to say.
+    /// What to do about a thread of consolidated books that sleeps where it could be sooner; `None` where there is nothing to say.
     pub fn super_books_warning(&self, threads: usize) -> Option<String> {
         let sleeps = DaemonSection::super_books_wait(threads).strategy == WaitStrategy::Poll;
         let is_apart = self.super_books_place(threads) == SuperBooksPlace::Thread;
@@ -232,7 +232,7 @@ impl DaemonSection {
                 _ => "take every feed on one thread with super_books = \"auto\"",
             };
             format!(
-                "the thread of super books has no core to spin on and sleeps 50 µs at a time: super books are so much later than books; {remedy}, or use a machine with {} cores",
+                "the thread of consolidated books has no core to spin on and sleeps 50 µs at a time: consolidated books are so much later than books; {remedy}, or use a machine with {} cores",
                 threads + 2
             )
         })
@@ -347,7 +347,7 @@ fn check_feeds(feeds: &[FeedConfig]) -> Result<(), Fault> {
     for (index, feed) in feeds.iter().enumerate() {
         if feed.consolidate == Some(true) && !feed.protocol().has_depth() {
             let message = format!(
-                "feed {}: {} says the national best and no venue's own depth: super books show it beside theirs, it is never a part of them",
+                "feed {}: {} says the national best and no venue's own depth: consolidated books show it beside theirs, it is never a part of them",
                 feed.name(),
                 feed.protocol()
             );
@@ -362,7 +362,7 @@ fn check_feeds(feeds: &[FeedConfig]) -> Result<(), Fault> {
         });
         if let Some(other) = twice {
             let message = format!(
-                "feeds {} and {} are both the book of {}: a super book would count its orders twice; say consolidate = false for one of them",
+                "feeds {} and {} are both the book of {}: a consolidated book would count its orders twice; say consolidate = false for one of them",
                 other.name(),
                 feed.name(),
                 feed.venue.name()

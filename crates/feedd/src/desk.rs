@@ -1,7 +1,7 @@
 //! The way of an event into shared memory, as calls in order: what `tickwire_node::hot` is to trading.
 //!
 //! ```text
-//! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► super books
+//! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► consolidated books
 //! ```
 //! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events have several messages and
 //! packets, after the last one of those ([`EventFlags::LAST`]). What is between (cleared, about to be marked) is nobody's book.
@@ -44,7 +44,7 @@ pub struct Common<'r> {
     pub ring: Option<RingWriter<'r, AtomicU64>>,
     /// What goes into the ring.
     pub content: RingContent,
-    /// Where levels go for the super books.
+    /// Where levels go for the consolidated books.
     pub supers: Supers<'r>,
     /// Turns ticks of the processor into nanoseconds.
     pub clock: Clock,
@@ -115,7 +115,7 @@ struct Place {
     is_pending: bool,
     /// It was unsubscribed: whatever a clear of everything makes of it, it is not to be trusted.
     has_left: bool,
-    /// Slot and super book are those of its symbol, or it was refused them.
+    /// Slot and consolidated book are those of its symbol, or it was refused them.
     is_named: bool,
     /// It is in [`Desk::unnamed`].
     is_waiting: bool,
@@ -214,7 +214,7 @@ impl EventSink for Sink<'_, '_> {
 }
 
 impl<'r> Desk<'r> {
-    /// `books` must be tracked. `relay`: what the source is to super books, `None` for nothing.
+    /// `books` must be tracked. `relay`: what the source is to consolidated books, `None` for nothing.
     pub fn new(
         region: Region<'r, AtomicU64>,
         row: SourceWriter<'r, AtomicU64>,
@@ -314,7 +314,7 @@ impl<'r> Desk<'r> {
         self.follow(&told, outcome, common);
     }
 
-    /// Shows what an event did, or keeps it for the end of its group, and tells super books.
+    /// Shows what an event did, or keeps it for the end of its group, and tells consolidated books.
     #[inline]
     fn follow(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
         match outcome {
@@ -346,7 +346,7 @@ impl<'r> Desk<'r> {
         }
     }
 
-    /// What super books hear of the event.
+    /// What consolidated books hear of the event.
     #[inline]
     fn relay(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
         let Some(relay) = self.relay else { return };
@@ -590,7 +590,7 @@ impl<'r> Desk<'r> {
         self.say(&event, common);
     }
 
-    /// Says something of the whole channel to the super books.
+    /// Says something of the whole channel to the consolidated books.
     fn say(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
         if self.relay.is_some() {
             let event = MarketEvent {
@@ -604,7 +604,7 @@ impl<'r> Desk<'r> {
         }
     }
 
-    /// Finds slots and super books for instruments that have something to show.
+    /// Finds slots and consolidated books for instruments that have something to show.
     #[cold]
     fn name<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
         while let Some(id) = self.unnamed.pop() {
@@ -658,10 +658,10 @@ impl<'r> Desk<'r> {
         };
     }
 
-    /// Tells super books of an instrument and all that is known of it.
+    /// Tells consolidated books of an instrument and all that is known of it.
     fn join(&mut self, id: InstrumentId, symbol: &Symbol, common: &mut Common<'r>) {
         let venue = self.books.config().venue;
-        // What is not of the venue's convention has a book of its own and is in no super book.
+        // What is not of the venue's convention has a book of its own and is in no consolidated book.
         let (Some(relay), Some(symbol)) = (self.relay, consolidated(venue, symbol)) else {
             return;
         };
@@ -728,7 +728,7 @@ impl<'r> Desk<'r> {
         self.is_leaving = is_leaving;
     }
 
-    /// An instrument is no longer wanted: it leaves its super book, and its book is marked until it is wanted again.
+    /// An instrument is no longer wanted: it leaves its consolidated book, and its book is marked until it is wanted again.
     pub fn leave(&mut self, id: InstrumentId, common: &mut Common<'r>) {
         let Some(place) = self.places.get_mut(id.index()) else {
             return;
@@ -752,7 +752,7 @@ impl<'r> Desk<'r> {
         }
     }
 
-    /// Shows counters and kinds of message. Not for the way of a packet.
+    /// Shows counters and kinds of message. Not for the hot path.
     pub fn report<C: Channel>(&mut self, channel: &C, more: &Counters) {
         let mut counters = channel.counters();
         counters.merge(self.books.counters());

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! feed threads   sockets | recordings ─► Unit (Channel ─► Desk) ─► sources, books, rings ──► shared memory ─► readers
-//! super thread   rings of levels ─────► SuperDesk ──────────────► super books ────────────►┘
+//! super thread   rings of levels ─────► SuperDesk ──────────────► consolidated books ────────────►┘
 //! this thread    heartbeat, control socket, metrics, latency files, the service manager, signals
 //! ```
-//! The feed threads own everything on the way of a packet; this one starts them, asks them over a bounded line, and ends them.
+//! The feed threads own everything on the hot path; this one starts them, asks them over a bounded line, and ends them.
 //!
 //! ```
 //! use std::path::Path;
@@ -138,7 +138,7 @@ const TICK: Duration = Duration::from_millis(50);
 const COMMAND_PATIENCE: Duration = Duration::from_secs(5);
 /// Histograms set aside for the kinds of message of a channel; a channel with more shares those of others.
 const KINDS_PER_SOURCE: u32 = 40;
-/// Shares set aside for a super book on average.
+/// Shares set aside for a consolidated book on average.
 const SHARES_PER_SUPER: u32 = 256;
 /// Notices that may wait for this thread; further ones are dropped but for the counters that say the same.
 const NOTICES_MAX: usize = 64;
@@ -197,7 +197,7 @@ pub enum Notice {
     Played(Box<FrameCounts>),
     /// A book of a source has no slot.
     NoBookSlot(u16, Symbol),
-    /// A super book has no slot.
+    /// A consolidated book has no slot.
     NoSuperSlot(Symbol),
     /// Anything else worth a line.
     Warning(String),
@@ -444,7 +444,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             && supers.join().is_err()
         {
             ended = ended.and(Err(Failure::system(
-                "the thread of super books ended by a fault of the program; please report what stands above",
+                "the thread of consolidated books ended by a fault of the program; please report what stands above",
             )));
         }
         if let Some(quotas) = self.quotas.take() {
@@ -548,7 +548,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             if let Some(warning) = config.daemon.super_books_warning(running.feeds.len()) {
                 eprintln!("warning: {warning}");
             }
-            let builder = std::thread::Builder::new().name("super books".into());
+            let builder = std::thread::Builder::new().name("consolidated books".into());
             let handle = builder.spawn_scoped(scope, move || {
                 if let Err(failure) = tickwire_control::process::pin(core) {
                     let _ = notice_sender.try_send(Notice::Warning(failure.message));
@@ -683,7 +683,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 self.config.daemon.books
             ),
             Notice::NoSuperSlot(symbol) => format!(
-                "no room to show the super book of {symbol}: daemon.super_slots = {} is too few",
+                "no room to show the consolidated book of {symbol}: daemon.super_slots = {} is too few",
                 self.config.daemon.super_slots
             ),
         };
@@ -721,7 +721,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let sections = self.config.daemon.threads(&self.config.feed);
         let mut table = Table::new(
             "feeds",
-            &["", "protocol", "channels", "thread", "core", "super books"],
+            &["", "protocol", "channels", "thread", "core", "consolidated books"],
         );
         for (at, section) in sections.iter().enumerate() {
             for feed in self
@@ -752,14 +752,14 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let mut text = table.to_text(tickwire_console::terminal::width());
         text += &match self.plan.place {
             SuperBooksPlace::Thread => format!(
-                "super books: on a thread of their own, core {} ({})\n",
+                "consolidated books: on a thread of their own, core {} ({})\n",
                 core_name(self.config.daemon.super_core),
                 self.config.daemon.super_books_reason(sections.len())
             ),
-            SuperBooksPlace::Off => "super books: none\n".to_string(),
+            SuperBooksPlace::Off => "consolidated books: none\n".to_string(),
             SuperBooksPlace::Auto | SuperBooksPlace::Inline => {
                 format!(
-                    "super books: on the feed thread ({})\n",
+                    "consolidated books: on the feed thread ({})\n",
                     self.config.daemon.super_books_reason(sections.len())
                 )
             }

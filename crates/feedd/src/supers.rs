@@ -1,4 +1,4 @@
-//! Super books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
+//! Consolidated books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
 //!
 //! ```text
 //! Desk ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperDesk ─► SuperBooks ─► SuperOut ─► slot
@@ -20,7 +20,7 @@ use tickwire_shm::{
 use super::{Halt, Notice};
 use tickwire_replay::tape::Stopping;
 
-/// Events a ring between a feed thread and the thread of super books holds: 8 MiB. When it is full the feed thread waits,
+/// Events a ring between a feed thread and the thread of consolidated books holds: 8 MiB. When it is full the feed thread waits,
 /// which is counted; packets wait in the socket meanwhile.
 pub const RING_EVENTS: usize = 1 << 16;
 /// Events of one ring taken before the next one has its turn.
@@ -42,9 +42,9 @@ pub fn ticks_since(stamp: u64, now: u64) -> u64 {
 pub enum Supers<'r> {
     /// Nowhere.
     Off,
-    /// Into super books on this thread.
+    /// Into consolidated books on this thread.
     Inline(Box<SuperDesk<'r>>),
-    /// To the thread of super books.
+    /// To the thread of consolidated books.
     Behind(HandOver),
 }
 
@@ -59,7 +59,7 @@ pub struct HandOver {
 }
 
 impl Supers<'_> {
-    /// An event of a source in the vocabulary of super books, of a packet that was in memory at `stamp`.
+    /// An event of a source in the vocabulary of consolidated books, of a packet that was in memory at `stamp`.
     #[inline]
     pub fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
         match self {
@@ -81,7 +81,7 @@ impl Supers<'_> {
         }
     }
 
-    /// How often this thread had to wait for the one of super books.
+    /// How often this thread had to wait for the one of consolidated books.
     pub fn waits(&self) -> u64 {
         match self {
             Supers::Behind(hand_over) => hand_over.waits,
@@ -112,23 +112,23 @@ impl HandOver {
     }
 }
 
-/// Super books and where they are shown. Belongs to one thread.
+/// Consolidated books and where they are shown. Belongs to one thread.
 pub struct SuperDesk<'r> {
     books: SuperBooks,
     out: SuperOut<'r>,
 }
 
-/// The slots of super books.
+/// The slots of consolidated books.
 struct SuperOut<'r> {
     writer: SuperWriter<'r, AtomicU64>,
-    /// By number of the super book.
+    /// By number of the consolidated book.
     places: Vec<Place>,
     /// By source.
     latencies: Vec<Option<HistogramWriter<'r, AtomicU64>>>,
     clock: Clock,
     /// When the packet of the event in hand was in memory.
     stamp: u64,
-    /// Super books that an event of the group in hand changed; each is in it once.
+    /// Consolidated books that an event of the group in hand changed; each is in it once.
     pending: Vec<SuperId>,
     notices: SyncSender<Notice>,
 }
@@ -142,7 +142,7 @@ struct Place {
     unshown: Unshown,
 }
 
-/// What of a super book has changed and is not shown yet.
+/// What of a consolidated book has changed and is not shown yet.
 #[derive(Clone, Copy)]
 struct Unshown {
     changed: SuperFlags,
@@ -170,7 +170,7 @@ impl Default for Unshown {
 }
 
 impl<'r> SuperDesk<'r> {
-    /// Without any super book yet; `latencies` are the histograms of the sources.
+    /// Without any consolidated book yet; `latencies` are the histograms of the sources.
     pub fn new(
         config: SuperConfig,
         region: Region<'r, AtomicU64>,
@@ -235,7 +235,7 @@ impl<'r> SuperDesk<'r> {
             }
             idle = if any { 0 } else { idle.saturating_add(1) };
             if idle == PATIENCE {
-                // Not every group ends with something that super books hear of.
+                // Not every group ends with something that consolidated books hear of.
                 self.show_pending();
             }
             match idle {
@@ -250,7 +250,7 @@ impl<'r> SuperDesk<'r> {
 }
 
 impl SuperOut<'_> {
-    /// The slot of a super book, taken at its first change.
+    /// The slot of a consolidated book, taken at its first change.
     #[cold]
     fn claim(&mut self, book: &SuperRef<'_>, index: usize) {
         match self.writer.claim(*book.symbol()) {
@@ -290,7 +290,7 @@ impl SuperSink for SuperOut<'_> {
 const SHARES: [SuperFlags; 2] = [SuperFlags::BIDS, SuperFlags::ASKS];
 
 impl SuperOut<'_> {
-    /// Shows what has changed in a super book.
+    /// Shows what has changed in a consolidated book.
     #[inline]
     fn show(&mut self, book: &SuperRef<'_>) {
         let index = book.id().0 as usize;

@@ -843,7 +843,7 @@ impl<S: Store> Session<S> {
     }
 }
 
-/// What BusinessMessageReject says of a type nobody knows, as QuickFIX words it.
+/// What BusinessMessageReject says of a type that is not known, as QuickFIX words it.
 const UNSUPPORTED: &str = "Unsupported Message Type";
 
 /// The message an [`Event::Message`] told of. Apart from the session, so that its core can be used beside it.

@@ -160,7 +160,7 @@ impl Section {
                 None if admits_unknown => {
                     self.warn(
                         value.line,
-                        format!("{written} is passed over: nobody knows it here"),
+                        format!("{written} is ignored: the engine does not know it"),
                     );
                 }
                 None => self.wrong(value.line, unknown(written)),

@@ -311,7 +311,7 @@ pub const TARGETS: &[Target] = &[
     ),
     target(
         "super_books",
-        "the fast super books answer as the naive ones do",
+        "the fast consolidated books answer as the naive ones do",
         seeds::none,
         targets::super_books,
     ),

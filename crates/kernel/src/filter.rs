@@ -653,7 +653,7 @@ impl<'s> Generator<'s> {
             a.jump_if(Cond::Ne, R3, R4, session);
         }
         // The first copy of a packet that begins here wins. The whole key is exchanged, so nothing is ever cleared, and a collision
-        // delivers once too often at worst. The epoch is in the key: numbers that begin anew find nothing of before.
+        // delivers once too often at worst. The epoch is in the key: numbers that begin anew find nothing from before.
         a.copy(R3, R1);
         a.alu_value(Op::And, R3, layout::SLOTS as i32 - 1);
         a.alu_value(Op::Lsh, R3, 3);

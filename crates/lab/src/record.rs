@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, Packed, Series, Summary, Table};
 
-/// A measure or tag that a sample does not have: a time stamp that the kernel did not give. It is in no histogram.
+/// A measure or tag that a sample does not have: a timestamp that the kernel did not give. It is in no histogram.
 pub const MISSING: u64 = u64::MAX;
 
 /// One thing measured: its short name and, in a sentence, from where to where.

@@ -96,7 +96,7 @@ counters! {
     NetErrorsConfig "net_errors_config" "configuration" Events "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."
     ClockSteps "clock_steps" "clock steps" Events "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."
     AnswersWithheld "answers_withheld" "withheld" Packets "Answers by datagram that were not sent: the address had its share of the second, or is one of many."
-    HandOverWaits "hand_over_waits" "waits" Events "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."
+    HandOverWaits "hand_over_waits" "waits" Events "Times a feed thread waited because the ring to the thread of consolidated books was full; packets wait in the socket meanwhile."
     OrdersSent "orders_sent" "orders" Events "Orders sent."
     OrdersAcked "orders_acked" "acked" Events "Orders acknowledged as new by the venue."
     OrdersRejected "orders_rejected" "rejected" Events "Orders rejected by the venue."

@@ -942,7 +942,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             .min()
     }
 
-    /// When the venue must have confirmed that no order of before rests.
+    /// When the venue must have confirmed that no order of an earlier session rests.
     fn cancel_due(&mut self) -> Option<Nanos> {
         let entry = self.wire.entry.as_orders()?;
         Some(entry.waits_since()?.after(self.answer_max_ns))
@@ -1136,12 +1136,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
     }
 
-    /// Orders of before may rest: the session ends, so that another one begins.
+    /// Orders of an earlier session may rest, since the venue has not confirmed that it cancelled them: the session ends, so that another one begins.
     #[cold]
     fn refuse_to_begin(&mut self, now: Nanos) {
-        self.wire
-            .session
-            .logout(now, "orders of before were not cancelled");
+        self.wire.session.logout(now, "cancel on logon was not confirmed");
         self.wire.transmit();
     }
 

@@ -1,5 +1,5 @@
 //! From volatilities, forwards, positions and terms to a ladder: everything that is worked out before a tick needs it. Runs on the
-//! pricing thread; nothing here is on the way of a packet.
+//! pricing thread; nothing here is on the hot path.
 
 use tickwire_market::{Date, Nanos};
 use tickwire_options::american::{AmericanError, Effort, Premium, Sheet};

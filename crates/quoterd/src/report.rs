@@ -123,7 +123,7 @@ fn money(r: &QuoterResults) -> String {
     let c = &p.currency;
     let [theo, market] = p.gains();
     let mut text = format!(
-        "{}: gain {} {c} by theoretical value, {} {c} by market mid; edge of the fills {} {c}\n",
+        "{}: P&L {} {c} by theoretical value, {} {c} by market mid; edge of the fills {} {c}\n",
         r.underlying,
         signed(theo),
         signed(market),
@@ -296,7 +296,7 @@ mod tests {
         let first = text.lines().next().unwrap();
         assert_eq!(
             first,
-            "ESX6: gain +12,500.00 USD by theoretical value, -200,000.00 USD by market mid; edge of the fills 0.00 USD"
+            "ESX6: P&L +12,500.00 USD by theoretical value, -200,000.00 USD by market mid; edge of the fills 0.00 USD"
         );
         for part in [
             "  2 positions, 30 contracts, have no market mid",

@@ -25,7 +25,7 @@
 //! let file = path.display().to_string();
 //! let cli = Cli::parse_from(["example", &file, "--book", "all"]);
 //! // Prints counters and the book: 100 at 585.33, 30 at 585.94. LOBSTER begins in mid-session, and that is a failure with a sentence.
-//! let failure = run(&cli.replay, &StopFlag::install()?).expect_err("the book may lack orders of before");
+//! let failure = run(&cli.replay, &StopFlag::install()?).expect_err("the book may lack earlier orders");
 //! assert!(failure.message.contains("mid-session"), "{failure}");
 //! # std::fs::remove_file(&path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -40,7 +40,7 @@ pub trait Play {
     fn checked(&self) -> Option<&Checked> {
         None
     }
-    /// Events that are about orders of before the recording, and changed nothing.
+    /// Events that are about orders entered before the recording begins, and changed nothing.
     fn unseen(&self) -> u64 {
         0
     }

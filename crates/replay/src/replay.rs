@@ -581,7 +581,7 @@ impl std::fmt::Display for Partial {
             0 => Ok(()),
             unknown => write!(
                 f,
-                "; {unknown} of {} events are about orders of before it ({:.1} % fit)",
+                "; {unknown} of {} events are about orders entered before it begins ({:.1} % fit)",
                 self.events,
                 100.0 * self.sure()
             ),
@@ -1205,7 +1205,7 @@ impl Replay<'_> {
             text += &match checked.taken {
                 0 => "\n".to_string(),
                 taken => format!(
-                    "; {} levels follow from the events, {taken} are of orders of before the file and were taken from the rows\n",
+                    "; {} levels follow from the events, {taken} are of orders entered before the file begins and were taken from the rows\n",
                     checked.levels
                 ),
             };

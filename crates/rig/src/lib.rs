@@ -92,7 +92,7 @@ pub struct RigConfig {
     pub forger: Option<Forger>,
     /// Subscriptions change meanwhile. The books are then compared as far as they are wanted.
     pub changes: Option<Changes>,
-    /// Whether what super books hear of the channel is kept, in [`Outcome::relayed`].
+    /// Whether what consolidated books hear of the channel is kept, in [`Outcome::relayed`].
     pub keeps_relayed: bool,
 }
 
@@ -198,7 +198,7 @@ pub struct Outcome<C> {
     pub messages: BTreeMap<u16, u64>,
     /// Breaks of trades that the receiver had not heard of.
     pub breaks_unknown: u64,
-    /// What super books hear of the channel; empty unless it was to be kept.
+    /// What consolidated books hear of the channel; empty unless it was to be kept.
     pub relayed: Vec<MarketEvent>,
 }
 

@@ -1,4 +1,4 @@
-//! Several simulated venues at once, over bad lines: what they relay goes, in the order of its receive times, to super books and to
+//! Several simulated venues at once, over bad lines: what they relay goes, in the order of its receive times, to consolidated books and to
 //! naive ones.
 
 use tickwire_book::naive::{NaiveSuper, NaiveSuperBooks};

@@ -274,7 +274,7 @@ impl<'a> Known<'a> {
         self.ring.update(*source, &update);
     }
 
-    /// Write number `n` of the super book: shares as levels, alternating between the feeds.
+    /// Write number `n` of the consolidated book: shares as levels, alternating between the feeds.
     fn write_super(&mut self, n: u64) {
         let base = price_of(9, n);
         let mut edit = self.supers.edit(&mut self.super_slot);

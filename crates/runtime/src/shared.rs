@@ -147,7 +147,7 @@ impl SharedMemory {
         if !sys::lock_for_writing(file.as_fd()).map_err(failed("lock", &new_path, RIGHTS))? {
             return Err(SharedError::InUse { path });
         }
-        // Readers built with a `tickwire.h` of before ask for this lock.
+        // Readers built with an earlier `tickwire.h` ask for this lock.
         let _ = sys::lock(file.as_fd());
         folder.share(&file).map_err(failed(
             "give the group (access.group) the file",

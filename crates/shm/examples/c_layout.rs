@@ -29,7 +29,7 @@ fn limits() -> String {
         (
             "MAX_SHARES",
             layout::MAX_SHARES as u64,
-            "Most shares per side of a super book.",
+            "Most shares per side of a consolidated book.",
         ),
         (
             "MAX_FEEDS",

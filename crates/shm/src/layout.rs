@@ -24,7 +24,7 @@ pub const VERSION: u64 = 2;
 pub const NONE: u64 = u64::MAX;
 /// The most levels a side of a book slot can have.
 pub const MAX_LEVELS: usize = 64;
-/// The most shares a side of a super book slot can have.
+/// The most shares a side of a consolidated book slot can have.
 pub const MAX_SHARES: usize = 64;
 /// The most feeds: one bit of a mask each.
 pub const MAX_FEEDS: usize = 32;
@@ -121,18 +121,18 @@ section! { header 512 "The beginning of the region: what it is, who writes it, w
     HEARTBEAT "heartbeat" 6 1 "The writer's `CLOCK_MONOTONIC` in nanoseconds, renewed every 100 ms."
     FEEDS "feeds" 7 1 "How many feeds there are, at most 32; a feed's number is its bit in masks."
     BOOK_LEVELS "book_levels" 8 1 "Levels per side of a book slot, 1 to 64."
-    SUPER_SHARES "super_shares" 9 1 "Shares per side of a super book slot, 1 to 64."
+    SUPER_SHARES "super_shares" 9 1 "Shares per side of a consolidated book slot, 1 to 64."
     RING_RECORDS "ring_records" 10 1 "Records of a ring, a power of two."
     COUNTERS "counters" 11 1 "How many words of a source's counters are in use, in the order of the table of counters."
     STAMP_EPOCH "stamp_epoch" 12 1 "What every stamp of this region has on the writer's `CLOCK_MONOTONIC`, nanoseconds: ages are right by it whatever UTC is set to. 0: not said."
     SECTION_SOURCES "section_sources" 16 3 "Sources: first word, words from slot to slot, slots."
     SECTION_HISTOGRAMS "section_histograms" 19 3 "Histograms: first word, words from slot to slot, slots."
     SECTION_BOOKS "section_books" 22 3 "Books: first word, words from slot to slot, slots."
-    SECTION_SUPERS "section_supers" 25 3 "Super books: first word, words from slot to slot, slots."
+    SECTION_SUPERS "section_supers" 25 3 "Consolidated books: first word, words from slot to slot, slots."
     SECTION_RINGS "section_rings" 28 3 "Rings: first word, words from slot to slot, slots."
     HISTOGRAMS_CLAIMED "histograms_claimed" 64 1 "Histograms asked for; those beyond the section were refused."
     BOOKS_CLAIMED "books_claimed" 72 1 "Book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0."
-    SUPERS_CLAIMED "supers_claimed" 80 1 "Super book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0."
+    SUPERS_CLAIMED "supers_claimed" 80 1 "Consolidated book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0."
 }
 
 section! { source 416 "A channel of a feed. Written by its feed thread, each word on its own."
@@ -143,7 +143,7 @@ section! { source 416 "A channel of a feed. Written by its feed thread, each wor
     VENUE "venue" 11 1 "Its venue, as numbered in the table of venues; 0 for none."
     RING "ring" 12 1 "The ring its events go to, all ones for none."
     LATENCY "latency" 13 1 "Histogram of its latency, packet in memory to book visible; all ones for none."
-    SUPER_LATENCY "super_latency" 14 1 "Histogram of its latency, packet in memory to super book visible; all ones for none."
+    SUPER_LATENCY "super_latency" 14 1 "Histogram of its latency, packet in memory to consolidated book visible; all ones for none."
     CHANGES "changes" 15 1 "How often the state was said. A book is stale if this changed while it was read."
     STATE "state" 16 1 "0 building, 1 live, 2 stale, 3 ended. Every book of a source that is not live is not live either."
     NEXT_SEQ "next_seq" 17 1 "Sequence number of the message it waits for."
@@ -224,9 +224,9 @@ section! { super_book 48 "The books of one symbol on all feeds, merged. Shares o
     VOLUME "volume" 29 1 "Quantity traded today over all feeds."
     TRADES "trades" 30 1 "Trades today over all feeds."
     RECV_TS "recv_ts" 31 1 "When the packet that changed it last was received, nanoseconds since the epoch."
-    SHARES "shares" 32 2 "Shares in the whole super book, bid then ask; the slot holds the best of them, as many as fit."
-    LEVELS "levels" 34 2 "Levels in the whole super book, bid then ask."
-    TOTAL_QTY "total_qty" 36 2 "Quantity in the whole super book, bid then ask."
+    SHARES "shares" 32 2 "Shares in the whole consolidated book, bid then ask; the slot holds the best of them, as many as fit."
+    LEVELS "levels" 34 2 "Levels in the whole consolidated book, bid then ask."
+    TOTAL_QTY "total_qty" 36 2 "Quantity in the whole consolidated book, bid then ask."
 }
 
 section! { ring 8 "What one feed thread said, newest over oldest. Records follow, `ring_records` times 16 words."
@@ -288,9 +288,9 @@ pub struct RegionConfig {
     pub books: u32,
     /// Levels per side of a book slot, 1 to 64.
     pub book_levels: u32,
-    /// Super book slots, one per symbol. When they run out, a super book is not shown and its feed thread is told.
+    /// Consolidated book slots, one per symbol. When they run out, a consolidated book is not shown and its feed thread is told.
     pub supers: u32,
-    /// Shares per side of a super book slot, 1 to 64.
+    /// Shares per side of a consolidated book slot, 1 to 64.
     pub super_shares: u32,
     /// Rings, one per feed thread that has one.
     pub rings: u32,
@@ -348,7 +348,7 @@ pub struct Layout {
     pub histograms: Place,
     /// Book slots.
     pub books: Place,
-    /// Super book slots.
+    /// Consolidated book slots.
     pub supers: Place,
     /// Rings.
     pub rings: Place,

@@ -159,7 +159,7 @@ impl<'a, W: Word> Reader<'a, W> {
         Nanos(self.words[at::HEARTBEAT].load())
     }
 
-    /// Slots asked for beyond what there was room for: histograms, books, super books.
+    /// Slots asked for beyond what there was room for: histograms, books, consolidated books.
     pub fn refused(&self) -> [u64; 3] {
         [
             (at::HISTOGRAMS_CLAIMED, self.layout.histograms),

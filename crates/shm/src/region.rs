@@ -65,7 +65,7 @@ impl<W> Copy for Region<'_, W> {}
 
 impl<'a, W: WriteWord> Region<'a, W> {
     /// Lays out a region in memory that nobody reads yet, as [`RegionState::Starting`]. Every word is written, so that no
-    /// page is taken from the system on the way of a packet.
+    /// page is taken from the system on the hot path.
     ///
     /// # Errors
     /// A configuration out of range.
@@ -149,7 +149,7 @@ impl<'a, W: WriteWord> Region<'a, W> {
         BookWriter::new(*self)
     }
 
-    /// Writes super books. One for every thread that builds some; a slot belongs to the thread that claimed it.
+    /// Writes consolidated books. One for every thread that builds some; a slot belongs to the thread that claimed it.
     pub fn supers(&self) -> SuperWriter<'a, W> {
         SuperWriter::new(*self)
     }

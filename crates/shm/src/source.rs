@@ -234,7 +234,7 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// The histogram of its super book latency, for the thread that measures it ([`Region::histogram`]); `None` when there was
+    /// The histogram of its consolidated book latency, for the thread that measures it ([`Region::histogram`]); `None` when there was
     /// none left.
     pub fn super_latency(&self) -> Option<u32> {
         self.super_latency
@@ -293,7 +293,7 @@ pub struct Source {
     pub feed_name: String,
     /// Its protocol's name.
     pub protocol: String,
-    /// Its feed's number: its bit in the masks of super books.
+    /// Its feed's number: its bit in the masks of consolidated books.
     pub feed: u8,
     /// Its venue, `None` when it has none or this version does not know it.
     pub venue: Option<Venue>,
@@ -301,7 +301,7 @@ pub struct Source {
     pub ring: Option<u32>,
     /// Histogram of its latency, packet in memory to book visible.
     pub latency: Option<u32>,
-    /// Histogram of its latency, packet in memory to super book visible.
+    /// Histogram of its latency, packet in memory to consolidated book visible.
     pub super_latency: Option<u32>,
     /// Histogram of the kernel's receive time to packet in memory; `None` when that time is not asked for.
     pub kernel_latency: Option<u32>,

@@ -1,4 +1,4 @@
-//! The super book slot: one symbol on all feeds, merged, with the national best beside it. Seqlocked as a book slot is.
+//! The consolidated book slot: one symbol on all feeds, merged, with the national best beside it. Seqlocked as a book slot is.
 
 use crate::book::symbol_of;
 use crate::layout::{MAX_SHARES, Place, SHARE_WORDS, header, super_book as at};
@@ -81,7 +81,7 @@ impl SuperSlot {
     }
 }
 
-/// Writes super books.
+/// Writes consolidated books.
 #[derive(Debug)]
 pub struct SuperWriter<'a, W> {
     words: &'a [W],
@@ -108,7 +108,7 @@ impl<'a, W: WriteWord> SuperWriter<'a, W> {
     /// Takes a slot for a symbol, for good.
     ///
     /// # Errors
-    /// Every slot is taken: the super book is not shown.
+    /// Every slot is taken: the consolidated book is not shown.
     pub fn claim(&mut self, symbol: Symbol) -> Result<SuperSlot, Full> {
         let slot = self.region.claim("supers", header::SUPERS_CLAIMED, &self.place)?;
         let words = &self.words[self.place.slot(slot)];
@@ -121,7 +121,7 @@ impl<'a, W: WriteWord> SuperWriter<'a, W> {
         Ok(SuperSlot(slot))
     }
 
-    /// Begins to change a super book. Readers wait, briefly, until [`SuperEdit::publish`].
+    /// Begins to change a consolidated book. Readers wait, briefly, until [`SuperEdit::publish`].
     #[inline]
     pub fn edit(&mut self, slot: &mut SuperSlot) -> SuperEdit<'a, W> {
         let words = &self.words[self.place.slot(slot.0)];
@@ -135,7 +135,7 @@ impl<'a, W: WriteWord> SuperWriter<'a, W> {
     }
 }
 
-/// A super book being changed: what is not written stays as it was.
+/// A consolidated book being changed: what is not written stays as it was.
 #[must_use = "readers wait until `publish`"]
 #[derive(Debug)]
 pub struct SuperEdit<'a, W> {
@@ -224,7 +224,7 @@ impl<W: WriteWord> SuperEdit<'_, W> {
     }
 }
 
-/// A copy of a super book, whole as of one moment. Reused from read to read: reading allocates nothing.
+/// A copy of a consolidated book, whole as of one moment. Reused from read to read: reading allocates nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuperCopy {
     /// How often it was written.
@@ -358,7 +358,7 @@ impl SuperCopy {
 }
 
 impl<W: Word> Reader<'_, W> {
-    /// Copies the super book of a slot, whole as of one moment. Reading leaves no trace; a writer does not notice.
+    /// Copies the consolidated book of a slot, whole as of one moment. Reading leaves no trace; a writer does not notice.
     ///
     /// # Errors
     /// The slot was being written at every attempt, is not in use, or there is none of that number. `copy` is then worthless.
@@ -373,7 +373,7 @@ impl<W: Word> Reader<'_, W> {
         seqlock::read(&words[at::SEQUENCE], ATTEMPTS, || copy.load(words, shown))
     }
 
-    /// Whose super book a slot holds, `None` when it is not in use.
+    /// Whose consolidated book a slot holds, `None` when it is not in use.
     pub fn super_symbol(&self, slot: u32) -> Option<Symbol> {
         let layout = self.layout();
         if slot >= layout.supers.count {
@@ -386,18 +386,18 @@ impl<W: Word> Reader<'_, W> {
         named.then(|| symbol_of([0, 1, 2].map(|word| words[at::SYMBOL + word].load())))
     }
 
-    /// How many super book slots may be in use: all of them have lower numbers.
+    /// How many consolidated book slots may be in use: all of them have lower numbers.
     pub fn supers_used(&self) -> u32 {
         let claimed = self.words()[header::SUPERS_CLAIMED].load();
         claimed.min(self.layout().supers.count.into()) as u32
     }
 
-    /// Every super book in use with its slot, in the order in which they were claimed.
+    /// Every consolidated book in use with its slot, in the order in which they were claimed.
     pub fn supers(&self) -> impl Iterator<Item = (u32, Symbol)> + '_ {
         (0..self.supers_used()).filter_map(|slot| Some((slot, self.super_symbol(slot)?)))
     }
 
-    /// The slot of a symbol's super book.
+    /// The slot of a symbol's consolidated book.
     pub fn find_super(&self, symbol: Symbol) -> Option<u32> {
         self.supers()
             .find(|(_, found)| *found == symbol)

@@ -259,7 +259,8 @@ impl Operator<'_> {
         match lines {
             0 => Err("no channel has such a line".into()),
             _ => {
-                Ok(json!({ "says": format!("the next {packets} packets on each of {lines} lines are lost") }))
+                let plural = if lines == 1 { "" } else { "s" };
+                Ok(json!({ "says": format!("the next {packets} packets on {lines} line{plural} are lost") }))
             }
         }
     }

@@ -9,9 +9,9 @@
 //!
 //! [`Controls`] is the gate that orders and quotes of all of them pass last.
 //!
-//! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the way of a packet.
+//! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the hot path.
 //!
-//! **Invariant.** Integers only on the way of a packet, no clock (`now` is an argument), no allocation after `new`: everything is sized by
+//! **Invariant.** Integers only on the hot path, no clock (`now` is an argument), no allocation after `new`: everything is sized by
 //! [`TradingConfig`].
 //!
 //! ```

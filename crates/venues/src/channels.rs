@@ -66,7 +66,7 @@ pub struct FeedConfig {
     /// MoldUDP64 session, exactly 10 characters (ITCH, UQDF); without it the first session seen is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Whether its books are part of super books: yes unless told otherwise, but for the consolidated feeds, whose national
+    /// Whether its books are part of consolidated books: yes unless told otherwise, but for the consolidated feeds, whose national
     /// best stands beside. For the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<bool>,
@@ -265,7 +265,7 @@ impl FeedConfig {
         }
     }
 
-    /// Whether its books are part of super books.
+    /// Whether its books are part of consolidated books.
     pub fn is_consolidated(&self) -> bool {
         self.consolidate.unwrap_or(self.protocol().has_depth())
     }

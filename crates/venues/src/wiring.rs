@@ -35,7 +35,7 @@ const LOOP_PATIENCE_NS: u64 = 10 * Nanos::SECOND;
 /// The channel of an MDP 3.0 feed whose name is not its number.
 pub const MDP3_CHANNEL: u16 = 310;
 
-/// Something to do with a channel, whatever its protocol: static calls on the way of a packet.
+/// Something to do with a channel, whatever its protocol: static calls on the hot path.
 pub trait WithChannel {
     /// What comes of it.
     type Output;

@@ -28,7 +28,7 @@ impl Place {
 pub struct BookArgs {
     /// The symbol, as the venues write it
     pub symbol: String,
-    /// This feed's own ladder instead of the super book (repeatable)
+    /// This feed's own ladder instead of the consolidated book (repeatable)
     #[arg(long, value_name = "NAME")]
     pub feed: Vec<String>,
     /// Price levels per side, 1 to 64; no more than the daemon publishes

@@ -1,4 +1,4 @@
-//! A symbol's books as text: the super book with every venue's share, and each venue's own ladder.
+//! A symbol's books as text: the consolidated book with every venue's share, and each venue's own ladder.
 //!
 //! Prices are printed exactly, all of a page with the same number of decimals, and so stand with their points in line.
 
@@ -11,7 +11,7 @@ use super::text::{Column, Grid, Line, Page, Tone, span, time_of_day};
 /// Which of a symbol's books to show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Choice {
-    /// The super book and a line per venue; without a super book, every venue's ladder.
+    /// The consolidated book and a line per venue; without a consolidated book, every venue's ladder.
     All,
     /// The ladders of these feeds.
     Feeds(Vec<String>),
@@ -127,7 +127,7 @@ fn merged_head(
     };
     page.line(
         Line::toned(Tone::Strong, merged.symbol.clone())
-            .then(Tone::Plain, format!("  super book of {names}")),
+            .then(Tone::Plain, format!("  consolidated book of {names}")),
     );
     if !merged.stale.is_empty() {
         let left_out = format!(" STALE: {} ", merged.stale.join(", "));

@@ -233,7 +233,7 @@ fn trouble(reading: &Reading) -> Option<Line> {
     Some(Line::toned(Tone::Loud, says))
 }
 
-/// The live view of a symbol: turning pages goes through the super book and each feed's ladder.
+/// The live view of a symbol: turning pages goes through the consolidated book and each feed's ladder.
 struct LiveBook<'a> {
     symbol: Symbol,
     args: &'a BookArgs,
@@ -285,7 +285,10 @@ impl LiveBook<'_> {
         };
         page.lines(body.0);
         if page.0.len() + 1 < rows {
-            page.line(Line::toned(Tone::Faint, "q quits, Tab: super book, each feed"));
+            page.line(Line::toned(
+                Tone::Faint,
+                "q quits, Tab: consolidated book, each feed",
+            ));
         }
         page
     }

@@ -130,7 +130,7 @@ fn daemon(out: &mut Exposition, reading: &Reading) {
         ("tickwire_book_slots", "Slots of books", daemon.books),
         (
             "tickwire_super_book_slots",
-            "Slots of super books",
+            "Slots of consolidated books",
             daemon.super_books,
         ),
     ];
@@ -287,7 +287,7 @@ fn latencies(out: &mut Exposition, reading: &Reading) {
         ),
         (
             "tickwire_super_latency_seconds",
-            "Packet in memory to super book visible.",
+            "Packet in memory to consolidated book visible.",
             |s| &s.super_latency,
         ),
     ];

@@ -106,7 +106,7 @@ pub(crate) struct Source {
     pub counters: Counters,
     /// Packet in memory to book visible.
     pub latency: Distribution,
-    /// Packet in memory to super book visible.
+    /// Packet in memory to consolidated book visible.
     pub super_latency: Distribution,
     pub kinds: Vec<Kind>,
 }

@@ -78,7 +78,11 @@ fn head(reading: &Reading) -> Page {
         format!(
             "{}  {}  ring records {}  memory {}  heartbeat {} ago",
             room("books", daemon.books.used, daemon.books.of),
-            room("super books", daemon.super_books.used, daemon.super_books.of),
+            room(
+                "consolidated books",
+                daemon.super_books.used,
+                daemon.super_books.of
+            ),
             format_count(rings),
             bytes(daemon.memory_bytes),
             span(daemon.heartbeat_age_ns),

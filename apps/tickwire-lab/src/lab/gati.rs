@@ -113,9 +113,9 @@ shared memory, so that what the kernel takes before is not in it. A set-up stand
 
 /// Feeds with books of their own, by the names in the configuration.
 const BOOKS: [&str; 6] = ["nasdaq", "bzx", "edga", "edgx", "nyse", "arca"];
-/// Consolidated feeds: what they show is the national best of a super book.
+/// Consolidated feeds: what they show is the national best of a consolidated book.
 const CONSOLIDATED: [&str; 2] = ["cqs", "uqdf"];
-/// What has a part in super books: the national best of consolidated feeds is shown beside them.
+/// What has a part in consolidated books: the national best of consolidated feeds is shown beside them.
 const SHARERS: [&str; 8] = FEEDS;
 const FEEDS: [&str; 8] = ["arca", "bzx", "edga", "edgx", "nasdaq", "nyse", "cqs", "uqdf"];
 const CONFIG: &str = include_str!("../../../../examples/equities.toml");
@@ -203,11 +203,11 @@ fn case(feed: &str, setup: &str) -> Case {
 }
 
 fn super_case(feed: &str, setup: &str) -> Case {
-    let what = "From the packet in the handler's memory (stamp after the call that received it) to the super book, merged over venues, visible in shared memory.";
-    let group = format!("super books, {setup}");
+    let what = "From the packet in the handler's memory (stamp after the call that received it) to the consolidated book, merged over venues, visible in shared memory.";
+    let group = format!("consolidated books, {setup}");
     Case::new(
         &format!("{feed}, {group}"),
-        Measure::new("packet to super book", what),
+        Measure::new("packet to consolidated book", what),
     )
     .in_group(&group, feed)
     .over_time(false)
@@ -771,9 +771,9 @@ impl Compared {
 /// From a feed to the name that its sums are kept under.
 type Naming = fn(&str) -> String;
 
-/// Under which name the sums of super books are kept.
+/// Under which name the sums of consolidated books are kept.
 fn super_name(feed: &str) -> String {
-    format!("super books, {feed}")
+    format!("consolidated books, {feed}")
 }
 
 /// Attaches to a daemon that is starting.
@@ -853,7 +853,7 @@ fn tables(run: &mut Run<'_>, averages: &[(String, Sums)]) {
     let kinds: [(&str, Naming); 2] = [
         ("Average from packet to book, ns, all repetitions", str::to_owned),
         (
-            "Average from packet to super book (merged over venues), ns, all repetitions",
+            "Average from packet to consolidated book (merged over venues), ns, all repetitions",
             super_name,
         ),
     ];

@@ -78,7 +78,7 @@ impl Fixture {
         self.memory = Some(memory);
     }
 
-    /// A daemon that is ready: two feeds, two symbols, a super book of one.
+    /// A daemon that is ready: two feeds, two symbols, a consolidated book of one.
     pub(crate) fn write(&mut self, generation: u64) {
         self.let_go();
         let layout = CONFIG.layout().expect("a valid configuration");

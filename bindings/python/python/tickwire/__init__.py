@@ -1,4 +1,4 @@
-"""Reads the books, super books and events that the Tickwire feed handler keeps in shared memory.
+"""Reads the books, consolidated books and events that the Tickwire feed handler keeps in shared memory.
 
 >>> import tickwire
 >>> with tickwire.Feed() as feed:                        # doctest: +SKIP

@@ -1,4 +1,4 @@
-//! Super books in the obvious way: what each instrument said is kept in maps, and everything else is made anew when asked for.
+//! Consolidated books in the obvious way: what each instrument said is kept in maps, and everything else is made anew when asked for.
 
 use crate::super_books::{
     Difference, FeedMask, FeedView, LastTrade, Market, Mover, National, NationalSide, Presence, Share,
@@ -11,7 +11,7 @@ use tickwire_market::{
     Volume,
 };
 
-/// All that can be read of a super book.
+/// All that can be read of a consolidated book.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct NaiveSuper {
@@ -83,7 +83,7 @@ struct NaiveSymbol {
     trade: Option<(LastTrade, u8)>,
 }
 
-/// All super books, the obvious way. They have no capacities, so they never answer [`SuperError::Full`].
+/// All consolidated books, the obvious way. They have no capacities, so they never answer [`SuperError::Full`].
 pub struct NaiveSuperBooks {
     sources: Vec<NaiveSource>,
     /// The subscribed instruments.
@@ -197,7 +197,7 @@ impl NaiveSuperBooks {
         self.symbols.is_empty()
     }
 
-    /// All that can be read of a super book.
+    /// All that can be read of a consolidated book.
     pub fn book(&self, id: SuperId) -> NaiveSuper {
         let index = id.0 as usize;
         let mask = |wanted: &dyn Fn(&FeedView) -> bool| {

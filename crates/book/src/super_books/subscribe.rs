@@ -1,4 +1,4 @@
-//! Instruments come to super books and leave them.
+//! Instruments come to consolidated books and leave them.
 
 use super::ladder::Ladder;
 use super::{
@@ -9,7 +9,7 @@ use crate::order_index::NONE;
 use tickwire_market::{BookState, InstrumentId, Symbol, TradingStatus};
 
 impl SuperBooks {
-    /// Puts an instrument into the super book of its symbol.
+    /// Puts an instrument into the consolidated book of its symbol.
     pub(super) fn take_in<S: SuperSink>(
         &mut self,
         moment: &Moment,
@@ -115,7 +115,7 @@ impl SuperBooks {
         Ok(index)
     }
 
-    /// Takes an instrument out of its super book.
+    /// Takes an instrument out of its consolidated book.
     pub(super) fn leave<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) {
         if !self.members[index].is_on {
             return;
@@ -148,7 +148,7 @@ impl SuperBooks {
         self.tell(symbol, moment, touched, sink);
     }
 
-    /// What is different in a super book when a feed comes or goes with its instrument.
+    /// What is different in a consolidated book when a feed comes or goes with its instrument.
     fn of_subscription(&self, feed: u8) -> SuperFlags {
         if self.nationals.has(feed) {
             SuperFlags::FEEDS.with(SuperFlags::NATIONAL)

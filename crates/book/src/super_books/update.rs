@@ -1,4 +1,4 @@
-//! What a super book says: its words.
+//! What a consolidated book says: its words.
 
 use core::fmt;
 use tickwire_market::{Nanos, Price, Volume};
@@ -8,7 +8,7 @@ use tickwire_market::{Nanos, Price, Volume};
 #[repr(transparent)]
 pub struct SourceId(pub u16);
 
-/// A super book: numbered from 0 in the order in which symbols became known. A number is never given to another symbol.
+/// A consolidated book: numbered from 0 in the order in which symbols became known. A number is never given to another symbol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct SuperId(pub u32);
@@ -71,7 +71,7 @@ pub enum Presence {
     /// Its book is not complete yet.
     #[default]
     Building = 0,
-    /// Its shares are in the super book.
+    /// Its shares are in the consolidated book.
     Live = 1,
     /// A gap lies before it: its shares are out until it is whole again.
     Stale = 2,
@@ -109,7 +109,7 @@ pub struct SuperLevel {
     pub feeds: FeedMask,
 }
 
-/// A side of a super book as a whole: the feeds that are there.
+/// A side of a consolidated book as a whole: the feeds that are there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SuperTotals {
     /// How many shares.
@@ -184,7 +184,7 @@ pub struct LastTrade {
     pub recv_ts: Nanos,
 }
 
-/// What changed in a super book, a bit set.
+/// What changed in a consolidated book, a bit set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct SuperFlags(pub u32);
@@ -230,7 +230,7 @@ impl SuperFlags {
     }
 }
 
-/// What one event changed in one super book: enough for a publisher to write nothing else.
+/// What one event changed in one consolidated book: enough for a publisher to write nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct SuperUpdate {
@@ -238,7 +238,7 @@ pub struct SuperUpdate {
     pub venue_ts: Nanos,
     /// When its packet was received here.
     pub recv_ts: Nanos,
-    /// The super book.
+    /// The consolidated book.
     pub id: SuperId,
     /// The source of the event.
     pub source: SourceId,
@@ -261,7 +261,7 @@ pub enum SuperError {
     Source,
     /// The source did not define this instrument, or it is not subscribed any more.
     Instrument,
-    /// An order event: super books know levels.
+    /// An order event: consolidated books know levels.
     Depth,
     /// A level to be removed is not there.
     UnknownLevel,
@@ -269,7 +269,7 @@ pub enum SuperError {
     QtyRange,
     /// Another instrument of the same feed holds this symbol.
     Taken,
-    /// A configured capacity is exhausted: symbols, members, or shares. When shares are, the feed's are out of this super book,
+    /// A configured capacity is exhausted: symbols, members, or shares. When shares are, the feed's are out of this consolidated book,
     /// and it is marked there, until its book is cleared.
     Full,
 }
@@ -279,7 +279,7 @@ impl fmt::Display for SuperError {
         f.write_str(match self {
             SuperError::Source => "no such source",
             SuperError::Instrument => "instrument not defined by the source",
-            SuperError::Depth => "an order event: a super book knows levels",
+            SuperError::Depth => "an order event: a consolidated book knows levels",
             SuperError::UnknownLevel => "no such level",
             SuperError::QtyRange => "quantity out of range",
             SuperError::Taken => "the symbol is held by another instrument of this feed",

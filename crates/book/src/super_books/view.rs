@@ -1,4 +1,4 @@
-//! Reading a super book.
+//! Reading a consolidated book.
 
 use super::SuperBooks;
 use super::ladder::{Kept, Share};
@@ -8,7 +8,7 @@ use super::update::{
 use crate::price_of;
 use tickwire_market::{InstrumentId, Side, Symbol, TradingStatus, Volume};
 
-/// One super book, for reading.
+/// One consolidated book, for reading.
 #[derive(Clone, Copy)]
 pub struct SuperRef<'a> {
     books: &'a SuperBooks,
@@ -24,7 +24,7 @@ pub struct FeedView {
     pub source: SourceId,
     /// The instrument there.
     pub instrument: InstrumentId,
-    /// Whether its shares are in the super book.
+    /// Whether its shares are in the consolidated book.
     pub presence: Presence,
     /// The trading status: the venue's where that ends trading, else the instrument's.
     pub status: TradingStatus,

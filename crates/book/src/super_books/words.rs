@@ -1,4 +1,4 @@
-//! What is done to super books beside events, said as events: so that it can travel in a ring among them.
+//! What is done to consolidated books beside events, said as events: so that it can travel in a ring among them.
 
 use tickwire_market::{EventKind, InstrumentId, MarketEvent, OrderId, Symbol, Volume};
 

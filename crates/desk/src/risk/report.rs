@@ -65,10 +65,10 @@ fn overview(snapshot: &Snapshot) -> Report {
         &[
             ("at", stamp(snapshot.at)),
             (
-                "gain by theoretical value",
+                "P&L by theoretical value",
                 format!("{} {}", money(theo.net()), snapshot.currency),
             ),
-            ("gain by market mid", by_market(snapshot)),
+            ("P&L by market mid", by_market(snapshot)),
             (
                 "to look at",
                 match &snapshot.warnings[..] {
@@ -121,7 +121,7 @@ fn points(vol: f64) -> String {
 
 fn gains(snapshot: &Snapshot, report: Report) -> Report {
     let mut by = Table::new(
-        &format!("Gain of the day, {}", snapshot.currency),
+        &format!("P&L of the day, {}", snapshot.currency),
         &["marked by", "gross", "fees", "net", "positions without"],
     );
     for (mark, gain) in MarkBy::ALL.iter().zip(&snapshot.gains) {
@@ -157,7 +157,7 @@ fn gains(snapshot: &Snapshot, report: Report) -> Report {
     ]);
     let mut parts = Table::new(
         &format!("Where it comes from, {}", snapshot.currency),
-        &["part", "gain"],
+        &["part", "P&L"],
     );
     for (name, part) in Explained::NAMES.iter().zip(snapshot.explained.parts()) {
         parts = parts.row([(*name).to_owned(), money(part)]);
@@ -166,7 +166,7 @@ fn gains(snapshot: &Snapshot, report: Report) -> Report {
         "total by theoretical value".to_owned(),
         money(snapshot.explained.total()),
     ]);
-    report.heading("Gain").table(by).table(parts)
+    report.heading("P&L").table(by).table(parts)
 }
 
 /// Seconds since the midnight (UTC) before the first of them.
@@ -201,13 +201,13 @@ fn history_plot(snapshot: &Snapshot, report: Report) -> Report {
         label: "time, UTC",
         scale: Scale::Time,
     };
-    let label = format!("gain, {}", snapshot.currency);
+    let label = format!("P&L, {}", snapshot.currency);
     let y = Axis {
         label: &label,
         scale: Scale::Number,
     };
-    const HOW: &str = "The gain by theoretical value since the start, and the parts that it is the sum of.";
-    report.lines("Gain over time", HOW, x, y, &plotted)
+    const HOW: &str = "The P&L by theoretical value since the start, and the parts that it is the sum of.";
+    report.lines("P&L over time", HOW, x, y, &plotted)
 }
 
 fn risk(snapshot: &Snapshot, report: Report) -> Report {
@@ -305,7 +305,8 @@ fn slide_plot(snapshot: &Snapshot, slide: &Slide, report: Report) -> Report {
     let columns: Vec<String> = slide.vols.iter().map(|vol| points(*vol)).collect();
     let rows: Vec<String> = slide.spots.iter().map(|spot| percent(*spot, 1)).collect();
     let title = format!("Scenarios, {}", snapshot.currency);
-    const HOW: &str = "Gain or loss if the underlying and all volatilities had moved, by full revaluation; the worst is framed.";
+    const HOW: &str =
+        "P&L if the underlying and all volatilities had moved, by full revaluation; the worst is framed.";
     report.gains(
         &title,
         HOW,
@@ -542,7 +543,7 @@ fn least_kept(series: &[(String, SeriesKept)]) -> Table {
 }
 
 fn positions(snapshot: &Snapshot) -> Table {
-    let title = format!("Positions, gain before fees in {}", snapshot.currency);
+    let title = format!("Positions, P&L before fees in {}", snapshot.currency);
     let mut table = Table::new(
         &title,
         &[
@@ -554,7 +555,7 @@ fn positions(snapshot: &Snapshot) -> Table {
             "mid",
             "last",
             "settle",
-            "gain by theo",
+            "P&L by theo",
         ],
     );
     for holding in &snapshot.holdings {

@@ -201,7 +201,7 @@ fn warnings(portfolio: &Portfolio, around: &Surroundings<'_>) -> Vec<String> {
     let are_known = theo.unmarked == 0 && market.gain.unmarked == 0;
     if are_known && around.difference_max > 0.0 && differ.abs() > around.difference_max {
         all.push(format!(
-            "gains by theoretical value and by market mid differ by {:.2} {}: more than {:.2}",
+            "P&L by theoretical value and by market mid differ by {:.2} {}: more than {:.2}",
             differ.abs(),
             around.currency,
             around.difference_max

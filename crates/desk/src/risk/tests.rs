@@ -52,7 +52,7 @@ fn the_example_adds_up_and_shows_everything() {
     }
     let text = report::text(&snapshot);
     for part in [
-        "Gain of the day",
+        "P&L of the day",
         "total by theoretical value",
         "vega √t",
         "Limits in use",

@@ -944,7 +944,7 @@ pub(super) fn cause(m: &Message<'_>) -> Option<Cause> {
 fn wording(reject: Reject) -> (u16, &'static str) {
     match reject {
         Reject::UnknownInstrument => (ord_rej_reason::UNKNOWN_SYMBOL, "unknown symbol"),
-        Reject::NotTrading => (ord_rej_reason::EXCHANGE_CLOSED, "not trading"),
+        Reject::NotTrading => (ord_rej_reason::EXCHANGE_CLOSED, "instrument is not trading"),
         Reject::Tick => (ord_rej_reason::OTHER, "price is not a multiple of the tick"),
         Reject::PriceRange => (ord_rej_reason::EXCEEDS_LIMIT, "price out of range"),
         Reject::Quantity => (ord_rej_reason::INCORRECT_QUANTITY, "quantity is zero"),
@@ -954,16 +954,16 @@ fn wording(reject: Reject) -> (u16, &'static str) {
         ),
         Reject::Display => (
             ord_rej_reason::INCORRECT_QUANTITY,
-            "nothing beside what is displayed",
+            "displayed quantity must be below the quantity",
         ),
         Reject::StopPrice => (ord_rej_reason::EXCEEDS_LIMIT, "stop price out of range"),
         Reject::Instructions => (
             ord_rej_reason::UNSUPPORTED_CHARACTERISTIC,
             "instructions do not go together",
         ),
-        Reject::PostOnly => (ord_rej_reason::EXCHANGE_OPTION, "post only, would take"),
+        Reject::PostOnly => (ord_rej_reason::EXCHANGE_OPTION, "post-only order would trade"),
         Reject::PriceBand => (ord_rej_reason::EXCEEDS_LIMIT, "beyond the price band"),
-        Reject::Quote => (ord_rej_reason::OTHER, "not for quotes"),
+        Reject::Quote => (ord_rej_reason::OTHER, "not allowed for quotes"),
         Reject::Protected => (ord_rej_reason::EXCHANGE_OPTION, "protection triggered"),
         Reject::NoFirm => (ord_rej_reason::OTHER, "no firm"),
         Reject::UnknownOrder => (ord_rej_reason::OTHER, "unknown order"),
@@ -978,7 +978,7 @@ fn refusal(refusal: Refusal) -> (u16, &'static str) {
     match refusal {
         Refusal::Engine(reject) => wording(reject),
         Refusal::UnknownSymbol => (ord_rej_reason::UNKNOWN_SYMBOL, "unknown symbol"),
-        Refusal::Closed => (ord_rej_reason::EXCHANGE_CLOSED, "closed"),
+        Refusal::Closed => (ord_rej_reason::EXCHANGE_CLOSED, "market is closed"),
         Refusal::Duplicate => (ord_rej_reason::DUPLICATE_ORDER, "duplicate ClOrdID"),
         Refusal::NoRoom => (ord_rej_reason::EXCHANGE_OPTION, "no room for more orders today"),
         Refusal::Disabled => (ord_rej_reason::EXCHANGE_OPTION, "order entry is disabled"),
@@ -988,7 +988,7 @@ fn refusal(refusal: Refusal) -> (u16, &'static str) {
 pub(super) fn why_text(why: Why) -> &'static str {
     match why {
         Why::Request | Why::TimeInForce => "",
-        Why::Swept => "cancelled with all others",
+        Why::Swept => "cancelled by a request for all orders",
         Why::Engine(reason) => match reason {
             CancelReason::MassCancel => "mass cancel",
             CancelReason::SelfTrade => "self-trade prevention",

@@ -87,7 +87,7 @@ impl Priorities {
         before.map(|(priority, _)| priority)
     }
 
-    /// Forgets an instrument's orders, of which nothing will be heard. Not for the way of a packet.
+    /// Forgets an instrument's orders, of which nothing will be heard. Not for the hot path.
     pub(super) fn forget(&mut self, index: usize) {
         self.0.retain(|(_, of)| *of != index as u32);
     }

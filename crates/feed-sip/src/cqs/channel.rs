@@ -92,7 +92,7 @@ impl Channel for CqsChannel {
         match port {
             Port::Live => self.on_block(now, line, bytes, sink),
             Port::Snapshot => self.snapshot.on_block(now, bytes, &mut self.feed, sink),
-            // Ahead of both lines there is nothing to send again: such numbers are of before a reset.
+            // Ahead of both lines there is nothing to send again: such numbers are from before a reset.
             Port::Retransmission
                 if Cqs::parse(bytes).is_ok_and(|frame| frame.first < self.feed.arbiter().highest()) =>
             {

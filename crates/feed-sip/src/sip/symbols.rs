@@ -104,7 +104,7 @@ impl Symbols {
         slot.number != before
     }
 
-    /// Twice the room. Not for the way of a packet.
+    /// Twice the room. Not for the hot path.
     pub(super) fn grow(&mut self) {
         let mut larger = Symbols::new(self.slots.len());
         for slot in self.slots.iter().filter(|slot| slot.number != 0) {

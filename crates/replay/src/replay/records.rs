@@ -4,7 +4,7 @@
 //! |---|---|
 //! | DBN `mbo` | by order: `A` adds, `C` takes away, `M` changes, `R` clears; trades and fills change nothing, the cancel after them does |
 //! | DBN `mbp-1`, `mbp-10` | by price, from the levels of every record |
-//! | LOBSTER | by order: types 1 to 4; what takes from an order of before the file changes nothing, or with `--check` what the row shows |
+//! | LOBSTER | by order: types 1 to 4; what takes from an order that was entered before the file begins changes nothing, or with `--check` what the row shows |
 //!
 //! `--check` compares the books with the vendor's own: a DBN file of `mbp-10` at every event, a LOBSTER order book row by row.
 
@@ -48,7 +48,7 @@ pub(super) struct Records {
     shown: Option<Vec<String>>,
     next: SeqNo,
     is_lobster: bool,
-    /// What took from orders of before the file.
+    /// Events that took from orders entered before the file begins.
     unseen: u64,
     check: Check,
     checked: Checked,

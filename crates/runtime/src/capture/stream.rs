@@ -59,7 +59,7 @@ impl Stream {
         Stream {
             ready: Vec::new(),
             is_in_the_middle: in_the_middle,
-            // Room below, for segments of before.
+            // Numbers below it are left free for segments from before the first one seen.
             first: 1 << 32 | u64::from(first),
             next: 1 << 32 | u64::from(first),
             ahead: BTreeMap::new(),

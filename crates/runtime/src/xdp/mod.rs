@@ -31,7 +31,7 @@ pub use socket::{XdpDrops, XdpSocket, XdpSocketConfig};
 
 use std::{fmt, io};
 
-/// Where in the way of a packet a program stands.
+/// Where on the hot path a program stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum XdpMode {
     /// In the driver, before the kernel makes a packet of what came.

@@ -814,7 +814,7 @@ fn verdict_of(done: &Done) -> String {
     let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
     let seconds = s.span[1].since(s.span[0]) as f64 / 1e9;
     format!(
-        "gain {}   fees {}   drawdown {}   {} orders, {} fills ({} as maker)   {} events in {seconds:.3} s of the recording",
+        "P&L {}   fees {}   drawdown {}   {} orders, {} fills ({} as maker)   {} events in {seconds:.3} s of the recording",
         money(s.gain),
         money(fees),
         money(s.drawdown),
@@ -834,7 +834,7 @@ fn instruments_of(done: &Done) -> Table {
             "bought",
             "sold",
             "mark",
-            "gain before fees",
+            "P&L before fees",
             "fees",
         ],
     );
@@ -927,7 +927,7 @@ fn to_text(done: &Done) -> String {
     if done.partial > 0 {
         let _ = writeln!(
             text,
-            "the recording begins in mid-session: {} books lack the orders of before, and queues seem shorter than they were",
+            "the recording begins in mid-session: {} books lack the orders that were entered before it, and queues look shorter than they were",
             done.partial
         );
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Money is counted in whole 1e-9 of the currency, so that what comes in as fills, marks and fees comes out as gain to the last digit; only
-//! Greeks are real numbers, and what they leave unexplained is the rest. Nothing here is on the way of a packet.
+//! Greeks are real numbers, and what they leave unexplained is the rest. Nothing here is on the hot path.
 
 mod mark_out;
 mod obligations;

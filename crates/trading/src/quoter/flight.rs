@@ -103,7 +103,7 @@ impl Flights {
         (oldest < self.next).then(|| self.slot(oldest).sent)
     }
 
-    /// How many are under way. A walk over those that may be: not for the way of a packet.
+    /// How many are under way. A walk over those that may be: not for the hot path.
     pub(super) fn len(&self) -> usize {
         self.slots.iter().filter(|flight| flight.id != 0).count()
     }

@@ -323,7 +323,7 @@ impl QuoteOrders {
         }
     }
 
-    /// The quote and the side that a request of this number is about: for answers that do not say. Not for the way of a packet.
+    /// The quote and the side that a request of this number is about: for answers that do not say. Not for the hot path.
     #[cold]
     pub fn find(&self, id: u64) -> Option<(u16, Side)> {
         let is_it = |place: &Place| place.asked != Asked::Nothing && place.id == id;

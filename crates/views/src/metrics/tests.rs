@@ -72,7 +72,7 @@ fn sample(line: &str) -> Sample {
         }
     }
     let value = rest.strip_prefix(' ').expect("one space");
-    assert!(!value.contains(' '), "no time stamps here: {line}");
+    assert!(!value.contains(' '), "no timestamps here: {line}");
     (name.to_string(), labels, value.parse().expect("a number"))
 }
 

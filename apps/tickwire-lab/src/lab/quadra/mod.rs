@@ -45,7 +45,7 @@ pub(super) struct Settings {
     exchange: ExchangeWaits,
     /// Measure the floor beside each case: bytes for bytes, without market data and orders.
     bare: bool,
-    /// Back ends measured once more with the kernel's time stamps on, at the first interval: where the time goes.
+    /// Back ends measured once more with the kernel's timestamps on, at the first interval: where the time goes.
     legs: Vec<BackendName>,
     /// The group of a multicast feed.
     group: Group,
@@ -262,7 +262,7 @@ impl Kind for Quadra {
         }
         let stampless = |b: &BackendName| matches!(b.0, Backend::IoUring | Backend::IoUringSpin);
         if settings.legs.iter().any(stampless) {
-            let reason = "io_uring's receives here have no room for time stamps: name other back ends";
+            let reason = "io_uring's receives here have no room for timestamps: name other back ends";
             return Err(Wrong::new("settings.legs", reason));
         }
         Ok(())

@@ -27,7 +27,7 @@ pub(super) fn of(done: &Done) -> Report {
         scale: Scale::Number,
     };
     let money_axis = Axis {
-        label: "gain less fees",
+        label: "P&L less fees",
         scale: Scale::Number,
     };
     let curve = done
@@ -49,15 +49,15 @@ pub(super) fn of(done: &Done) -> Report {
     if !curve.is_empty() {
         report = report
             .lines(
-                "Gain",
+                "P&L",
                 "What was traded, valued at the middle of the book, less fees: after each fill and once a second.",
                 time,
                 money_axis,
-                &[line("gain", curve)],
+                &[line("P&L", curve)],
             )
             .lines(
                 "Drawdown",
-                "How far the gain is below its highest until then.",
+                "How far the P&L is below its highest until then.",
                 time,
                 Axis {
                     label: "below the high",

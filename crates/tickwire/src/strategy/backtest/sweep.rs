@@ -237,7 +237,7 @@ fn one_of<S: Strategy + DeserializeOwned + 'static>(
 fn tell(args: &BacktestArgs, combinations: &[Combination], rows: Vec<Value>) -> Result<(), Failure> {
     let names = combinations[0].iter().map(|(name, _)| name.as_str());
     let columns = [
-        "gain", "fees", "drawdown", "orders", "fills", "as maker", "position",
+        "P&L", "fees", "drawdown", "orders", "fills", "as maker", "position",
     ];
     let columns: Vec<&str> = names.chain(columns).collect();
     let mut table = Table::new("sweep", &columns);
