@@ -173,7 +173,9 @@ fn paragraph_end(lines: &[&str], start: usize, begun: (&str, &'static str)) -> u
         mark(line) == Some(begun) && {
             let body = body_of(line, begun.0, begun.1);
             let indented = body.len() - body.trim_start().len();
-            is_prose_of(body, margin)
+            // The proof of unsafe code begins a line of its own.
+            !body.starts_with("SAFETY:")
+                && is_prose_of(body, margin)
                 && item(body).is_none()
                 && (indented == margin || (item(first).is_some() && indented == 0))
         }
