@@ -50,7 +50,6 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("clock that is set", wall_read_elsewhere()),
         ("import", crate::rooms::check()),
         ("silent skip", silent_skips()),
-        ("comment", crate::comments::too_wide()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }

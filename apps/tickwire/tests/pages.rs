@@ -41,8 +41,9 @@ const DONE: How = Ends(&[0]);
 
 /// The first row that fits a command is its own. Longer beginnings stand before shorter ones.
 const ROWS: &[Row] = &[
-    Row("demo quoter --entry", &[], &["--seconds", "1"], DONE),
-    Row("demo quoter", &[], &["--seconds", "1"], DONE),
+    Row("demo quoter --entry", &[], &["--seconds", "3"], DONE),
+    // Long enough for the eye to find something on a busy machine: a demonstration without it fails.
+    Row("demo quoter", &[], &["--seconds", "3"], DONE),
     Row("demo", &[], &["--seconds", "0.5", "--symbols", "20"], DONE),
     Row("new", &[], &[], DONE),
     Row(
