@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::run::{root, target_dir, words};
+use crate::run::{root, words};
 use crate::soak;
 
 const HELP: &str = "\
@@ -28,6 +28,8 @@ const BROWSERS: &[&str] = &[
 ];
 /// What is shown of the demonstration's page, in pixels.
 const WINDOW: &str = "--window-size=1000,1240";
+/// Seen from the root, where the programs run: what they show has no path of this machine in it.
+const SCRATCH: &str = "target/pictures";
 /// The configuration of both sides.
 const CONFIG: &str = "examples/daemon.toml";
 /// Its books are full after this.
@@ -54,7 +56,9 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
         }
     }
     match program
-        .map_or_else(soak::build, Ok)
+        .map_or_else(soak::build, |program| {
+            std::path::absolute(program).map_err(|e| e.to_string())
+        })
         .and_then(|program| take(&program, only))
     {
         Ok(()) => ExitCode::SUCCESS,
@@ -117,15 +121,17 @@ fn finish(command: &mut Command) -> Result<(), String> {
 
 /// The daemon and an exchange for it to listen to, and what the views show of them.
 fn views(program: &Path, pictures: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Result<(), String> {
-    let folder = target_dir().join("pictures/daemon");
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = Path::new(SCRATCH).join("daemon");
+    let _ = std::fs::remove_dir_all(root().join(&folder));
     let command = |args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).env("TICKWIRE_FOLDER", &folder);
         command
     };
     let _daemon = Running::start(&mut command(&["feed", "-c", CONFIG]))?;
-    wait_for("the daemon's region", || folder.join("region").exists())?;
+    wait_for("the daemon's region", || {
+        root().join(&folder).join("region").exists()
+    })?;
     let _exchange = Running::start(&mut command(&["exchange", "-c", CONFIG]))?;
     std::thread::sleep(WARM_UP);
     for (name, args) in [
@@ -169,7 +175,7 @@ fn demo(program: &Path, picture: &Path) -> Result<(), String> {
         );
         return Ok(());
     };
-    let folder = target_dir().join("pictures/demo");
+    let folder = Path::new(SCRATCH).join("demo");
     let mut run = Command::new(program);
     run.args(["demo", "--seconds", "5", "--dir"]).arg(&folder);
     finish(&mut run)?;
@@ -182,7 +188,10 @@ fn demo(program: &Path, picture: &Path) -> Result<(), String> {
         WINDOW,
     ])
     .arg(format!("--screenshot={}", picture.display()))
-    .arg(format!("file://{}", folder.join("report.html").display()));
+    .arg(format!(
+        "file://{}",
+        root().join(&folder).join("report.html").display()
+    ));
     finish(&mut draw)?;
     println!("{}: of `tickwire demo`", picture.display());
     Ok(())
