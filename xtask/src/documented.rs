@@ -20,6 +20,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("miri", "miri.rs"),
     ("oracle", "oracle"),
     ("pictures", "pictures.rs"),
+    ("promtool", "promtool.rs"),
     ("properties", "properties.rs"),
     ("publish", "publish.rs"),
     ("quantlib", "quantlib.rs"),
