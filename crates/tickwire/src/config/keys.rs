@@ -108,6 +108,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "exchange.answer_bytes_per_s",
     ),
     ("exchange.linger_s", "venue.rs", "exchange.linger_s"),
+    ("exchange.kept_messages", "venue.rs", "e.kept_messages"),
+    (
+        "order_entry.cancel_on_disconnect_tag",
+        "trader.rs",
+        "section.cancel_on_disconnect_tag",
+    ),
     ("trader.core", "trader.rs", "config.trader.core"),
     ("trader.lot", "trader.rs", "t.lot.0"),
     ("trader.risk.max_order_qty", "trader.rs", "t.risk.max_order_qty"),
