@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use tickwire_book::{Applied, Books};
+use tickwire_book::Books;
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, Instrument,
     InstrumentId, MarketEvent, Nanos, OrderIntent, Price, Side, Symbol, TradingStatus, UpdateFlags,
@@ -51,6 +51,12 @@ struct Watch {
     pending: BookUpdate,
 }
 
+fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols
+}
+
 /// No watch.
 const NONE: u32 = u32::MAX;
 
@@ -61,12 +67,16 @@ pub struct Conductor<S> {
     pub(super) state: State,
     wanted: Vec<Symbol>,
     is_all: bool,
+    /// Whose consolidated books it wants.
+    consolidated: Vec<Symbol>,
     bits: u32,
     /// By instrument: its place among the watches.
     watch_of: Vec<u32>,
     watches: Vec<Watch>,
     /// Books that the group of messages under way has changed.
     dirty: Vec<u32>,
+    /// The message that changed a book last.
+    last: Cause,
     /// The callback that runs, or ran last.
     callback: Cell<&'static str>,
     has_started: bool,
@@ -81,12 +91,15 @@ impl<S: Strategy> Conductor<S> {
         let subscriptions = strategy.subscriptions();
         let is_all = subscriptions.contains(&Subscription::All);
         let symbols = subscriptions.iter().filter_map(|s| match s {
-            Subscription::Symbol(symbol) => Some(*symbol),
+            Subscription::Symbol(symbol) | Subscription::Consolidated(symbol) => Some(*symbol),
             Subscription::All => None,
         });
-        let mut wanted: Vec<Symbol> = symbols.collect();
-        wanted.sort_unstable();
-        wanted.dedup();
+        let wanted = sorted(symbols.collect());
+        let consolidated = subscriptions.iter().filter_map(|s| match s {
+            Subscription::Consolidated(symbol) => Some(*symbol),
+            _ => None,
+        });
+        let consolidated = sorted(consolidated.collect());
         let watches = match is_all {
             true => instruments as usize,
             false => wanted.len() * feeds as usize,
@@ -109,10 +122,12 @@ impl<S: Strategy> Conductor<S> {
             },
             wanted,
             is_all,
+            consolidated,
             bits,
             watch_of: vec![NONE; instruments as usize],
             watches: Vec::with_capacity(watches),
             dirty: Vec::with_capacity(watches),
+            last: Cause::default(),
             callback: Cell::new("none"),
             has_started: false,
         }
@@ -121,6 +136,17 @@ impl<S: Strategy> Conductor<S> {
     /// The symbols subscribed to; `None` for everything.
     pub fn symbols(&self) -> Option<&[Symbol]> {
         (!self.is_all).then_some(&*self.wanted)
+    }
+
+    /// The symbols whose consolidated books it subscribed to.
+    pub fn consolidated(&self) -> &[Symbol] {
+        &self.consolidated
+    }
+
+    /// Whether it subscribed to a symbol's consolidated book.
+    #[inline]
+    pub fn consolidates(&self, symbol: &Symbol) -> bool {
+        self.consolidated.binary_search(symbol).is_ok()
     }
 
     /// The run begins.
@@ -182,7 +208,7 @@ impl<S: Strategy> Conductor<S> {
             let update = book.update();
             let place = self.watch_of[id.index()];
             self.touch(place, &update, UpdateFlags::STATE);
-            self.flush(now, markets, port);
+            self.flush(now, feed, markets, port);
         }
         true
     }
@@ -230,8 +256,9 @@ impl<S: Strategy> Conductor<S> {
                 self.touch(place, update, update.changed);
             }
         }
-        if !self.dirty.is_empty() && (!is_grouped || event.flags.has(EventFlags::LAST)) {
-            self.flush(now, markets, port);
+        let has_news = !self.dirty.is_empty() || markets.has_super_changes();
+        if has_news && (!is_grouped || event.flags.has(EventFlags::LAST)) {
+            self.flush(now, feed, markets, port);
         }
     }
 
@@ -248,11 +275,18 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    /// Tells of every book that has changed.
-    fn flush(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+    /// Tells of every book of a feed that has changed, then of every consolidated book that this feed has changed.
+    fn flush(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        let mut kept = 0;
         for at in 0..self.dirty.len() {
             let place = self.dirty[at] as usize;
             let watch = &mut self.watches[place];
+            if watch.instrument.index() >> self.bits != feed {
+                // Its own group is not over.
+                self.dirty[kept] = place as u32;
+                kept += 1;
+                continue;
+            }
             watch.is_dirty = false;
             let change = BookChange {
                 instrument: watch.instrument,
@@ -274,8 +308,17 @@ impl<S: Strategy> Conductor<S> {
             });
             // The price band is judged by the middle before this change: a book that jumps must not vouch for itself.
             self.state.risk.observe(&change.after);
+            self.last = cause;
         }
-        self.dirty.clear();
+        self.dirty.truncate(kept);
+        for change in markets.super_changes().iter().filter(|change| change.feed == feed) {
+            if self.consolidates(&change.symbol) {
+                let cause = self.last;
+                self.call("on_super_book", now, cause, markets, port, |s, ctx| {
+                    s.on_super_book(ctx, change)
+                });
+            }
+        }
     }
 
     #[cold]
@@ -341,7 +384,7 @@ impl<S: Strategy> Conductor<S> {
                 self.touch(place, &update, UpdateFlags::STATE);
             }
         }
-        self.flush(now, markets, port);
+        self.flush(now, feed, markets, port);
     }
 
     fn on_trade(
@@ -635,27 +678,8 @@ impl Outcome {
     /// Applies an event to the books of its feed.
     #[inline]
     pub fn of(books: &mut Books, event: &MarketEvent) -> Outcome {
-        let is_execution = event.kind == EventKind::Execute;
-        let hit = match is_execution {
-            true => books.order(event.order_id).map(|order| (order.price, order.side)),
-            false => None,
-        };
-        match books.apply(event) {
-            Applied::Update(update) => {
-                let price = match event.flags.has(EventFlags::AT_OTHER_PRICE) {
-                    true => Some(event.price),
-                    false => None,
-                };
-                Outcome::Update(
-                    BookUpdate {
-                        recv_ts: event.recv_ts,
-                        ..*update
-                    },
-                    hit.map(|(at, side)| (price.unwrap_or(at), side)),
-                )
-            }
-            _ => Outcome::Other,
-        }
+        let hit = Outcome::hit(books, event);
+        Outcome::told(books.apply(event), event, hit)
     }
 }
 
