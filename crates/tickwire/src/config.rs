@@ -28,6 +28,9 @@ use crate::strategy::BacktestSection;
 use tickwire_quoterd::QuoterSection;
 use tickwire_quoterd::settings::QuoteConfig;
 
+/// From one feed's port numbers to the next one's, where nobody says them.
+const PORTS_PER_FEED: u16 = 100;
+
 /// Everything a run needs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -184,6 +187,21 @@ impl Config {
     pub fn of_protocol(protocol: Protocol) -> Config {
         Config {
             feed: vec![FeedConfig::on_loopback(protocol)],
+            ..Config::default()
+        }
+    }
+
+    /// The defaults with these feeds, each on port numbers of its own: of several venues a market with an engine each.
+    pub fn of_protocols(protocols: &[Protocol]) -> Config {
+        let feeds = protocols.iter().zip(0..).map(|(protocol, nth)| {
+            let mut feed = FeedConfig::on_loopback(*protocol);
+            for channel in &mut feed.channels {
+                channel.move_ports(nth * PORTS_PER_FEED);
+            }
+            feed
+        });
+        Config {
+            feed: feeds.collect(),
             ..Config::default()
         }
     }

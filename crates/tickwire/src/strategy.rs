@@ -14,7 +14,7 @@ use tickwire_market::{Nanos, Qty};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::RiskConfig;
-use tickwire_trading::strategy::{ConductorConfig, Strategy};
+use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
 
 use crate::config::Config;
 use crate::demo::{DemoArgs, DemoKind};
@@ -94,7 +94,8 @@ Example:
     /// Writes a capture of the simulated exchange, to try the strategy on
     #[command(after_help = "\
 Example:
-  sample sample.pcap --feed mdp3 --seconds 5")]
+  sample sample.pcap --feed mdp3 --seconds 5
+  sample both.pcap --feed itch50 --feed pitch")]
     Sample(SampleArgs),
     /// Reads the configuration and the parameters, and says what is wrong with them
     #[command(after_help = "\
@@ -152,9 +153,9 @@ struct SampleArgs {
     /// Capture to write (pcap)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The feed
-    #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
-    feed: Protocol,
+    /// The feed; given several times, feeds of one market, with a matching engine for each venue
+    #[arg(long, value_enum, default_values_t = [Protocol::Itch50], value_name = "P")]
+    feed: Vec<Protocol>,
     /// Length of the session in seconds
     #[arg(long, default_value_t = 2.0, value_name = "S")]
     seconds: f64,
@@ -347,8 +348,10 @@ fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Resul
 /// A session of the simulated exchange, as a capture of both lines.
 fn sample(args: &SampleArgs, stop: &StopFlag) -> Result<(), Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
-    tickwire_venues::wiring::check_published(args.feed)?;
-    let mut config = Config::of_protocol(args.feed);
+    for feed in &args.feed {
+        tickwire_venues::wiring::check_published(*feed)?;
+    }
+    let mut config = Config::of_protocols(&args.feed);
     config.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     config.exchange.rate = Rate::try_from(f64::from(args.rate)).map_err(usage("rate"))?;
     config.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
@@ -362,8 +365,11 @@ fn check<S: Strategy + DeserializeOwned>(args: &CheckArgs) -> Result<(), Failure
     let strategy: S = parameters(&config.strategy, &args.config)?;
     for subscription in strategy.subscriptions() {
         match subscription {
-            tickwire_trading::strategy::Subscription::Symbol(symbol) => println!("subscribes to {symbol}"),
-            tickwire_trading::strategy::Subscription::All => println!("subscribes to everything"),
+            Subscription::Symbol(symbol) => println!("subscribes to {symbol}"),
+            Subscription::Consolidated(symbol) => {
+                println!("subscribes to {symbol} and its consolidated book")
+            }
+            Subscription::All => println!("subscribes to everything"),
         }
     }
     println!(

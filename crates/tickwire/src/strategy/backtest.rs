@@ -22,7 +22,7 @@ use tickwire_market::{
     Price, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_runtime::signal::StopFlag;
-use tickwire_trading::strategy::Strategy;
+use tickwire_trading::strategy::{Strategy, Subscription};
 
 use super::BacktestArgs;
 use crate::config::Config;
@@ -202,7 +202,7 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
 struct Ghostly {}
 
 impl Strategy for Ghostly {
-    fn subscriptions(&self) -> Vec<tickwire_trading::strategy::Subscription> {
+    fn subscriptions(&self) -> Vec<Subscription> {
         Nobody.subscriptions()
     }
 }
@@ -506,7 +506,17 @@ impl<S: Strategy> Shared<S> {
                     ..ghosts
                 })
             });
-            let books = feeds.iter().map(|(books, ..)| Books::new(*books)).collect();
+            let consolidates = strategy
+                .subscriptions()
+                .iter()
+                .any(|s| matches!(s, Subscription::Consolidated(_)));
+            let books = feeds.iter().map(|(books, ..)| {
+                Books::new(BooksConfig {
+                    tracked: consolidates,
+                    ..*books
+                })
+            });
+            let books = books.collect();
             *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)), ghosts);
         }
         match self {

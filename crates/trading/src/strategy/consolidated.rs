@@ -52,6 +52,13 @@ pub struct Consolidated {
     pending: Pending,
 }
 
+impl core::fmt::Debug for Consolidated {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let feeds = self.relays.len();
+        write!(f, "consolidated books of {} symbols over {feeds} feeds", self.supers.iter().count())
+    }
+}
+
 /// What strategies were not told of yet.
 struct Pending {
     feeds: usize,
