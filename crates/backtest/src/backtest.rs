@@ -674,8 +674,7 @@ impl<S: Strategy> Backtest<S> {
         self.deliver_all();
         let heard = self.wire.heard;
         let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-        self.conductor
-            .stop(heard, markets, &mut self.wire);
+        self.conductor.stop(heard, markets, &mut self.wire);
         self.deliver_all();
         self.venue.close(end, &mut self.wire);
         self.deliver_all();

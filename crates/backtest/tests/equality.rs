@@ -164,6 +164,7 @@ fn conductor() -> ConductorConfig {
     ConductorConfig {
         instrument_bits: 3,
         max_orders: 1 << 14,
+        last_id: 0,
         risk: RiskConfig {
             max_order_qty: Qty(1_000),
             price_band_bp: 10_000,
@@ -432,6 +433,7 @@ fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
     let mut engine = Engine::new(EngineConfig {
         instruments: SYMBOLS.into(),
         max_orders: 10_000,
+        last_id: 0,
         max_levels: 256,
     });
     let (sent, published) = (std::cell::RefCell::new(Vec::new()), |bytes: &[u8]| bytes.to_vec());

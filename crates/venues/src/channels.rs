@@ -777,6 +777,10 @@ struct File {
     _strategy: Option<IgnoredAny>,
     #[serde(rename = "backtest")]
     _backtest: Option<IgnoredAny>,
+    #[serde(rename = "session")]
+    _session: Option<IgnoredAny>,
+    #[serde(rename = "strategies")]
+    _strategies: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.

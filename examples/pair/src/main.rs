@@ -49,7 +49,9 @@ impl Strategy for Pair {
     }
 
     fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
-        let Some(book) = ctx.super_book(change.id) else { return };
+        let Some(book) = ctx.super_book(change.id) else {
+            return;
+        };
         // One pair at a time: what became of the last one is known first.
         if ctx.open_orders().next().is_some() {
             return;

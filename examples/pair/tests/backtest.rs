@@ -38,7 +38,12 @@ fn pair(arguments: &[&str]) -> Vec<u8> {
 
 fn backtest(captures: &[&Path], more: &[&str]) -> Value {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("strategy.toml");
-    let mut arguments = vec!["backtest", "--json", "-c", config.to_str().expect("a path of text")];
+    let mut arguments = vec![
+        "backtest",
+        "--json",
+        "-c",
+        config.to_str().expect("a path of text"),
+    ];
     arguments.extend(more);
     arguments.extend(captures.iter().map(|path| path.to_str().expect("a path of text")));
     serde_json::from_slice(&pair(&arguments)).expect("JSON")
@@ -116,8 +121,21 @@ fn a_market_of_two_venues_is_recorded_as_one_and_they_touch_without_an_edge() {
     let folder = Folder::new("market");
     let both = folder.0.join("market.pcap");
     let file = both.to_str().expect("a path of text");
-    pair(&["sample", file, "--feed", "itch50", "--feed", "pitch", "--seconds", "2"]);
-    assert_eq!(backtest(&[&both], &[])["orders"], 0, "prices of one market are no cent apart");
+    pair(&[
+        "sample",
+        file,
+        "--feed",
+        "itch50",
+        "--feed",
+        "pitch",
+        "--seconds",
+        "2",
+    ]);
+    assert_eq!(
+        backtest(&[&both], &[])["orders"],
+        0,
+        "prices of one market are no cent apart"
+    );
     let touched = backtest(&[&both], &["--set", "edge=0"]);
     assert!(touched["figures"]["pairs"].as_i64() > Some(0), "{touched:#}");
     assert_eq!(touched, backtest(&[&both], &["--set", "edge=0"]));

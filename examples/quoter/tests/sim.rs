@@ -91,7 +91,10 @@ fn it_quotes_at_the_simulated_exchange_and_both_have_the_same_trades() {
     assert!(output.status.success(), "{told}");
     assert!(venue.0.wait().expect("it ends").success());
     reader.join().expect("no panic");
-    assert!(told.contains("quoting 16 options of 2 expiries on ESX6"), "{told}");
+    assert!(
+        told.contains("quoting 16 options of 2 expiries on ESX6"),
+        "{told}"
+    );
     let exchange = std::fs::read_to_string(folder.0.join("exchange.json")).expect("the exchange's results");
     let exchange: Value = serde_json::from_str(&exchange).expect("JSON");
     let quotes = exchange["quotes"].as_array().expect("quotes");
@@ -100,7 +103,11 @@ fn it_quotes_at_the_simulated_exchange_and_both_have_the_same_trades() {
     let all: u64 = quotes.iter().map(|q| traded(q, 0) + traded(q, 1)).sum();
     assert!(all > 0, "somebody trades with the quotes: {exchange:#}");
     for quote in quotes {
-        assert_eq!(quote["open"], serde_json::json!([0, 0]), "everything was cancelled");
+        assert_eq!(
+            quote["open"],
+            serde_json::json!([0, 0]),
+            "everything was cancelled"
+        );
     }
 }
 

@@ -25,6 +25,8 @@ pub struct ConductorConfig {
     pub instrument_bits: u32,
     /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again. Default 65 536.
     pub max_orders: u32,
+    /// Orders and requests have numbers above this: of several strategies over one session each has its own. Default 0.
+    pub last_id: u64,
     /// The limits.
     pub risk: RiskConfig,
 }
@@ -35,6 +37,7 @@ impl Default for ConductorConfig {
             feeds: 1,
             instrument_bits: 16,
             max_orders: 1 << 16,
+            last_id: 0,
             risk: RiskConfig::default(),
         }
     }
@@ -107,7 +110,7 @@ impl<S: Strategy> Conductor<S> {
         Conductor {
             strategy,
             state: State {
-                orders: Orders::new(config.max_orders),
+                orders: Orders::new(config.max_orders).numbered_behind(config.last_id),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
                 counters: Counters::default(),
@@ -311,7 +314,11 @@ impl<S: Strategy> Conductor<S> {
             self.last = cause;
         }
         self.dirty.truncate(kept);
-        for change in markets.super_changes().iter().filter(|change| change.feed == feed) {
+        for change in markets
+            .super_changes()
+            .iter()
+            .filter(|change| change.feed == feed)
+        {
             if self.consolidates(&change.symbol) {
                 let cause = self.last;
                 self.call("on_super_book", now, cause, markets, port, |s, ctx| {
@@ -560,15 +567,29 @@ impl<S: Strategy> Conductor<S> {
     /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
     /// forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
-        self.state.risk.set_session(is_up);
-        if !is_up {
-            self.state.orders.forget_cancels();
+        self.set_sessions(is_up, |_| true);
+    }
+
+    /// The same for several sessions: whether all of them are logged on, and over which instruments' session is not, where one is not.
+    pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
+        self.state.risk.set_session(are_up);
+        if !are_up {
+            self.state.orders.forget_cancels(is_lost);
         }
     }
 
     /// The next request to cancel an open order not asked for yet, for a host that sends it; call until `None` to cancel them all.
     pub fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
-        let open = self.state.orders.next_to_cancel()?;
+        self.cancel_next_of(cause, |_| true)
+    }
+
+    /// The same, of the instruments that `is_meant` says.
+    pub fn cancel_next_of(
+        &mut self,
+        cause: Cause,
+        is_meant: impl Fn(InstrumentId) -> bool,
+    ) -> Option<OrderIntent> {
+        let open = self.state.orders.next_to_cancel_of(is_meant)?;
         let order = self.state.orders.request_cancel(open)?;
         Some(OrderIntent::Cancel {
             id: self.state.orders.issue_id(),
@@ -584,6 +605,11 @@ impl<S: Strategy> Conductor<S> {
     /// The strategy.
     pub fn strategy(&self) -> &S {
         &self.strategy
+    }
+
+    /// The same to change: for hosts, and tests.
+    pub fn strategy_mut(&mut self) -> &mut S {
+        &mut self.strategy
     }
 
     /// The checks.

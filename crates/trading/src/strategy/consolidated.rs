@@ -55,7 +55,11 @@ pub struct Consolidated {
 impl core::fmt::Debug for Consolidated {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let feeds = self.relays.len();
-        write!(f, "consolidated books of {} symbols over {feeds} feeds", self.supers.iter().count())
+        write!(
+            f,
+            "consolidated books of {} symbols over {feeds} feeds",
+            self.supers.iter().count()
+        )
     }
 }
 
@@ -258,7 +262,6 @@ impl Consolidated {
     pub fn books(&self) -> &SuperBooks {
         &self.supers
     }
-
 }
 
 /// Whether a venue's feed says what others show: the national best of a consolidated feed (SIP).
@@ -278,18 +281,11 @@ impl Outcome {
 
     /// What applying it came to.
     #[inline]
-    pub(super) fn told(
-        applied: Applied<'_>,
-        event: &MarketEvent,
-        hit: Option<(Price, Side)>,
-    ) -> Outcome {
+    pub(super) fn told(applied: Applied<'_>, event: &MarketEvent, hit: Option<(Price, Side)>) -> Outcome {
         let Applied::Update(update) = applied else {
             return Outcome::Other;
         };
-        let price = event
-            .flags
-            .has(EventFlags::AT_OTHER_PRICE)
-            .then_some(event.price);
+        let price = event.flags.has(EventFlags::AT_OTHER_PRICE).then_some(event.price);
         let update = BookUpdate {
             recv_ts: event.recv_ts,
             ..*update

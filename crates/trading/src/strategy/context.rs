@@ -36,6 +36,8 @@ pub enum Rejected {
     Unsupported,
     /// The session is not up, or its connection failed.
     NoSession,
+    /// It could trade with an order of another strategy of this program.
+    SelfTrade,
 }
 
 /// Why a request was not sent.
@@ -171,10 +173,7 @@ impl<'a> Markets<'a> {
 
     /// With consolidated books over them.
     pub fn with(self, consolidated: Option<&'a Consolidated>) -> Markets<'a> {
-        Markets {
-            consolidated,
-            ..self
-        }
+        Markets { consolidated, ..self }
     }
 
     #[inline]
@@ -593,6 +592,7 @@ fn not_sent(error: Rejected) -> NotSent {
     match error {
         Rejected::Unsupported => NotSent::Unsupported,
         Rejected::NoSession => NotSent::NoSession,
+        Rejected::SelfTrade => NotSent::Check(RiskReject::SelfTrade),
     }
 }
 

@@ -4,9 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tickwire_book::{BooksConfig, Depth};
-use tickwire_market::{
-    ClientOrderId, Instrument, OrderId, OrderIntent, SeqNo, TradingStatus, Volume,
-};
+use tickwire_market::{ClientOrderId, Instrument, OrderId, OrderIntent, SeqNo, TradingStatus, Volume};
 
 use super::super::{
     BookChange, Conductor, ConductorConfig, Context, Markets, OrderPort, Rejected, Strategy, Subscription,
@@ -111,7 +109,14 @@ impl Rig {
         let named = (instrument.id, &instrument.symbol);
         let defined = self.all.define(Nanos(1), feed, named, &self.books[feed]);
         let (c, m) = (&mut self.conductor, Markets::new(&self.books, BITS));
-        c.define(Nanos(1), feed, &instrument, None, m.with(Some(&self.all)), &mut self.out);
+        c.define(
+            Nanos(1),
+            feed,
+            &instrument,
+            None,
+            m.with(Some(&self.all)),
+            &mut self.out,
+        );
         self.all.forget(feed);
         defined
     }
