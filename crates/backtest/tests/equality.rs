@@ -433,7 +433,6 @@ fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
     let mut engine = Engine::new(EngineConfig {
         instruments: SYMBOLS.into(),
         max_orders: 10_000,
-        last_id: 0,
         max_levels: 256,
     });
     let (sent, published) = (std::cell::RefCell::new(Vec::new()), |bytes: &[u8]| bytes.to_vec());

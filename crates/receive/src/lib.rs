@@ -34,7 +34,8 @@
 //! assert_eq!(datagram, b"a packet");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! [`receiver::Receiver`] is a thread's channels with their sockets, and the loop around them.
+//!
+//! [`receiver::Receiver`] is a thread's channels, of any protocols, with their sockets, and the loop around them into one [`receiver::Consumer`].
 #![forbid(unsafe_code)]
 
 #[macro_use]

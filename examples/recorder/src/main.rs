@@ -14,6 +14,7 @@ use tickwire_feed::Channel;
 use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Nanos};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::clock::Clock;
+use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::wait::WaitStrategy;
 use tickwire_venues::channels::FeedFile;
@@ -84,7 +85,7 @@ fn record(feeds: &Path, events: &Path) -> Result<(), Failure> {
     let file = FeedFile::load(feeds)?;
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let cannot = |e: std::io::Error| Failure::system(format!("cannot write {}: {e}", events.display()));
-    let mut out = BufWriter::new(File::create(events).map_err(cannot)?);
+    let mut out = BufWriter::new(files::create(events).map_err(cannot)?);
     writeln!(
         out,
         "source,seq,recv_ns,venue_ns,kind,instrument,side,price,qty,order,symbol"

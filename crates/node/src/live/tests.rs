@@ -386,7 +386,7 @@ fn what_does_not_fit_feeds_and_sessions_is_named() {
         let mut wrong = hosting("one", true, ControlsConfig::NONE);
         change(&mut wrong);
         let failed = Live::hosting(vec![wrong]).prepare(&sources, &routes(), 4);
-        let message = failed.err().expect("it does not fit").message;
+        let message = failed.expect_err("it does not fit").message;
         assert!(message.contains(words), "{words:?} in {message}");
     };
     fails(
