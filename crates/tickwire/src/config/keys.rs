@@ -124,9 +124,17 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("trader.risk.max_position", "trader.rs", "t.risk.max_position"),
     ("trader.risk.max_orders", "trader.rs", "t.risk.max_orders"),
-    ("trader.reconnects_max", "trader.rs", "trader.reconnects_max"),
-    ("trader.reconnect_ms", "trader.rs", "trader.reconnect_ms"),
-    ("controls.reconcile_s", "trader.rs", "controls.reconcile_s"),
+    (
+        "trader.reconnects_max",
+        "trader/sessions.rs",
+        "trader.reconnects_max",
+    ),
+    ("trader.reconnect_ms", "trader/sessions.rs", "trader.reconnect_ms"),
+    (
+        "controls.reconcile_s",
+        "trader/sessions.rs",
+        "controls.reconcile_s",
+    ),
     (
         "controls.clock_error_max_us",
         "controls.rs",
