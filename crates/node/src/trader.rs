@@ -550,8 +550,10 @@ where
                     for (line, session) in self.lines.iter_mut().zip(&mut self.hot.sessions) {
                         // Where there is no session, nobody is there to be told.
                         line.is_over = line.logged_out || !line.link.is_up();
-                        session.fix.logout(now, "end of session");
-                        session.transmit();
+                        if !line.logged_out {
+                            session.fix.logout(now, "end of session");
+                            session.transmit();
+                        }
                     }
                     self.end_if_over();
                 }

@@ -23,9 +23,9 @@ use tickwire_venues::receiver::ReceiverSection;
 struct Recorder {
     clock: Clock,
     out: BufWriter<File>,
-    /// The channel whose packet is in hand; the instruments that it has defined.
+    /// The channel whose packet is in hand; instruments that channels have defined.
     source: usize,
-    defined: Vec<InstrumentId>,
+    defined: Vec<(usize, InstrumentId)>,
     events: u64,
     /// The first thing that could not be written.
     failure: Option<std::io::Error>,
@@ -34,7 +34,7 @@ struct Recorder {
 impl EventSink for Recorder {
     fn on_event(&mut self, e: &MarketEvent) {
         if e.kind == EventKind::Definition {
-            self.defined.push(e.instrument);
+            self.defined.push((self.source, e.instrument));
         }
         self.events += 1;
         let written = writeln!(
@@ -72,12 +72,14 @@ impl Consumer for Recorder {
 
     /// Off the way of a packet: names what was defined.
     fn looks<C: Channel>(&mut self, channel: &C) {
-        for id in std::mem::take(&mut self.defined) {
+        let mut defined = std::mem::take(&mut self.defined);
+        for (source, id) in defined.extract_if(.., |(source, _)| *source == self.source) {
             if let Some(known) = channel.instrument(id) {
-                let named = writeln!(self.out, "{},,,,Named,{},,,,,{}", self.source, id.0, known.symbol);
+                let named = writeln!(self.out, "{source},,,,Named,{},,,,,{}", id.0, known.symbol);
                 self.failure = named.err().or(self.failure.take());
             }
         }
+        self.defined = defined;
     }
 }
 

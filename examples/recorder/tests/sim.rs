@@ -119,7 +119,7 @@ fn every_message_of_two_venues_is_recorded_once_and_in_order() {
         assert!(numbers.is_sorted(), "channel {source} in order");
         numbers.dedup();
         assert!(numbers.len() > 1_000, "channel {source}");
-        // ITCH says what an instrument is, and then more of it.
+        // Named again where the venue says more of it.
         let named = symbols.get_mut(source).expect("a directory");
         named.sort_unstable();
         named.dedup();
