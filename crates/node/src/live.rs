@@ -482,6 +482,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STA
             *known = true;
             live.news[source].push(event.instrument);
         }
+        let has_consolidated = self.consolidated.is_some();
+        let is_concerned = |hosted: &Hosted<S>| {
+            hosted.hears[source] && (has_consolidated || hosted.conductor.is_concerned(source, event))
+        };
+        if !live.hosted.iter().any(is_concerned) {
+            self.books[source].apply(event);
+            return;
+        }
         let is_watched = live
             .hosted
             .iter()
@@ -499,7 +507,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STA
         }
         let is_grouped = self.rule.is_grouped[source];
         for at in 0..self.rule.hosted.len() {
-            if self.rule.hosted[at].hears[source] {
+            if is_concerned(&self.rule.hosted[at]) {
                 parts(self, at, event.seq.0, |conductor, markets, port| {
                     conductor.on_event(source, event, outcome, is_grouped, markets, port);
                 });

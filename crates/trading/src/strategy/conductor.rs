@@ -228,6 +228,18 @@ impl<S: Strategy> Conductor<S> {
         self.watch_of.get(index).is_some_and(|place| *place != NONE)
     }
 
+    /// Whether [`Conductor::on_event`] would do anything with an event, where no consolidated book has changed: most are of instruments that nobody
+    /// subscribed to.
+    #[inline(always)]
+    pub fn is_concerned(&self, feed: usize, event: &MarketEvent) -> bool {
+        self.watches(feed, event.instrument)
+            || !self.dirty.is_empty()
+            || matches!(
+                event.kind,
+                EventKind::Status | EventKind::Clear | EventKind::Gap | EventKind::Recovered
+            )
+    }
+
     /// Takes an event that was just applied to the books of its feed. `is_grouped`: changes of books are told at the end of the venue's atomic group
     /// ([`EventFlags::LAST`]) rather than event by event, as CME's and MOEX's want it.
     #[inline]
