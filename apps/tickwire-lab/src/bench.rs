@@ -228,23 +228,23 @@ fn path(
         clock.clone(),
     )?;
     for packet in walk(packets) {
-        let before = hot.out.orders;
+        let before = hot.sessions[0].out.orders;
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
         let ns = clock.span_ns(tsc() - begin);
         all.record(ns);
-        if hot.out.orders > before {
+        if hot.sessions[0].out.orders > before {
             orders.record(ns);
             answer(&mut hot);
         }
     }
-    check_books(session, &hot.books)?;
-    if hot.out.orders == 0 {
+    check_books(session, &hot.books[0])?;
+    if hot.sessions[0].out.orders == 0 {
         return Err(Failure::check(
             "no order was sent, so nothing was measured".to_string(),
         ));
     }
-    Ok(hot.out.orders)
+    Ok(hot.sessions[0].out.orders)
 }
 
 /// Packets that each change the best offer of one instrument: an offer one cent better enters, then leaves again.
@@ -327,7 +327,7 @@ where
         }
         answer(hot, now);
     }
-    match hot.out.orders {
+    match hot.sessions[0].out.orders {
         // Without a bid and a reference price first, the first offer is stopped by the price band.
         orders if orders + 2 >= PACKETS => Ok(orders),
         orders => Err(Failure::check(format!(
@@ -417,7 +417,7 @@ mod tests {
                     answer(&mut hot);
                 }
             });
-            assert!(hot.out.orders > 0);
+            assert!(hot.sessions[0].out.orders > 0);
             assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
         }
     }
@@ -447,7 +447,7 @@ mod tests {
                 answer(&mut hot);
             }
         });
-        assert_eq!(session.differences(&hot.books), 0);
+        assert_eq!(session.differences(&hot.books[0]), 0);
         assert!(feed.counters().get(Counter::Gaps) > 10);
         assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
     }

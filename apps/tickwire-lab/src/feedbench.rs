@@ -134,7 +134,7 @@ impl WithChannel for WarmPath<'_> {
             let Ok(id) = exchange.trade(now, |engine, tape| engine.submit(&new, tape)) else {
                 break;
             };
-            let before = hot.out.orders;
+            let before = hot.sessions[0].out.orders;
             let mut took = 0;
             while let Some(d) = exchange.poll_datagram(0, now) {
                 if d.port == Port::Live {
@@ -143,7 +143,7 @@ impl WithChannel for WarmPath<'_> {
                     took += tsc() - begin;
                 }
             }
-            if hot.out.orders > before {
+            if hot.sessions[0].out.orders > before {
                 orders += 1;
                 if i > 1_000 {
                     self.times.record(self.clock.span_ns(took));

@@ -36,7 +36,11 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
         config.exchange.duration_s.0,
     );
     let operator = Operator::start(args.dir.clone())?;
-    let watched = watch(&mut exchange, &mut quoter, config.exchange.duration_s.0, stop);
+    let watched = watch(
+        &mut [&mut exchange, &mut quoter],
+        config.exchange.duration_s.0,
+        stop,
+    );
     operator.end();
     watched?;
     conclude(args, started)

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use tickwire_book::Books;
 use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, Counters, EventFlags, EventKind, Instrument, InstrumentId,
-    MarketEvent, Nanos, OrderIntent, OrderType, Price, Side, TradingStatus,
+    MarketEvent, Nanos, OrderIntent, OrderType, Price, Side, TradingStatus, Venue,
 };
 use tickwire_trading::strategy::{
-    Conductor, ConductorConfig, Markets, Note, OrderPort, Outcome, Rejected, Strategy, tick_of,
+    Conductor, ConductorConfig, Consolidated, Markets, Note, OrderPort, Outcome, Rejected, Strategy, tick_of,
 };
 use tickwire_trading::{OrderReport, ReportKind};
 
@@ -187,6 +187,7 @@ impl Listener for Wire {
 pub struct Backtest<S> {
     conductor: Conductor<S>,
     books: Books1,
+    consolidated: Option<Consolidated>,
     bits: u32,
     wire: Wire,
     venue: SimVenue,
@@ -276,7 +277,8 @@ fn sized(mut of_feeds: Vec<bool>, feeds: usize) -> Vec<bool> {
 }
 
 impl<S: Strategy> Backtest<S> {
-    /// A backtest of one strategy over the books of its feeds, which are empty.
+    /// A backtest of one strategy over the books of its feeds, which are empty; [`tickwire_book::BooksConfig::tracked`] where the strategy wants
+    /// consolidated books, which go by the venues of these.
     pub fn new(strategy: S, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
         let conductor = ConductorConfig {
             feeds: books.len() as u32,
@@ -284,8 +286,12 @@ impl<S: Strategy> Backtest<S> {
         };
         let bits = conductor.instrument_bits.min(24);
         let instruments = books.len() << bits;
+        let conductor = Conductor::new(strategy, &conductor);
+        let symbols = conductor.consolidated().len() as u32;
+        let venues: Vec<Venue> = books.iter().map(|books| books.config().venue).collect();
         Backtest {
-            conductor: Conductor::new(strategy, &conductor),
+            consolidated: (symbols > 0).then(|| Consolidated::new(&venues, bits, symbols)),
+            conductor,
             feeds_trade: vec![true; books.len()],
             is_grouped: sized(config.is_grouped, books.len()),
             less_is_executed: sized(config.less_is_executed, books.len()),
@@ -328,7 +334,7 @@ impl<S: Strategy> Backtest<S> {
 
     fn start(&mut self) {
         if !std::mem::replace(&mut self.has_started, true) {
-            let markets = Markets::new(&self.books.0, self.bits);
+            let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
             self.conductor.start(self.now, markets, &mut self.wire);
         }
     }
@@ -336,7 +342,14 @@ impl<S: Strategy> Backtest<S> {
     /// A feed's directory has an instrument. `point`: what a unit of its price is worth, in 1e-9 units of its currency.
     pub fn define(&mut self, feed: usize, instrument: &Instrument, point: Option<i64>) {
         self.start();
-        let markets = Markets::new(&self.books.0, self.bits);
+        if let Some(all) = &mut self.consolidated
+            && self.conductor.consolidates(&instrument.symbol)
+        {
+            // A second feed of the same venue, or more than there is room for: counted by the books.
+            let named = (instrument.id, &instrument.symbol);
+            let _ = all.define(self.now, feed, named, &self.books.0[feed]);
+        }
+        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
         if self.conductor.wants(instrument) {
             self.defined
                 .insert(markets.number(feed, instrument.id), *instrument);
@@ -346,6 +359,9 @@ impl<S: Strategy> Backtest<S> {
         }
         self.conductor
             .define(self.now, feed, instrument, point, markets, &mut self.wire);
+        if let Some(all) = &mut self.consolidated {
+            all.forget(feed);
+        }
     }
 
     /// Whether a feed's instrument is one that the strategy subscribed to.
@@ -378,7 +394,7 @@ impl<S: Strategy> Backtest<S> {
         }
         let outcome = match self.venue.is_idle(id) {
             _ if event.kind == EventKind::Clear => self.clear_at_venue(feed, id, event),
-            true => Outcome::of(&mut self.books.0[feed], event),
+            true => self.apply(feed, event),
             false => self.event_at_venue(feed, id, event),
         };
         let is_grouped = self.is_grouped[feed];
@@ -386,7 +402,7 @@ impl<S: Strategy> Backtest<S> {
             let was = std::mem::replace(&mut self.is_in_group[feed], !event.flags.has(EventFlags::LAST));
             self.groups = self.groups + u32::from(self.is_in_group[feed]) - u32::from(was);
         }
-        let markets = Markets::new(&self.books.0, self.bits);
+        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
         if heard == event.recv_ts {
             self.conductor
                 .on_event(feed, event, outcome, is_grouped, markets, &mut self.wire);
@@ -408,6 +424,19 @@ impl<S: Strategy> Backtest<S> {
             self.conductor
                 .on_event(feed, &event, outcome, is_grouped, markets, &mut self.wire);
         }
+        if let Some(all) = &mut self.consolidated {
+            all.told(feed, event, is_grouped);
+        }
+    }
+
+    /// Applies an event to the books of its feed, and to the consolidated ones.
+    #[inline]
+    fn apply(&mut self, feed: usize, event: &MarketEvent) -> Outcome {
+        let books = &mut self.books.0[feed];
+        match &mut self.consolidated {
+            None => Outcome::of(books, event),
+            Some(all) => all.apply(feed, books, event),
+        }
     }
 
     #[cold]
@@ -423,11 +452,11 @@ impl<S: Strategy> Backtest<S> {
     fn clear_at_venue(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) -> Outcome {
         if event.instrument != InstrumentId::WHOLE_FEED {
             return match self.venue.is_idle(id) {
-                true => Outcome::of(&mut self.books.0[feed], event),
+                true => self.apply(feed, event),
                 false => self.event_at_venue(feed, id, event),
             };
         }
-        let outcome = Outcome::of(&mut self.books.0[feed], event);
+        let outcome = self.apply(feed, event);
         let of_feed = (feed as u32) << self.bits..(feed as u32 + 1) << self.bits;
         self.venue
             .clear(self.now, event, of_feed, &self.books.0[feed], &mut self.wire);
@@ -436,9 +465,8 @@ impl<S: Strategy> Backtest<S> {
 
     /// An event of an instrument in which an order of ours stands.
     fn event_at_venue(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) -> Outcome {
-        let books = &mut self.books.0[feed];
-        let had = books.order(event.order_id);
-        let outcome = Outcome::of(books, event);
+        let had = self.books.0[feed].order(event.order_id);
+        let outcome = self.apply(feed, event);
         let said = Said {
             is_applied: matches!(outcome, Outcome::Update(..)),
             less_is_executed: self.less_is_executed[feed],
@@ -492,7 +520,7 @@ impl<S: Strategy> Backtest<S> {
                 self.look();
             } else if timer == Some(soonest.0) {
                 let at = soonest.0.max(self.wire.heard);
-                let markets = Markets::new(&self.books.0, self.bits);
+                let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
                 self.wire.heard = at;
                 self.conductor.on_time(at, markets, &mut self.wire);
                 if self.conductor.next_timer() == timer {
@@ -552,7 +580,7 @@ impl<S: Strategy> Backtest<S> {
     fn deliver_report(&mut self) {
         if let Some((at, report)) = self.wire.reports.take() {
             self.wire.heard = self.wire.heard.max(at);
-            let markets = Markets::new(&self.books.0, self.bits);
+            let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
             // One that fits no order is counted there, and of a fill stops everything.
             let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
         }
@@ -645,8 +673,8 @@ impl<S: Strategy> Backtest<S> {
         // What was sent before the end still comes to the venue, whose book does not change any more.
         self.deliver_all();
         let heard = self.wire.heard;
-        self.conductor
-            .stop(heard, Markets::new(&self.books.0, self.bits), &mut self.wire);
+        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
+        self.conductor.stop(heard, markets, &mut self.wire);
         self.deliver_all();
         self.venue.close(end, &mut self.wire);
         self.deliver_all();

@@ -77,6 +77,7 @@ fn config(fill: FillModel) -> BacktestConfig {
         conductor: ConductorConfig {
             instrument_bits: 2,
             max_orders: 64,
+            last_id: 0,
             risk: RiskConfig {
                 price_band_bp: 10_000,
                 controls: ControlsConfig::NONE,

@@ -164,6 +164,7 @@ fn conductor() -> ConductorConfig {
     ConductorConfig {
         instrument_bits: 3,
         max_orders: 1 << 14,
+        last_id: 0,
         risk: RiskConfig {
             max_order_qty: Qty(1_000),
             price_band_bp: 10_000,

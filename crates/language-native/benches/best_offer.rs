@@ -161,6 +161,7 @@ impl<S: Strategy> Rig<S> {
             feeds: 1,
             instrument_bits: 4,
             max_orders: 1 << 12,
+            last_id: 0,
             risk: RiskConfig {
                 max_orders_per_window: 64,
                 window_ns: 1,

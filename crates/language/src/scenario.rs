@@ -215,6 +215,7 @@ pub fn run_test<E: Engine>(
         feeds: count,
         instrument_bits: BITS,
         max_orders: 1_024,
+        last_id: 0,
         risk: RiskConfig::default(),
     };
     let mut rig = Rig {

@@ -133,6 +133,39 @@ pub enum OrderIntent {
     },
 }
 
+impl OrderIntent {
+    /// What it trades.
+    #[inline]
+    pub const fn instrument(&self) -> InstrumentId {
+        match self {
+            OrderIntent::New { instrument, .. }
+            | OrderIntent::Replace { instrument, .. }
+            | OrderIntent::Cancel { instrument, .. } => *instrument,
+        }
+    }
+
+    /// What triggered it.
+    #[inline]
+    pub const fn cause(&self) -> Cause {
+        match self {
+            OrderIntent::New { cause, .. }
+            | OrderIntent::Replace { cause, .. }
+            | OrderIntent::Cancel { cause, .. } => *cause,
+        }
+    }
+
+    /// The same, of which nobody is told what triggered it.
+    pub fn without_cause(&self) -> OrderIntent {
+        let mut request = *self;
+        match &mut request {
+            OrderIntent::New { cause, .. }
+            | OrderIntent::Replace { cause, .. }
+            | OrderIntent::Cancel { cause, .. } => *cause = Cause::default(),
+        }
+        request
+    }
+}
+
 /// One instrument's two-sided quote within a mass quote: replaces what the venue has of it. FIX MassQuote (35=i), group NoQuoteEntries
 /// (295).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

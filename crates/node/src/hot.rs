@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use std::io;
 
 use tickwire_book::{Applied, Books};
-use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session};
+use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session, Status};
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
     EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, OrderIntent, Side,
-    TradingStatus,
+    Symbol, TradingStatus,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::TickToTrade;
+use tickwire_trading::strategy::Consolidated;
 
 /// Where order bytes go: a connection, or memory in tests and benchmarks.
 pub trait OrderOut {
@@ -29,30 +30,72 @@ pub trait OrderOut {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Books, rule, order entry session and probes of one trading thread. Without `STAMPED`, no stage is timed: what the stamps
+/// An order entry session and where its bytes go.
+pub struct OrderSession<O> {
+    /// The session.
+    pub fix: Session,
+    /// Where the bytes go.
+    pub out: O,
+    /// The first failure of the connection; the loop ends the connection on it.
+    pub failure: Option<io::Error>,
+}
+
+impl<O: OrderOut> OrderSession<O> {
+    /// A session that nothing was sent over yet.
+    pub fn new(fix: Session, out: O) -> OrderSession<O> {
+        OrderSession {
+            fix,
+            out,
+            failure: None,
+        }
+    }
+
+    /// Sends what the session has to say. A failure is for the loop to see, as one of the hot path is.
+    pub fn transmit(&mut self) {
+        let mut chunk = [0_u8; 4096];
+        while let Some(bytes) = self.fix.poll_transmit(&mut chunk) {
+            if let Err(error) = self.out.send(bytes) {
+                self.failure.get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    /// Whether both sides are logged on.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.fix.status() == Status::Active
+    }
+}
+
+/// Books, rule, order entry sessions and probes of one trading thread. Without `STAMPED`, no stage is timed: what the stamps
 /// themselves cost can be told by comparing.
 pub struct HotPath<O, const STAMPED: bool = true, R = TickToTrade> {
-    /// The books of the channel.
-    pub books: Books,
-    /// What decides: the built-in rule, or a strategy.
+    /// The books of each channel.
+    pub books: Vec<Books>,
+    /// Books over all of them, where a strategy wants some.
+    pub consolidated: Option<Consolidated>,
+    /// The channel whose packet is in hand.
+    pub source: usize,
+    /// What decides: the built-in rule, or strategies.
     pub rule: R,
-    /// The order entry session.
-    pub session: Session,
+    /// What the built-in rule trades, over the first session.
+    pub symbol: Symbol,
+    /// The order entry sessions.
+    pub sessions: Vec<OrderSession<O>>,
     /// The built-in rule's order as bytes with room for what differs; `None` until its instrument is known. A strategy has one per instrument
     /// of its own.
     pub template: Option<OrderTemplate>,
-    /// Where the bytes go.
-    pub out: O,
     /// Begun by whoever takes the packet, with the receive stage.
     pub probes: Probes,
+    /// Samples of the probes before the packet in hand.
+    pub samples: usize,
     /// Turns ticks of the processor into nanoseconds.
     pub clock: Clock,
-    /// The first failure of the connection; the loop ends on it.
-    pub failure: Option<io::Error>,
     /// Orders that passed every check but could not be encoded; they were withdrawn.
     pub withdrawn: u64,
-    /// Bids and asks of instruments as they stood when these closed.
-    pub at_close: BTreeMap<InstrumentId, [Vec<Level>; 2]>,
+    /// Bids and asks of a channel's instruments as they stood when these closed.
+    pub at_close: BTreeMap<(usize, InstrumentId), [Vec<Level>; 2]>,
 }
 
 impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
@@ -62,12 +105,13 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
             self.note_status(event);
             self.keep_at_close(event);
         }
+        let books = &mut self.books[self.source];
         if !self.rule.watches(event.instrument) {
-            self.books.apply(event);
+            books.apply(event);
             return;
         }
         stamp::<STAMPED>(&mut self.probes, Stage::Decode);
-        let Applied::Update(update) = self.books.apply(event) else {
+        let Applied::Update(update) = books.apply(event) else {
             return; // of a book that is found to be wrong the channel tells: see `distrust`
         };
         stamp::<STAMPED>(&mut self.probes, Stage::Book);
@@ -79,16 +123,17 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
             self.probes.mark(Stage::Decide, decided);
         }
         let now = self.clock.nanos_at(decided);
-        match encode(&mut self.session, &mut self.template, now, &intent) {
+        let OrderSession { fix, out, failure } = &mut self.sessions[0];
+        match encode(fix, &mut self.template, now, &intent) {
             Ok(bytes) => {
                 stamp::<STAMPED>(&mut self.probes, Stage::Encode);
-                let sent = self.out.send(bytes);
+                let sent = out.send(bytes);
                 stamp::<STAMPED>(&mut self.probes, Stage::Send);
                 if STAMPED {
                     self.probes.commit(event.seq.0);
                 }
                 if let Err(error) = sent {
-                    self.failure.get_or_insert(error);
+                    failure.get_or_insert(error);
                 }
             }
             Err(_) => self.withdraw(&intent),
@@ -97,12 +142,12 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
 
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+        self.books[self.source].upcoming(instrument, order_id);
     }
 
     #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
-        self.books.next_distrusted()
+        self.books[self.source].next_distrusted()
     }
 }
 
@@ -140,11 +185,11 @@ impl<O, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
             _ => event.status == TradingStatus::Closed,
         };
         if is_end
-            && let Some(book) = self.books.book(event.instrument)
+            && let Some(book) = self.books[self.source].book(event.instrument)
             && !book.is_empty()
         {
             let levels = Side::BOTH.map(|side| book.levels(side).collect());
-            self.at_close.insert(event.instrument, levels);
+            self.at_close.insert((self.source, event.instrument), levels);
         }
     }
 }

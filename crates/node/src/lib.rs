@@ -53,7 +53,7 @@
 //!         ..MarketEvent::default()
 //!     });
 //! }
-//! assert_eq!(hot.out.orders, 1, "a NewOrderSingle left");
+//! assert_eq!(hot.sessions[0].out.orders, 1, "a NewOrderSingle left");
 //! # Ok::<(), tickwire_console::failure::Failure>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -1,31 +1,33 @@
 //! A strategy of one's own on the trading thread: the same loop, books and session as the built-in rule's.
 
-use std::io;
+#[cfg(test)]
+mod tests;
 
-use tickwire_book::{Books, BooksConfig};
+use tickwire_book::Books;
 use tickwire_feed::Channel;
 use tickwire_fix::{
     AppMessage, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate,
-    Session,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
-    Cause, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId,
-    OrderIntent, OrderType, Side, Symbol,
+    Cause, ClientOrderId, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
+    OrderId, OrderIntent, OrderType, Price, Side, Symbol, Venue,
 };
+use tickwire_receive::receiver::SourceFacts;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
     BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
     Strategy, Subscription,
 };
-use tickwire_trading::{Change, OrderReport, Orders, ReportError, ReportKind, Risk};
+use tickwire_trading::{
+    Change, Order, OrderReport, ReportError, ReportKind, RiskConfig, RiskReject, StrategyId,
+};
 
-use crate::hot::{HotPath, OrderOut, stamp};
+use crate::hot::{HotPath, OrderOut, OrderSession, stamp};
 use crate::memory::{self, MemoryOut};
-use crate::trader::Rule;
+use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
-use tickwire_venues::protocol::Protocol;
 
 /// An instrument that may be traded.
 struct Traded {
@@ -33,100 +35,318 @@ struct Traded {
     template: Option<OrderTemplate>,
 }
 
-/// A strategy with what its orders are written with.
-pub struct Live<S> {
-    conductor: Conductor<S>,
-    bits: u32,
-    is_grouped: bool,
-    /// By instrument; none of those that nobody subscribed to.
-    traded: Vec<Option<Box<Traded>>>,
-    /// Which instruments the strategy was told of, and those that are new.
-    known: Vec<bool>,
-    news: Vec<InstrumentId>,
+/// A strategy that is to be hosted.
+pub struct Hosting<S> {
+    /// What it is called in messages.
+    pub name: String,
+    /// The strategy.
+    pub strategy: S,
+    /// The feeds that it hears, by name; `None`: all of them.
+    pub feeds: Option<Vec<String>>,
+    /// The order sessions that it may use, by name, the first that serves a feed for that feed; `None`: each feed's own.
+    pub sessions: Option<Vec<String>>,
+    /// Places in its order table.
+    pub max_orders: u32,
+    /// Its limits.
+    pub risk: RiskConfig,
 }
 
-impl<S: Strategy> Live<S> {
-    /// A strategy that nobody has told of any instrument yet. Everything that it needs is allocated here, for 2 to the power of
-    /// `config.instrument_bits` instruments.
-    pub fn new(strategy: S, config: &ConductorConfig) -> Live<S> {
-        let instruments = 1_usize << config.instrument_bits;
-        Live {
-            conductor: Conductor::new(strategy, config),
-            bits: config.instrument_bits,
-            is_grouped: false,
-            traded: (0..instruments).map(|_| None).collect(),
-            known: vec![false; instruments],
-            news: Vec::with_capacity(instruments),
-        }
+/// A strategy with what its orders are written with.
+struct Hosted<S> {
+    name: String,
+    conductor: Conductor<S>,
+    /// By channel: whether it hears it.
+    hears: Vec<bool>,
+    /// By channel: the session that its instruments are traded over.
+    routes: Vec<usize>,
+    /// By instrument; none of those that it did not subscribe to.
+    traded: Vec<Option<Box<Traded>>>,
+    /// By session: whether it is logged on, of those that this strategy uses.
+    is_up: Vec<bool>,
+}
+
+impl<S> Hosted<S> {
+    fn uses(&self, session: usize) -> bool {
+        let routes = self.routes.iter().zip(&self.hears);
+        routes
+            .into_iter()
+            .any(|(route, hears)| *hears && *route == session)
     }
 }
 
-/// Where the strategy's requests go: into the session and out, inside the callback.
-struct Port<'a, O, const STAMPED: bool> {
-    session: &'a mut Session,
-    out: &'a mut O,
-    probes: &'a mut Probes,
-    clock: &'a Clock,
-    failure: &'a mut Option<io::Error>,
-    traded: &'a mut [Option<Box<Traded>>],
-    seq: u64,
+/// Numbers of orders of one strategy: those of the next begin behind them.
+const NUMBERS: u64 = 1_000_000_000_000;
+
+/// Strategies with what their orders are written with.
+pub struct Live<S> {
+    /// Until the channels are known.
+    waiting: Vec<Hosting<S>>,
+    hosted: Vec<Hosted<S>>,
+    /// The one whose callback runs, or ran last.
+    running: usize,
+    bits: u32,
+    /// By channel: its venue, and whether changes of books are told at the end of a group.
+    venues: Vec<Venue>,
+    is_grouped: Vec<bool>,
+    /// Which instruments the strategies were told of, and by channel those that are new.
+    known: Vec<bool>,
+    news: Vec<Vec<InstrumentId>>,
 }
 
-impl<O: OrderOut, const STAMPED: bool> Port<'_, O, STAMPED> {
-    fn transmit(&mut self) {
-        let mut chunk = [0_u8; 4096];
-        while let Some(bytes) = self.session.poll_transmit(&mut chunk) {
-            if let Err(error) = self.out.send(bytes) {
-                self.failure.get_or_insert(error);
-                return;
+impl<S: Strategy> Live<S> {
+    /// Strategies that nobody has told of any channel yet: [`Rule::prepare`] does, and takes the memory.
+    pub fn hosting(strategies: Vec<Hosting<S>>) -> Live<S> {
+        Live {
+            waiting: strategies,
+            hosted: Vec::new(),
+            running: 0,
+            bits: 0,
+            venues: Vec::new(),
+            is_grouped: Vec::new(),
+            known: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// One strategy on one channel and one session. Everything that it needs is allocated here, for 2 to the power of
+    /// `config.instrument_bits` instruments.
+    fn alone(strategy: S, config: &ConductorConfig) -> Live<S> {
+        let mut live = Live::hosting(Vec::new());
+        let instruments = 1_usize << config.instrument_bits;
+        live.hosted.push(Hosted {
+            name: String::new(),
+            conductor: Conductor::new(strategy, config),
+            hears: vec![true],
+            routes: vec![0],
+            traded: (0..instruments).map(|_| None).collect(),
+            is_up: vec![true],
+        });
+        live.bits = config.instrument_bits;
+        live.venues = vec![Venue::default()];
+        live.is_grouped = vec![false];
+        live.known = vec![false; instruments];
+        live.news = vec![Vec::with_capacity(instruments)];
+        live
+    }
+
+    /// Makes a waiting strategy one that is hosted.
+    fn host(
+        &self,
+        waiting: Hosting<S>,
+        place: usize,
+        sources: &[SourceFacts],
+        routes: &Routes,
+    ) -> Result<Hosted<S>, Failure> {
+        let name = &waiting.name;
+        let unknown = |what: &str, of: &str, known: Vec<&str>| {
+            Failure::config(format!(
+                "strategy {name}: there is no {what} {of}; there are {}",
+                known.join(", ")
+            ))
+        };
+        let names = || sources.iter().map(|source| &*source.feed_name);
+        for feed in waiting.feeds.iter().flatten() {
+            if !names().any(|known| known == feed) {
+                return Err(unknown("feed", feed, names().collect()));
+            }
+        }
+        let sessions = waiting.sessions.iter().flatten().map(|session| {
+            let place = routes.sessions.iter().position(|known| known == session);
+            let known = || routes.sessions.iter().map(String::as_str).collect();
+            place.ok_or_else(|| unknown("session", session, known()))
+        });
+        let sessions: Vec<usize> = sessions.collect::<Result<_, _>>()?;
+        let hears = sources.iter().map(|source| match &waiting.feeds {
+            None => true,
+            Some(feeds) => feeds.contains(&source.feed_name),
+        });
+        let hears: Vec<bool> = hears.collect();
+        let mut over = Vec::with_capacity(sources.len());
+        for ((source, serving), hears) in sources.iter().zip(&routes.of_source).zip(&hears) {
+            let chosen = match waiting.sessions {
+                None => serving.first(),
+                Some(_) => sessions.iter().find(|session| serving.contains(session)),
+            };
+            match (chosen, hears) {
+                (Some(session), _) => over.push(*session),
+                (None, false) => over.push(0),
+                (None, true) => {
+                    return Err(Failure::config(format!(
+                        "strategy {name}: none of its sessions ({}) serves feed {}: name it in [[session]].feeds, or leave the feed out",
+                        waiting.sessions.unwrap_or_default().join(", "),
+                        source.feed_name
+                    )));
+                }
+            }
+        }
+        let config = ConductorConfig {
+            feeds: sources.len() as u32,
+            instrument_bits: self.bits,
+            max_orders: waiting.max_orders,
+            last_id: place as u64 * NUMBERS,
+            risk: waiting.risk,
+        };
+        let conductor = Conductor::new(waiting.strategy, &config);
+        if !conductor.consolidated().is_empty() && hears.contains(&false) {
+            return Err(Failure::config(format!(
+                "strategy {}: a consolidated book is over every feed: leave its `feeds` out",
+                waiting.name
+            )));
+        }
+        Ok(Hosted {
+            conductor,
+            hears,
+            routes: over,
+            traded: (0..sources.len() << self.bits).map(|_| None).collect(),
+            is_up: vec![false; routes.sessions.len()],
+            name: waiting.name,
+        })
+    }
+
+    /// What several strategies hold and lost together counts against each one's limits over all; who is killed kills all.
+    fn share(&mut self) {
+        if self.hosted.len() < 2 {
+            return;
+        }
+        let totals = |hosted: &Hosted<S>| hosted.conductor.risk().controls().totals();
+        let (mut held, mut gain) = (0_u64, 0_i128);
+        let mut is_killed = false;
+        for hosted in &self.hosted {
+            let own = totals(hosted);
+            (held, gain) = (held.saturating_add(own.0), gain.saturating_add(own.1));
+            is_killed |= hosted.conductor.risk().is_killed();
+        }
+        for hosted in &mut self.hosted {
+            let own = totals(hosted);
+            let controls = hosted.conductor.risk_mut().controls_mut();
+            controls.set_others((held.saturating_sub(own.0), gain.saturating_sub(own.1)));
+            if is_killed {
+                hosted.conductor.kill();
             }
         }
     }
 
-    /// Sends a message that is kept for no resend: see [`crate::hot`].
-    fn message(&mut self, now: Nanos, message: &AppMessage) -> Result<(), Rejected> {
-        let sent = self.session.send_passing(now, message);
-        sent.map_err(|_| Rejected::NoSession)?;
-        self.transmit();
-        Ok(())
+    fn who(&self, id: ClientOrderId) -> usize {
+        let place = (id.0.saturating_sub(1) / NUMBERS) as usize;
+        place.min(self.hosted.len().saturating_sub(1))
     }
 }
 
-impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
+/// Where the strategy's requests go: into the session and out, inside the callback.
+struct Port<'a, O, S, const STAMPED: bool> {
+    sessions: &'a mut [OrderSession<O>],
+    routes: &'a [usize],
+    bits: u32,
+    probes: &'a mut Probes,
+    clock: &'a Clock,
+    traded: &'a mut [Option<Box<Traded>>],
+    /// The other strategies.
+    others: [&'a [Hosted<S>]; 2],
+    /// By channel.
+    venues: &'a [Venue],
+    /// Whose packet is in hand, and the number of its message; 0 outside of one.
+    source: usize,
+    seq: u64,
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    #[inline]
+    fn session_of(&self, instrument: InstrumentId) -> usize {
+        let source = instrument.index() >> self.bits;
+        self.routes.get(source).copied().unwrap_or_default()
+    }
+
+    /// Sends a message that is kept for no resend: see [`crate::hot`].
+    fn message(&mut self, session: usize, now: Nanos, message: &AppMessage) -> Result<(), Rejected> {
+        let session = self.sessions.get_mut(session).ok_or(Rejected::NoSession)?;
+        let sent = session.fix.send_passing(now, message);
+        sent.map_err(|_| Rejected::NoSession)?;
+        session.transmit();
+        Ok(())
+    }
+
+    /// Whether the message that caused an order is one of the venue that it goes to: another venue has never published it.
+    fn is_cause_known(&self, session: usize, cause: Cause) -> bool {
+        if self.sessions.len() < 2 || self.seq > 0 {
+            return self.routes.get(self.source).is_none_or(|route| *route == session);
+        }
+        let of_venue = self
+            .venues
+            .iter()
+            .zip(self.routes)
+            .filter(|(venue, _)| **venue == cause.venue);
+        let mut routes = of_venue.map(|(_, route)| *route == session).peekable();
+        routes.peek().is_some() && routes.all(|is_known| is_known)
+    }
+
+    /// Whether an order could trade with one of another strategy.
+    fn meets_another(&self, instrument: InstrumentId, side: Side, price: Price) -> bool {
+        let others = self.others.iter().copied().flatten();
+        let mut orders = others.flat_map(|hosted| hosted.conductor.orders().iter_open());
+        orders.any(|order| {
+            let is_met = match side {
+                Side::Bid => price >= order.price,
+                Side::Ask => price <= order.price,
+            };
+            order.instrument == instrument && order.side == !side && is_met
+        })
+    }
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S, STAMPED> {
     #[inline]
     fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let (instrument, cause) = (request.instrument(), request.cause());
+        let without_cause;
+        let request = match self.is_cause_known(self.session_of(instrument), cause) {
+            true => request,
+            false => {
+                without_cause = request.without_cause();
+                &without_cause
+            }
+        };
         let decided = tsc();
         if STAMPED {
             self.probes.mark(Stage::Decide, decided);
         }
         let now = self.clock.nanos_at(decided);
         match *request {
-            OrderIntent::New { instrument, .. } => {
+            OrderIntent::New {
+                instrument,
+                side,
+                price,
+                ..
+            } => {
+                if self.meets_another(instrument, side, price) {
+                    return Err(Rejected::SelfTrade);
+                }
+                let place = self.session_of(instrument);
                 let traded = self
                     .traded
                     .get_mut(instrument.index())
                     .and_then(Option::as_deref_mut);
                 let traded = traded.ok_or(Rejected::NoSession)?;
                 if let (Some(template), Some(order)) = (&mut traded.template, NewOrder::of(request)) {
-                    let bytes = self
-                        .session
+                    let session = self.sessions.get_mut(place).ok_or(Rejected::NoSession)?;
+                    let bytes = session
+                        .fix
                         .encode_passing_order(now, template, &order)
                         .map_err(|_| Rejected::NoSession)?;
                     stamp::<STAMPED>(self.probes, Stage::Encode);
-                    let sent = self.out.send(bytes);
+                    let sent = session.out.send(bytes);
                     stamp::<STAMPED>(self.probes, Stage::Send);
                     // An order that no message caused has no way from a packet to measure.
                     if STAMPED && self.seq > 0 {
                         self.probes.commit(self.seq);
                     }
                     if let Err(error) = sent {
-                        self.failure.get_or_insert(error);
+                        session.failure.get_or_insert(error);
                     }
                     return Ok(());
                 }
                 let symbol = traded.symbol;
                 let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
-                self.message(now, &message)
+                self.message(place, now, &message)
             }
             OrderIntent::Replace {
                 id,
@@ -139,6 +359,9 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                 time_in_force,
                 cause,
             } => {
+                if self.meets_another(instrument, side, price) {
+                    return Err(Rejected::SelfTrade);
+                }
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
                 let message = AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
@@ -154,7 +377,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                     time_in_force,
                     cause: Some(cause),
                 });
-                self.message(now, &message)
+                self.message(self.session_of(instrument), now, &message)
             }
             OrderIntent::Cancel {
                 id,
@@ -177,7 +400,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                     qty,
                     cause: Some(cause),
                 });
-                self.message(now, &message)
+                self.message(self.session_of(instrument), now, &message)
             }
         }
     }
@@ -215,197 +438,410 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
     }))
 }
 
-/// Lends the path's parts: the strategy, its markets, and where its requests go.
+/// Lends the path's parts: a strategy, its markets, and where its requests go.
+#[inline(always)]
 fn parts<O, S, const STAMPED: bool, T>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
+    at: usize,
     seq: u64,
-    with: impl FnOnce(&mut Conductor<S>, Markets<'_>, &mut Port<'_, O, STAMPED>) -> T,
+    with: impl FnOnce(&mut Conductor<S>, Markets<'_>, &mut Port<'_, O, S, STAMPED>) -> T,
 ) -> T {
     let live = &mut hot.rule;
+    live.running = at;
+    let (before, rest) = live.hosted.split_at_mut(at);
+    let (own, behind) = rest.split_first_mut().expect("a strategy that is hosted");
     let mut port = Port {
-        session: &mut hot.session,
-        out: &mut hot.out,
+        sessions: &mut hot.sessions,
+        routes: &own.routes,
+        bits: live.bits,
         probes: &mut hot.probes,
         clock: &hot.clock,
-        failure: &mut hot.failure,
-        traded: &mut live.traded,
+        traded: &mut own.traded,
+        others: [before, behind],
+        venues: &live.venues,
+        source: hot.source,
         seq,
     };
-    let markets = Markets::new(std::slice::from_ref(&hot.books), live.bits);
-    with(&mut live.conductor, markets, &mut port)
+    let markets = Markets::new(&hot.books, live.bits).with(hot.consolidated.as_ref());
+    with(&mut own.conductor, markets, &mut port)
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STAMPED, Live<S>> {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
+        let source = self.source;
         if matches!(event.kind, EventKind::Status | EventKind::Clear) {
             self.keep_at_close(event);
         }
-        if let Some(known) = self.rule.known.get_mut(event.instrument.index())
+        let live = &mut self.rule;
+        let index = (source << live.bits) | event.instrument.index();
+        if let Some(known) = live.known.get_mut(index)
             && (!*known || event.kind == EventKind::Definition)
-            && self.rule.news.len() < self.rule.news.capacity()
+            && live.news[source].len() < live.news[source].capacity()
         {
             *known = true;
-            self.rule.news.push(event.instrument);
+            live.news[source].push(event.instrument);
         }
-        let is_watched = self.rule.conductor.watches(0, event.instrument);
+        let has_consolidated = self.consolidated.is_some();
+        let is_concerned = |hosted: &Hosted<S>| {
+            hosted.hears[source] && (has_consolidated || hosted.conductor.is_concerned(source, event))
+        };
+        if !live.hosted.iter().any(is_concerned) {
+            self.books[source].apply(event);
+            return;
+        }
+        let is_watched = live
+            .hosted
+            .iter()
+            .any(|hosted| hosted.conductor.watches(source, event.instrument));
         if is_watched {
             stamp::<STAMPED>(&mut self.probes, Stage::Decode);
         }
-        let outcome = Outcome::of(&mut self.books, event);
+        let books = &mut self.books[source];
+        let outcome = match &mut self.consolidated {
+            None => Outcome::of(books, event),
+            Some(all) => all.apply(source, books, event),
+        };
         if is_watched {
             stamp::<STAMPED>(&mut self.probes, Stage::Book);
         }
-        let is_grouped = self.rule.is_grouped;
-        parts(self, event.seq.0, |conductor, markets, port| {
-            conductor.on_event(0, event, outcome, is_grouped, markets, port);
-        });
+        let is_grouped = self.rule.is_grouped[source];
+        for at in 0..self.rule.hosted.len() {
+            if is_concerned(&self.rule.hosted[at]) {
+                parts(self, at, event.seq.0, |conductor, markets, port| {
+                    conductor.on_event(source, event, outcome, is_grouped, markets, port);
+                });
+            }
+        }
+        if let Some(all) = &mut self.consolidated {
+            all.told(source, event, is_grouped);
+        }
     }
 
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+        self.books[self.source].upcoming(instrument, order_id);
     }
 
     #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
-        self.books.next_distrusted()
+        self.books[self.source].next_distrusted()
     }
 }
 
 impl<S: Strategy> Rule for Live<S> {
-    fn orders(&self) -> &Orders {
-        self.conductor.orders()
+    const WANTS_ALL_FEEDS: bool = true;
+
+    fn count(&self) -> usize {
+        self.hosted.len()
     }
 
-    fn risk(&self) -> &Risk {
-        self.conductor.risk()
+    fn name(&self, which: usize) -> &str {
+        match self.hosted.get(which) {
+            Some(hosted) if self.hosted.len() > 1 => &hosted.name,
+            _ => "the rule",
+        }
     }
 
-    fn risk_mut(&mut self) -> &mut Risk {
-        self.conductor.risk_mut()
+    fn stopped(&self, which: usize) -> Option<RiskReject> {
+        self.hosted.get(which)?.conductor.risk().stopped()
     }
 
-    fn counters(&self) -> &Counters {
-        self.conductor.counters()
+    fn is_killed(&self) -> bool {
+        let mut all = self.hosted.iter();
+        all.any(|hosted| hosted.conductor.risk().is_killed())
     }
 
-    fn set_session(&mut self, is_up: bool) {
-        self.conductor.set_session(is_up);
+    fn gain(&self) -> i64 {
+        let gains = self.hosted.iter().map(|hosted| {
+            let controls = hosted.conductor.risk().controls();
+            controls.gain(StrategyId::Rule)
+        });
+        gains.fold(0, i64::saturating_add)
+    }
+
+    fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for hosted in &self.hosted {
+            all.merge(hosted.conductor.counters());
+        }
+        all
+    }
+
+    fn open(&self, session: Option<usize>) -> u32 {
+        let of = |hosted: &Hosted<S>| match session {
+            None => hosted.conductor.orders().open(),
+            Some(session) => open_of(hosted, self.bits, session).count() as u32,
+        };
+        self.hosted.iter().map(of).sum()
+    }
+
+    fn order(&self, session: usize, id: ClientOrderId) -> Option<&Order> {
+        let hosted = self.hosted.get(self.who(id))?;
+        let order = hosted.conductor.orders().get(id)?;
+        (route_of(hosted, self.bits, order.instrument) == session).then_some(order)
+    }
+
+    fn each_open(&self, session: usize, each: &mut dyn FnMut(&Order)) {
+        for hosted in &self.hosted {
+            open_of(hosted, self.bits, session).for_each(&mut *each);
+        }
+    }
+
+    fn each_order(&self, session: usize, each: &mut dyn FnMut(&Order)) {
+        for hosted in &self.hosted {
+            let orders = hosted.conductor.orders().iter();
+            orders
+                .filter(|order| route_of(hosted, self.bits, order.instrument) == session)
+                .for_each(&mut *each);
+        }
+    }
+
+    fn set_session(&mut self, session: usize, is_up: bool) {
+        let bits = self.bits;
+        for hosted in &mut self.hosted {
+            if !hosted.uses(session) {
+                continue;
+            }
+            hosted.is_up[session] = is_up;
+            // One leg of two must not be traded alone: every session that it may need is up, or nothing leaves.
+            let are_up = (0..hosted.is_up.len()).all(|at| hosted.is_up[at] || !hosted.uses(at));
+            let routes = &hosted.routes;
+            let is_lost = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+            hosted.conductor.set_sessions(are_up, |id| !is_up && is_lost(id));
+        }
     }
 
     fn kill(&mut self) {
-        self.conductor.kill();
+        self.hosted.iter_mut().for_each(|hosted| hosted.conductor.kill());
     }
 
-    fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
-        self.conductor.cancel_next(cause)
+    fn revive(&mut self) {
+        for hosted in &mut self.hosted {
+            hosted.conductor.risk_mut().revive();
+        }
+    }
+
+    fn cancel_next(&mut self, session: usize, cause: Cause) -> Option<OrderIntent> {
+        let bits = self.bits;
+        self.hosted.iter_mut().find_map(|hosted| {
+            let routes = &hosted.routes;
+            let is_meant = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+            hosted.conductor.cancel_next_of(cause, is_meant)
+        })
     }
 
     fn symbol_of(&self, instrument: InstrumentId) -> Option<Symbol> {
-        let traded = self.traded.get(instrument.index())?.as_deref()?;
-        Some(traded.symbol)
+        let mut all = self.hosted.iter();
+        all.find_map(|hosted| Some(hosted.traded.get(instrument.index())?.as_deref()?.symbol))
     }
 
     fn position(&self, _: Option<InstrumentId>) -> i64 {
-        let held = self.conductor.instruments();
-        held.map(|(id, ..)| self.conductor.positions().get(id).qty).sum()
+        let of = |hosted: &Hosted<S>| -> i64 {
+            let held = hosted.conductor.instruments();
+            held.map(|(id, ..)| hosted.conductor.positions().get(id).qty)
+                .sum()
+        };
+        self.hosted.iter().map(of).sum()
     }
 
-    fn callback(&self) -> &'static str {
-        self.conductor.callback()
+    fn callback(&self) -> String {
+        let ran = self.hosted.get(self.running);
+        let callback = ran.map_or("none", |hosted| hosted.conductor.callback());
+        match ran {
+            Some(hosted) if self.hosted.len() > 1 => format!("{} of strategy {}", callback, hosted.name),
+            _ => callback.to_string(),
+        }
     }
 
     #[inline]
     fn next_timer(&self) -> Option<Nanos> {
-        self.conductor.next_timer()
+        let timers = self
+            .hosted
+            .iter()
+            .filter_map(|hosted| hosted.conductor.next_timer());
+        timers.min()
     }
 
-    fn prepare(&mut self, protocol: Protocol, _: &BooksConfig) {
-        self.is_grouped = protocol.tells_match_events();
+    fn prepare(
+        &mut self,
+        sources: &[SourceFacts],
+        routes: &Routes,
+        instruments: u32,
+    ) -> Result<Wants, Failure> {
+        self.bits = instruments.max(2).next_power_of_two().trailing_zeros();
+        self.venues = sources.iter().map(|source| source.venue).collect();
+        self.is_grouped = sources
+            .iter()
+            .map(|source| source.protocol.tells_match_events())
+            .collect();
+        self.known = vec![false; sources.len() << self.bits];
+        self.news = sources
+            .iter()
+            .map(|_| Vec::with_capacity(1 << self.bits))
+            .collect();
+        for (place, waiting) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+            let hosted = self.host(waiting, place, sources, routes)?;
+            self.hosted.push(hosted);
+        }
+        let mut symbols: Vec<Symbol> = self
+            .hosted
+            .iter()
+            .flat_map(|hosted| hosted.conductor.consolidated().iter().copied())
+            .collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        Ok(Wants {
+            consolidated: (!symbols.is_empty()).then_some((symbols.len() as u32, self.bits)),
+        })
     }
 
     fn start<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
-        parts(hot, 0, |conductor, markets, port| {
-            conductor.start(now, markets, port)
-        });
-    }
-
-    #[inline]
-    fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
-        if hot.rule.conductor.next_timer().is_some_and(|at| at <= now) {
-            parts(hot, 0, |conductor, markets, port| {
-                conductor.on_time(now, markets, port)
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.start(now, markets, port)
             });
         }
     }
 
     #[inline]
+    fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            let due = hot.rule.hosted[at].conductor.next_timer();
+            if due.is_some_and(|due| due <= now) {
+                parts(hot, at, 0, |conductor, markets, port| {
+                    conductor.on_time(now, markets, port)
+                });
+            }
+        }
+    }
+
+    #[inline]
     fn after_packet<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
-        if !hot.rule.news.is_empty() && hot.session.status() == tickwire_fix::Status::Active {
+        hot.rule.share();
+        if !hot.rule.news[hot.source].is_empty() && hot.sessions.iter().all(OrderSession::is_active) {
             define(hot, channel);
         }
     }
 
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C, _: Symbol) {
-        if !hot.rule.news.is_empty() {
-            define(hot, channel);
-        }
-        let lost = hot
-            .rule
-            .conductor
-            .take_notes(|note| eprintln!("note: {} {}", note.text, note.value));
-        if lost > 0 {
-            warn(format_args!(
-                "{lost} notes of the strategy were dropped: more than 1,024 in 0.1 s"
-            ));
+    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
+        Self::after_packet(hot, channel);
+        for hosted in &mut hot.rule.hosted {
+            let lost = hosted
+                .conductor
+                .take_notes(|note| eprintln!("note: {} {}", note.text, note.value));
+            if lost > 0 {
+                warn(format_args!(
+                    "{lost} notes of the strategy were dropped: more than 1,024 in 0.1 s"
+                ));
+            }
         }
     }
 
     fn on_report<O: OrderOut>(
         hot: &mut HotPath<O, true, Self>,
+        session: usize,
         now: Nanos,
         report: &OrderReport,
     ) -> Result<Change, ReportError> {
-        parts(hot, 0, |conductor, markets, port| {
+        let at = hot.rule.who(report.id);
+        let known = hot.rule.hosted.get(at).and_then(|hosted| {
+            let order = hosted.conductor.orders().get(report.id)?;
+            Some(route_of(hosted, hot.rule.bits, order.instrument))
+        });
+        if known.is_some_and(|own| own != session) {
+            // A venue that speaks of an order of another one's: what it says of it is not believed.
+            if report.kind.is_trade() {
+                hot.rule.kill();
+            }
+            return Err(ReportError::Unknown);
+        }
+        let done = parts(hot, at, 0, |conductor, markets, port| {
             conductor.on_report(now, report, markets, port)
-        })
+        });
+        hot.rule.share();
+        done
     }
 
     fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
-        parts(hot, 0, |conductor, markets, port| {
-            conductor.stop(now, markets, port)
-        });
-        hot.rule
-            .conductor
-            .strategy()
-            .figures(&mut |name, value| eprintln!("{name}: {value}"));
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.stop(now, markets, port)
+            });
+            let prefix = match hot.rule.hosted.len() {
+                1 => String::new(),
+                _ => format!("{}: ", hot.rule.hosted[at].name),
+            };
+            hot.rule.hosted[at]
+                .conductor
+                .strategy()
+                .figures(&mut |name, value| eprintln!("{prefix}{name}: {value}"));
+        }
     }
 }
 
-/// Tells the strategy of instruments that are new, and prepares their orders.
+/// The session that a strategy's instrument is traded over.
+fn route_of<S>(hosted: &Hosted<S>, bits: u32, instrument: InstrumentId) -> usize {
+    let source = instrument.index() >> bits;
+    hosted.routes.get(source).copied().unwrap_or_default()
+}
+
+/// A strategy's open orders of a session.
+fn open_of<S: Strategy>(hosted: &Hosted<S>, bits: u32, session: usize) -> impl Iterator<Item = &Order> {
+    let open = hosted.conductor.orders().iter_open();
+    open.filter(move |order| route_of(hosted, bits, order.instrument) == session)
+}
+
+/// Tells the strategies of a channel's instruments that are new, and prepares their orders.
 #[cold]
 fn define<O: OrderOut, S: Strategy, C: Channel>(hot: &mut HotPath<O, true, Live<S>>, channel: &C) {
-    let now = hot.clock.now();
-    for id in std::mem::take(&mut hot.rule.news) {
+    let (now, source) = (hot.clock.now(), hot.source);
+    let mut news = std::mem::take(&mut hot.rule.news[source]);
+    for id in news.drain(..) {
+        let index = (source << hot.rule.bits) | id.index();
         let Some(instrument) = channel.instrument(id) else {
-            hot.rule.known[id.index()] = false;
+            hot.rule.known[index] = false;
             continue;
         };
-        let is_wanted = hot.rule.conductor.wants(instrument);
-        if is_wanted && hot.rule.traded[id.index()].is_none() {
-            hot.rule.traded[id.index()] = Some(Box::new(Traded {
-                symbol: instrument.symbol,
-                template: hot.session.order_template(instrument.symbol),
-            }));
+        let is_consolidated = hot
+            .rule
+            .hosted
+            .iter()
+            .any(|hosted| hosted.conductor.consolidates(&instrument.symbol));
+        if let Some(all) = &mut hot.consolidated
+            && is_consolidated
+        {
+            let named = (id, &instrument.symbol);
+            if let Err(error) = all.define(now, source, named, &hot.books[source]) {
+                warn(format_args!(
+                    "{} of {} is in no consolidated book: {error}",
+                    instrument.symbol,
+                    channel.venue().name()
+                ));
+            }
         }
         let point = channel.point_value(id).map(|point| point.raw());
-        parts(hot, 0, |conductor, markets, port| {
-            conductor.define(now, 0, instrument, point, markets, port)
-        });
+        for at in 0..hot.rule.hosted.len() {
+            let hosted = &mut hot.rule.hosted[at];
+            if !hosted.hears[source] {
+                continue;
+            }
+            if hosted.conductor.wants(instrument) && hosted.traded[index].is_none() {
+                let session = hot.sessions.get(hosted.routes[source]);
+                hosted.traded[index] = Some(Box::new(Traded {
+                    symbol: instrument.symbol,
+                    template: session.and_then(|session| session.fix.order_template(instrument.symbol)),
+                }));
+            }
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.define(now, source, instrument, point, markets, port)
+            });
+        }
+        if let Some(all) = &mut hot.consolidated {
+            all.forget(source);
+        }
     }
-    let room = hot.rule.known.len();
-    hot.rule.news.reserve(room);
+    hot.rule.news[source] = news;
 }
 
 /// The built-in rule, written as anybody would: for measuring what it costs to be a strategy.
@@ -459,9 +895,10 @@ pub fn memory_path<S: Strategy, const STAMPED: bool>(
             .next_power_of_two()
             .trailing_zeros(),
         max_orders: limits.max_orders,
+        last_id: 0,
         risk: limits.risk,
     };
-    let mut live = Live::new(strategy, &config);
+    let mut live = Live::alone(strategy, &config);
     live.known.fill(true);
     let mut hot = memory::memory_path_of(MemoryOut::new(), books, live, clock)?;
     let instrument = Instrument {
@@ -469,12 +906,10 @@ pub fn memory_path<S: Strategy, const STAMPED: bool>(
         symbol,
         ..Instrument::default()
     };
-    hot.rule.traded[1] = Some(Box::new(Traded {
-        symbol,
-        template: hot.session.order_template(symbol),
-    }));
+    let template = hot.sessions[0].fix.order_template(symbol);
+    hot.rule.hosted[0].traded[1] = Some(Box::new(Traded { symbol, template }));
     let now = hot.clock.now();
-    parts(&mut hot, 0, |conductor, markets, port| {
+    parts(&mut hot, 0, 0, |conductor, markets, port| {
         conductor.start(now, markets, port);
         conductor.define(now, 0, &instrument, None, markets, port);
     });
@@ -484,7 +919,7 @@ pub fn memory_path<S: Strategy, const STAMPED: bool>(
 /// Fills the orders that are open, up to eight, so that they do not pile up.
 pub fn answer<S: Strategy, const STAMPED: bool>(hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>, now: Nanos) {
     for _ in 0..8 {
-        let Some(order) = hot.rule.conductor.orders().iter_open().next().copied() else {
+        let Some(order) = hot.rule.hosted[0].conductor.orders().iter_open().next().copied() else {
             return;
         };
         let (id, kind) = match order.replaces {
@@ -504,122 +939,8 @@ pub fn answer<S: Strategy, const STAMPED: bool>(hot: &mut HotPath<MemoryOut, STA
             kind,
         };
         // Cannot fail for an open order; if it did, the open-order count would show it.
-        let _ = parts(hot, 0, |conductor, markets, port| {
+        let _ = parts(hot, 0, 0, |conductor, markets, port| {
             conductor.on_report(now, &report, markets, port)
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use tickwire_feed::Line;
-    use tickwire_market::{ClientOrderId, Counter, Price, Qty};
-    use tickwire_rig::recorded::{self, Recorded};
-    use tickwire_runtime::alloc::count_allocations;
-    use tickwire_trading::strategy::{Ticket, TimerId};
-
-    /// Everything else that a strategy can do, at every change of the book.
-    struct Busy {
-        symbol: Symbol,
-    }
-
-    impl Strategy for Busy {
-        fn subscriptions(&self) -> Vec<Subscription> {
-            vec![Subscription::Symbol(self.symbol)]
-        }
-
-        fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
-            let book = ctx.book(change.instrument);
-            let depth = book.map_or(0, |book| book.levels(Side::Bid).map(|l| l.qty.0).sum());
-            ctx.note("depth", depth as i64);
-            ctx.set_timer(TimerId(1), ctx.now().after(1_000));
-            if let Some((bid, _)) = change.after.best(Side::Bid) {
-                let above = |units: i64| Price::from_raw(bid.raw() + units * Price::ONE_RAW);
-                let _ = ctx.submit(Ticket::market(Side::Bid, change.instrument, 1));
-                if let Ok(id) = ctx.sell(change.instrument, 1, above(2)) {
-                    let _ = ctx.replace(id, 2, above(3));
-                    let _ = ctx.cancel(id);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_rule_as_a_strategy_sends_the_rules_orders_and_allocates_nothing() {
-        let session = Recorded::generate(7, 100_000, 50);
-        let clock = Clock::calibrate();
-        let symbol = recorded::first_symbol();
-        for packets in [session.packets(1), session.packets(30)] {
-            let mut feed = recorded::feed(session.symbols);
-            let mut built_in = memory::memory_path::<true>(
-                memory::books(session.symbols),
-                session.symbols.into(),
-                symbol,
-                clock.clone(),
-            )
-            .expect("it logs on");
-            for packet in recorded::walk(&packets) {
-                feed.on_packet(clock.now(), Line::A, packet, &mut built_in);
-                memory::answer(&mut built_in);
-            }
-            let mut feed = recorded::feed(session.symbols);
-            let mut own = memory_path::<_, true>(
-                Taker::new(symbol),
-                memory::books(session.symbols),
-                symbol,
-                clock.clone(),
-            )
-            .expect("it logs on");
-            let ((), count) = count_allocations(|| {
-                for packet in recorded::walk(&packets) {
-                    let now = clock.now();
-                    feed.on_packet(now, Line::A, packet, &mut own);
-                    answer(&mut own, now);
-                }
-            });
-            assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
-            let sent = |orders: &Orders, counters: &Counters| -> BTreeMap<u64, (i64, Qty, u64)> {
-                (1..=counters.get(Counter::OrdersSent))
-                    .filter_map(|id| orders.get(ClientOrderId(id)))
-                    .map(|order| (order.id.0, (order.price.raw(), order.qty, order.cause.seq.0)))
-                    .collect()
-            };
-            let expected = sent(built_in.rule.orders(), built_in.rule.counters());
-            assert!(expected.len() > 100);
-            assert_eq!(sent(own.rule.orders(), own.rule.counters()), expected);
-            assert_eq!(own.out.orders, built_in.out.orders);
-            assert!(own.rule.conductor.strategy().ends > 100);
-        }
-    }
-
-    #[test]
-    fn everything_that_a_strategy_can_do_allocates_nothing() {
-        let session = Recorded::generate(9, 30_000, 20);
-        let clock = Clock::calibrate();
-        let symbol = recorded::first_symbol();
-        let packets = session.packets(3);
-        let mut feed = recorded::feed(session.symbols);
-        let mut own = memory_path::<_, true>(
-            Busy { symbol },
-            memory::books(session.symbols),
-            symbol,
-            clock.clone(),
-        )
-        .expect("it logs on");
-        let mut noted = 0_u64;
-        let ((), count) = count_allocations(|| {
-            for packet in recorded::walk(&packets) {
-                let now = clock.now();
-                feed.on_packet(now, Line::A, packet, &mut own);
-                answer(&mut own, now);
-                <Live<Busy> as Rule>::on_time(&mut own, now.after(5_000));
-                own.rule.conductor.take_notes(|_| noted += 1);
-            }
-        });
-        assert!(noted > 100 && own.rule.counters().get(Counter::OrdersSent) > 200);
-        assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
     }
 }

@@ -13,7 +13,7 @@ use tickwire_trading::{ControlsConfig, RiskConfig, TickToTrade, TradingConfig};
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::{ReceiverSection, books_config};
 
-use crate::hot::{HotPath, OrderOut};
+use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::trader;
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
@@ -83,7 +83,7 @@ pub fn memory_path_to<O: OrderOut, const STAMPED: bool>(
     let rule = TickToTrade::new(&limits_of_memory(symbols));
     let mut hot = memory_path_of(out, books, rule, clock)?;
     hot.rule.set_session(true);
-    hot.template = hot.session.order_template(symbol);
+    hot.template = hot.sessions[0].fix.order_template(symbol);
     Ok(hot)
 }
 
@@ -126,14 +126,16 @@ pub fn memory_path_of<O: OrderOut, R, const STAMPED: bool>(
     let mut initiator = trader::session_of(&order_entry);
     log_on(&mut initiator, &order_entry, now)?;
     Ok(HotPath {
-        books,
+        books: vec![books],
+        consolidated: None,
+        source: 0,
         rule,
-        session: initiator,
+        symbol: Symbol::EMPTY,
+        sessions: vec![OrderSession::new(initiator, out)],
         template: None,
-        out,
         probes: Probes::new(1 << 16),
+        samples: 0,
         clock,
-        failure: None,
         withdrawn: 0,
         at_close: BTreeMap::new(),
     })

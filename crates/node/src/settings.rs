@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
 use tickwire_market::{Symbol, TimeInForce};
 use tickwire_venues::channels::FeedConfig;
@@ -13,17 +14,20 @@ use tickwire_venues::wait::Wait;
 
 use crate::controls::ControlsSection;
 use crate::silence::SilenceMs;
+use crate::trader::Routes;
 use crate::watchdog::WatchdogSection;
 
 /// Everything that a trading thread runs by.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// What it listens to: the first channel of the first feed.
+    /// What it listens to: strategies to every channel of every feed, the built-in rule to the first channel of the first one.
     pub feed: Vec<FeedConfig>,
     /// Sizes and patience of the receiving side.
     pub receiver: ReceiverSection,
-    /// Where its orders go.
+    /// Where orders go on feeds that no other session serves.
     pub order_entry: OrderEntrySection,
+    /// Further order entry sessions.
+    pub session: Vec<SessionSection>,
     /// The thread, the rule, its limits.
     pub trader: TraderSection,
     /// Controls before a trade.
@@ -32,6 +36,78 @@ pub struct NodeConfig {
     pub watchdog: WatchdogSection,
     /// Who may ask it what.
     pub access: AccessSection,
+}
+
+/// The name of the session of `[order_entry]`.
+pub const FIRST_SESSION: &str = "order_entry";
+
+/// A further order entry session: where orders on some feeds go.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSection {
+    /// In messages, and for strategies that choose among several; the CompID of the exchange unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The feeds whose instruments are traded over it, by name.
+    pub feeds: Vec<String>,
+    /// Where it connects, and as whom.
+    pub order_entry: OrderEntrySection,
+}
+
+impl SessionSection {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        let named = self.name.clone();
+        named.unwrap_or_else(|| self.order_entry.exchange_comp_id.0.to_string())
+    }
+}
+
+impl NodeConfig {
+    /// The sessions that channels need, which are named by their feeds, and which channel is traded over which of them.
+    ///
+    /// # Errors
+    /// Two sessions of one name, or one that serves a feed that there is not.
+    pub fn sessions(&self, feeds: &[&str]) -> Result<(Vec<OrderEntrySection>, Routes), Failure> {
+        let mut all: Vec<(String, &OrderEntrySection, Option<&[String]>)> =
+            vec![(FIRST_SESSION.to_string(), &self.order_entry, None)];
+        for section in &self.session {
+            let name = section.name();
+            if all.iter().any(|(known, ..)| *known == name) {
+                return Err(Failure::config(format!("[[session]]: {name} is there twice")));
+            }
+            for feed in &section.feeds {
+                if !self.feed.iter().any(|known| known.name() == feed) {
+                    return Err(Failure::config(format!(
+                        "[[session]] {name}: there is no [[feed]] {feed}"
+                    )));
+                }
+            }
+            all.push((name, &section.order_entry, Some(&section.feeds)));
+        }
+        let serves = |feed: &str, of: Option<&[String]>| of.is_some_and(|of| of.iter().any(|f| f == feed));
+        let is_served = |feed: &str| all.iter().any(|(.., of)| serves(feed, *of));
+        let is_needed = |of: Option<&[String]>| match of {
+            None => feeds.iter().any(|feed| !is_served(feed)),
+            some => feeds.iter().any(|feed| serves(feed, some)),
+        };
+        let needed: Vec<_> = all.iter().filter(|(.., of)| is_needed(*of)).collect();
+        let of_source = feeds.iter().map(|feed| {
+            let places = needed.iter().enumerate();
+            let serving = places.filter(|(_, (.., of))| match of {
+                None => !is_served(feed),
+                some => serves(feed, *some),
+            });
+            serving.map(|(place, _)| place).collect()
+        });
+        let routes = Routes {
+            sessions: needed.iter().map(|(name, ..)| name.clone()).collect(),
+            of_source: of_source.collect(),
+        };
+        Ok((
+            needed.iter().map(|(_, section, _)| (*section).clone()).collect(),
+            routes,
+        ))
+    }
 }
 
 /// The trader.

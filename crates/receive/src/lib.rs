@@ -1,4 +1,4 @@
-//! The sockets of one received channel: [`intake::Intake`] joins both lines, hears recovery groups, asks request servers and keeps recovery
+//! The sockets of received channels: [`intake::Intake`] joins both lines, hears recovery groups, asks request servers and keeps recovery
 //! connections. It knows addresses, not protocols.
 //!
 //! ```
@@ -34,6 +34,12 @@
 //! assert_eq!(datagram, b"a packet");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`receiver::Receiver`] is a thread's channels, of any protocols, with their sockets, and the loop around them into one [`receiver::Consumer`].
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate tickwire_console;
+
 pub mod intake;
+pub mod receiver;

@@ -14,6 +14,7 @@ mod lines;
 mod records;
 mod spool;
 mod survey;
+mod together;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
@@ -343,13 +344,10 @@ fn read<'a>(
     if replay.make.is_for_channels() {
         replay.add_configured()?;
     }
-    for file in files {
-        match replay.file(file) {
-            Ok(()) => {}
-            Err(End::Interrupted) => break,
-            Err(End::Damaged(message)) => replay.damage = Some(message),
-            Err(End::Failed(failure)) => return Err(failure),
-        }
+    match replay.files(files) {
+        Ok(()) | Err(End::Interrupted) => {}
+        Err(End::Damaged(message)) => replay.damage = Some(message),
+        Err(End::Failed(failure)) => return Err(failure),
     }
     // What still waits for the other line will not come any more.
     let end = replay.tape.last().after(Nanos::DAY);
@@ -665,6 +663,20 @@ impl Replay<'_> {
         Ok(channel)
     }
 
+    /// Plays captures together, and other files one after the other.
+    fn files(&mut self, files: &[PathBuf]) -> Result<(), End> {
+        if together::are_captures(files)? {
+            return self.together(files);
+        }
+        for file in files {
+            match self.file(file) {
+                Err(End::Damaged(message)) => self.damage = Some(message),
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
     fn file(&mut self, path: &Path) -> Result<(), End> {
         let recording = Recording::open(path, itch50::message_size)?;
         let kind = recording.kind();
@@ -701,17 +713,24 @@ impl Replay<'_> {
                 return Err(End::Interrupted);
             }
             let Ok(udp) = udp else { continue };
-            let Some(at) = self.place_of(udp.destination, udp.payload).map_err(End::Failed)? else {
-                self.other_feeds += 1;
-                continue;
-            };
-            self.tape.advance(now, self.stop)?;
-            self.played[at.channel].on_datagram(now, at.port, at.line, udp.payload);
-            if self.args.step {
-                let what = format!("packet {} {} {:?}", self.tape.frames(), udp.destination, at.line);
-                self.step(at.channel, &what)?;
-            }
+            self.datagram(now, udp.destination, udp.payload)?;
         }
+    }
+
+    /// Plays one datagram.
+    #[inline]
+    fn datagram(&mut self, now: Nanos, destination: SocketAddr, payload: &[u8]) -> Result<(), End> {
+        let Some(at) = self.place_of(destination, payload).map_err(End::Failed)? else {
+            self.other_feeds += 1;
+            return Ok(());
+        };
+        self.tape.advance(now, self.stop)?;
+        self.played[at.channel].on_datagram(now, at.port, at.line, payload);
+        if self.args.step {
+            let what = format!("packet {} {destination} {:?}", self.tape.frames(), at.line);
+            self.step(at.channel, &what)?;
+        }
+        Ok(())
     }
 
     fn messages(&mut self, path: &Path, mut file: ItchFile) -> Result<(), End> {

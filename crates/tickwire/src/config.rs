@@ -14,7 +14,7 @@ use tickwire_console::warn;
 use tickwire_control::access::AccessSection;
 use tickwire_feedd::{DaemonConfig, DaemonSection};
 use tickwire_node::controls::ControlsSection;
-use tickwire_node::settings::{NodeConfig, TraderSection};
+use tickwire_node::settings::{NodeConfig, RiskSection, SessionSection, TraderSection};
 use tickwire_node::watchdog::WatchdogSection;
 use tickwire_runtime::files;
 use tickwire_runtime::places;
@@ -28,16 +28,23 @@ use crate::strategy::BacktestSection;
 use tickwire_quoterd::QuoterSection;
 use tickwire_quoterd::settings::QuoteConfig;
 
+/// From one feed's port numbers to the next one's, where nobody says them.
+const PORTS_PER_FEED: u16 = 100;
+
 /// Everything a run needs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where the exchange publishes and the trader listens; the trader trades on the first channel of the first feed.
+    /// Where the exchange publishes and the trader listens. The built-in rule trades on the first channel of the first feed, strategies on every
+    /// channel of every feed.
     pub feed: Vec<FeedConfig>,
     /// Sizes and patience of the receiving side.
     pub receiver: ReceiverSection,
     /// Where orders go, and the sessions there.
     pub order_entry: OrderEntrySection,
+    /// Further order entry sessions, each for some of the feeds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session: Vec<SessionSection>,
     /// The simulated exchange.
     pub exchange: ExchangeSection,
     /// The trading thread and its limits.
@@ -54,11 +61,34 @@ pub struct Config {
     /// Parameters of a strategy of one's own: what it has fields for.
     #[serde(skip_serializing_if = "toml::Table::is_empty")]
     pub strategy: toml::Table,
+    /// Several strategies of one's own, each with its parameters; in the place of `strategy`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strategies: Vec<StrategySection>,
     /// How a strategy of one's own is backtested.
     pub backtest: BacktestSection,
     /// The options quoter; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quoter: Option<QuoterSection>,
+}
+
+/// One of several strategies in a process.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StrategySection {
+    /// In messages.
+    pub name: String,
+    /// The feeds that it hears, by name; without it all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feeds: Option<Vec<String>>,
+    /// The order entry sessions that it may use, by name, the first that serves a feed for that feed; without it each feed's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Vec<String>>,
+    /// Its own pre-trade limits; `trader.risk` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<RiskSection>,
+    /// What it has fields for.
+    #[serde(default)]
+    pub parameters: toml::Table,
 }
 
 impl Default for Config {
@@ -67,6 +97,7 @@ impl Default for Config {
             feed: vec![FeedConfig::on_loopback(Protocol::Itch50)],
             receiver: ReceiverSection::default(),
             order_entry: OrderEntrySection::default(),
+            session: Vec::new(),
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
             controls: ControlsSection::default(),
@@ -74,6 +105,7 @@ impl Default for Config {
             daemon: DaemonSection::default(),
             access: AccessSection::default(),
             strategy: toml::Table::new(),
+            strategies: Vec::new(),
             backtest: BacktestSection::default(),
             quoter: None,
         }
@@ -109,6 +141,7 @@ impl Config {
             feed: self.feed.clone(),
             receiver: self.receiver.clone(),
             order_entry: self.order_entry.clone(),
+            session: self.session.clone(),
             trader: self.trader.clone(),
             controls: self.controls.clone(),
             watchdog: self.watchdog.clone(),
@@ -188,6 +221,21 @@ impl Config {
         }
     }
 
+    /// The defaults with these feeds, each on port numbers of its own: of several venues a market with an engine each.
+    pub fn of_protocols(protocols: &[Protocol]) -> Config {
+        let feeds = protocols.iter().zip(0..).map(|(protocol, nth)| {
+            let mut feed = FeedConfig::on_loopback(*protocol);
+            for channel in &mut feed.channels {
+                channel.move_ports(nth * PORTS_PER_FEED);
+            }
+            feed
+        });
+        Config {
+            feed: feeds.collect(),
+            ..Config::default()
+        }
+    }
+
     /// Checks what concerns more than one value.
     pub fn check(&self) -> Result<(), String> {
         if self.trader.lot.0 > self.trader.risk.max_order_qty {
@@ -200,6 +248,21 @@ impl Config {
             return Err("trader.reconnect_ms must be 1 to 60000 milliseconds".into());
         }
         self.market().check()?;
+        if !self.strategies.is_empty() && !self.strategy.is_empty() {
+            return Err(
+                "[strategy] and [[strategies]] are both there: put its parameters into one of these".into(),
+            );
+        }
+        for (at, strategy) in self.strategies.iter().enumerate() {
+            if self.strategies[..at]
+                .iter()
+                .any(|known| known.name == strategy.name)
+            {
+                return Err(format!("[[strategies]]: {} is there twice", strategy.name));
+            }
+        }
+        let feeds: Vec<&str> = self.feed.iter().map(FeedConfig::name).collect();
+        self.node().sessions(&feeds).map_err(|e| e.message)?;
         if let Some(quoter) = &self.quoter {
             quoter.check()?;
         }
@@ -223,12 +286,16 @@ impl Config {
     pub fn without_passwords(&self) -> Config {
         let mut config = self.clone();
         config.order_entry.hide_passwords();
+        for session in &mut config.session {
+            session.order_entry.hide_passwords();
+        }
         config
     }
 
     /// Whether something secret is in it.
     pub fn has_passwords(&self) -> bool {
-        self.order_entry.has_passwords()
+        let mut further = self.session.iter().map(|session| &session.order_entry);
+        self.order_entry.has_passwords() || further.any(OrderEntrySection::has_passwords)
     }
 
     /// As TOML with every default filled in.

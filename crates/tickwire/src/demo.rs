@@ -20,6 +20,7 @@ use crate::report;
 use tickwire_console::failure::{Code, Failure};
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{self, ExchangeResults, TraderResults};
+use tickwire_node::settings::SessionSection;
 use tickwire_quoterd::QuoteEntry;
 use tickwire_simulator::settings::Impairment;
 use tickwire_venues::protocol::Protocol;
@@ -93,12 +94,20 @@ const OVERTIME_S: u32 = 60;
 /// # Errors
 /// Books or orders differ, or a side could not run.
 pub fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
-    run_with(args, stop, |_| {})
+    run_with(args, &[args.feed], stop, |_| {})
 }
 
-/// The same with a configuration that `adjust` has changed: for a strategy in the place of the rule.
-pub fn run_with(args: &DemoArgs, stop: &StopFlag, adjust: impl FnOnce(&mut Config)) -> Result<(), Failure> {
-    tickwire_venues::wiring::check_published(args.feed)?;
+/// The same with a configuration that `adjust` has changed, for a strategy in the place of the rule; and with an exchange for each of these feeds, each
+/// with an order entry session of its own.
+pub fn run_with(
+    args: &DemoArgs,
+    feeds: &[Protocol],
+    stop: &StopFlag,
+    adjust: impl FnOnce(&mut Config),
+) -> Result<(), Failure> {
+    for feed in feeds {
+        tickwire_venues::wiring::check_published(*feed)?;
+    }
     let stale = [
         "exchange.json",
         "trader.json",
@@ -106,17 +115,32 @@ pub fn run_with(args: &DemoArgs, stop: &StopFlag, adjust: impl FnOnce(&mut Confi
         "books-trader.txt",
         "report.html",
     ];
-    prepare_folder(&args.dir, &stale)?;
-    let mut config = demo_config(args)?;
+    let mut config = demo_config(args, feeds)?;
     adjust(&mut config);
     let started = Instant::now();
-
-    let mut exchange = Side::start("exchange", &config, &args.dir)?;
-    exchange.take_ports(&mut config)?;
+    let mut venues: Vec<(Config, PathBuf)> = Vec::new();
+    let mut exchanges = Vec::new();
+    for nth in 0..config.feed.len() {
+        let dir = match nth {
+            0 => args.dir.clone(),
+            later => args.dir.join(format!("venue-{}", later + 1)),
+        };
+        prepare_folder(&dir, &stale)?;
+        let mut venue = venue_config(&config, nth);
+        let mut exchange = Side::start("exchange", &venue, &dir)?;
+        exchange.take_ports(&mut venue)?;
+        config.feed[nth] = venue.feed[0].clone();
+        match nth {
+            0 => config.order_entry.address = venue.order_entry.address,
+            later => config.session[later - 1].order_entry.address = venue.order_entry.address,
+        }
+        venues.push((venue, dir));
+        exchanges.push(exchange);
+    }
     let mut trader = Side::start("trade", &config, &args.dir)?;
     eprintln!(
         "exchange (pid {}, core {}) and trader (pid {}, core {}): {} instruments, {} messages/s for {} s, two lines on {}",
-        exchange.child.id(),
+        exchanges[0].child.id(),
         config.exchange.core,
         trader.child.id(),
         config.trader.core,
@@ -125,14 +149,43 @@ pub fn run_with(args: &DemoArgs, stop: &StopFlag, adjust: impl FnOnce(&mut Confi
         config.exchange.duration_s.0,
         config.feed[0].interface,
     );
-    watch(&mut exchange, &mut trader, config.exchange.duration_s.0, stop)?;
-    conclude(args, &config, started)
+    for (exchange, (venue, _)) in exchanges.iter().zip(&venues).skip(1) {
+        eprintln!(
+            "a further exchange (pid {}) for {}",
+            exchange.child.id(),
+            venue.feed[0].name()
+        );
+    }
+    let mut sides: Vec<&mut Side> = exchanges.iter_mut().collect();
+    sides.push(&mut trader);
+    watch(&mut sides, config.exchange.duration_s.0, stop)?;
+    let mut faults = Vec::new();
+    for (nth, (venue, dir)) in venues.iter().enumerate() {
+        faults.extend(conclude(args, nth, (venue, dir), started)?);
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::check(faults.join("; "))),
+    }
+}
+
+/// What one of several exchanges runs by.
+fn venue_config(config: &Config, nth: usize) -> Config {
+    let mut venue = config.clone();
+    venue.feed = vec![config.feed[nth].clone()];
+    if let Some(further) = nth.checked_sub(1) {
+        venue.order_entry = config.session[further].order_entry.clone();
+        venue.exchange.seed = venue.exchange.seed.wrapping_add(nth as u64);
+    }
+    venue.session.clear();
+    venue.strategies.clear();
+    venue
 }
 
 /// The configuration both children get: free ports, two cores where there are two.
-fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
+fn demo_config(args: &DemoArgs, feeds: &[Protocol]) -> Result<Config, Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
-    let mut c = Config::of_protocol(args.feed);
+    let mut c = Config::of_protocols(feeds);
     c.controls.for_a_demo();
     let cores = Cores::count().usable();
     let (first, last) = (
@@ -154,9 +207,21 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     (c.exchange.orders_min, c.exchange.overtime_s) = (1, OVERTIME_S);
     let line = impairment(args)?;
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
-    let feed = &mut c.feed[0];
-    if matches!(args.feed, Protocol::Itch50 | Protocol::Uqdf) {
-        feed.session = Some(format!("TW{:08}", std::process::id() % 100_000_000));
+    for nth in 0..c.feed.len() {
+        let feed = &mut c.feed[nth];
+        if matches!(feed.protocol(), Protocol::Itch50 | Protocol::Uqdf) {
+            let number = (u64::from(std::process::id()) + nth as u64 * 50_000_000) % 100_000_000;
+            feed.session = Some(format!("TW{number:08}"));
+        }
+        if nth > 0 {
+            let name = format!("{}-{}", feed.venue.name(), nth + 1);
+            feed.name = Some(name.clone());
+            c.session.push(SessionSection {
+                name: Some(name.clone()),
+                feeds: vec![name],
+                order_entry: c.order_entry.clone(),
+            });
+        }
     }
     take_free_ports(&mut c)?;
     c.check().map_err(Failure::config)?;
@@ -179,7 +244,7 @@ pub fn prepare_folder(dir: &Path, stale: &[&str]) -> Result<(), Failure> {
 
 /// Multicast groups with ports that are free, and servers that take any.
 pub fn take_free_ports(c: &mut Config) -> Result<(), Failure> {
-    for channel in &mut c.feed[0].channels {
+    for channel in c.feed.iter_mut().flat_map(|feed| &mut feed.channels) {
         channel.renumber_groups(free_udp_port)?;
         for port in Port::ALL {
             if let Some(server) = channel.server_mut(port) {
@@ -187,7 +252,10 @@ pub fn take_free_ports(c: &mut Config) -> Result<(), Failure> {
             }
         }
     }
-    c.order_entry.address.set_port(0);
+    let further = c.session.iter_mut().map(|session| &mut session.order_entry);
+    for order_entry in further.chain([&mut c.order_entry]) {
+        order_entry.address.set_port(0);
+    }
     Ok(())
 }
 
@@ -357,13 +425,8 @@ fn describe(status: &ExitStatus) -> String {
     }
 }
 
-/// Shows progress until both children have ended well; ends the run when one does not.
-pub fn watch(
-    exchange: &mut Side,
-    trader: &mut Side,
-    duration_s: f64,
-    stop: &StopFlag,
-) -> Result<(), Failure> {
+/// Shows progress until all children have ended well; ends the run when one does not. The last of them is who trades.
+pub fn watch(sides: &mut [&mut Side], duration_s: f64, stop: &StopFlag) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
     let mut shown = Instant::now();
     let mut first_end: Option<Instant> = None;
@@ -373,7 +436,7 @@ pub fn watch(
         if let Some(reason) = stop.reason() {
             return Err(Failure::interrupted(format!("{reason}; both sides were stopped")));
         }
-        for side in [&mut *exchange, &mut *trader] {
+        for side in &mut *sides {
             let (newest, reason) = side.drain();
             if let Some(Notice::Progress {
                 seconds: s,
@@ -401,14 +464,14 @@ pub fn watch(
                 "{seconds:5.1} s of {duration_s:.0}   {messages:>9} messages   {orders:>6} orders  {end}"
             );
         }
-        let ends = [exchange.ended(), trader.ended()];
+        let ends: Vec<Option<ExitStatus>> = sides.iter_mut().map(|side| side.ended()).collect();
         for (which, end) in ends.iter().enumerate() {
             if let Some(status) = end
                 && !status.success()
             {
                 // Often one ends because the other does: both reasons are told.
-                let name = [&*exchange, &*trader][which].name;
-                for side in [&mut *exchange, &mut *trader] {
+                let name = sides[which].name;
+                for side in &mut *sides {
                     let _ = side.child.wait_for(REASON_PATIENCE);
                     reasons.extend(side.last_words().map(|r| format!("the {}: {r}", side.name)));
                 }
@@ -425,14 +488,14 @@ pub fn watch(
                 });
             }
         }
-        match ends {
-            [Some(_), Some(_)] => {
+        match ends.iter().flatten().count() {
+            all if all == ends.len() => {
                 if terminal {
                     eprintln!();
                 }
                 return Ok(());
             }
-            [None, None] => {}
+            0 => {}
             _ => {
                 let since = *first_end.get_or_insert_with(Instant::now);
                 if since.elapsed() > CHILD_GRACE {
@@ -446,12 +509,21 @@ pub fn watch(
     }
 }
 
-/// Reads both sides' results, compares them, prints and writes the report.
-fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Failure> {
-    let file = |name: &str| -> PathBuf { args.dir.join(name) };
-    let exchange: ExchangeResults = results::read_json(&file("exchange.json"))?;
-    let trader: TraderResults = results::read_json(&file("trader.json"))?;
-    let books = results::compare_books(&file("books-exchange.txt"), &file("books-trader.txt"))?;
+/// Reads both sides' results of one exchange, compares them, prints and writes the report; what is wrong.
+fn conclude(
+    args: &DemoArgs,
+    nth: usize,
+    (config, dir): (&Config, &Path),
+    started: Instant,
+) -> Result<Vec<String>, Failure> {
+    let which = match nth {
+        0 => String::new(),
+        later => format!("-{}", later + 1),
+    };
+    let of_trader = |name: &str, end: &str| args.dir.join(format!("{name}{which}.{end}"));
+    let exchange: ExchangeResults = results::read_json(&dir.join("exchange.json"))?;
+    let trader: TraderResults = results::read_json(&of_trader("trader", "json"))?;
+    let books = results::compare_books(&dir.join("books-exchange.txt"), &of_trader("books-trader", "txt"))?;
     let orders = results::compare_orders(&exchange.orders, &trader.orders);
     let run = report::Run {
         config,
@@ -461,7 +533,7 @@ fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Fa
         orders: &orders,
     };
     print!("{}", run.to_text(args.verbose));
-    let html = file("report.html");
+    let html = dir.join("report.html");
     tickwire_runtime::files::write(&html, run.to_html())
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", html.display())))?;
     let shown = html.canonicalize().unwrap_or(html);
@@ -470,8 +542,5 @@ fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Fa
         shown.display(),
         started.elapsed().as_secs_f64()
     );
-    match run.faults() {
-        faults if faults.is_empty() => Ok(()),
-        faults => Err(Failure::check(faults.join("; "))),
-    }
+    Ok(run.faults())
 }

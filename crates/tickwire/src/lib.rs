@@ -45,12 +45,14 @@ pub use strategy::main;
 
 /// What a strategy is written with.
 pub mod prelude {
+    pub use tickwire_book::super_books::{SuperFlags, SuperLevel};
+    pub use tickwire_book::{SuperId, SuperRef};
     pub use tickwire_market::{
         BookState, BookUpdate, ClientOrderId, Instrument, InstrumentId, Level, MarketEvent, Nanos, Price,
         Qty, Side, Symbol, TimeInForce, TradingStatus, Volume,
     };
     pub use tickwire_trading::strategy::{
-        BookChange, Context, NotSent, OrderEvent, Strategy, Subscription, Ticket, TimerId, Trade,
+        BookChange, Context, NotSent, OrderEvent, Strategy, Subscription, SuperChange, Ticket, TimerId, Trade,
     };
     pub use tickwire_trading::{Order, OrderState, Position, ReportKind, RiskReject};
 }

@@ -14,13 +14,14 @@ use tickwire_market::{Nanos, Qty};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::RiskConfig;
-use tickwire_trading::strategy::{ConductorConfig, Strategy};
+use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
 
-use crate::config::Config;
+use crate::config::{Config, StrategySection};
 use crate::demo::{DemoArgs, DemoKind};
 use crate::sides::{self, ExchangeArgs, SideArgs};
 use tickwire_console::failure::Failure;
-use tickwire_node::live::Live;
+use tickwire_node::live::{Hosting, Live};
+use tickwire_node::settings::RiskSection;
 use tickwire_node::trader;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::{DurationS, Rate, Symbols};
@@ -74,8 +75,8 @@ Examples:
     Backtest(BacktestArgs),
     /// Runs the strategy live: multicast in, orders out over FIX
     #[command(after_help = "\
-It trades on the first channel of the first [[feed]], over the session of [order_entry], within [trader.risk] and [controls]; it cancels what is open \
-when it ends for whatever reason, when market data is silent, and when it is killed (`tickwire trade --tell kill`, or the kill file).
+It hears every channel of every [[feed]], and trades over the session of [order_entry], or of the [[session]] that names the feed, within [trader.risk] \
+and [controls]; [[strategies]] are several in one process. It cancels what is open when it ends for whatever reason, when market data is silent, and when it is killed (`tickwire trade --tell kill`, or the kill file).
 
 Example:
   run -c strategy.toml")]
@@ -85,7 +86,8 @@ Example:
 The exchange runs as a process of its own; at the end books and orders of both sides are compared, as `tickwire demo` does.
 
 Example:
-  sim -c strategy.toml --seconds 10 --loss 0.01")]
+  sim -c strategy.toml --seconds 10 --loss 0.01
+  sim -c strategy.toml --feed itch50 --feed pitch")]
     Sim(SimArgs),
     #[command(hide = true)]
     Exchange(ExchangeArgs),
@@ -94,7 +96,8 @@ Example:
     /// Writes a capture of the simulated exchange, to try the strategy on
     #[command(after_help = "\
 Example:
-  sample sample.pcap --feed mdp3 --seconds 5")]
+  sample sample.pcap --feed mdp3 --seconds 5
+  sample both.pcap --feed itch50 --feed pitch")]
     Sample(SampleArgs),
     /// Reads the configuration and the parameters, and says what is wrong with them
     #[command(after_help = "\
@@ -121,9 +124,9 @@ struct SimArgs {
     /// A parameter in the place of the file's (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// The feed between exchange and strategy
-    #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
-    feed: Protocol,
+    /// The feed between exchange and strategy; given several times, an exchange for each, every one with its own order entry session
+    #[arg(long, value_enum, default_values_t = [Protocol::Itch50], value_name = "P")]
+    feed: Vec<Protocol>,
     /// Length of the trading session in seconds
     #[arg(long, default_value_t = 15.0, value_name = "S")]
     seconds: f64,
@@ -152,9 +155,9 @@ struct SampleArgs {
     /// Capture to write (pcap)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The feed
-    #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
-    feed: Protocol,
+    /// The feed; given several times, feeds of one market, with a matching engine for each venue
+    #[arg(long, value_enum, default_values_t = [Protocol::Itch50], value_name = "P")]
+    feed: Vec<Protocol>,
     /// Length of the session in seconds
     #[arg(long, default_value_t = 2.0, value_name = "S")]
     seconds: f64,
@@ -194,6 +197,9 @@ pub struct BacktestArgs {
     /// FAST template file of MOEX (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "feeds")]
     pub templates: Vec<PathBuf>,
+    /// Which of [[strategies]]
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Option<String>,
     /// A parameter in the place of the file's (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
@@ -280,40 +286,90 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
     }
 }
 
-/// Sizes and limits of a strategy: those of the trader.
+/// Sizes and limits of a strategy in a backtest: those of the trader. Feeds and instruments are the recording's.
 fn limits(config: &Config) -> ConductorConfig {
-    let t = &config.trader;
     ConductorConfig {
-        feeds: 1,
-        instrument_bits: config
-            .receiver
-            .max_instruments
-            .max(2)
-            .next_power_of_two()
-            .trailing_zeros(),
-        max_orders: t.risk.max_orders,
-        risk: RiskConfig {
-            max_order_qty: Qty(t.risk.max_order_qty),
-            price_band_bp: t.risk.price_band_bp,
-            max_orders_per_window: t.risk.max_orders_per_s,
-            window_ns: Nanos::SECOND,
-            max_open_orders: t.risk.max_open_orders,
-            max_position: t.risk.max_position,
-            controls: config.controls.of_trader(),
-        },
+        max_orders: config.trader.risk.max_orders,
+        risk: risk_of(config, &config.trader.risk),
+        ..ConductorConfig::default()
     }
 }
 
+fn risk_of(config: &Config, risk: &RiskSection) -> RiskConfig {
+    RiskConfig {
+        max_order_qty: Qty(risk.max_order_qty),
+        price_band_bp: risk.price_band_bp,
+        max_orders_per_window: risk.max_orders_per_s,
+        window_ns: Nanos::SECOND,
+        max_open_orders: risk.max_open_orders,
+        max_position: risk.max_position,
+        controls: config.controls.of_trader(),
+    }
+}
+
+/// The strategies of a configuration: that of `[strategy]`, or those of `[[strategies]]`.
+fn strategies<S: DeserializeOwned>(config: &Config, file: &Path) -> Result<Vec<Hosting<S>>, Failure> {
+    let hosting = |strategy: S, section: Option<&StrategySection>| {
+        let risk = section.and_then(|section| section.risk.as_ref());
+        let risk = risk.unwrap_or(&config.trader.risk);
+        Hosting {
+            name: section.map_or("strategy", |section| &section.name).to_string(),
+            strategy,
+            feeds: section.and_then(|section| section.feeds.clone()),
+            sessions: section.and_then(|section| section.sessions.clone()),
+            max_orders: risk.max_orders,
+            risk: risk_of(config, risk),
+        }
+    };
+    if config.strategies.is_empty() {
+        let strategy = parameters(&config.strategy, file, "[strategy]")?;
+        return Ok(vec![hosting(strategy, None)]);
+    }
+    let sections = config.strategies.iter().map(|section| {
+        let place = format!("[[strategies]] {}", section.name);
+        let strategy = parameters(&section.parameters, file, &place)?;
+        Ok(hosting(strategy, Some(section)))
+    });
+    sections.collect()
+}
+
+/// A configuration with one of its strategies alone: a backtest is one strategy's.
+fn chosen(config: &mut Config, name: Option<&str>) -> Result<(), Failure> {
+    let names: Vec<&str> = config.strategies.iter().map(|s| s.name.as_str()).collect();
+    let place = match (name, names.len()) {
+        (None, 0) => return Ok(()),
+        (None, 1) => Some(0),
+        (None, _) => None,
+        (Some(name), _) => names.iter().position(|known| *known == name),
+    };
+    let Some(place) = place else {
+        return Err(Failure::config(format!(
+            "name one strategy with --strategy: {}",
+            if names.is_empty() {
+                "there is one, in [strategy]".into()
+            } else {
+                names.join(", ")
+            }
+        )));
+    };
+    let section = config.strategies.swap_remove(place);
+    config.strategies.clear();
+    config.strategy = section.parameters;
+    if let Some(risk) = section.risk {
+        config.trader.risk = risk;
+    }
+    Ok(())
+}
+
 /// The trading thread, with the strategy in the place of the rule.
-fn live<S: Strategy + DeserializeOwned>(
+fn live<S: Strategy + DeserializeOwned + 'static>(
     config: &Config,
     file: &Path,
     results: Option<&Path>,
     is_child: bool,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let strategy: S = parameters(&config.strategy, file)?;
-    let rule = Live::new(strategy, &limits(config));
+    let rule = Live::hosting(strategies::<S>(config, file)?);
     trader::run_rule(&config.node(), results, is_child, stop, rule)
 }
 
@@ -321,10 +377,10 @@ fn live<S: Strategy + DeserializeOwned>(
 fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Result<(), Failure> {
     let mut own = Config::load(&args.config)?;
     backtest::set(&mut own, &args.set)?;
-    let _: S = parameters(&own.strategy, &args.config)?;
+    strategies::<S>(&own, &args.config)?;
     let demo = DemoArgs {
         what: DemoKind::Trader,
-        feed: args.feed,
+        feed: args.feed.first().copied().unwrap_or(Protocol::Itch50),
         seconds: args.seconds,
         rate: args.rate,
         symbols: args.symbols,
@@ -336,8 +392,9 @@ fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Resul
         dir: args.dir.clone(),
         verbose: args.verbose,
     };
-    crate::demo::run_with(&demo, stop, |config| {
+    crate::demo::run_with(&demo, &args.feed, stop, |config| {
         config.strategy = own.strategy;
+        config.strategies = own.strategies;
         config.trader.risk = own.trader.risk;
         config.controls = own.controls;
         config.exchange.orders_min = 0;
@@ -347,8 +404,10 @@ fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Resul
 /// A session of the simulated exchange, as a capture of both lines.
 fn sample(args: &SampleArgs, stop: &StopFlag) -> Result<(), Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
-    tickwire_venues::wiring::check_published(args.feed)?;
-    let mut config = Config::of_protocol(args.feed);
+    for feed in &args.feed {
+        tickwire_venues::wiring::check_published(*feed)?;
+    }
+    let mut config = Config::of_protocols(&args.feed);
     config.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     config.exchange.rate = Rate::try_from(f64::from(args.rate)).map_err(usage("rate"))?;
     config.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
@@ -359,11 +418,25 @@ fn sample(args: &SampleArgs, stop: &StopFlag) -> Result<(), Failure> {
 
 fn check<S: Strategy + DeserializeOwned>(args: &CheckArgs) -> Result<(), Failure> {
     let config = Config::load(&args.config)?;
-    let strategy: S = parameters(&config.strategy, &args.config)?;
-    for subscription in strategy.subscriptions() {
+    let hosted = strategies::<S>(&config, &args.config)?;
+    let is_one = hosted.len() == 1;
+    let each = hosted.iter().flat_map(|hosted| {
+        hosted
+            .strategy
+            .subscriptions()
+            .into_iter()
+            .map(|s| (&hosted.name, s))
+    });
+    for (name, subscription) in each {
+        if !is_one {
+            print!("{name} ");
+        }
         match subscription {
-            tickwire_trading::strategy::Subscription::Symbol(symbol) => println!("subscribes to {symbol}"),
-            tickwire_trading::strategy::Subscription::All => println!("subscribes to everything"),
+            Subscription::Symbol(symbol) => println!("subscribes to {symbol}"),
+            Subscription::Consolidated(symbol) => {
+                println!("subscribes to {symbol} and its consolidated book")
+            }
+            Subscription::All => println!("subscribes to everything"),
         }
     }
     println!(
@@ -374,10 +447,10 @@ fn check<S: Strategy + DeserializeOwned>(args: &CheckArgs) -> Result<(), Failure
 }
 
 /// A strategy with these parameters.
-fn parameters<S: DeserializeOwned>(table: &toml::Table, file: &Path) -> Result<S, Failure> {
+fn parameters<S: DeserializeOwned>(table: &toml::Table, file: &Path, place: &str) -> Result<S, Failure> {
     S::deserialize(toml::Value::Table(table.clone())).map_err(|e| {
         Failure::config(format!(
-            "{}: [strategy]: {}",
+            "{}: {place}: {}",
             file.display(),
             e.to_string().trim_end()
         ))

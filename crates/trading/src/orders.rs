@@ -255,6 +255,14 @@ impl Orders {
         }
     }
 
+    /// The same table, whose numbers begin behind `last`: two strategies over one session must not use the same ones.
+    pub fn numbered_behind(self, last: u64) -> Orders {
+        Orders {
+            last_id: last,
+            ..self
+        }
+    }
+
     /// A number that no order of the session has: for requests, which need one too.
     #[inline]
     pub fn issue_id(&mut self) -> ClientOrderId {
@@ -457,8 +465,14 @@ impl Orders {
 
     /// The first open order that no cancellation was asked for, and that the venue knows or was told of as an order of its own.
     pub fn next_to_cancel(&self) -> Option<ClientOrderId> {
+        self.next_to_cancel_of(|_| true)
+    }
+
+    /// The same, of the instruments that `is_meant` says.
+    pub(crate) fn next_to_cancel_of(&self, is_meant: impl Fn(InstrumentId) -> bool) -> Option<ClientOrderId> {
         self.iter_open()
-            .find(|order| !order.is_cancel_requested && !order.is_replacing())
+            .filter(|order| !order.is_cancel_requested && !order.is_replacing())
+            .find(|order| is_meant(order.instrument))
             .map(|order| order.id)
     }
 
@@ -470,11 +484,15 @@ impl Orders {
         }
     }
 
-    /// The session is gone, and with it every request to cancel that was under way: each may be asked for again.
-    pub(crate) fn forget_cancels(&mut self) {
+    /// A session is gone, and with it every request to cancel that was under way of the instruments that `is_meant` says: each may be asked for
+    /// again.
+    pub(crate) fn forget_cancels(&mut self, is_meant: impl Fn(InstrumentId) -> bool) {
         let mut at = self.ends[0];
         while at != END {
-            self.slots[at as usize].is_cancel_requested = false;
+            let order = &mut self.slots[at as usize];
+            if is_meant(order.instrument) {
+                order.is_cancel_requested = false;
+            }
             at = self.links[at as usize][1];
         }
     }
@@ -505,6 +523,11 @@ impl Orders {
     /// How many orders of the session are in this state now.
     pub fn count(&self, state: OrderState) -> u64 {
         self.counts[state as usize]
+    }
+
+    /// Every order whose place was not used again, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Order> + '_ {
+        self.slots.iter().filter(|order| order.id.0 != 0)
     }
 
     /// Every order that may still trade, in the order in which they were entered.

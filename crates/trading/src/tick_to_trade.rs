@@ -183,7 +183,7 @@ impl TickToTrade {
     pub fn set_session(&mut self, is_up: bool) {
         self.risk.set_session(is_up);
         if !is_up {
-            self.orders.forget_cancels();
+            self.orders.forget_cancels(|_| true);
         }
     }
 

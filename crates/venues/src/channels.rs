@@ -345,6 +345,27 @@ impl ChannelConfig {
         Ok(())
     }
 
+    /// Moves every group and server to a port number that is so much higher.
+    pub fn move_ports(&mut self, by: u16) {
+        let groups = [
+            &mut self.retransmission,
+            &mut self.snapshot,
+            &mut self.snapshot_by_order,
+            &mut self.definitions,
+        ];
+        for lines in groups.into_iter().flatten().chain([&mut self.live]) {
+            lines.a.set_port(lines.a.port().wrapping_add(by));
+            if let Some(b) = &mut lines.b {
+                b.set_port(b.port().wrapping_add(by));
+            }
+        }
+        for port in Port::ALL {
+            if let Some(server) = self.server_mut(port) {
+                server.set_port(server.port().wrapping_add(by));
+            }
+        }
+    }
+
     /// The address of a server, to change.
     pub fn server_mut(&mut self, port: Port) -> Option<&mut SocketAddrV4> {
         match port {
@@ -756,6 +777,10 @@ struct File {
     _strategy: Option<IgnoredAny>,
     #[serde(rename = "backtest")]
     _backtest: Option<IgnoredAny>,
+    #[serde(rename = "session")]
+    _session: Option<IgnoredAny>,
+    #[serde(rename = "strategies")]
+    _strategies: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.

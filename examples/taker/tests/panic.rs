@@ -47,3 +47,43 @@ fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
     assert!(told.contains("the strategy panicked in on_book"), "{told}");
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+#[test]
+fn over_two_sessions_each_cancels_its_own() {
+    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-two-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let config = folder.join("strategy.toml");
+    std::fs::write(&config, "[strategy]\nafter = 400\n").expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_faulty"))
+        .args([
+            "sim",
+            "--seconds",
+            "5",
+            "--feed",
+            "itch50",
+            "--feed",
+            "pitch",
+            "-c",
+        ])
+        .arg(&config)
+        .arg("--dir")
+        .arg(&folder)
+        .output()
+        .expect("it runs");
+    let told = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(told.contains("6 orders are open"), "{told}");
+    for session in ["order_entry", "bzx-2"] {
+        let words = format!("session {session}: 3 cancels were sent");
+        assert!(told.contains(&words), "{words:?} in {told}");
+    }
+    assert!(
+        !told.contains("not confirmed"),
+        "both venues have confirmed: {told}"
+    );
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -111,9 +111,9 @@ impl WithChannel for Run<'_> {
         for at in 0..log.len() {
             let payload = log.payload(at);
             checker.expect(log.offers(at), &mut expected);
-            hot.out.first = 0;
-            hot.out.bytes.clear();
-            hot.out.ends.clear();
+            hot.sessions[0].out.first = 0;
+            hot.sessions[0].out.bytes.clear();
+            hot.sessions[0].out.ends.clear();
             let now = begin.after(at as u64 * 100 * Nanos::MICRO);
             let before = tsc();
             channel.on_datagram(now, Port::Live, Line::A, payload, &mut hot);
@@ -122,19 +122,19 @@ impl WithChannel for Run<'_> {
                 hot.rule.watch(id);
                 is_watching = true;
             }
-            pass.orders += hot.out.ends.len() as u64;
+            pass.orders += hot.sessions[0].out.ends.len() as u64;
             if !checker.follows() {
-                if !hot.out.ends.is_empty() {
+                if !hot.sessions[0].out.ends.is_empty() {
                     checker.begin(log.offer_after(at));
                 }
                 continue;
             }
-            check(&hot.out, &expected, at, &mut pass.problems);
+            check(&hot.sessions[0].out, &expected, at, &mut pass.problems);
             if at < warm_up || log.is_interlude(at) {
                 continue;
             }
             let span = |to: u64| clock.span_ns(to.saturating_sub(before));
-            match hot.out.first {
+            match hot.sessions[0].out.first {
                 0 => pass.silent.push((at, span(after))),
                 first => pass.timed.push(Timed {
                     at,

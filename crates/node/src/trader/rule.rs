@@ -1,51 +1,83 @@
-//! What the trading thread asks of what it runs: the built-in rule, or a strategy of one's own.
+//! What the trading thread asks of what it runs: the built-in rule, or strategies of one's own.
 
-use tickwire_book::BooksConfig;
 use tickwire_feed::Channel;
-use tickwire_market::{Cause, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
-use tickwire_trading::{Change, OrderReport, Orders, ReportError, Risk, TickToTrade};
+use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
+use tickwire_receive::receiver::SourceFacts;
+use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId, TickToTrade};
 
 use crate::hot::{HotPath, OrderOut};
-use tickwire_venues::protocol::Protocol;
+use tickwire_console::failure::Failure;
 
-/// See the module. What concerns books or the session gets the whole path.
+/// See the module. What concerns books or sessions gets the whole path. Sessions are named by their place.
 pub trait Rule: Sized {
-    /// The orders that are open or were.
-    fn orders(&self) -> &Orders;
-    /// The limits, and what of them is used.
-    fn risk(&self) -> &Risk;
-    /// The same to change: a limit that was reached, a control that was resumed.
-    fn risk_mut(&mut self) -> &mut Risk;
-    /// What it counted.
-    fn counters(&self) -> &Counters;
-    /// Says whether the order entry session is logged on. While it is not, no order may go out, and what was open then is not known.
-    fn set_session(&mut self, is_up: bool);
+    /// Whether every channel of every feed is received, or the first one alone.
+    const WANTS_ALL_FEEDS: bool;
+
+    /// How many rules there are, each with limits of its own.
+    fn count(&self) -> usize {
+        1
+    }
+    /// What one of them is called in messages.
+    fn name(&self, which: usize) -> &str;
+    /// Which control has stopped one of them.
+    fn stopped(&self, which: usize) -> Option<RiskReject>;
+    /// Whether the kill switch is on.
+    fn is_killed(&self) -> bool;
+    /// What all of them gained at mid prices, in whole units of money.
+    fn gain(&self) -> i64;
+    /// What they counted.
+    fn counters(&self) -> Counters;
+    /// How many orders are open, over one session or over all.
+    fn open(&self, session: Option<usize>) -> u32;
+    /// An order of a session by its number.
+    fn order(&self, session: usize, id: ClientOrderId) -> Option<&Order>;
+    /// Every order of a session that is open.
+    fn each_open(&self, session: usize, each: &mut dyn FnMut(&Order));
+    /// Every order of a session whose place was not used again.
+    fn each_order(&self, session: usize, each: &mut dyn FnMut(&Order));
+    /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and what was open then is not known.
+    fn set_session(&mut self, session: usize, is_up: bool);
     /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);
-    /// The next request to cancel an open order not asked for yet.
-    fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent>;
+    /// A person lets everything go on.
+    fn revive(&mut self);
+    /// The next request to cancel an open order of a session not asked for yet.
+    fn cancel_next(&mut self, session: usize, cause: Cause) -> Option<OrderIntent>;
     /// The symbol of an instrument; of the only one that is traded where it is not said.
     fn symbol_of(&self, instrument: InstrumentId) -> Option<Symbol>;
     /// What is held: of `instrument`, or of everything.
     fn position(&self, instrument: Option<InstrumentId>) -> i64;
     /// What runs, or ran last, for who asks after a panic.
-    fn callback(&self) -> &'static str;
+    fn callback(&self) -> String;
     /// When [`Rule::on_time`] is wanted next.
     fn next_timer(&self) -> Option<Nanos>;
 
-    /// Before the first packet: of which feed it is, and how large its books are.
-    fn prepare(&mut self, protocol: Protocol, books: &BooksConfig);
+    /// Before the first packet: which channels there are, and over which session each is traded unless something else is said; how many instruments
+    /// their books have.
+    ///
+    /// # Errors
+    /// What does not fit them.
+    fn prepare(
+        &mut self,
+        sources: &[SourceFacts],
+        routes: &Routes,
+        instruments: u32,
+    ) -> Result<Wants, Failure>;
     /// The run begins.
     fn start<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
     /// Time has passed.
     fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
     /// A datagram was taken.
     fn after_packet<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C);
-    /// Ten times a second while the session is on: instruments that the directory names may be watched.
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C, symbol: Symbol);
-    /// The venue has said something of an order.
+    /// Ten times a second: instruments that the directory names may be watched, once every session is on.
+    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C);
+    /// The venue of a session has said something of an order.
+    ///
+    /// # Errors
+    /// It fits no order.
     fn on_report<O: OrderOut>(
         hot: &mut HotPath<O, true, Self>,
+        session: usize,
         now: Nanos,
         report: &OrderReport,
     ) -> Result<Change, ReportError>;
@@ -53,24 +85,62 @@ pub trait Rule: Sized {
     fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
 }
 
+/// Which session an instrument is traded over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Routes {
+    /// The sessions' names, by place; the first is `[order_entry]`.
+    pub sessions: Vec<String>,
+    /// By channel: the sessions that its instruments may be traded over, the one that is taken unless something else is said first.
+    pub of_source: Vec<Vec<usize>>,
+}
+
+/// What a rule wants of the thread.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wants {
+    /// The symbols of which it wants books over all feeds, and the bits of an instrument's number.
+    pub consolidated: Option<(u32, u32)>,
+}
+
 impl Rule for TickToTrade {
-    fn orders(&self) -> &Orders {
-        TickToTrade::orders(self)
+    const WANTS_ALL_FEEDS: bool = false;
+
+    fn name(&self, _: usize) -> &str {
+        "the rule"
     }
 
-    fn risk(&self) -> &Risk {
-        TickToTrade::risk(self)
+    fn stopped(&self, _: usize) -> Option<RiskReject> {
+        TickToTrade::risk(self).stopped()
     }
 
-    fn risk_mut(&mut self) -> &mut Risk {
-        TickToTrade::risk_mut(self)
+    fn is_killed(&self) -> bool {
+        TickToTrade::risk(self).is_killed()
     }
 
-    fn counters(&self) -> &Counters {
-        TickToTrade::counters(self)
+    fn gain(&self) -> i64 {
+        TickToTrade::risk(self).controls().gain(StrategyId::Rule)
     }
 
-    fn set_session(&mut self, is_up: bool) {
+    fn counters(&self) -> Counters {
+        TickToTrade::counters(self).clone()
+    }
+
+    fn open(&self, _: Option<usize>) -> u32 {
+        TickToTrade::orders(self).open()
+    }
+
+    fn order(&self, _: usize, id: ClientOrderId) -> Option<&Order> {
+        TickToTrade::orders(self).get(id)
+    }
+
+    fn each_open(&self, _: usize, each: &mut dyn FnMut(&Order)) {
+        TickToTrade::orders(self).iter_open().for_each(each);
+    }
+
+    fn each_order(&self, _: usize, each: &mut dyn FnMut(&Order)) {
+        TickToTrade::orders(self).iter().for_each(each);
+    }
+
+    fn set_session(&mut self, _: usize, is_up: bool) {
         TickToTrade::set_session(self, is_up);
     }
 
@@ -78,7 +148,11 @@ impl Rule for TickToTrade {
         TickToTrade::kill(self);
     }
 
-    fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
+    fn revive(&mut self) {
+        TickToTrade::risk_mut(self).revive();
+    }
+
+    fn cancel_next(&mut self, _: usize, cause: Cause) -> Option<OrderIntent> {
         TickToTrade::cancel_next(self, cause)
     }
 
@@ -90,8 +164,8 @@ impl Rule for TickToTrade {
         instrument.map_or(0, |id| TickToTrade::positions(self).get(id).qty)
     }
 
-    fn callback(&self) -> &'static str {
-        "the rule"
+    fn callback(&self) -> String {
+        "the rule".to_string()
     }
 
     #[inline]
@@ -99,7 +173,9 @@ impl Rule for TickToTrade {
         None
     }
 
-    fn prepare(&mut self, _: Protocol, _: &BooksConfig) {}
+    fn prepare(&mut self, _: &[SourceFacts], _: &Routes, _: u32) -> Result<Wants, Failure> {
+        Ok(Wants::default())
+    }
 
     fn start<O: OrderOut>(_: &mut HotPath<O, true, Self>, _: Nanos) {}
 
@@ -109,22 +185,23 @@ impl Rule for TickToTrade {
     #[inline]
     fn after_packet<O: OrderOut, C: Channel>(_: &mut HotPath<O, true, Self>, _: &C) {}
 
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C, symbol: Symbol) {
-        if hot.template.is_some() {
+    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
+        if hot.template.is_some() || !hot.sessions[0].is_active() {
             return;
         }
-        if let Some(id) = channel.find(&symbol) {
+        if let Some(id) = channel.find(&hot.symbol) {
             if let Some(value) = channel.point_value(id) {
                 let controls = hot.rule.risk_mut().controls_mut();
                 controls.set_point(id.index(), value.raw());
             }
-            hot.template = hot.session.order_template(symbol);
+            hot.template = hot.sessions[0].fix.order_template(hot.symbol);
             hot.rule.watch(id);
         }
     }
 
     fn on_report<O: OrderOut>(
         hot: &mut HotPath<O, true, Self>,
+        _: usize,
         _: Nanos,
         report: &OrderReport,
     ) -> Result<Change, ReportError> {

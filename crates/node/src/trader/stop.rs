@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
 use tickwire_runtime::users::Peer;
-use tickwire_trading::{OrderReport, OrderState, ReportKind, StrategyId};
+use tickwire_trading::{OrderReport, OrderState, ReportKind};
 
 use crate::controls::{ControlsSection, named};
 use tickwire_console::failure::Failure;
@@ -39,19 +39,24 @@ pub(super) struct Stopping {
     pub(super) orders: u32,
 }
 
-/// An OrderCancelRequest for the next open order that none was sent for; `None` when there is one for all of them.
-pub(super) fn next_cancel<R: Rule>(rule: &mut R, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+/// An OrderCancelRequest for the next open order of a session that none was sent for; `None` when there is one for all of them.
+pub(super) fn next_cancel<R: Rule>(
+    rule: &mut R,
+    session: usize,
+    symbol: Symbol,
+    now: Nanos,
+) -> Option<AppMessage> {
     let OrderIntent::Cancel {
         id,
         target,
         venue_id,
         cause,
         ..
-    } = rule.cancel_next(Cause::default())?
+    } = rule.cancel_next(session, Cause::default())?
     else {
         return None;
     };
-    let order = *rule.orders().get(target)?;
+    let order = *rule.order(session, target)?;
     Some(AppMessage::OrderCancelRequest(OrderCancelRequest {
         cl_ord_id: id.into(),
         orig_cl_ord_id: target.into(),
@@ -91,10 +96,11 @@ pub(super) struct Difference {
 /// which nothing else would end.
 pub(super) fn compare<R: Rule>(
     rule: &R,
+    session: usize,
     report: &ExecutionReport,
 ) -> (Option<Difference>, [Option<OrderReport>; 2]) {
     let known = report.cl_ord_id.to_number().map(ClientOrderId);
-    let Some(order) = known.and_then(|id| rule.orders().get(id)).copied() else {
+    let Some(order) = known.and_then(|id| rule.order(session, id)).copied() else {
         return (None, [None; 2]);
     };
     let id = order.id;
@@ -199,13 +205,13 @@ impl Shared {
         differences: u64,
         has_session: bool,
     ) {
-        let risk = rule.risk();
-        let stopped = risk.stopped().map_or(0, |reason| 1 + reason as u64);
+        let stopped = (0..rule.count()).find_map(|which| rule.stopped(which));
+        let stopped = stopped.map_or(0, |reason| 1 + reason as u64);
         let words = [
-            u64::from(risk.is_killed()),
+            u64::from(rule.is_killed()),
             stopped,
             sent,
-            rule.orders().open().into(),
+            rule.open(None).into(),
             differences,
             has_session.into(),
         ];
@@ -213,8 +219,7 @@ impl Shared {
             word.store(value, Ordering::Relaxed);
         }
         self.position.store(position, Ordering::Relaxed);
-        let gain = risk.controls().gain(StrategyId::Rule);
-        self.gain.store(gain, Ordering::Relaxed);
+        self.gain.store(rule.gain(), Ordering::Relaxed);
     }
 
     fn status(&self) -> Value {
@@ -317,7 +322,7 @@ mod tests {
 
     /// What the trader does: the order ends as the venue says.
     fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
-        let (found, reports) = super::compare(rule, report);
+        let (found, reports) = super::compare(rule, 0, report);
         for report in reports.iter().flatten() {
             rule.on_report(report).expect("it was open");
         }
@@ -390,7 +395,7 @@ mod tests {
         rule.kill();
         let symbol = Symbol::new(b"AAPL").unwrap();
         let mut targets = Vec::new();
-        while let Some(cancel) = next_cancel(&mut rule, symbol, Nanos(1)) {
+        while let Some(cancel) = next_cancel(&mut rule, 0, symbol, Nanos(1)) {
             let AppMessage::OrderCancelRequest(cancel) = cancel else {
                 panic!("{cancel:?}")
             };

@@ -90,6 +90,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "section.point_value",
     ),
     ("backtest.seed", "strategy/backtest.rs", "section.seed"),
+    (
+        "order_entry.cancel_on_disconnect_tag",
+        "trader.rs",
+        "section.cancel_on_disconnect_tag",
+    ),
+    ("exchange.kept_messages", "venue.rs", "e.kept_messages"),
     ("exchange.core", "venue.rs", "config.exchange.core"),
     ("exchange.seed", "venue.rs", "seed: e.seed"),
     ("exchange.symbols", "venue.rs", "e.symbols.0"),
@@ -130,9 +136,17 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("trader.risk.max_position", "trader.rs", "t.risk.max_position"),
     ("trader.risk.max_orders", "trader.rs", "t.risk.max_orders"),
-    ("trader.reconnects_max", "trader.rs", "trader.reconnects_max"),
-    ("trader.reconnect_ms", "trader.rs", "trader.reconnect_ms"),
-    ("controls.reconcile_s", "trader.rs", "controls.reconcile_s"),
+    (
+        "trader.reconnects_max",
+        "trader/sessions.rs",
+        "trader.reconnects_max",
+    ),
+    ("trader.reconnect_ms", "trader/sessions.rs", "trader.reconnect_ms"),
+    (
+        "controls.reconcile_s",
+        "trader/sessions.rs",
+        "controls.reconcile_s",
+    ),
     (
         "controls.clock_error_max_us",
         "controls.rs",

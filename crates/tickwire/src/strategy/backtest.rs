@@ -22,7 +22,7 @@ use tickwire_market::{
     Price, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_runtime::signal::StopFlag;
-use tickwire_trading::strategy::Strategy;
+use tickwire_trading::strategy::{Strategy, Subscription};
 
 use super::BacktestArgs;
 use crate::config::Config;
@@ -167,6 +167,7 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     stop: &StopFlag,
 ) -> Result<(), Failure> {
     let mut config = Config::load(&args.config)?;
+    super::chosen(&mut config, args.strategy.as_deref())?;
     set(&mut config, &args.set)?;
     if !args.sweep.is_empty() {
         return sweep::run::<S>(args, &config, stop);
@@ -202,7 +203,7 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
 struct Ghostly {}
 
 impl Strategy for Ghostly {
-    fn subscriptions(&self) -> Vec<tickwire_trading::strategy::Subscription> {
+    fn subscriptions(&self) -> Vec<Subscription> {
         Nobody.subscriptions()
     }
 }
@@ -265,7 +266,17 @@ fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
 pub(super) fn set(config: &mut Config, words: &[String]) -> Result<(), Failure> {
     for word in words {
         let (name, value) = named(word, "--set")?;
-        config.strategy.insert(name.to_string(), value_of(value));
+        let several = config
+            .strategies
+            .iter_mut()
+            .map(|section| &mut section.parameters);
+        let mut tables: Vec<&mut toml::Table> = several.collect();
+        if tables.is_empty() {
+            tables.push(&mut config.strategy);
+        }
+        for table in tables {
+            table.insert(name.to_string(), value_of(value));
+        }
     }
     Ok(())
 }
@@ -295,7 +306,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     config: &Config,
     stop: &StopFlag,
 ) -> Result<Done, Failure> {
-    let strategy: S = super::parameters(&config.strategy, &args.config)?;
+    let strategy: S = super::parameters(&config.strategy, &args.config, "[strategy]")?;
     let section = &config.backtest;
     let settings = BacktestConfig {
         fill: section.fill.into(),
@@ -506,7 +517,17 @@ impl<S: Strategy> Shared<S> {
                     ..ghosts
                 })
             });
-            let books = feeds.iter().map(|(books, ..)| Books::new(*books)).collect();
+            let consolidates = strategy
+                .subscriptions()
+                .iter()
+                .any(|s| matches!(s, Subscription::Consolidated(_)));
+            let books = feeds.iter().map(|(books, ..)| {
+                Books::new(BooksConfig {
+                    tracked: consolidates,
+                    ..*books
+                })
+            });
+            let books = books.collect();
             *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)), ghosts);
         }
         match self {

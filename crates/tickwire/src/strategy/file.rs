@@ -56,7 +56,7 @@ Example:
 
 Example:
   tickwire strategy backtest examples/strategies/imbalance_taker.tw -c examples/strategies/backtest.toml sample.pcap")]
-    Backtest(FileBacktestArgs),
+    Backtest(Box<FileBacktestArgs>),
     /// Runs a strategy file live: multicast in, orders out over FIX
     #[command(after_help = "\
 [strategy] of the configuration are the file's parameters; limits and sessions are as for `tickwire trade`.

@@ -68,7 +68,7 @@ pub fn new(args: &NewArgs, stop: &StopFlag) -> Result<(), Failure> {
     );
     let sample = SampleArgs {
         file: folder.join("sample.pcap"),
-        feed: Protocol::Itch50,
+        feed: vec![Protocol::Itch50],
         seconds: 5.0,
         rate: 20_000,
         symbols: 20,

@@ -166,6 +166,9 @@ pub struct Controls {
     accounts: [Account; 3],
     gain: i128,
     held: u64,
+    /// The same of strategies whose controls are others.
+    others_gain: i128,
+    others_held: u64,
     is_killed: bool,
     /// Between two tokens, and the time that a bucket holds.
     token_ns: u64,
@@ -203,6 +206,8 @@ impl Controls {
             accounts: [account.clone(), account.clone(), account],
             gain: 0,
             held: 0,
+            others_gain: 0,
+            others_held: 0,
             is_killed: false,
             token_ns,
             bucket_ns: token_ns * u64::from(config.instrument_messages.max(1)),
@@ -269,7 +274,7 @@ impl Controls {
         let is_over = |held: u64, most: u64| most > 0 && held.saturating_add(wanted.qty.0.into()) > most;
         if !reduces
             && (is_over(account.held, config.strategy_position_max)
-                || is_over(self.held, config.position_max))
+                || is_over(self.held.saturating_add(self.others_held), config.position_max))
         {
             return Err(RiskReject::TotalPosition);
         }
@@ -435,7 +440,7 @@ impl Controls {
     #[inline]
     fn review(&mut self) {
         let lost = |gain: i128, most: u64| most > 0 && gain < -(i128::from(most) * MONEY);
-        let all = lost(self.gain, self.config.loss_max);
+        let all = lost(self.gain.saturating_add(self.others_gain), self.config.loss_max);
         for account in &mut self.accounts {
             if all || lost(account.gain, self.config.strategy_loss_max) {
                 account.stopped.get_or_insert(RiskReject::Loss);
@@ -474,6 +479,21 @@ impl Controls {
     #[inline]
     pub fn mid(&self, slot: usize) -> Option<Price> {
         self.slots.get(slot)?.mid
+    }
+
+    /// What all strategies of these controls hold together, and what they gained at mid prices in 1e-18 money: for [`Controls::set_others`] of others.
+    #[inline]
+    pub fn totals(&self) -> (u64, i128) {
+        (self.held, self.gain)
+    }
+
+    /// What strategies of one program hold and gained whose controls are others: they count towards `position_max` and `loss_max` too.
+    #[inline]
+    pub fn set_others(&mut self, (held, gain): (u64, i128)) {
+        if (self.others_held, self.others_gain) != (held, gain) {
+            (self.others_held, self.others_gain) = (held, gain);
+            self.review();
+        }
     }
 
     /// What a strategy gained at mid prices, less than 0 is lost, in whole units of money.

@@ -321,6 +321,34 @@ fn a_loss_at_mid_prices_stops_the_strategy_and_a_larger_one_all_of_them() {
 }
 
 #[test]
+fn what_others_hold_and_have_lost_counts_towards_the_limits_over_all() {
+    let mut controls = controls(ControlsConfig {
+        strategy_position_max: 100,
+        position_max: 150,
+        loss_max: 1_500,
+        ..limits()
+    });
+    let mut others = controls.clone();
+    others.fill(NOW, StrategyId::Rule, 0, (Side::Bid, Qty(90), at("100")));
+    controls.set_others(others.totals());
+    assert_eq!(
+        controls.check(NOW, &buy("100", 61)),
+        Err(RiskReject::TotalPosition)
+    );
+    assert_eq!(controls.check(NOW, &buy("100", 60)), Ok(()));
+    controls.fill(NOW, StrategyId::Rule, 0, (Side::Bid, Qty(10), at("100")));
+    // They lose 1440 and we 160: more than all may together, less than anybody may alone.
+    for all in [&mut controls, &mut others] {
+        all.observe(NOW, 0, at("84"));
+    }
+    assert_eq!(controls.check(NOW, &buy("90", 1)), Ok(()));
+    controls.set_others(others.totals());
+    assert_eq!(controls.check(NOW, &buy("90", 1)), Err(RiskReject::Loss));
+    others.set_others(controls.totals());
+    assert_eq!(others.check(NOW, &buy("90", 1)), Err(RiskReject::Loss));
+}
+
+#[test]
 fn the_kill_switch_stops_everything() {
     let mut controls = controls(limits());
     controls.kill();

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use tickwire_book::{Applied, Books};
+use tickwire_book::Books;
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, Instrument,
     InstrumentId, MarketEvent, Nanos, OrderIntent, Price, Side, Symbol, TradingStatus, UpdateFlags,
@@ -25,6 +25,8 @@ pub struct ConductorConfig {
     pub instrument_bits: u32,
     /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again. Default 65 536.
     pub max_orders: u32,
+    /// Orders and requests have numbers above this: of several strategies over one session each has its own. Default 0.
+    pub last_id: u64,
     /// The limits.
     pub risk: RiskConfig,
 }
@@ -35,6 +37,7 @@ impl Default for ConductorConfig {
             feeds: 1,
             instrument_bits: 16,
             max_orders: 1 << 16,
+            last_id: 0,
             risk: RiskConfig::default(),
         }
     }
@@ -51,6 +54,12 @@ struct Watch {
     pending: BookUpdate,
 }
 
+fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols
+}
+
 /// No watch.
 const NONE: u32 = u32::MAX;
 
@@ -61,12 +70,16 @@ pub struct Conductor<S> {
     pub(super) state: State,
     wanted: Vec<Symbol>,
     is_all: bool,
+    /// Whose consolidated books it wants.
+    consolidated: Vec<Symbol>,
     bits: u32,
     /// By instrument: its place among the watches.
     watch_of: Vec<u32>,
     watches: Vec<Watch>,
     /// Books that the group of messages under way has changed.
     dirty: Vec<u32>,
+    /// The message that changed a book last.
+    last: Cause,
     /// The callback that runs, or ran last.
     callback: Cell<&'static str>,
     has_started: bool,
@@ -81,12 +94,15 @@ impl<S: Strategy> Conductor<S> {
         let subscriptions = strategy.subscriptions();
         let is_all = subscriptions.contains(&Subscription::All);
         let symbols = subscriptions.iter().filter_map(|s| match s {
-            Subscription::Symbol(symbol) => Some(*symbol),
+            Subscription::Symbol(symbol) | Subscription::Consolidated(symbol) => Some(*symbol),
             Subscription::All => None,
         });
-        let mut wanted: Vec<Symbol> = symbols.collect();
-        wanted.sort_unstable();
-        wanted.dedup();
+        let wanted = sorted(symbols.collect());
+        let consolidated = subscriptions.iter().filter_map(|s| match s {
+            Subscription::Consolidated(symbol) => Some(*symbol),
+            _ => None,
+        });
+        let consolidated = sorted(consolidated.collect());
         let watches = match is_all {
             true => instruments as usize,
             false => wanted.len() * feeds as usize,
@@ -94,7 +110,7 @@ impl<S: Strategy> Conductor<S> {
         Conductor {
             strategy,
             state: State {
-                orders: Orders::new(config.max_orders),
+                orders: Orders::new(config.max_orders).numbered_behind(config.last_id),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
                 counters: Counters::default(),
@@ -109,10 +125,12 @@ impl<S: Strategy> Conductor<S> {
             },
             wanted,
             is_all,
+            consolidated,
             bits,
             watch_of: vec![NONE; instruments as usize],
             watches: Vec::with_capacity(watches),
             dirty: Vec::with_capacity(watches),
+            last: Cause::default(),
             callback: Cell::new("none"),
             has_started: false,
         }
@@ -121,6 +139,17 @@ impl<S: Strategy> Conductor<S> {
     /// The symbols subscribed to; `None` for everything.
     pub fn symbols(&self) -> Option<&[Symbol]> {
         (!self.is_all).then_some(&*self.wanted)
+    }
+
+    /// The symbols whose consolidated books it subscribed to.
+    pub fn consolidated(&self) -> &[Symbol] {
+        &self.consolidated
+    }
+
+    /// Whether it subscribed to a symbol's consolidated book.
+    #[inline]
+    pub fn consolidates(&self, symbol: &Symbol) -> bool {
+        self.consolidated.binary_search(symbol).is_ok()
     }
 
     /// The run begins.
@@ -182,7 +211,7 @@ impl<S: Strategy> Conductor<S> {
             let update = book.update();
             let place = self.watch_of[id.index()];
             self.touch(place, &update, UpdateFlags::STATE);
-            self.flush(now, markets, port);
+            self.flush(now, feed, markets, port);
         }
         true
     }
@@ -197,6 +226,18 @@ impl<S: Strategy> Conductor<S> {
     pub fn watches(&self, feed: usize, local: InstrumentId) -> bool {
         let index = (feed << self.bits) | local.index();
         self.watch_of.get(index).is_some_and(|place| *place != NONE)
+    }
+
+    /// Whether [`Conductor::on_event`] would do anything with an event, where no consolidated book has changed: most are of instruments that nobody
+    /// subscribed to.
+    #[inline(always)]
+    pub fn is_concerned(&self, feed: usize, event: &MarketEvent) -> bool {
+        self.watches(feed, event.instrument)
+            || !self.dirty.is_empty()
+            || matches!(
+                event.kind,
+                EventKind::Status | EventKind::Clear | EventKind::Gap | EventKind::Recovered
+            )
     }
 
     /// Takes an event that was just applied to the books of its feed. `is_grouped`: changes of books are told at the end of the venue's atomic group
@@ -230,8 +271,9 @@ impl<S: Strategy> Conductor<S> {
                 self.touch(place, update, update.changed);
             }
         }
-        if !self.dirty.is_empty() && (!is_grouped || event.flags.has(EventFlags::LAST)) {
-            self.flush(now, markets, port);
+        let has_news = !self.dirty.is_empty() || markets.has_super_changes();
+        if has_news && (!is_grouped || event.flags.has(EventFlags::LAST)) {
+            self.flush(now, feed, markets, port);
         }
     }
 
@@ -248,11 +290,18 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    /// Tells of every book that has changed.
-    fn flush(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+    /// Tells of every book of a feed that has changed, then of every consolidated book that this feed has changed.
+    fn flush(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        let mut kept = 0;
         for at in 0..self.dirty.len() {
             let place = self.dirty[at] as usize;
             let watch = &mut self.watches[place];
+            if watch.instrument.index() >> self.bits != feed {
+                // Its own group is not over.
+                self.dirty[kept] = place as u32;
+                kept += 1;
+                continue;
+            }
             watch.is_dirty = false;
             let change = BookChange {
                 instrument: watch.instrument,
@@ -274,8 +323,21 @@ impl<S: Strategy> Conductor<S> {
             });
             // The price band is judged by the middle before this change: a book that jumps must not vouch for itself.
             self.state.risk.observe(&change.after);
+            self.last = cause;
         }
-        self.dirty.clear();
+        self.dirty.truncate(kept);
+        for change in markets
+            .super_changes()
+            .iter()
+            .filter(|change| change.feed == feed)
+        {
+            if self.consolidates(&change.symbol) {
+                let cause = self.last;
+                self.call("on_super_book", now, cause, markets, port, |s, ctx| {
+                    s.on_super_book(ctx, change)
+                });
+            }
+        }
     }
 
     #[cold]
@@ -341,7 +403,7 @@ impl<S: Strategy> Conductor<S> {
                 self.touch(place, &update, UpdateFlags::STATE);
             }
         }
-        self.flush(now, markets, port);
+        self.flush(now, feed, markets, port);
     }
 
     fn on_trade(
@@ -517,15 +579,29 @@ impl<S: Strategy> Conductor<S> {
     /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
     /// forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
-        self.state.risk.set_session(is_up);
-        if !is_up {
-            self.state.orders.forget_cancels();
+        self.set_sessions(is_up, |_| true);
+    }
+
+    /// The same for several sessions: whether all of them are logged on, and over which instruments' session is not, where one is not.
+    pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
+        self.state.risk.set_session(are_up);
+        if !are_up {
+            self.state.orders.forget_cancels(is_lost);
         }
     }
 
     /// The next request to cancel an open order not asked for yet, for a host that sends it; call until `None` to cancel them all.
     pub fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
-        let open = self.state.orders.next_to_cancel()?;
+        self.cancel_next_of(cause, |_| true)
+    }
+
+    /// The same, of the instruments that `is_meant` says.
+    pub fn cancel_next_of(
+        &mut self,
+        cause: Cause,
+        is_meant: impl Fn(InstrumentId) -> bool,
+    ) -> Option<OrderIntent> {
+        let open = self.state.orders.next_to_cancel_of(is_meant)?;
         let order = self.state.orders.request_cancel(open)?;
         Some(OrderIntent::Cancel {
             id: self.state.orders.issue_id(),
@@ -541,6 +617,11 @@ impl<S: Strategy> Conductor<S> {
     /// The strategy.
     pub fn strategy(&self) -> &S {
         &self.strategy
+    }
+
+    /// The same to change: for hosts, and tests.
+    pub fn strategy_mut(&mut self) -> &mut S {
+        &mut self.strategy
     }
 
     /// The checks.
@@ -635,27 +716,8 @@ impl Outcome {
     /// Applies an event to the books of its feed.
     #[inline]
     pub fn of(books: &mut Books, event: &MarketEvent) -> Outcome {
-        let is_execution = event.kind == EventKind::Execute;
-        let hit = match is_execution {
-            true => books.order(event.order_id).map(|order| (order.price, order.side)),
-            false => None,
-        };
-        match books.apply(event) {
-            Applied::Update(update) => {
-                let price = match event.flags.has(EventFlags::AT_OTHER_PRICE) {
-                    true => Some(event.price),
-                    false => None,
-                };
-                Outcome::Update(
-                    BookUpdate {
-                        recv_ts: event.recv_ts,
-                        ..*update
-                    },
-                    hit.map(|(at, side)| (price.unwrap_or(at), side)),
-                )
-            }
-            _ => Outcome::Other,
-        }
+        let hit = Outcome::hit(books, event);
+        Outcome::told(books.apply(event), event, hit)
     }
 }
 

@@ -3,12 +3,14 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use tickwire_book::{BookRef, Books};
+use tickwire_book::super_books::FeedView;
+use tickwire_book::{BookRef, Books, SuperId, SuperRef};
 use tickwire_market::{
     BookState, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, OrderType, Price,
-    Qty, Side, TimeInForce,
+    Qty, Side, Symbol, TimeInForce, Volume,
 };
 
+use super::consolidated::{Consolidated, SuperChange};
 use crate::orders::Terms;
 use crate::{NewOrder, Order, Orders, Position, Positions, Risk, RiskReject};
 
@@ -34,6 +36,8 @@ pub enum Rejected {
     Unsupported,
     /// The session is not up, or its connection failed.
     NoSession,
+    /// It could trade with an order of another strategy of this program.
+    SelfTrade,
 }
 
 /// Why a request was not sent.
@@ -154,6 +158,7 @@ pub struct Note {
 pub struct Markets<'a> {
     books: &'a [Books],
     bits: u32,
+    consolidated: Option<&'a Consolidated>,
 }
 
 impl<'a> Markets<'a> {
@@ -162,7 +167,23 @@ impl<'a> Markets<'a> {
         Markets {
             books,
             bits: bits.min(31),
+            consolidated: None,
         }
+    }
+
+    /// With consolidated books over them.
+    pub fn with(self, consolidated: Option<&'a Consolidated>) -> Markets<'a> {
+        Markets { consolidated, ..self }
+    }
+
+    #[inline]
+    pub(super) fn has_super_changes(&self) -> bool {
+        self.consolidated.is_some_and(|all| !all.pending().is_empty())
+    }
+
+    #[inline]
+    pub(super) fn super_changes(&self) -> &'a [SuperChange] {
+        self.consolidated.map_or(&[], Consolidated::pending)
     }
 
     /// Which feed an instrument is of, and its number there.
@@ -234,6 +255,39 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'a>> {
         self.markets.book(instrument)
+    }
+
+    /// A consolidated book, as [`crate::strategy::Strategy::on_super_book`] names it.
+    #[inline]
+    pub fn super_book(&self, id: SuperId) -> Option<SuperRef<'a>> {
+        self.markets.consolidated?.books().book(id)
+    }
+
+    /// The consolidated book of a symbol that was subscribed to ([`crate::strategy::Subscription::Consolidated`]), once a feed has named it.
+    pub fn super_book_of(&self, symbol: &Symbol) -> Option<SuperRef<'a>> {
+        let books = self.markets.consolidated?.books();
+        books.book(books.find(symbol)?)
+    }
+
+    /// The instruments that a consolidated book is made of, each with what its feed says of it.
+    pub fn members(&self, book: &SuperRef<'a>) -> impl Iterator<Item = (InstrumentId, FeedView)> + use<'a> {
+        let markets = self.markets;
+        book.members().map(move |member| {
+            let feed = usize::from(member.source.0);
+            (markets.number(feed, member.instrument), member)
+        })
+    }
+
+    /// Who has most at the best price of a side of a consolidated book, of those that are live and trade: the instrument to trade there, the price,
+    /// and the quantity.
+    pub fn best_member(&self, book: &SuperRef<'a>, side: Side) -> Option<(InstrumentId, Price, Volume)> {
+        let best = book.best(side)?;
+        let shares = book.shares(side).skip_while(|share| share.price != best.price);
+        let at_best = shares.take_while(|share| share.price == best.price);
+        let counting = at_best.filter(|share| best.feeds.has(share.feed));
+        let most = counting.reduce(|most, share| if share.qty > most.qty { share } else { most })?;
+        let (id, _) = self.members(book).find(|(_, member)| member.feed == most.feed)?;
+        Some((id, most.price, most.qty))
     }
 
     /// What is held of an instrument.
@@ -538,6 +592,7 @@ fn not_sent(error: Rejected) -> NotSent {
     match error {
         Rejected::Unsupported => NotSent::Unsupported,
         Rejected::NoSession => NotSent::NoSession,
+        Rejected::SelfTrade => NotSent::Check(RiskReject::SelfTrade),
     }
 }
 

@@ -27,11 +27,13 @@
 //! **Invariant.** No clock (`now` is an argument), no allocation after [`Strategy::on_start`], integers only.
 
 mod conductor;
+mod consolidated;
 mod context;
 #[cfg(test)]
 mod tests;
 
 pub use conductor::{Conductor, ConductorConfig, Outcome};
+pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
 
 use alloc::vec::Vec;
@@ -60,6 +62,12 @@ pub trait Strategy {
 
     /// A book has changed; called once for each book that a message (on CME and MOEX: a match event) has changed, after all of it.
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        let _ = (ctx, change);
+    }
+
+    /// A consolidated book that was subscribed to ([`Subscription::Consolidated`]) has changed: one over all feeds that have its symbol. Called
+    /// after [`Strategy::on_book`] of the book that made it change, and where a feed's part leaves it or comes back.
+    fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
         let _ = (ctx, change);
     }
 
@@ -124,6 +132,8 @@ pub trait Strategy {
 pub enum Subscription {
     /// An instrument by the venue's symbol, on every feed that has it.
     Symbol(Symbol),
+    /// The same, and one book over all of these feeds.
+    Consolidated(Symbol),
     /// Everything that the feeds define.
     All,
 }
@@ -134,8 +144,20 @@ impl Subscription {
     /// # Panics
     /// When it is no symbol: empty, longer than [`Symbol`] holds, or not printable ASCII.
     pub fn symbol(name: &str) -> Subscription {
-        Subscription::Symbol(Symbol::new(name.as_bytes()).expect("a symbol is printable ASCII"))
+        Subscription::Symbol(named(name))
     }
+
+    /// An instrument by its symbol on every feed that has it, and its consolidated book.
+    ///
+    /// # Panics
+    /// As [`Subscription::symbol`].
+    pub fn consolidated(name: &str) -> Subscription {
+        Subscription::Consolidated(named(name))
+    }
+}
+
+fn named(name: &str) -> Symbol {
+    Symbol::new(name.as_bytes()).expect("a symbol is printable ASCII")
 }
 
 /// The tick of an instrument at a price: the feed's, and for US equities, whose feeds do not say it, that of rule 612 of Regulation NMS

@@ -119,6 +119,7 @@ impl Rig {
             feeds: 2,
             instrument_bits: BITS,
             max_orders: 16,
+            last_id: 0,
             risk,
         };
         let mut rig = Rig {

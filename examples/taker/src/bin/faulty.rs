@@ -1,4 +1,4 @@
-//! A strategy with a fault, for the test of what becomes of its orders: it leaves orders in the book, then panics.
+//! A strategy with a fault, for the test of what becomes of its orders: it leaves three orders in each book, then panics.
 
 use std::process::ExitCode;
 
@@ -24,7 +24,11 @@ impl Strategy for Faulty {
             panic!("{orders} orders are open");
         }
         if self.books > self.after / 2
-            && ctx.open_orders().count() < 3
+            && ctx
+                .open_orders()
+                .filter(|order| order.instrument == change.instrument)
+                .count()
+                < 3
             && let Some((bid, _)) = change.after.best(Side::Bid)
         {
             let _ = ctx.buy(change.instrument, 1, Price::from_raw(bid.raw() - 500_000_000));

@@ -1,0 +1,423 @@
+//! A strategy in the place of the built-in rule, and several of them: over several feeds and sessions, without allocating.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use tickwire_book::{BooksConfig, Depth};
+use tickwire_feed::Line;
+use tickwire_market::{BookState, ClientOrderId, Counter, EventFlags, Price, Qty, SeqNo, Volume};
+use tickwire_rig::recorded::{self, Recorded};
+use tickwire_runtime::alloc::count_allocations;
+use tickwire_trading::ControlsConfig;
+use tickwire_trading::strategy::{Consolidated, NotSent, SuperChange, Ticket, TimerId};
+use tickwire_venues::protocol::Protocol;
+
+/// Everything else that a strategy can do, at every change of the book.
+struct Busy {
+    symbol: Symbol,
+}
+
+impl Strategy for Busy {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::Symbol(self.symbol)]
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        let book = ctx.book(change.instrument);
+        let depth = book.map_or(0, |book| book.levels(Side::Bid).map(|l| l.qty.0).sum());
+        ctx.note("depth", depth as i64);
+        ctx.set_timer(TimerId(1), ctx.now().after(1_000));
+        if let Some((bid, _)) = change.after.best(Side::Bid) {
+            let above = |units: i64| Price::from_raw(bid.raw() + units * Price::ONE_RAW);
+            let _ = ctx.submit(Ticket::market(Side::Bid, change.instrument, 1));
+            if let Ok(id) = ctx.sell(change.instrument, 1, above(2)) {
+                let _ = ctx.replace(id, 2, above(3));
+                let _ = ctx.cancel(id);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rule_as_a_strategy_sends_the_rules_orders_and_allocates_nothing() {
+    let session = Recorded::generate(7, 100_000, 50);
+    let clock = Clock::calibrate();
+    let symbol = recorded::first_symbol();
+    for packets in [session.packets(1), session.packets(30)] {
+        let mut feed = recorded::feed(session.symbols);
+        let mut built_in = memory::memory_path::<true>(
+            memory::books(session.symbols),
+            session.symbols.into(),
+            symbol,
+            clock.clone(),
+        )
+        .expect("it logs on");
+        for packet in recorded::walk(&packets) {
+            feed.on_packet(clock.now(), Line::A, packet, &mut built_in);
+            memory::answer(&mut built_in);
+        }
+        let mut feed = recorded::feed(session.symbols);
+        let mut own = memory_path::<_, true>(
+            Taker::new(symbol),
+            memory::books(session.symbols),
+            symbol,
+            clock.clone(),
+        )
+        .expect("it logs on");
+        let ((), count) = count_allocations(|| {
+            for packet in recorded::walk(&packets) {
+                let now = clock.now();
+                feed.on_packet(now, Line::A, packet, &mut own);
+                answer(&mut own, now);
+            }
+        });
+        assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+        let sent =
+            |orders: &tickwire_trading::Orders, counters: &Counters| -> BTreeMap<u64, (i64, Qty, u64)> {
+                (1..=counters.get(Counter::OrdersSent))
+                    .filter_map(|id| orders.get(ClientOrderId(id)))
+                    .map(|order| (order.id.0, (order.price.raw(), order.qty, order.cause.seq.0)))
+                    .collect()
+            };
+        let expected = sent(built_in.rule.orders(), built_in.rule.counters());
+        assert!(expected.len() > 100);
+        assert_eq!(
+            sent(
+                own.rule.hosted[0].conductor.orders(),
+                own.rule.hosted[0].conductor.counters()
+            ),
+            expected
+        );
+        assert_eq!(own.sessions[0].out.orders, built_in.sessions[0].out.orders);
+        assert!(own.rule.hosted[0].conductor.strategy().ends > 100);
+    }
+}
+
+#[test]
+fn everything_that_a_strategy_can_do_allocates_nothing() {
+    let session = Recorded::generate(9, 30_000, 20);
+    let clock = Clock::calibrate();
+    let symbol = recorded::first_symbol();
+    let packets = session.packets(3);
+    let mut feed = recorded::feed(session.symbols);
+    let mut own = memory_path::<_, true>(
+        Busy { symbol },
+        memory::books(session.symbols),
+        symbol,
+        clock.clone(),
+    )
+    .expect("it logs on");
+    let mut noted = 0_u64;
+    let ((), count) = count_allocations(|| {
+        for packet in recorded::walk(&packets) {
+            let now = clock.now();
+            feed.on_packet(now, Line::A, packet, &mut own);
+            answer(&mut own, now);
+            <Live<Busy> as Rule>::on_time(&mut own, now.after(5_000));
+            own.rule.hosted[0].conductor.take_notes(|_| noted += 1);
+        }
+    });
+    assert!(noted > 100 && own.rule.hosted[0].conductor.counters().get(Counter::OrdersSent) > 200);
+    assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+}
+
+/// Does what it is told when a book changes.
+struct Told {
+    tickets: Vec<Ticket>,
+    done: Vec<Result<ClientOrderId, NotSent>>,
+    supers: u64,
+    is_consolidated: bool,
+}
+
+impl Told {
+    fn new(is_consolidated: bool) -> Told {
+        Told {
+            tickets: Vec::new(),
+            done: Vec::new(),
+            supers: 0,
+            is_consolidated,
+        }
+    }
+}
+
+impl Strategy for Told {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        match self.is_consolidated {
+            true => vec![Subscription::Consolidated(recorded::first_symbol())],
+            false => vec![Subscription::Symbol(recorded::first_symbol())],
+        }
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, _: &BookChange) {
+        while let Some(ticket) = self.tickets.pop() {
+            self.done.push(ctx.submit(ticket));
+        }
+    }
+
+    fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
+        let book = ctx.super_book(change.id).expect("it has changed");
+        self.supers += u64::from(ctx.best_member(&book, Side::Ask).is_some());
+    }
+}
+
+fn facts(feed: usize, name: &str, venue: Venue) -> SourceFacts {
+    SourceFacts {
+        feed,
+        channel: 0,
+        feed_name: name.to_string(),
+        name: name.to_string(),
+        venue,
+        protocol: Protocol::Itch50,
+        depth: Depth::Aggregated,
+    }
+}
+
+fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosting<Told> {
+    Hosting {
+        name: name.to_string(),
+        strategy: Told::new(is_consolidated),
+        feeds: None,
+        sessions: None,
+        max_orders: 1 << 10,
+        risk: RiskConfig {
+            price_band_bp: 10_000,
+            controls: ControlsConfig {
+                needs_reference: true,
+                ..controls
+            },
+            ..RiskConfig::default()
+        },
+    }
+}
+
+fn routes() -> Routes {
+    Routes {
+        sessions: vec!["order_entry".to_string(), "BZX".to_string()],
+        of_source: vec![vec![0], vec![1]],
+    }
+}
+
+type Hot = HotPath<MemoryOut, true, Live<Told>>;
+
+/// Two feeds, each with the first symbol as instrument 1, and a session for each.
+fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
+    let clock = Clock::calibrate();
+    let books = || {
+        Books::new(BooksConfig {
+            instruments: 4,
+            orders: 1_024,
+            levels: 1_024,
+            initial: BookState::Live,
+            tracked: true,
+            ..BooksConfig::default()
+        })
+    };
+    let mut live = Live::hosting(strategies);
+    let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
+    let wants = live.prepare(&sources, &routes(), 4).expect("it fits");
+    live.set_session(0, true);
+    live.set_session(1, true);
+    let mut hot = memory::memory_path_of(MemoryOut::new(), books(), live, clock.clone()).expect("it logs on");
+    let other: HotPath<MemoryOut, true, ()> =
+        memory::memory_path_of(MemoryOut::new(), books(), (), clock).expect("it logs on");
+    hot.sessions.extend(other.sessions);
+    hot.books.extend(other.books);
+    hot.consolidated = wants
+        .consolidated
+        .map(|(symbols, bits)| Consolidated::new(&[Venue::Nasdaq, Venue::Bzx], bits, symbols));
+    let now = hot.clock.now();
+    let instrument = Instrument {
+        id: InstrumentId(1),
+        symbol: recorded::first_symbol(),
+        ..Instrument::default()
+    };
+    for source in 0..2 {
+        if let Some(all) = &mut hot.consolidated {
+            let named = (instrument.id, &instrument.symbol);
+            all.define(now, source, named, &hot.books[source]).expect("room");
+        }
+        for at in 0..hot.rule.hosted.len() {
+            let template = hot.sessions[source].fix.order_template(instrument.symbol);
+            let index = (source << hot.rule.bits) | 1;
+            hot.rule.hosted[at].traded[index] = Some(Box::new(Traded {
+                symbol: instrument.symbol,
+                template,
+            }));
+            parts(&mut hot, at, 0, |conductor, markets, port| {
+                conductor.define(now, source, &instrument, None, markets, port);
+            });
+        }
+        if let Some(all) = &mut hot.consolidated {
+            all.forget(source);
+        }
+        for (order, side, price) in [(1, Side::Bid, 99), (2, Side::Ask, 101)] {
+            add(&mut hot, source, order, side, price);
+        }
+    }
+    hot
+}
+
+fn add(hot: &mut Hot, source: usize, order: u64, side: Side, price: i64) {
+    hot.source = source;
+    hot.on_event(&MarketEvent {
+        seq: SeqNo(order),
+        kind: EventKind::Add,
+        instrument: InstrumentId(1),
+        order_id: OrderId(order),
+        side,
+        price: units(price),
+        qty: Volume(300),
+        venue: [Venue::Nasdaq, Venue::Bzx][source],
+        flags: EventFlags::LAST,
+        recv_ts: hot.clock.now(),
+        ..MarketEvent::default()
+    });
+}
+
+fn units(price: i64) -> Price {
+    Price::from_raw(price * Price::ONE_RAW)
+}
+
+/// Instrument 1 of a feed.
+fn at(hot: &Hot, source: u32) -> InstrumentId {
+    InstrumentId(source << hot.rule.bits | 1)
+}
+
+/// What became of a ticket of a strategy, with the next change of a feed's book.
+fn submit(hot: &mut Hot, who: usize, source: usize, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
+    hot.rule.hosted[who].conductor.strategy_mut().tickets.push(ticket);
+    let order = 1_000
+        + hot.books[source]
+            .book(InstrumentId(1))
+            .map_or(0, |b| b.levels(Side::Bid).len() as u64);
+    add(hot, source, order, Side::Bid, 99 - (order as i64 - 1_000));
+    hot.rule.hosted[who]
+        .conductor
+        .strategy_mut()
+        .done
+        .pop()
+        .expect("it was submitted")
+}
+
+#[test]
+fn two_strategies_trade_over_two_sessions_with_numbers_and_limits_of_their_own() {
+    let controls = ControlsConfig {
+        position_max: 150,
+        ..ControlsConfig::NONE
+    };
+    let mut hot = two_feeds(vec![
+        hosting("one", false, controls),
+        hosting("two", false, controls),
+    ]);
+    let (here, there) = (at(&hot, 0), at(&hot, 1));
+    let buy = |id| Ticket::limit(Side::Bid, id, 100, units(99));
+    let sell = |id| Ticket::limit(Side::Ask, id, 100, units(99));
+    assert_eq!(submit(&mut hot, 0, 0, buy(here)), Ok(ClientOrderId(1)));
+    assert_eq!(submit(&mut hot, 0, 1, buy(there)), Ok(ClientOrderId(2)));
+    assert_eq!(submit(&mut hot, 1, 1, buy(there)), Ok(ClientOrderId(NUMBERS + 1)));
+    assert_eq!((hot.sessions[0].out.orders, hot.sessions[1].out.orders), (1, 2));
+    assert_eq!(
+        [Some(0), Some(1), None].map(|session| hot.rule.open(session)),
+        [1, 2, 3]
+    );
+    // What would meet another strategy's order does not leave; at the other venue it may.
+    let met = Err(NotSent::Check(RiskReject::SelfTrade));
+    assert_eq!(submit(&mut hot, 1, 0, sell(here)), met);
+    assert_eq!(hot.sessions[0].out.orders, 1);
+    // A venue that speaks of an order of another one's is not believed, and ends trading.
+    let filled = |id: u64| OrderReport {
+        id: ClientOrderId(id),
+        venue_id: None,
+        kind: ReportKind::Filled {
+            qty: Qty(100),
+            price: units(99),
+            cumulative: Qty(100),
+        },
+    };
+    let report =
+        |hot: &mut Hot, session, report| <Live<Told> as Rule>::on_report(hot, session, Nanos(1), &report);
+    assert!(report(&mut hot, 0, filled(1)).is_ok());
+    let over = Err(NotSent::Check(RiskReject::TotalPosition));
+    assert_eq!(
+        submit(&mut hot, 1, 0, buy(here)),
+        over,
+        "100 of 150 are the other one's"
+    );
+    assert_eq!(
+        report(&mut hot, 0, filled(NUMBERS + 1)),
+        Err(ReportError::Unknown)
+    );
+    assert!(hot.rule.is_killed());
+    let killed = Err(NotSent::Check(RiskReject::KillSwitch));
+    assert_eq!(submit(&mut hot, 0, 0, sell(here)), killed);
+    assert_eq!(submit(&mut hot, 1, 1, buy(there)), killed);
+    // Each session cancels what is open over it, whoever's it is.
+    assert_eq!(hot.rule.cancel_next(0, Cause::default()), None);
+    let mut cancelled = Vec::new();
+    while let Some(OrderIntent::Cancel { target, .. }) = hot.rule.cancel_next(1, Cause::default()) {
+        cancelled.push(target.0);
+    }
+    assert_eq!(cancelled, [2, NUMBERS + 1]);
+}
+
+#[test]
+fn a_session_that_is_lost_stops_who_needs_it_and_nobody_else() {
+    let mut only_here = hosting("here", false, ControlsConfig::NONE);
+    only_here.feeds = Some(vec!["nasdaq".to_string()]);
+    let mut hot = two_feeds(vec![hosting("both", false, ControlsConfig::NONE), only_here]);
+    let here = at(&hot, 0);
+    let buy = |id| Ticket::limit(Side::Bid, id, 10, units(99));
+    hot.rule.set_session(1, false);
+    let lost = Err(NotSent::Check(RiskReject::NoSession));
+    assert_eq!(
+        submit(&mut hot, 0, 0, buy(here)),
+        lost,
+        "one leg alone is not traded"
+    );
+    assert!(submit(&mut hot, 1, 0, buy(here)).is_ok());
+    hot.rule.set_session(1, true);
+    assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
+}
+
+#[test]
+fn what_does_not_fit_feeds_and_sessions_is_named() {
+    let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
+    let fails = |change: &dyn Fn(&mut Hosting<Told>), words: &str| {
+        let mut wrong = hosting("one", true, ControlsConfig::NONE);
+        change(&mut wrong);
+        let failed = Live::hosting(vec![wrong]).prepare(&sources, &routes(), 4);
+        let message = failed.expect_err("it does not fit").message;
+        assert!(message.contains(words), "{words:?} in {message}");
+    };
+    fails(
+        &|h| h.feeds = Some(vec!["edgx".to_string()]),
+        "there is no feed edgx",
+    );
+    fails(
+        &|h| h.sessions = Some(vec!["EDGX".to_string()]),
+        "there is no session EDGX",
+    );
+    fails(
+        &|h| h.sessions = Some(vec!["BZX".to_string()]),
+        "serves feed nasdaq",
+    );
+    fails(
+        &|h| h.feeds = Some(vec!["bzx".to_string()]),
+        "a consolidated book is over every feed",
+    );
+}
+
+#[test]
+fn consolidated_books_are_kept_up_without_allocating() {
+    let mut hot = two_feeds(vec![hosting("one", true, ControlsConfig::NONE)]);
+    let before = hot.rule.hosted[0].conductor.strategy().supers;
+    let ((), count) = count_allocations(|| {
+        for order in 100..140 {
+            for source in 0..2 {
+                add(&mut hot, source, order, Side::Ask, order as i64 + 2);
+            }
+        }
+    });
+    assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+    assert_eq!(hot.rule.hosted[0].conductor.strategy().supers, before + 80);
+}

@@ -1,0 +1,184 @@
+//! What a run of the trading thread leaves behind: orders, books and latencies, for each order entry session.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tickwire_fix::{ExecType, ExecutionReport};
+use tickwire_lab::Stage;
+use tickwire_market::{EventSink, InstrumentId, Side};
+use tickwire_trading::{OrderState, ReportKind};
+
+use super::{Rule, Trader};
+use crate::hot::HotPath;
+use crate::link::Entry;
+use tickwire_console::failure::Failure;
+use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
+
+impl<R: Rule + 'static> Trader<'_, R>
+where
+    HotPath<Entry, true, R>: EventSink,
+{
+    /// The results with the orders of one session.
+    fn results(&self, line: usize) -> TraderResults {
+        let counters = self.counters();
+        let mut by_id: BTreeMap<String, OrderOutcome> = BTreeMap::new();
+        self.hot.rule.each_order(line, &mut |order| {
+            // The venue has an order under the last number that it was given.
+            let is_replaced = order.state == OrderState::Replaced
+                || (order.state == OrderState::Rejected && order.replaces.is_some());
+            if !is_replaced {
+                let outcome = OrderOutcome {
+                    status: ord_status(order.state),
+                    filled: order.filled.0.into(),
+                };
+                by_id.insert(order.id.0.to_string(), outcome);
+            }
+        });
+        let span = |ticks| self.hot.clock.span_ns(ticks);
+        let times = self.hot.probes.stage_times(span);
+        TraderResults {
+            counters: counters_by_id(&counters),
+            orders: by_id,
+            position: self.position(),
+            stages: times
+                .named()
+                .into_iter()
+                .map(|(name, h)| (name.to_string(), h.clone()))
+                .collect(),
+            total_series: self.hot.probes.series(Stage::Total, span),
+            samples_dropped: times.dropped(),
+            host: tickwire_control::summary::host(&self.hot.clock, Some(self.waiting.to_string())),
+        }
+    }
+
+    pub(super) fn print(&self) {
+        for line in 0..self.lines.len() {
+            if self.lines.len() > 1 {
+                println!("session{}", self.over(line));
+            }
+            print!(
+                "{}",
+                tickwire_control::summary::trader_summary(&self.results(line))
+            );
+        }
+    }
+
+    /// Writes what the first session has done into `trader.json` and the books of its channels into `books-trader.txt`; those of the second one
+    /// have `-2` in their names, and so on.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), Failure> {
+        for line in 0..self.lines.len() {
+            let which = match line {
+                0 => String::new(),
+                later => format!("-{}", later + 1),
+            };
+            let mut levels = LevelWriter::create(&dir.join(format!("books-trader{which}.txt")))?;
+            let mut known = Vec::new();
+            for (number, routes) in self.routes.of_source.iter().enumerate() {
+                if routes.first() == Some(&line) {
+                    let directory = self.receiver.source(number).directory();
+                    known.extend(directory.into_iter().map(|(symbol, id)| (symbol, number, id)));
+                }
+            }
+            known.sort_unstable();
+            for (symbol, number, id) in known {
+                self.levels(symbol.as_str(), (number, id), &mut levels)?;
+            }
+            levels.finish()?;
+            write_json(&dir.join(format!("trader{which}.json")), &self.results(line))?;
+        }
+        Ok(())
+    }
+
+    fn levels(
+        &self,
+        symbol: &str,
+        (number, id): (usize, InstrumentId),
+        levels: &mut LevelWriter,
+    ) -> Result<(), Failure> {
+        let Some(book) = self.hot.books[number].book(id) else {
+            return Ok(());
+        };
+        let at_close = self.hot.at_close.get(&(number, id)).filter(|_| book.is_empty());
+        for side in Side::BOTH {
+            let shown: Vec<_> = match at_close {
+                Some(closed) => closed[side as usize].clone(),
+                None => book.levels(side).collect(),
+            };
+            levels.book(symbol, side, shown.into_iter())?;
+        }
+        Ok(())
+    }
+}
+
+/// What a report means for the order's state; `None` for kinds that change nothing.
+pub fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
+    match r.exec_type {
+        ExecType::New => Some(ReportKind::Accepted),
+        ExecType::Trade => Some(ReportKind::Filled {
+            qty: r.last_qty,
+            price: r.last_px.unwrap_or_default(),
+            cumulative: r.cum_qty,
+        }),
+        ExecType::TradeCancel => Some(ReportKind::Broken {
+            qty: r.last_qty,
+            price: r.last_px.unwrap_or_default(),
+            cumulative: r.cum_qty,
+        }),
+        ExecType::Canceled | ExecType::Expired | ExecType::DoneForDay => Some(ReportKind::Cancelled),
+        ExecType::Rejected => Some(ReportKind::Rejected),
+        _ => None,
+    }
+}
+
+/// FIX OrdStatus of a state.
+fn ord_status(state: OrderState) -> char {
+    match state {
+        OrderState::PendingNew => 'A',
+        OrderState::New => '0',
+        OrderState::PartiallyFilled => '1',
+        OrderState::Filled => '2',
+        OrderState::Cancelled => '4',
+        OrderState::Rejected => '8',
+        OrderState::Replaced => '5',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_fix::{Id, OrdStatus, Reason};
+    use tickwire_market::{Nanos, OrderType, Price, Qty, Symbol, TimeInForce};
+
+    #[test]
+    fn a_trade_taken_back_is_a_report_of_its_own() {
+        let report = ExecutionReport {
+            order_id: Id::from_number(7),
+            cl_ord_id: Id::from_number(1),
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::from_number(9),
+            exec_type: ExecType::TradeCancel,
+            ord_status: OrdStatus::PartiallyFilled,
+            ord_rej_reason: None,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            qty: Qty(100),
+            order_type: OrderType::Limit,
+            price: Some(Price::from_4dp(10_0000)),
+            time_in_force: TimeInForce::Day,
+            last_qty: Qty(40),
+            last_px: Some(Price::from_4dp(9_0000)),
+            leaves_qty: Qty(40),
+            cum_qty: Qty(20),
+            avg_px: Price::from_4dp(10_0000),
+            transact_time: Nanos::ZERO,
+            cause: None,
+            text: Reason::EMPTY,
+        };
+        let broken = ReportKind::Broken {
+            qty: Qty(40),
+            price: Price::from_4dp(9_0000),
+            cumulative: Qty(20),
+        };
+        assert_eq!(report_kind(&report), Some(broken));
+    }
+}
