@@ -197,7 +197,7 @@ pub struct BacktestArgs {
     /// FAST template file of MOEX (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "feeds")]
     pub templates: Vec<PathBuf>,
-    /// Which of [[strategies]]
+    /// Which one, of a file with several strategies
     #[arg(long, value_name = "NAME")]
     pub strategy: Option<String>,
     /// A parameter in the place of the file's (repeatable)
