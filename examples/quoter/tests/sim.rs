@@ -59,7 +59,7 @@ fn take_ports(config: &mut Config, line: &str) {
 }
 
 #[test]
-fn it_quotes_at_the_simulated_exchange_and_both_have_the_same_trades() {
+fn it_quotes_every_option_at_the_simulated_exchange_and_leaves_nothing_open() {
     let folder = Folder(std::env::temp_dir().join(format!("tickwire-test-quoter-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).expect("a folder");
     let mut config = configuration();

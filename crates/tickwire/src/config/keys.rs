@@ -90,12 +90,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "section.point_value",
     ),
     ("backtest.seed", "strategy/backtest.rs", "section.seed"),
-    (
-        "order_entry.cancel_on_disconnect_tag",
-        "trader.rs",
-        "section.cancel_on_disconnect_tag",
-    ),
-    ("exchange.kept_messages", "venue.rs", "e.kept_messages"),
     ("exchange.core", "venue.rs", "config.exchange.core"),
     ("exchange.seed", "venue.rs", "seed: e.seed"),
     ("exchange.symbols", "venue.rs", "e.symbols.0"),
