@@ -68,7 +68,7 @@ fn it_quotes_every_option_at_the_simulated_exchange_and_leaves_nothing_open() {
         std::fs::write(&path, config.to_toml()).expect("written");
         path
     };
-    let venue = Command::new(env!("CARGO_BIN_EXE_venue"))
+    let venue = Command::new(env!("CARGO_BIN_EXE_options-venue"))
         .arg(write("venue.toml", &config))
         .arg(&folder.0)
         .stdout(Stdio::piped())
@@ -113,7 +113,7 @@ fn it_quotes_every_option_at_the_simulated_exchange_and_leaves_nothing_open() {
 
 #[test]
 fn a_file_that_is_missing_is_named() {
-    for program in [env!("CARGO_BIN_EXE_quoter"), env!("CARGO_BIN_EXE_venue")] {
+    for program in [env!("CARGO_BIN_EXE_quoter"), env!("CARGO_BIN_EXE_options-venue")] {
         let output = Command::new(program).args(["nowhere.toml", "."]).output();
         let output = output.expect("the example runs");
         assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! The simulated exchange by library: `venue FILE RESULTS`. It says on standard output where it listens, in JSON, and leaves what it has seen in
+//! The simulated exchange by library: `options-venue FILE RESULTS`. It says on standard output where it listens, in JSON, and leaves what it has seen in
 //! a folder.
 
 #[macro_use]
@@ -20,7 +20,7 @@ fn open(file: &Path, results: &Path) -> Result<(), Failure> {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(file), Some(results)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: venue FILE RESULTS; docs/exchange.md says what is in FILE");
+        eprintln!("usage: options-venue FILE RESULTS; docs/exchange.md says what is in FILE");
         return ExitCode::from(2);
     };
     let done = open(Path::new(&file), Path::new(&results));
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("venue: {failure}");
+            eprintln!("options-venue: {failure}");
             ExitCode::from(failure.code as u8)
         }
     }
