@@ -428,7 +428,7 @@ fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best
         let names: Vec<String> = threads
             .map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap())
             .collect();
-        for name in ["feed 1", "consolidated books"] {
+        for name in ["feed 1", "consolidated"] {
             assert!(names.iter().any(|n| n.trim() == name), "two cores: {names:?}");
         }
     }

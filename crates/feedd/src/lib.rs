@@ -548,7 +548,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             if let Some(warning) = config.daemon.super_books_warning(running.feeds.len()) {
                 eprintln!("warning: {warning}");
             }
-            let builder = std::thread::Builder::new().name("consolidated books".into());
+            let builder = std::thread::Builder::new().name("consolidated".into());
             let handle = builder.spawn_scoped(scope, move || {
                 if let Err(failure) = tickwire_control::process::pin(core) {
                     let _ = notice_sender.try_send(Notice::Warning(failure.message));
