@@ -1,6 +1,7 @@
 //! What holds for the manifests: what every member inherits, what a published crate says and has, and no dependency that nothing uses.
 
 use crate::source::{self, code_only, files, read, shown};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a published crate has beside its manifest: crates.io asks for none of it, those who use the crate do.
@@ -188,6 +189,25 @@ fn names<'a>(manifest: &'a toml::Table, table: &str) -> Vec<&'a str> {
 fn without_comments(text: &str) -> String {
     let code = code_only(text);
     code.lines().fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// Programs of one name lie over each other in `target/debug`: a test then starts the wrong one.
+pub(crate) fn programs_alike() -> Vec<String> {
+    let (mut names, mut findings) = (BTreeMap::<String, String>::new(), Vec::new());
+    for (folder, manifest) in crate::source::manifests() {
+        let bins = manifest.get("bin").and_then(toml::Value::as_array);
+        let named = bins
+            .into_iter()
+            .flatten()
+            .filter_map(|bin| bin.get("name")?.as_str());
+        for name in named {
+            let place = folder.display().to_string();
+            if let Some(other) = names.insert(name.to_owned(), place.clone()) {
+                findings.push(format!("{place}: the program {name} is also one of {other}"));
+            }
+        }
+    }
+    findings
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("manifest", crate::packages::manifests()),
         ("package", crate::packages::files_outside()),
         ("unused dependency", crate::packages::unused()),
+        ("program", crate::packages::programs_alike()),
         ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
