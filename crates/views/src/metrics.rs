@@ -1,6 +1,7 @@
 //! The metrics page of one reading: OpenMetrics 1.0 text, or Prometheus's text format 0.0.4, as the one who asks prefers.
 //!
-//! Every counter of the one table is a counter of its own name, `tickwire_<id>_total`, with the table's sentence as its help.
+//! Every counter of the one table is a counter of its own name, `tickwire_<id>_total`, with the table's sentence as its help; the packets
+//! of lines A and B are `tickwire_line_packets_total` with the label `line`.
 //! Metrics of a source carry `feed`, `source` (the channel), `venue`; latencies per message type are per feed, for there are many.
 
 use std::fmt::{Display, Write};
@@ -219,7 +220,28 @@ fn sources(out: &mut Exposition, reading: &Reading) {
 }
 
 fn counters(out: &mut Exposition, reading: &Reading) {
+    // One family for both lines: `_b` at the end of a name would be a unit, of bytes.
+    let lines = [(Counter::PacketsA, "A"), (Counter::PacketsB, "B")];
+    out.family(
+        "tickwire_line_packets",
+        "counter",
+        "",
+        "Datagrams received, by line.",
+    );
+    for (counter, line) in lines {
+        for source in &reading.sources {
+            let [feed, name, venue] = labels(source);
+            out.sample(
+                "tickwire_line_packets_total",
+                &[feed, name, venue, ("line", line)],
+                source.counters.get(counter),
+            );
+        }
+    }
     for counter in Counter::ALL {
+        if lines.iter().any(|(other, _)| other == counter) {
+            continue;
+        }
         let spec = counter.spec();
         let family = format!("tickwire_{}", spec.id);
         out.family(&family, "counter", "", spec.sentence);

@@ -198,7 +198,31 @@ fn the_page_is_what_is_expected_and_a_strict_reader_accepts_it() {
         .collect();
     golden::compare("metrics.txt", &form);
     let parsed = parse(&text);
+    // Abbreviated units as promtool knows them (client_golang, promlint, unitAbbreviations): none is a word of a name.
+    const UNITS: [&str; 15] = [
+        "s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "c",
+    ];
+    for (name, ..) in &parsed.samples {
+        assert!(!name.split('_').any(|word| UNITS.contains(&word)), "{name}");
+    }
+    let lines = |line: &str| -> Vec<f64> {
+        let of_line = parsed.samples.iter().filter(|(name, labels, _)| {
+            name == "tickwire_line_packets_total" && labels[3] == ("line".to_string(), line.to_string())
+        });
+        of_line.map(|sample| sample.2).collect()
+    };
+    let counted = |counter| -> Vec<f64> {
+        let sources = after.sources.iter();
+        sources
+            .map(|source| source.counters.get(counter) as f64)
+            .collect()
+    };
+    assert_eq!(lines("A"), counted(Counter::PacketsA));
+    assert_eq!(lines("B"), counted(Counter::PacketsB));
     for counter in Counter::ALL {
+        if [Counter::PacketsA, Counter::PacketsB].contains(counter) {
+            continue;
+        }
         let spec = counter.spec();
         let family = format!("tickwire_{}", spec.id);
         assert_eq!(parsed.helps[&family], spec.sentence);
