@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::run::{cargo, root, target_dir};
+use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
 Asks a daemon beside the simulated exchange for its metrics, in both formats: the text format 0.0.4 is judged by `promtool check
@@ -63,7 +63,7 @@ impl Drop for Running {
 fn judged() -> Result<bool, String> {
     let folder = target_dir().join("promtool");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let (promtool, python) = (promtool(&folder)?, python(&folder)?);
+    let (promtool, python) = (promtool(&folder)?, python_with(PACKAGE, &folder.join("venv"))?);
     must(cargo().args(["build", "--quiet", "--locked", "--package", "tickwire-app"]))?;
     let program = target_dir().join("debug/tickwire");
     let config = folder.join("daemon.toml");
@@ -144,23 +144,6 @@ fn promtool(folder: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-fn python(folder: &Path) -> Result<PathBuf, String> {
-    let venv = folder.join("venv");
-    let python = venv.join("bin/python");
-    if !python.exists() {
-        must(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    }
-    must(Command::new(&python).args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        PACKAGE,
-    ]))?;
-    Ok(python)
-}
-
 fn free_address() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| e.to_string())?;
     listener.local_addr().map_err(|e| e.to_string())
@@ -201,17 +184,4 @@ fn fed(command: &mut Command, text: &str) -> Result<bool, String> {
         .wait()
         .map(|status| status.success())
         .map_err(|e| e.to_string())
-}
-
-fn must(command: &mut Command) -> Result<(), String> {
-    let program = PathBuf::from(command.get_program());
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?} failed: {status}")),
-        Err(e) => Err(cannot_start(&program, &e)),
-    }
-}
-
-fn cannot_start(program: &Path, e: &std::io::Error) -> String {
-    format!("{}: {e}; is it installed?", program.display())
 }

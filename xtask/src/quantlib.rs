@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::run::{cargo, root, target_dir};
+use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
 Compares Tickwire's option values with QuantLib's on random terms from a fixed seed: Black-76 with Greeks, far options, Bachelier,
@@ -58,18 +58,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 
 fn compared() -> Result<bool, String> {
     let folder = target_dir().join("quantlib");
-    let python = folder.join("bin/python");
-    if !python.exists() {
-        must(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    }
-    must(Command::new(&python).args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        PACKAGE,
-    ]))?;
+    let python = python_with(PACKAGE, &folder)?;
     must(cargo().args([
         "build",
         "--release",
@@ -185,18 +174,4 @@ fn output(command: &mut Command) -> Result<String, String> {
         let says = String::from_utf8_lossy(&done.stderr);
         Err(format!("{command:?} failed: {}: {}", done.status, says.trim()))
     }
-}
-
-fn must(command: &mut Command) -> Result<(), String> {
-    let program = Path::new(command.get_program()).to_owned();
-    let status = command.status().map_err(|e| cannot_start(&program, &e))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{command:?} failed: {status}"))
-    }
-}
-
-fn cannot_start(program: &Path, e: &std::io::Error) -> String {
-    format!("{}: {e}; is it installed?", program.display())
 }

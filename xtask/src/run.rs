@@ -286,6 +286,39 @@ pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// Runs a command with its output shown; what is wrong if it fails.
+pub(crate) fn must(command: &mut Command) -> Result<(), String> {
+    let program = Path::new(command.get_program()).to_owned();
+    let status = command.status().map_err(|e| cannot_start(&program, &e))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?} failed: {status}"))
+    }
+}
+
+/// Of a program that is not there, most often.
+pub(crate) fn cannot_start(program: &Path, e: &std::io::Error) -> String {
+    format!("{}: {e}; is it installed?", program.display())
+}
+
+/// A Python of its own in a folder, with a package of PyPI: its path.
+pub(crate) fn python_with(package: &str, folder: &Path) -> Result<PathBuf, String> {
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        must(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    }
+    must(Command::new(&python).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        package,
+    ]))?;
+    Ok(python)
+}
+
 /// The command as one would type it.
 pub(crate) fn words(command: &Command) -> String {
     let mut text = String::new();

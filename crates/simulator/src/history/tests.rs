@@ -5,7 +5,6 @@ use crate::settings::MarketConfig;
 use crate::venue::{VIRTUAL_START, market_of};
 use tickwire_runtime::files;
 use tickwire_testdata::Rng;
-use tickwire_venues::protocol::Protocol;
 use tickwire_wire::moldudp64;
 
 fn folder(name: &str) -> PathBuf {
@@ -134,16 +133,7 @@ fn a_channel_with_little_memory_and_a_file_has_the_whole_day() {
     use tickwire_exchange::Publisher;
     let folder = folder("day");
     let mut asked = 0;
-    for protocol in [
-        Protocol::Itch50,
-        Protocol::Pitch,
-        Protocol::Xdp,
-        Protocol::Openbook,
-        Protocol::Cqs,
-        Protocol::Uqdf,
-        Protocol::Mdp3,
-        Protocol::Moex,
-    ] {
+    for protocol in tickwire_venues::wiring::PUBLISHED {
         let mut config = MarketConfig::of_protocol(protocol);
         config.exchange.symbols.0 = 10;
         config.receiver.max_orders = 20_000;

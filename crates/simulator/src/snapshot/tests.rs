@@ -10,17 +10,7 @@ use tickwire_exchange::Input;
 use tickwire_market::{Port, SeqNo};
 use tickwire_testdata::Rng;
 use tickwire_venues::protocol::Protocol;
-
-const PUBLISHED: [Protocol; 8] = [
-    Protocol::Itch50,
-    Protocol::Pitch,
-    Protocol::Xdp,
-    Protocol::Openbook,
-    Protocol::Cqs,
-    Protocol::Uqdf,
-    Protocol::Mdp3,
-    Protocol::Moex,
-];
+use tickwire_venues::wiring::PUBLISHED;
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tickwire-snapshot-{name}-{}", std::process::id()));
