@@ -280,16 +280,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
     }
 
     /// Whether an order could trade with one of another strategy.
-    fn meets_another(&self, instrument: InstrumentId, side: Side, price: Price) -> bool {
+    fn meets_another(
+        &self,
+        instrument: InstrumentId,
+        (side, price, stop): (Side, Price, Option<Price>),
+    ) -> bool {
         let others = self.others.iter().copied().flatten();
         let mut orders = others.flat_map(|hosted| hosted.conductor.orders().iter_open());
-        orders.any(|order| {
-            let is_met = match side {
-                Side::Bid => price >= order.price,
-                Side::Ask => price <= order.price,
-            };
-            order.instrument == instrument && order.side == !side && is_met
-        })
+        orders.any(|order| order.instrument == instrument && order.is_met(side, price, stop))
     }
 }
 
@@ -315,9 +313,10 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 instrument,
                 side,
                 price,
+                stop,
                 ..
             } => {
-                if self.meets_another(instrument, side, price) {
+                if self.meets_another(instrument, (side, price, stop)) {
                     return Err(Rejected::SelfTrade);
                 }
                 let place = self.session_of(instrument);
@@ -354,12 +353,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 venue_id,
                 instrument,
                 side,
+                order_type,
                 price,
+                stop,
                 qty,
                 time_in_force,
                 cause,
             } => {
-                if self.meets_another(instrument, side, price) {
+                if self.meets_another(instrument, (side, price, stop)) {
                     return Err(Rejected::SelfTrade);
                 }
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
@@ -372,8 +373,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                     side,
                     transact_time: now,
                     qty,
-                    order_type: OrderType::Limit,
-                    price: Some(price),
+                    order_type,
+                    price: (order_type == OrderType::Limit).then_some(price),
+                    stop,
                     time_in_force,
                     cause: Some(cause),
                 });
@@ -417,6 +419,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         side,
         order_type,
         price,
+        stop,
         qty,
         time_in_force,
         cause,
@@ -433,6 +436,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         qty,
         order_type,
         price: (order_type == OrderType::Limit).then_some(price),
+        stop,
         time_in_force,
         cause: Some(cause),
     }))

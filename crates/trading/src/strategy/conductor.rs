@@ -539,7 +539,7 @@ impl<S: Strategy> Conductor<S> {
             ReportKind::Rejected | ReportKind::ReplaceRejected { .. } => {
                 counters.bump(Counter::OrdersRejected)
             }
-            ReportKind::CancelRejected | ReportKind::Replaced { .. } => {}
+            ReportKind::Triggered | ReportKind::CancelRejected | ReportKind::Replaced { .. } => {}
         }
         let event = OrderEvent {
             order: change.order,
@@ -755,7 +755,8 @@ impl State {
     fn count_resting(&mut self, instrument: InstrumentId, side: Side) {
         let (mut count, mut best) = (0, Price::ZERO);
         for order in self.orders.iter_open() {
-            if order.instrument == instrument && order.side == side && order.time_in_force.rests() {
+            let rests = order.time_in_force.rests() && !order.is_waiting();
+            if order.instrument == instrument && order.side == side && rests {
                 if count == 0 || side.better(order.price, best) {
                     best = order.price;
                 }
@@ -782,6 +783,7 @@ impl State {
         }
         if order.time_in_force.rests()
             && (!order.state.is_open()
+                || order.stop.is_some()
                 || matches!(
                     report.kind,
                     ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. }

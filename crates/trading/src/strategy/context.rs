@@ -57,6 +57,10 @@ pub enum NotSent {
     Pending,
     /// A market order without an opposite side to value it by.
     NoOpposite,
+    /// A stop order whose trigger the market has reached already.
+    StopPrice,
+    /// The order has no such price: a market order no limit, any other than a stop order that waits no trigger.
+    WrongType,
     /// Every place of the order table holds an open order.
     OrdersFull,
     /// The order session has no such request.
@@ -77,6 +81,8 @@ impl fmt::Display for NotSent {
             NotSent::NotOpen => f.write_str("the order is not open"),
             NotSent::Pending => f.write_str("a cancellation or replacement of the order is under way"),
             NotSent::NoOpposite => f.write_str("a market order needs an opposite side in the book"),
+            NotSent::StopPrice => f.write_str("the market has reached the trigger of the stop order already"),
+            NotSent::WrongType => f.write_str("the order has no such price to change"),
             NotSent::OrdersFull => f.write_str("every place of the order table holds an open order"),
             NotSent::Unsupported => f.write_str("the order session has no such request"),
             NotSent::NoSession => f.write_str("the order session is not up"),
@@ -94,6 +100,8 @@ pub struct Ticket {
     pub(super) qty: Qty,
     /// None of a market order.
     pub(super) price: Option<Price>,
+    /// The trigger of a stop order.
+    pub(super) stop: Option<Price>,
     pub(super) time_in_force: TimeInForce,
     pub(super) is_on_stale: bool,
 }
@@ -106,8 +114,33 @@ impl Ticket {
             side,
             qty: Qty(qty),
             price: Some(price),
+            stop: None,
             time_in_force: TimeInForce::Day,
             is_on_stale: false,
+        }
+    }
+
+    /// A stop order, for the day: the venue keeps it out of its book until somebody trades at `trigger` or beyond it (for a purchase at or above, for a
+    /// sale at or below), and makes a market order of it then.
+    pub fn stop(side: Side, instrument: InstrumentId, qty: u32, trigger: Price) -> Ticket {
+        Ticket {
+            price: None,
+            stop: Some(trigger),
+            ..Ticket::limit(side, instrument, qty, Price::ZERO)
+        }
+    }
+
+    /// The same, and then a limit order at `price`.
+    pub fn stop_limit(
+        side: Side,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+        price: Price,
+    ) -> Ticket {
+        Ticket {
+            stop: Some(trigger),
+            ..Ticket::limit(side, instrument, qty, price)
         }
     }
 
@@ -375,6 +408,26 @@ impl<'a> Context<'a> {
         self.submit(Ticket::limit(Side::Ask, instrument, qty, price).immediate_or_cancel())
     }
 
+    /// Buys at any price once somebody trades at `trigger` or above: see [`Ticket::stop`].
+    pub fn buy_stop(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::stop(Side::Bid, instrument, qty, trigger))
+    }
+
+    /// Sells at any price once somebody trades at `trigger` or below.
+    pub fn sell_stop(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::stop(Side::Ask, instrument, qty, trigger))
+    }
+
     /// Enters an order. What it gives is the order's number; an error names what stopped it, and nothing has left then.
     #[inline]
     pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
@@ -384,9 +437,21 @@ impl<'a> Context<'a> {
 
     /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded (FIX OrderQty of an order cancel/replace
     /// request). The order goes on under the number that this gives, once the venue agrees; until then both count against the limits. It keeps
-    /// its place in the queue where the venue's rules let it.
+    /// its place in the queue where the venue's rules let it. A stop order keeps its trigger.
     pub fn replace(&mut self, id: ClientOrderId, qty: u32, price: Price) -> Result<ClientOrderId, NotSent> {
-        let done = self.replaced(id, Qty(qty), price);
+        let done = self.replaced(id, Qty(qty), Some(price), None);
+        self.counted(done)
+    }
+
+    /// The same of a stop order that waits, with its trigger; `price` is its limit, where it has one, which moves with it.
+    pub fn replace_stop(
+        &mut self,
+        id: ClientOrderId,
+        qty: u32,
+        trigger: Price,
+        price: Option<Price>,
+    ) -> Result<ClientOrderId, NotSent> {
+        let done = self.replaced(id, Qty(qty), price, Some(trigger));
         self.counted(done)
     }
 
@@ -469,8 +534,18 @@ impl<'a> Context<'a> {
         done
     }
 
-    fn replaced(&mut self, id: ClientOrderId, qty: Qty, price: Price) -> Result<ClientOrderId, NotSent> {
+    fn replaced(
+        &mut self,
+        id: ClientOrderId,
+        qty: Qty,
+        price: Option<Price>,
+        trigger: Option<Price>,
+    ) -> Result<ClientOrderId, NotSent> {
         let old = *self.open_order(id)?;
+        let has_limit = old.order_type == OrderType::Limit;
+        if price.is_some() != has_limit || (trigger.is_some() && !old.is_waiting()) {
+            return Err(NotSent::WrongType);
+        }
         if old.is_cancel_requested || old.replaced_by.is_some() || old.is_replacing() {
             return Err(NotSent::Pending);
         }
@@ -481,7 +556,8 @@ impl<'a> Context<'a> {
             instrument: old.instrument,
             side: old.side,
             qty,
-            price: Some(price),
+            price,
+            stop: trigger.or(old.stop),
             time_in_force: old.time_in_force,
             is_on_stale: false,
         };
@@ -495,9 +571,12 @@ impl<'a> Context<'a> {
             side,
             qty,
             price,
+            stop,
             time_in_force,
             is_on_stale,
         } = ticket;
+        // What was triggered is an order like any other.
+        let trigger = stop.filter(|_| old.is_none_or(Order::is_waiting));
         let state = &mut *self.state;
         if state.is_stopping {
             return Err(NotSent::Stopping);
@@ -515,9 +594,10 @@ impl<'a> Context<'a> {
         if !is_on_stale && book.state() != BookState::Live {
             return Err(NotSent::StaleBook);
         }
-        let (order_type, limit) = match price {
-            Some(price) => (OrderType::Limit, price),
-            None => (
+        let (order_type, limit) = match (price, trigger) {
+            (Some(price), _) => (OrderType::Limit, price),
+            (None, Some(trigger)) => (OrderType::Market, state.risk.worst_of_stop(side, trigger)),
+            (None, None) => (
                 OrderType::Market,
                 book.best(!side).ok_or(NotSent::NoOpposite)?.price,
             ),
@@ -530,17 +610,24 @@ impl<'a> Context<'a> {
             cause: self.cause,
         };
         let position = state.positions.get(instrument);
-        let rests = time_in_force.rests();
-        state
-            .risk
-            .check(self.now, &order, (state.orders.open(), rests), &position)
-            .map_err(NotSent::Check)?;
+        let rests = time_in_force.rests() && trigger.is_none();
+        let has_stops = trigger.is_some() || state.orders.waiting() > 0;
+        if has_stops {
+            state.check_stops(&order, trigger, (time_in_force.rests(), &book))?;
+        }
+        let open = state.orders.open();
+        let checked = match trigger {
+            None => state.risk.check(self.now, &order, (open, rests), &position),
+            Some(trigger) => state.risk.check_stop(self.now, &order, trigger, open, &position),
+        };
+        checked.map_err(NotSent::Check)?;
         let terms = Terms {
             order_type,
+            stop,
             time_in_force,
         };
         let entered = match old {
-            Some(old) => state.orders.insert_replacement(&order, old.id),
+            Some(old) => state.orders.insert_replacement(&order, old.id, stop),
             None => state.orders.insert_as(&order, terms),
         };
         let Ok(id) = entered else {
@@ -559,6 +646,7 @@ impl<'a> Context<'a> {
                 side,
                 order_type,
                 price: limit,
+                stop,
                 qty,
                 time_in_force,
                 cause: self.cause,
@@ -569,7 +657,9 @@ impl<'a> Context<'a> {
                 venue_id: old.venue_id,
                 instrument,
                 side,
+                order_type,
                 price: limit,
+                stop,
                 qty,
                 time_in_force,
                 cause: self.cause,
@@ -597,6 +687,36 @@ fn not_sent(error: Rejected) -> NotSent {
 }
 
 impl State {
+    /// What concerns stop orders: where the trigger of one is, and whether one could trade with another order of ours.
+    #[cold]
+    fn check_stops(
+        &self,
+        order: &NewOrder,
+        trigger: Option<Price>,
+        (rests, book): (bool, &BookRef<'_>),
+    ) -> Result<(), NotSent> {
+        if let Some(trigger) = trigger
+            && let Some(best) = book.best(!order.side)
+        {
+            let is_reached = match order.side {
+                Side::Bid => best.price > trigger,
+                Side::Ask => best.price < trigger,
+            };
+            if is_reached {
+                return Err(NotSent::StopPrice);
+            }
+        }
+        let is_met = self.orders.iter_open().any(|other| {
+            // What trades at once is compared with what rests by the checks.
+            let is_new = trigger.is_some() || (rests && other.is_waiting());
+            is_new && other.instrument == order.instrument && other.is_met(order.side, order.price, trigger)
+        });
+        match is_met {
+            true => Err(NotSent::Check(RiskReject::SelfTrade)),
+            false => Ok(()),
+        }
+    }
+
     /// When the next timer is due; [`Nanos::ZERO`] for never.
     pub(super) fn soonest(&self) -> Nanos {
         let set = self.timers.iter().filter(|at| **at != Nanos::ZERO);

@@ -9,6 +9,8 @@ use tickwire_market::{
     OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 
+mod stops;
+
 use super::*;
 use crate::{ControlsConfig, OrderReport, OrderState, RiskConfig, RiskReject};
 
