@@ -138,7 +138,9 @@ impl OrderPort for Wire {
         };
         self.mix(&[now.0, id.0]);
         self.mix(&what);
-        if let OrderIntent::New { stop: Some(stop), .. } | OrderIntent::Replace { stop: Some(stop), .. } = *request {
+        if let OrderIntent::New { stop: Some(stop), .. } | OrderIntent::Replace { stop: Some(stop), .. } =
+            *request
+        {
             self.mix(&[stop.raw() as u64]);
         }
         self.count += 1;
@@ -530,7 +532,14 @@ impl<S: Strategy> Backtest<S> {
             let second = (!self.accounts.is_empty() && self.next_second <= now).then_some(self.next_second);
             // The number decides between two of one time; what has none comes behind.
             let last = |at| (at, u64::MAX);
-            let all = [triggered, request, report, look.map(last), timer.map(last), second.map(last)];
+            let all = [
+                triggered,
+                request,
+                report,
+                look.map(last),
+                timer.map(last),
+                second.map(last),
+            ];
             let Some(soonest) = all.into_iter().flatten().min() else {
                 break;
             };
@@ -618,8 +627,7 @@ impl<S: Strategy> Backtest<S> {
         let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
         let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted;
         if let Some(books) = self.books.0.get(feed) {
-            self.venue
-                .trigger(at, (books, local), can_trade, &mut self.wire);
+            self.venue.trigger(at, (books, local), can_trade, &mut self.wire);
         }
         self.account();
     }

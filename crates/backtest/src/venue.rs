@@ -480,7 +480,9 @@ impl SimVenue {
     /// When the next stop order that was triggered acts: behind everything of that time.
     #[inline]
     pub(crate) fn next_triggered(&self) -> Option<(Nanos, InstrumentId)> {
-        self.triggered.front().map(|(at, instrument, _)| (*at, *instrument))
+        self.triggered
+            .front()
+            .map(|(at, instrument, _)| (*at, *instrument))
     }
 
     /// The next one acts: it trades, or rests. `can_trade`: one that may not waits no more.

@@ -429,7 +429,7 @@ impl CauseFields {
     }
 }
 
-fn put_cause(e: &mut Encoder<'_>, cause: &Option<Cause>) {
+pub(crate) fn put_cause(e: &mut Encoder<'_>, cause: &Option<Cause>) {
     if let Some(cause) = cause {
         e.unsigned(tag::CAUSE_VENUE, cause.venue as u64);
         e.unsigned(tag::CAUSE_SEQ, cause.seq.0);

@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CancelKind, CompId, ExecType, ExecutionReport, Frame, Garbled, Id,
-    Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest,
-    OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Store, frame, naive, tag,
+    AppMessage, BusinessMessageReject, CancelKind, CompId, Encoder, ExecType, ExecutionReport, Fault, Frame,
+    Garbled, Id, Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject,
+    OrderCancelReplaceRequest, OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Stamp,
+    Store, Version, frame, naive, tag,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -652,7 +653,10 @@ fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
             );
             let mut index = Index::new(64);
             let read = NewOrderSingle::decode(&index.decode(&bytes).unwrap()).unwrap();
-            assert_eq!((read.order_type, read.price, read.stop), (order_type, limit, stop));
+            assert_eq!(
+                (read.order_type, read.price, read.stop),
+                (order_type, limit, stop)
+            );
             // Without its trigger it is no stop order, and not another one either.
             let mut e = Encoder::new(&mut buffer, version);
             e.text(tag::MSG_TYPE, b"D");
@@ -662,14 +666,17 @@ fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
             };
             AppMessage::NewOrderSingle(plain).encode_body(&mut e, &mut Stamp::new(Precision::Nanos));
             let plain = e.finish().unwrap().to_vec();
-            let ord_type = naive::decode(&plain).unwrap().into_iter().map(|(tag, value)| match tag {
-                40 => (tag, expected.as_bytes()[3..].to_vec()),
-                _ => (tag, value),
-            });
+            let ord_type = naive::decode(&plain)
+                .unwrap()
+                .into_iter()
+                .map(|(tag, value)| match tag {
+                    40 => (tag, expected.as_bytes()[3..].to_vec()),
+                    _ => (tag, value),
+                });
             let fields: Vec<(u32, Vec<u8>)> = ord_type.collect();
             let bare = naive::encode(&fields[2..]);
             let refused = NewOrderSingle::decode(&index.decode(&bare).unwrap());
-            assert_eq!(refused.err(), Some(Fault::missing(99)), "{version:?}");
+            assert_eq!(refused.err(), Some(Fault::missing(tag::STOP_PX)), "{version:?}");
         }
     }
 }

@@ -170,6 +170,56 @@ impl Risk {
         self.judge::<true>(now, order, trigger, (open_orders, false), position)
     }
 
+    /// Whether a quote may go out: a side without quantity is not looked at, one that takes both away always may. What rests of ours is not compared with
+    /// it. If it does, it must be told with [`Risk::quoted`].
+    pub fn check_quote(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        sides: [(Price, Qty); 2],
+        position: &Position,
+    ) -> Result<(), RiskReject> {
+        let is_any = sides.iter().any(|(_, qty)| !qty.is_zero());
+        if !self.has_session && !(is_any && self.controls.is_killed()) {
+            return Err(RiskReject::NoSession);
+        }
+        let [(bid, bid_qty), (ask, ask_qty)] = sides;
+        if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
+            return Err(RiskReject::SelfTrade);
+        }
+        for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
+            if qty.is_zero() {
+                continue;
+            }
+            let wanted = Wanted {
+                strategy: StrategyId::Rule,
+                slot: instrument.index(),
+                side,
+                price,
+                qty,
+                cause: None,
+            };
+            self.controls.check_apart(now, &wanted, price)?;
+            if position.worst(side, qty) > self.config.max_position {
+                return Err(RiskReject::Position);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one more message may go out, a mass quote of however many instruments; it is counted.
+    pub fn take_message(&mut self, now: Nanos) -> Result<(), RiskReject> {
+        match self.sent.take(now) {
+            true => Ok(()),
+            false => Err(RiskReject::OrderRate),
+        }
+    }
+
+    /// A quote of an instrument goes out.
+    pub fn quoted(&mut self, now: Nanos, instrument: InstrumentId) {
+        self.controls.charge(now, instrument.index());
+    }
+
     /// The worst price at which a stop order without a limit is expected to trade: as far behind its trigger as an order may be from the mid price. Its
     /// value is judged by it; the venue may trade it at a worse one.
     pub fn worst_of_stop(&self, side: Side, trigger: Price) -> Price {
@@ -205,7 +255,7 @@ impl Risk {
         };
         match IS_STOP {
             false => self.controls.check(now, &wanted)?,
-            true => self.controls.check_stop(now, &wanted, trigger)?,
+            true => self.controls.check_apart(now, &wanted, trigger)?,
         }
         if open_orders >= config.max_open_orders {
             return Err(RiskReject::OpenOrders);

@@ -8,7 +8,9 @@ fn stop(side: Side, qty: u32, trigger: i64) -> Do {
 
 fn heard(rig: &Rig) -> Vec<(u64, OrderState, u32)> {
     let heard = rig.test.conductor().strategy().heard.iter();
-    heard.map(|(at, _, state, filled)| (*at, *state, *filled)).collect()
+    heard
+        .map(|(at, _, state, filled)| (*at, *state, *filled))
+        .collect()
 }
 
 const MODELS: [FillModel; 2] = [FillModel::Queue, FillModel::Matching];
@@ -78,14 +80,49 @@ fn it_acts_behind_the_match_event_that_triggers_it() {
             },
         );
     };
-    for (at, order, side, units, qty) in [(1, 1, Side::Bid, 10, 60), (2, 2, Side::Bid, 10, 40), (3, 3, Side::Ask, 12, 50)] {
-        last(&mut rig, at, EventKind::Add, order, side, units, qty, EventFlags::LAST);
+    for (at, order, side, units, qty) in [
+        (1, 1, Side::Bid, 10, 60),
+        (2, 2, Side::Bid, 10, 40),
+        (3, 3, Side::Ask, 12, 50),
+    ] {
+        last(
+            &mut rig,
+            at,
+            EventKind::Add,
+            order,
+            side,
+            units,
+            qty,
+            EventFlags::LAST,
+        );
     }
-    last(&mut rig, 20, EventKind::Execute, 1, Side::Bid, 0, 60, EventFlags::NONE);
-    last(&mut rig, 20, EventKind::Execute, 2, Side::Bid, 0, 25, EventFlags::LAST);
+    last(
+        &mut rig,
+        20,
+        EventKind::Execute,
+        1,
+        Side::Bid,
+        0,
+        60,
+        EventFlags::NONE,
+    );
+    last(
+        &mut rig,
+        20,
+        EventKind::Execute,
+        2,
+        Side::Bid,
+        0,
+        25,
+        EventFlags::LAST,
+    );
     assert_eq!(rig.fills(), []);
     last(&mut rig, 21, EventKind::Add, 9, Side::Bid, 9, 5, EventFlags::LAST);
-    assert_eq!(rig.fills(), [(20, 15, 10, false)], "15 were left at 10 behind all of it");
+    assert_eq!(
+        rig.fills(),
+        [(20, 15, 10, false)],
+        "15 were left at 10 behind all of it"
+    );
 }
 
 #[test]
@@ -103,7 +140,13 @@ fn the_first_trigger_passed_acts_first_and_what_was_passed_before_it_came_acts_a
     rig.act(21, EventKind::Delete, 2, 0);
     rig.act(30, EventKind::Execute, 4, 1);
     rig.add(35, 5, Side::Bid, 9, 50);
-    let numbers = |rig: &Rig| rig.test.fills().iter().map(|f| (f.order.0, f.qty.0)).collect::<Vec<_>>();
+    let numbers = |rig: &Rig| {
+        rig.test
+            .fills()
+            .iter()
+            .map(|f| (f.order.0, f.qty.0))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(numbers(&rig), [(2, 20), (1, 10)]);
     rig.add(50, 6, Side::Bid, 1, 1);
     assert_eq!(
@@ -127,7 +170,11 @@ fn it_is_cancelled_and_its_trigger_moves_like_any_order() {
     // Answers come at once, so that each may be done.
     rig.act(20, EventKind::Execute, 1, 60);
     rig.act(30, EventKind::Execute, 2, 1);
-    assert_eq!((rig.fills(), rig.test.resting()), (vec![], 1), "9 was not traded at");
+    assert_eq!(
+        (rig.fills(), rig.test.resting()),
+        (vec![], 1),
+        "9 was not traded at"
+    );
     let summary = rig.test.finish();
     assert_eq!((summary.requests, summary.rejects), ([2, 1, 2], 0));
     assert_eq!(rig.test.conductor().orders().open(), 0);
@@ -137,8 +184,16 @@ fn it_is_cancelled_and_its_trigger_moves_like_any_order() {
 #[test]
 fn a_trigger_between_ticks_is_refused_and_a_halt_ends_what_is_triggered() {
     let between = Price::from_raw(price(10).raw() + 5);
-    let odd = Do::Submit(Ticket::stop(Side::Ask, ID, 30, Price::from_raw(between.raw() - 10)));
-    let mut rig = standing(&[(10, odd), (11, stop(Side::Ask, 30, 10))], config(FillModel::Queue));
+    let odd = Do::Submit(Ticket::stop(
+        Side::Ask,
+        ID,
+        30,
+        Price::from_raw(between.raw() - 10),
+    ));
+    let mut rig = standing(
+        &[(10, odd), (11, stop(Side::Ask, 30, 10))],
+        config(FillModel::Queue),
+    );
     rig.act(20, EventKind::Execute, 1, 60);
     rig.event(
         20,

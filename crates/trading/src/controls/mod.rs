@@ -232,28 +232,28 @@ impl Controls {
         self.judge::<false>(now, wanted, wanted.price)
     }
 
-    /// The same of a stop order that waits for a trade at `trigger`; `wanted.price` is the worst price that it may reach. The trigger is compared with the
-    /// mid price, the worst price with the trigger, and the money is the larger of both. It is in no book, so what rests of ours is not compared:
-    /// see [`crate::Order::is_met`].
+    /// The same of what is not compared with what rests of ours here, see [`crate::Order::is_met`]: of a stop order that waits for a trade at `near`, with
+    /// the worst price that it may reach as `wanted.price`, and of a side of a quote, with its price as both. `near` is compared with the mid price,
+    /// the worst price with `near`, and the money is the larger of both.
     ///
     /// # Errors
     /// The first control that stops it.
-    pub fn check_stop(&mut self, now: Nanos, wanted: &Wanted, trigger: Price) -> Result<(), RiskReject> {
+    pub fn check_apart(&mut self, now: Nanos, wanted: &Wanted, near: Price) -> Result<(), RiskReject> {
         if let Some(bp) = self.config.band_bp
-            && !within_band(wanted.price, trigger, bp)
-            && distance(wanted.price, trigger) > self.config.band_min.raw().unsigned_abs()
+            && !within_band(wanted.price, near, bp)
+            && distance(wanted.price, near) > self.config.band_min.raw().unsigned_abs()
         {
             return Err(match self.is_killed {
                 true => RiskReject::KillSwitch,
                 false => RiskReject::PriceBand,
             });
         }
-        self.judge::<true>(now, wanted, trigger)
+        self.judge::<true>(now, wanted, near)
     }
 
     /// `near` is the price that is compared with the mid price.
     #[inline(always)]
-    fn judge<const IS_STOP: bool>(
+    fn judge<const IS_APART: bool>(
         &mut self,
         now: Nanos,
         wanted: &Wanted,
@@ -286,13 +286,17 @@ impl Controls {
             return Err(RiskReject::NoReference);
         }
         let amount = wanted.price.raw().unsigned_abs();
-        let amount = if IS_STOP { amount.max(near.raw().unsigned_abs()) } else { amount };
+        let amount = if IS_APART {
+            amount.max(near.raw().unsigned_abs())
+        } else {
+            amount
+        };
         let notional = u128::from(amount) * u128::from(wanted.qty.0);
         if notional > slot.notional_max {
             return Err(RiskReject::OrderValue);
         }
         let other = !wanted.side as usize;
-        if !IS_STOP && slot.open[other] > 0 && crosses(wanted.side, wanted.price, slot.best[other]) {
+        if !IS_APART && slot.open[other] > 0 && crosses(wanted.side, wanted.price, slot.best[other]) {
             return Err(RiskReject::SelfTrade);
         }
         if wanted.cause.is_some_and(|seq| seq.0 > 0) && slot.last.as_ref() == Some(wanted) {

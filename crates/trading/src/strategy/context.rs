@@ -11,6 +11,7 @@ use tickwire_market::{
 };
 
 use super::consolidated::{Consolidated, SuperChange};
+use super::quotes::{QUOTES_MAX, QuoteIntent, Quotes};
 use crate::orders::Terms;
 use crate::{NewOrder, Order, Orders, Position, Positions, Risk, RiskReject};
 
@@ -27,6 +28,12 @@ pub struct TimerId(pub u8);
 pub trait OrderPort {
     /// Takes a request that has passed every check, at once. An error means that nothing has left.
     fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected>;
+
+    /// The same of a request about quotes. Who has no such request refuses it as [`Rejected::Unsupported`].
+    fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let _ = (now, request);
+        Err(Rejected::Unsupported)
+    }
 }
 
 /// A request that could not leave.
@@ -36,8 +43,10 @@ pub enum Rejected {
     Unsupported,
     /// The session is not up, or its connection failed.
     NoSession,
-    /// It could trade with an order of another strategy of this program.
+    /// It could trade with an order of another strategy of this program, or take the place of its quote.
     SelfTrade,
+    /// The instruments of one mass quote are not traded over one session.
+    SeveralSessions,
 }
 
 /// Why a request was not sent.
@@ -63,6 +72,12 @@ pub enum NotSent {
     WrongType,
     /// Every place of the order table holds an open order.
     OrdersFull,
+    /// A mass quote of no instrument, of more than [`QUOTES_MAX`], or of one more than once.
+    QuoteCount,
+    /// Every place for quotes is taken: `max_quotes`.
+    QuotesFull,
+    /// The instruments of one mass quote are not traded over one session.
+    SeveralSessions,
     /// The order session has no such request.
     Unsupported,
     /// The order session is not up.
@@ -84,6 +99,16 @@ impl fmt::Display for NotSent {
             NotSent::StopPrice => f.write_str("the market has reached the trigger of the stop order already"),
             NotSent::WrongType => f.write_str("the order has no such price to change"),
             NotSent::OrdersFull => f.write_str("every place of the order table holds an open order"),
+            NotSent::QuoteCount => {
+                write!(
+                    f,
+                    "a mass quote is of 1 to {QUOTES_MAX} instruments, of each once"
+                )
+            }
+            NotSent::QuotesFull => f.write_str("every place for quotes is taken"),
+            NotSent::SeveralSessions => {
+                f.write_str("the instruments of one mass quote are not traded over one session")
+            }
             NotSent::Unsupported => f.write_str("the order session has no such request"),
             NotSent::NoSession => f.write_str("the order session is not up"),
             NotSent::Stopping => f.write_str("the run is ending"),
@@ -247,6 +272,7 @@ impl<'a> Markets<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) orders: Orders,
+    pub(super) quotes: Quotes,
     pub(super) positions: Positions,
     pub(super) risk: Risk,
     pub(super) counters: Counters,
@@ -477,9 +503,9 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Cancels every open order that is not being cancelled yet; how many requests have left.
+    /// Cancels every open order that is not being cancelled yet, and every quote; how many requests have left.
     pub fn cancel_all(&mut self) -> u32 {
-        let mut count = 0;
+        let mut count = u32::from(self.cancel_quotes() > 0);
         while let Some(id) = self.state.orders.next_to_cancel() {
             if self.cancel(id).is_err() {
                 break;
@@ -526,7 +552,7 @@ impl<'a> Context<'a> {
     }
 
     #[inline]
-    fn counted<T>(&mut self, done: Result<T, NotSent>) -> Result<T, NotSent> {
+    pub(super) fn counted<T>(&mut self, done: Result<T, NotSent>) -> Result<T, NotSent> {
         if let Err(NotSent::Check(reason)) = done {
             self.state.counters.bump(Counter::RiskRejects);
             self.state.counters.bump(reason.counter());
@@ -678,11 +704,12 @@ impl<'a> Context<'a> {
     }
 }
 
-fn not_sent(error: Rejected) -> NotSent {
+pub(super) fn not_sent(error: Rejected) -> NotSent {
     match error {
         Rejected::Unsupported => NotSent::Unsupported,
         Rejected::NoSession => NotSent::NoSession,
         Rejected::SelfTrade => NotSent::Check(RiskReject::SelfTrade),
+        Rejected::SeveralSessions => NotSent::SeveralSessions,
     }
 }
 
@@ -706,11 +733,22 @@ impl State {
                 return Err(NotSent::StopPrice);
             }
         }
-        let is_met = self.orders.iter_open().any(|other| {
-            // What trades at once is compared with what rests by the checks.
-            let is_new = trigger.is_some() || (rests && other.is_waiting());
-            is_new && other.instrument == order.instrument && other.is_met(order.side, order.price, trigger)
+        let is_quoted = trigger.is_some_and(|trigger| {
+            let quote = self.quotes.of(order.instrument);
+            let mut prices = quote.into_iter().flat_map(|quote| quote.prices(!order.side));
+            prices.any(|price| match order.side {
+                Side::Bid => trigger <= price && price <= order.price,
+                Side::Ask => order.price <= price && price <= trigger,
+            })
         });
+        let is_met = is_quoted
+            || self.orders.iter_open().any(|other| {
+                // What trades at once is compared with what rests by the checks.
+                let is_new = trigger.is_some() || (rests && other.is_waiting());
+                is_new
+                    && other.instrument == order.instrument
+                    && other.is_met(order.side, order.price, trigger)
+            });
         match is_met {
             true => Err(NotSent::Check(RiskReject::SelfTrade)),
             false => Ok(()),

@@ -32,7 +32,11 @@ fn a_stop_order_is_sent_with_its_trigger_and_worst_price() {
         ]
     );
     let position = rig.conductor.positions().get(A);
-    assert_eq!(position.working, [Volume(10), Volume(5)], "it counts as if it traded");
+    assert_eq!(
+        position.working,
+        [Volume(10), Volume(5)],
+        "it counts as if it traded"
+    );
     assert_eq!(rig.conductor.orders().waiting(), 2);
 }
 
@@ -63,7 +67,9 @@ fn what_stops_a_stop_order_is_named_and_nothing_leaves() {
     assert!(rig.port.sent.is_empty());
     assert_eq!(rig.conductor.positions().get(A), crate::Position::default());
     assert_eq!(
-        rig.conductor.counters().get(tickwire_market::Counter::RiskPriceBand),
+        rig.conductor
+            .counters()
+            .get(tickwire_market::Counter::RiskPriceBand),
         2
     );
 }
