@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 use tickwire_book::Books;
 use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, Counters, EventFlags, EventKind, Instrument, InstrumentId,
-    MarketEvent, Nanos, OrderIntent, OrderType, Price, Side, TradingStatus, Venue,
+    MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, Side, TradingStatus, Venue,
 };
 use tickwire_trading::strategy::{
-    Conductor, ConductorConfig, Consolidated, Markets, Note, OrderPort, Outcome, Rejected, Strategy, tick_of,
+    Conductor, ConductorConfig, Consolidated, Markets, Note, OrderPort, Outcome, QuoteEntry, QuoteIntent,
+    QuoteReport, Rejected, Strategy, tick_of,
 };
 use tickwire_trading::{OrderReport, ReportKind};
 
 use crate::latency::Draw;
-use crate::venue::{Listener, Matched, Said, SimVenue};
+use crate::venue::{Listener, Matched, Said, SimVenue, of_quote};
 use crate::{Doubts, Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, Summary};
 
 /// How a backtest is run.
@@ -85,13 +86,45 @@ impl<T: Copy> UnderWay<T> {
     }
 }
 
+/// What a strategy asks a venue for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Order(OrderIntent),
+    /// A quote of a request, which is a cancellation or a mass quote; the last of it is answered.
+    Quote {
+        id: ClientOrderId,
+        entry: QuoteEntry,
+        is_cancel: bool,
+        is_last: bool,
+    },
+}
+
+/// What a venue tells a strategy.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Order(OrderReport),
+    /// A quote of the mass quote that is answered next was refused.
+    QuoteRefused(u64),
+    Quoted(ClientOrderId),
+    QuotesCancelled(ClientOrderId),
+    QuoteRemoved(u64),
+    QuoteFilled {
+        name: u64,
+        side: Side,
+        traded: (Qty, Price),
+        of: (Price, Qty),
+    },
+}
+
 /// Between the strategy and the venue.
 #[derive(Debug)]
 struct Wire {
     /// By the venue's clock.
-    requests: UnderWay<OrderIntent>,
+    requests: UnderWay<Asked>,
     /// By the strategy's clock.
-    reports: UnderWay<OrderReport>,
+    reports: UnderWay<Told>,
+    /// Price and quantity of each side of a quote as it was entered.
+    quoted: BTreeMap<(u64, Side), (Price, Qty)>,
     count: u64,
     draw: Draw,
     latency: LatencyConfig,
@@ -145,15 +178,48 @@ impl OrderPort for Wire {
         }
         self.count += 1;
         self.has_news = true;
-        self.requests.put(at, self.count, *request);
+        self.requests.put(at, self.count, Asked::Order(*request));
         Ok(())
+    }
+
+    fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let (latency, id, entries, is_cancel) = match *request {
+            QuoteIntent::Mass { id, entries, .. } => (&self.latency.entry, id, entries, false),
+            QuoteIntent::Cancel { id, entries, .. } => (&self.latency.cancel, id, entries, true),
+        };
+        let at = now.after(self.draw.take(latency, now));
+        for (place, entry) in entries.iter().enumerate() {
+            self.mix(&[now.0, id.0, 4 + u64::from(is_cancel), entry.name]);
+            for (price, qty) in entry.quote.sides {
+                self.mix(&[price.raw() as u64, qty.0.into()]);
+            }
+            self.count += 1;
+            let asked = Asked::Quote {
+                id,
+                entry: *entry,
+                is_cancel,
+                is_last: place + 1 == entries.len(),
+            };
+            self.requests.put(at, self.count, asked);
+        }
+        self.has_news = true;
+        Ok(())
+    }
+}
+
+impl Wire {
+    /// Sends something to the strategy.
+    fn tell(&mut self, at: Nanos, told: Told) {
+        let due = at.after(self.draw.take(&self.latency.response, at));
+        self.told_before_feed += u64::from(due < self.heard);
+        self.count += 1;
+        self.has_news = true;
+        self.reports.put(due.max(self.heard), self.count, told);
     }
 }
 
 impl Listener for Wire {
     fn report(&mut self, at: Nanos, report: OrderReport) {
-        let due = at.after(self.draw.take(&self.latency.response, at));
-        self.told_before_feed += u64::from(due < self.heard);
         let what = match report.kind {
             ReportKind::Filled { qty, price, .. } => [1, qty.0.into(), price.raw() as u64],
             ReportKind::Broken { qty, price, .. } => [2, qty.0.into(), price.raw() as u64],
@@ -167,9 +233,17 @@ impl Listener for Wire {
         };
         self.mix(&[at.0, report.id.0]);
         self.mix(&what);
-        self.count += 1;
-        self.has_news = true;
-        self.reports.put(due.max(self.heard), self.count, report);
+        let told = match (of_quote(report.id), report.kind) {
+            (None, _) => Told::Order(report),
+            (Some((name, side)), ReportKind::Filled { qty, price, .. }) => Told::QuoteFilled {
+                name,
+                side,
+                traded: (qty, price),
+                of: self.quoted.get(&(name, side)).copied().unwrap_or_default(),
+            },
+            (Some((name, _)), _) => Told::QuoteRemoved(name),
+        };
+        self.tell(at, told);
     }
 
     fn matched(&mut self, at: Nanos, m: Matched) {
@@ -197,6 +271,8 @@ pub struct Backtest<S> {
     bits: u32,
     wire: Wire,
     venue: SimVenue,
+    /// Quotes of the mass quote that is being answered.
+    refused: Vec<u64>,
     fees: Fees,
     is_grouped: Vec<bool>,
     less_is_executed: Vec<bool>,
@@ -309,6 +385,7 @@ impl<S: Strategy> Backtest<S> {
             wire: Wire {
                 requests: UnderWay::new(),
                 reports: UnderWay::new(),
+                quoted: BTreeMap::new(),
                 count: 0,
                 draw: Draw::new(config.seed),
                 latency: config.latency,
@@ -321,6 +398,7 @@ impl<S: Strategy> Backtest<S> {
                 new_fills: 0,
             },
             venue: SimVenue::new(config.fill, instruments),
+            refused: Vec::new(),
             fees: config.fees,
             halted: BTreeMap::new(),
             now: Nanos::ZERO,
@@ -579,15 +657,18 @@ impl<S: Strategy> Backtest<S> {
     }
 
     fn deliver_request(&mut self) {
-        let Some((at, request)) = self.wire.requests.take() else {
+        let Some((at, asked)) = self.wire.requests.take() else {
             return;
+        };
+        let request = match asked {
+            Asked::Order(request) => request,
+            Asked::Quote { .. } => return self.deliver_quote(at, asked),
         };
         let instrument = match request {
             OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => instrument,
             OrderIntent::Cancel { target, .. } => self.venue.instrument_of(target).unwrap_or_default(),
         };
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
-        let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
         let is_on_tick = match request {
             OrderIntent::New {
                 price,
@@ -602,19 +683,69 @@ impl<S: Strategy> Backtest<S> {
                 ..
             } => {
                 let limit = (order_type == OrderType::Limit).then_some(price);
-                let defined = self.defined.get(&instrument);
-                let tick = |price| defined.map_or(1, |defined| tick_of(defined, price).raw());
-                let mut prices = [limit, stop].into_iter().flatten();
-                prices.all(|price| price.raw() % tick(price).max(1) == 0)
+                self.are_on_tick(instrument, [limit, stop])
             }
             OrderIntent::Cancel { .. } => true,
         };
-        let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted && is_on_tick;
+        let can_trade = self.trades(instrument) && is_on_tick;
         let Some(books) = self.books.0.get(feed) else {
             return;
         };
         self.venue
             .arrive(at, &request, (books, local), can_trade, &mut self.wire);
+        self.account();
+    }
+
+    /// Whether the venue, and an instrument, are said to trade there.
+    fn trades(&self, instrument: InstrumentId) -> bool {
+        let (feed, _) = Markets::new(&self.books.0, self.bits).local(instrument);
+        let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
+        self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted
+    }
+
+    fn are_on_tick(&self, instrument: InstrumentId, prices: [Option<Price>; 2]) -> bool {
+        let defined = self.defined.get(&instrument);
+        let tick = |price| defined.map_or(1, |defined| tick_of(defined, price).raw());
+        let mut prices = prices.into_iter().flatten();
+        prices.all(|price| price.raw() % tick(price).max(1) == 0)
+    }
+
+    /// A quote of a mass quote, or of a cancellation, comes to the venue.
+    fn deliver_quote(&mut self, at: Nanos, asked: Asked) {
+        let Asked::Quote {
+            id,
+            entry,
+            is_cancel,
+            is_last,
+        } = asked
+        else {
+            return;
+        };
+        let instrument = entry.quote.instrument;
+        let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
+        let prices = entry
+            .quote
+            .sides
+            .map(|(price, qty)| (!qty.is_zero()).then_some(price));
+        let is_any = prices.iter().any(Option::is_some);
+        let is_taken = !is_any || (self.trades(instrument) && self.are_on_tick(instrument, prices));
+        match self.books.0.get(feed).filter(|_| is_taken) {
+            Some(books) => {
+                for (side, of) in Side::BOTH.into_iter().zip(entry.quote.sides) {
+                    self.wire.quoted.insert((entry.name, side), of);
+                }
+                self.venue.quote(at, &entry, (books, local), &mut self.wire);
+            }
+            None => {
+                self.venue.rejects += 1;
+                self.wire.tell(at, Told::QuoteRefused(entry.name));
+            }
+        }
+        match (is_last, is_cancel) {
+            (false, _) => {}
+            (true, false) => self.wire.tell(at, Told::Quoted(id)),
+            (true, true) => self.wire.tell(at, Told::QuotesCancelled(id)),
+        }
         self.account();
     }
 
@@ -624,8 +755,7 @@ impl<S: Strategy> Backtest<S> {
             return;
         };
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
-        let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
-        let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted;
+        let can_trade = self.trades(instrument);
         if let Some(books) = self.books.0.get(feed) {
             self.venue.trigger(at, (books, local), can_trade, &mut self.wire);
         }
@@ -633,11 +763,44 @@ impl<S: Strategy> Backtest<S> {
     }
 
     fn deliver_report(&mut self) {
-        if let Some((at, report)) = self.wire.reports.take() {
-            self.wire.heard = self.wire.heard.max(at);
-            let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-            // One that fits no order is counted there, and of a fill stops everything.
-            let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
+        let Some((at, told)) = self.wire.reports.take() else {
+            return;
+        };
+        self.wire.heard = self.wire.heard.max(at);
+        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
+        let report = match told {
+            Told::Order(report) => {
+                // One that fits no order is counted there, and of a fill stops everything.
+                let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
+                return;
+            }
+            Told::QuoteRefused(name) => return self.refused.push(name),
+            Told::Quoted(id) => QuoteReport::Answered {
+                id,
+                is_rejected: false,
+                refused: &self.refused,
+            },
+            Told::QuotesCancelled(id) => QuoteReport::Cancelled { id, is_done: true },
+            Told::QuoteRemoved(ref name) => QuoteReport::Removed {
+                names: std::slice::from_ref(name),
+            },
+            Told::QuoteFilled {
+                name,
+                side,
+                traded: (qty, price),
+                of,
+            } => QuoteReport::Filled {
+                name,
+                side,
+                qty,
+                price,
+                of,
+            },
+        };
+        self.conductor
+            .on_quote_report(at, &report, markets, &mut self.wire);
+        if matches!(told, Told::Quoted(_)) {
+            self.refused.clear();
         }
     }
 

@@ -1,5 +1,6 @@
 //! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are tests here.
 
+mod quotes;
 mod stops;
 
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -8,7 +9,8 @@ use tickwire_market::{
     Price, SeqNo, Side, Symbol, Volume,
 };
 use tickwire_trading::strategy::{
-    BookChange, ConductorConfig, Context, OrderEvent, Strategy, Subscription, Ticket, TimerId,
+    BookChange, ConductorConfig, Context, OrderEvent, Quote, QuoteEvent, Strategy, Subscription, Ticket,
+    TimerId,
 };
 use tickwire_trading::{ControlsConfig, OrderState, RiskConfig};
 
@@ -22,6 +24,7 @@ struct Script {
     at: Vec<(u64, Do)>,
     numbers: Vec<ClientOrderId>,
     heard: Vec<(u64, ClientOrderId, OrderState, u32)>,
+    quotes: Vec<String>,
     tops: Vec<(u64, Option<i64>)>,
 }
 
@@ -31,6 +34,8 @@ enum Do {
     Cancel(usize),
     Replace(usize, u32, i64),
     ReplaceStop(usize, u32, i64),
+    Quote(Quote),
+    CancelQuotes,
 }
 
 impl Strategy for Script {
@@ -45,6 +50,8 @@ impl Strategy for Script {
     fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
         match self.at[usize::from(timer.0)].1 {
             Do::Submit(ticket) => self.numbers.push(ctx.submit(ticket).expect("within every limit")),
+            Do::Quote(quote) => _ = ctx.mass_quote(&[quote]).expect("within every limit"),
+            Do::CancelQuotes => _ = ctx.cancel_quotes(),
             Do::Cancel(order) => ctx.cancel(self.numbers[order]).expect("open"),
             Do::Replace(order, qty, at) => {
                 let new = ctx.replace(self.numbers[order], qty, price(at)).expect("open");
@@ -62,6 +69,10 @@ impl Strategy for Script {
             .best(Side::Bid)
             .map(|(p, _)| p.raw() / Price::ONE_RAW);
         self.tops.push((ctx.now().0, best));
+    }
+    fn on_own_quote(&mut self, ctx: &mut Context<'_>, e: &QuoteEvent) {
+        let open = Side::BOTH.map(|side| e.quote.open(side).0);
+        self.quotes.push(format!("{} {:?} {open:?}", ctx.now().0, e.kind));
     }
     fn on_order(&mut self, ctx: &mut Context<'_>, e: &OrderEvent) {
         self.heard

@@ -1,5 +1,7 @@
 //! The simulated venue: our orders as markers in the recorded book.
 
+mod quotes;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -13,6 +15,8 @@ use tickwire_trading::{OrderReport, ReportKind};
 
 use crate::Doubts;
 use crate::world::World;
+
+pub(crate) use quotes::of_quote;
 
 /// By which rule orders of ours are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
