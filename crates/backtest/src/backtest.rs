@@ -1,7 +1,7 @@
 //! The run: market data, requests and reports in the order of their times.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use tickwire_book::Books;
 use tickwire_market::{
@@ -9,14 +9,16 @@ use tickwire_market::{
     MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, Side, TradingStatus, Venue,
 };
 use tickwire_trading::strategy::{
-    Conductor, ConductorConfig, Consolidated, Markets, Note, OrderPort, Outcome, QuoteEntry, QuoteIntent,
-    QuoteReport, Rejected, Strategy, tick_of,
+    Conductor, ConductorConfig, Consolidated, Markets, NUMBERS, Note, OrderPort, Outcome, QuoteEntry,
+    QuoteIntent, QuoteReport, Rejected, Strategy, share, tick_of, whose,
 };
 use tickwire_trading::{OrderReport, ReportKind};
 
 use crate::latency::Draw;
 use crate::venue::{Listener, Matched, Said, SimVenue, of_quote};
-use crate::{Doubts, Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, Summary};
+use crate::{
+    Doubts, Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, StrategyResult, Summary,
+};
 
 /// How a backtest is run.
 #[derive(Clone, Debug, Default)]
@@ -262,10 +264,57 @@ impl Listener for Wire {
     }
 }
 
+/// A strategy that takes part in a backtest.
+#[derive(Clone, Debug)]
+pub struct Entrant<S> {
+    /// The strategy.
+    pub strategy: S,
+    /// Its sizes and limits; feeds, and numbers of orders, are the backtest's.
+    pub conductor: ConductorConfig,
+    /// By feed, whether it hears it; those beyond are heard.
+    pub hears: Vec<bool>,
+}
+
+/// The same with what became of it.
+#[derive(Debug)]
+struct Entered<S> {
+    conductor: Conductor<S>,
+    hears: Vec<bool>,
+    accounts: BTreeMap<InstrumentId, Account>,
+    /// Fills, of these as maker.
+    fills: [u64; 2],
+}
+
+/// Where a strategy's requests go; an order that could meet one of another strategy does not.
+struct Port<'a, S> {
+    wire: &'a mut Wire,
+    others: [&'a [Entered<S>]; 2],
+}
+
+impl<S: Strategy> OrderPort for Port<'_, S> {
+    fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let mut others = self.others.iter().copied().flatten();
+        match others.any(|other| other.conductor.meets(request)) {
+            true => Err(Rejected::SelfTrade),
+            false => self.wire.send(now, request),
+        }
+    }
+
+    fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let mut others = self.others.iter().copied().flatten();
+        match others.any(|other| other.conductor.meets_quotes(request)) {
+            true => Err(Rejected::SelfTrade),
+            false => self.wire.quote(now, request),
+        }
+    }
+}
+
 /// A backtest: give it definitions and events of each feed in the order of the recording's time, then [`Backtest::finish`] it.
 #[derive(Debug)]
 pub struct Backtest<S> {
-    conductor: Conductor<S>,
+    entered: Vec<Entered<S>>,
+    /// The one whose callback runs, or ran last.
+    running: usize,
     books: Books1,
     consolidated: Option<Consolidated>,
     bits: u32,
@@ -362,18 +411,47 @@ impl<S: Strategy> Backtest<S> {
     /// A backtest of one strategy over the books of its feeds, which are empty; [`tickwire_book::BooksConfig::tracked`] where the strategy wants
     /// consolidated books, which go by the venues of these.
     pub fn new(strategy: S, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
-        let conductor = ConductorConfig {
-            feeds: books.len() as u32,
-            ..config.conductor
+        let entrant = Entrant {
+            strategy,
+            conductor: config.conductor,
+            hears: Vec::new(),
         };
-        let bits = conductor.instrument_bits.min(24);
+        Backtest::of_several(vec![entrant], books, config)
+    }
+
+    /// The same of several, over one venue and one clock, each with orders, limits and positions of its own; limits over all, the kill switch and
+    /// self-trade prevention are as live. `config.conductor` says how instruments are numbered.
+    ///
+    /// # Panics
+    /// Without any.
+    pub fn of_several(entrants: Vec<Entrant<S>>, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
+        assert!(!entrants.is_empty(), "a backtest is of a strategy");
+        let bits = config.conductor.instrument_bits.min(24);
         let instruments = books.len() << bits;
-        let conductor = Conductor::new(strategy, &conductor);
-        let symbols = conductor.consolidated().len() as u32;
+        let entered = entrants.into_iter().enumerate().map(|(place, entrant)| {
+            let conductor = ConductorConfig {
+                feeds: books.len() as u32,
+                instrument_bits: bits,
+                last_id: place as u64 * NUMBERS,
+                ..entrant.conductor
+            };
+            let mut hears = entrant.hears;
+            hears.resize(books.len(), true);
+            Entered {
+                conductor: Conductor::new(entrant.strategy, &conductor),
+                hears,
+                accounts: BTreeMap::new(),
+                fills: [0; 2],
+            }
+        });
+        let entered: Vec<Entered<S>> = entered.collect();
+        let wanted = entered.iter().flat_map(|one| one.conductor.consolidated());
+        let symbols = wanted.collect::<BTreeSet<_>>().len() as u32;
         let venues: Vec<Venue> = books.iter().map(|books| books.config().venue).collect();
         Backtest {
             consolidated: (symbols > 0).then(|| Consolidated::new(&venues, bits, symbols)),
-            conductor,
+            entered,
+            running: 0,
             feeds_trade: vec![true; books.len()],
             is_grouped: sized(config.is_grouped, books.len()),
             less_is_executed: sized(config.less_is_executed, books.len()),
@@ -418,31 +496,72 @@ impl<S: Strategy> Backtest<S> {
 
     fn start(&mut self) {
         if !std::mem::replace(&mut self.has_started, true) {
-            let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-            self.conductor.start(self.now, markets, &mut self.wire);
+            let now = self.now;
+            for at in 0..self.entered.len() {
+                self.parts(at, |conductor, markets, port| conductor.start(now, markets, port));
+            }
         }
+    }
+
+    /// Lends a strategy with its markets and where its requests go.
+    #[inline(always)]
+    fn parts<T>(
+        &mut self,
+        at: usize,
+        with: impl FnOnce(&mut Conductor<S>, Markets<'_>, &mut Port<'_, S>) -> T,
+    ) -> T {
+        self.running = at;
+        let (before, rest) = self.entered.split_at_mut(at);
+        let (own, behind) = rest.split_first_mut().expect("a strategy that has entered");
+        let mut port = Port {
+            wire: &mut self.wire,
+            others: [before, behind],
+        };
+        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
+        with(&mut own.conductor, markets, &mut port)
+    }
+
+    /// Of several strategies, the one that a number of an order, a request or a quote is of.
+    fn who(&self, id: ClientOrderId) -> usize {
+        whose(id).min(self.entered.len() - 1)
+    }
+
+    /// When the next timer of a strategy is due.
+    #[inline]
+    fn next_timer(&self) -> Option<Nanos> {
+        let timers = self.entered.iter().filter_map(|one| one.conductor.next_timer());
+        timers.min()
     }
 
     /// A feed's directory has an instrument. `point`: what a unit of its price is worth, in 1e-9 units of its currency.
     pub fn define(&mut self, feed: usize, instrument: &Instrument, point: Option<i64>) {
         self.start();
         if let Some(all) = &mut self.consolidated
-            && self.conductor.consolidates(&instrument.symbol)
+            && self
+                .entered
+                .iter()
+                .any(|one| one.conductor.consolidates(&instrument.symbol))
         {
             // A second feed of the same venue, or more than there is room for: counted by the books.
             let named = (instrument.id, &instrument.symbol);
             let _ = all.define(self.now, feed, named, &self.books.0[feed]);
         }
-        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-        if self.conductor.wants(instrument) {
+        let markets = Markets::new(&self.books.0, self.bits);
+        if self.entered.iter().any(|one| one.conductor.wants(instrument)) {
             self.defined
                 .insert(markets.number(feed, instrument.id), *instrument);
         }
         if let Some(raw) = point {
             self.points.insert(markets.number(feed, instrument.id), raw);
         }
-        self.conductor
-            .define(self.now, feed, instrument, point, markets, &mut self.wire);
+        let now = self.now;
+        for at in 0..self.entered.len() {
+            if self.entered[at].hears[feed] {
+                self.parts(at, |conductor, markets, port| {
+                    conductor.define(now, feed, instrument, point, markets, port)
+                });
+            }
+        }
         if let Some(all) = &mut self.consolidated {
             all.forget(feed);
         }
@@ -450,7 +569,8 @@ impl<S: Strategy> Backtest<S> {
 
     /// Whether a feed's instrument is one that the strategy subscribed to.
     pub fn watches(&self, feed: usize, instrument: InstrumentId) -> bool {
-        self.conductor.watches(feed, instrument)
+        let mut all = self.entered.iter();
+        all.any(|one| one.conductor.watches(feed, instrument))
     }
 
     /// The next event of a feed; its receive time is what the run goes by, and never goes back.
@@ -468,7 +588,7 @@ impl<S: Strategy> Backtest<S> {
                 .max(self.wire.heard),
         };
         let is_due = heard >= self.wire.wake || self.wire.has_news;
-        if is_due || self.conductor.next_timer().is_some_and(|at| at <= heard) {
+        if is_due || self.next_timer().is_some_and(|at| at <= heard) {
             self.advance(now, heard);
         }
         (self.now, self.wire.heard) = (now, heard);
@@ -489,28 +609,35 @@ impl<S: Strategy> Backtest<S> {
             let was = std::mem::replace(&mut self.is_in_group[feed], !event.flags.has(EventFlags::LAST));
             self.groups = self.groups + u32::from(self.is_in_group[feed]) - u32::from(was);
         }
-        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-        if heard == event.recv_ts {
-            self.conductor
-                .on_event(feed, event, outcome, is_grouped, markets, &mut self.wire);
-        } else {
-            let event = MarketEvent {
-                recv_ts: heard,
-                ..*event
-            };
-            let outcome = match outcome {
-                Outcome::Update(update, hit) => Outcome::Update(
-                    BookUpdate {
-                        recv_ts: heard,
-                        ..update
-                    },
-                    hit,
-                ),
-                Outcome::Other => outcome,
-            };
-            self.conductor
-                .on_event(feed, &event, outcome, is_grouped, markets, &mut self.wire);
+        let later;
+        let (told, outcome) = match (heard == event.recv_ts, outcome) {
+            (true, outcome) => (event, outcome),
+            (false, outcome) => {
+                later = MarketEvent {
+                    recv_ts: heard,
+                    ..*event
+                };
+                let outcome = match outcome {
+                    Outcome::Update(update, hit) => Outcome::Update(
+                        BookUpdate {
+                            recv_ts: heard,
+                            ..update
+                        },
+                        hit,
+                    ),
+                    Outcome::Other => outcome,
+                };
+                (&later, outcome)
+            }
+        };
+        for at in 0..self.entered.len() {
+            if self.entered[at].hears[feed] {
+                self.parts(at, |conductor, markets, port| {
+                    conductor.on_event(feed, told, outcome, is_grouped, markets, port)
+                });
+            }
         }
+        share(&mut self.entered, |one| &mut one.conductor);
         if let Some(all) = &mut self.consolidated {
             all.told(feed, event, is_grouped);
         }
@@ -604,7 +731,7 @@ impl<S: Strategy> Backtest<S> {
             let triggered = self.venue.next_triggered().map(|(at, _)| (at, 0));
             let triggered = triggered.filter(|(at, _)| *at < now && !is_in_match);
             let report = self.wire.reports.due().filter(|(at, _)| *at <= heard);
-            let timer = self.conductor.next_timer().filter(|at| *at <= heard);
+            let timer = self.next_timer().filter(|at| *at <= heard);
             let look = self.looks.peek().map(|Reverse((at, ..))| *at);
             let look = look.filter(|at| *at <= now);
             let second = (!self.accounts.is_empty() && self.next_second <= now).then_some(self.next_second);
@@ -632,10 +759,16 @@ impl<S: Strategy> Backtest<S> {
                 self.look();
             } else if timer == Some(soonest.0) {
                 let at = soonest.0.max(self.wire.heard);
-                let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
                 self.wire.heard = at;
-                self.conductor.on_time(at, markets, &mut self.wire);
-                if self.conductor.next_timer() == timer {
+                for one in 0..self.entered.len() {
+                    let due = self.entered[one].conductor.next_timer();
+                    if due.is_some_and(|due| due <= at) {
+                        self.parts(one, |conductor, markets, port| {
+                            conductor.on_time(at, markets, port)
+                        });
+                    }
+                }
+                if self.next_timer() == timer {
                     break;
                 }
             } else {
@@ -767,41 +900,53 @@ impl<S: Strategy> Backtest<S> {
             return;
         };
         self.wire.heard = self.wire.heard.max(at);
-        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-        let report = match told {
+        let (of, report) = match told {
             Told::Order(report) => {
+                let whose = self.who(report.id);
                 // One that fits no order is counted there, and of a fill stops everything.
-                let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
+                let _ = self.parts(whose, |conductor, markets, port| {
+                    conductor.on_report(at, &report, markets, port)
+                });
                 return;
             }
             Told::QuoteRefused(name) => return self.refused.push(name),
-            Told::Quoted(id) => QuoteReport::Answered {
-                id,
-                is_rejected: false,
-                refused: &self.refused,
-            },
-            Told::QuotesCancelled(id) => QuoteReport::Cancelled { id, is_done: true },
-            Told::QuoteRemoved(ref name) => QuoteReport::Removed {
-                names: std::slice::from_ref(name),
-            },
+            Told::Quoted(id) => {
+                let refused = std::mem::take(&mut self.refused);
+                let report = QuoteReport::Answered {
+                    id,
+                    is_rejected: false,
+                    refused: &refused,
+                };
+                let whose = self.who(id);
+                return self.parts(whose, |conductor, markets, port| {
+                    conductor.on_quote_report(at, &report, markets, port)
+                });
+            }
+            Told::QuotesCancelled(id) => (id.0, QuoteReport::Cancelled { id, is_done: true }),
+            Told::QuoteRemoved(ref name) => {
+                let names = std::slice::from_ref(name);
+                (*name, QuoteReport::Removed { names })
+            }
             Told::QuoteFilled {
                 name,
                 side,
                 traded: (qty, price),
                 of,
-            } => QuoteReport::Filled {
-                name,
-                side,
-                qty,
-                price,
-                of,
-            },
+            } => {
+                let report = QuoteReport::Filled {
+                    name,
+                    side,
+                    qty,
+                    price,
+                    of,
+                };
+                (name, report)
+            }
         };
-        self.conductor
-            .on_quote_report(at, &report, markets, &mut self.wire);
-        if matches!(told, Told::Quoted(_)) {
-            self.refused.clear();
-        }
+        let whose = self.who(ClientOrderId(of));
+        self.parts(whose, |conductor, markets, port| {
+            conductor.on_quote_report(at, &report, markets, port)
+        });
     }
 
     /// What is under way arrives; the market does not move any more.
@@ -839,17 +984,13 @@ impl<S: Strategy> Backtest<S> {
                 true => self.fees.maker,
                 false => self.fees.taker,
             };
-            let account = self.accounts.entry(fill.instrument).or_default();
-            let notional = fill.price.notional(u64::from(fill.qty.0));
-            let (signed, sign) = match fill.side {
-                Side::Bid => (i64::from(fill.qty.0), 1),
-                Side::Ask => (-i64::from(fill.qty.0), -1),
-            };
-            account.position += signed;
-            account.cost += sign * notional;
-            account.traded[fill.side as usize] += u64::from(fill.qty.0);
-            account.last_price = fill.price;
-            account.fees += i128::from(fee) * i128::from(fill.qty.0);
+            let of = of_quote(fill.order).map_or(fill.order, |(name, _)| ClientOrderId(name));
+            let who = self.who(of);
+            let own = &mut self.entered[who];
+            own.fills[0] += 1;
+            own.fills[1] += u64::from(fill.is_maker);
+            own.accounts.entry(fill.instrument).or_default().take(&fill, fee);
+            self.accounts.entry(fill.instrument).or_default().take(&fill, fee);
             self.value();
         }
     }
@@ -895,31 +1036,17 @@ impl<S: Strategy> Backtest<S> {
         // What was sent before the end still comes to the venue, whose book does not change any more.
         self.deliver_all();
         let heard = self.wire.heard;
-        let markets = Markets::new(&self.books.0, self.bits).with(self.consolidated.as_ref());
-        self.conductor.stop(heard, markets, &mut self.wire);
+        for at in 0..self.entered.len() {
+            self.parts(at, |conductor, markets, port| {
+                conductor.stop(heard, markets, port)
+            });
+        }
         self.deliver_all();
         self.venue.close(end, &mut self.wire);
         self.deliver_all();
         self.account();
         self.value();
-        let instruments: Vec<InstrumentResult> = self
-            .accounts
-            .iter()
-            .map(|(id, account)| {
-                let point = self.points.get(id).copied().unwrap_or(Price::ONE_RAW);
-                let mut known = self.conductor.instruments();
-                let symbol = known.find(|(known, ..)| known == id).map(|(_, symbol, _)| symbol);
-                InstrumentResult {
-                    instrument: *id,
-                    symbol: symbol.unwrap_or_default(),
-                    position: account.position,
-                    traded: account.traded,
-                    mark: account.mark(),
-                    gain: account.gain(point),
-                    fees: account.fees,
-                }
-            })
-            .collect();
+        let instruments = self.results(&self.accounts);
         let makers = self.wire.fills.iter().filter(|fill| fill.is_maker).count() as u64;
         Summary {
             events: self.events,
@@ -936,6 +1063,44 @@ impl<S: Strategy> Backtest<S> {
             },
             hash: self.wire.hash,
         }
+    }
+
+    /// What became of each instrument; what is held of it is worth what the middle of its book says, whoever holds it.
+    fn results(&self, accounts: &BTreeMap<InstrumentId, Account>) -> Vec<InstrumentResult> {
+        let results = accounts.iter().map(|(id, account)| {
+            let point = self.points.get(id).copied().unwrap_or(Price::ONE_RAW);
+            let of_all = self.accounts.get(id).copied().unwrap_or_default();
+            let account = Account {
+                last_mid: of_all.last_mid,
+                last_price: of_all.last_price,
+                ..*account
+            };
+            let mut known = self.entered.iter().flat_map(|one| one.conductor.instruments());
+            let symbol = known.find(|(known, ..)| known == id).map(|(_, symbol, _)| symbol);
+            InstrumentResult {
+                instrument: *id,
+                symbol: symbol.unwrap_or_default(),
+                position: account.position,
+                traded: account.traded,
+                mark: account.mark(),
+                gain: account.gain(point),
+                fees: account.fees,
+            }
+        });
+        results.collect()
+    }
+
+    /// What became of each strategy, in their order; after [`Backtest::finish`].
+    pub fn results_of_each(&self) -> Vec<StrategyResult> {
+        let results = self.entered.iter().map(|one| {
+            let instruments = self.results(&one.accounts);
+            StrategyResult {
+                fills: one.fills,
+                gain: instruments.iter().map(|i| i.gain - i.fees).sum(),
+                instruments,
+            }
+        });
+        results.collect()
     }
 
     /// Every fill, in order.
@@ -969,19 +1134,33 @@ impl<S: Strategy> Backtest<S> {
         self.books.0[feed].upcoming(instrument, order_id);
     }
 
-    /// The strategy with its orders and positions.
+    /// The strategy with its orders and positions; of several the first.
     pub fn conductor(&self) -> &Conductor<S> {
-        &self.conductor
+        &self.entered[0].conductor
     }
 
-    /// What was counted of orders and checks.
-    pub fn counters(&self) -> &Counters {
-        self.conductor.counters()
+    /// Every strategy with its orders and positions.
+    pub fn conductors(&self) -> impl Iterator<Item = &Conductor<S>> + '_ {
+        self.entered.iter().map(|one| &one.conductor)
     }
 
-    /// What the strategy has noted since this was last called, and how many notes had no place.
-    pub fn take_notes(&mut self, tell: impl FnMut(&Note)) -> u64 {
-        self.conductor.take_notes(tell)
+    /// The how many-th strategy's callback runs, or ran last.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// What was counted of orders and checks, by all of them.
+    pub fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        self.conductors()
+            .for_each(|conductor| all.merge(conductor.counters()));
+        all
+    }
+
+    /// What the strategies have noted since this was last called, and how many notes had no place.
+    pub fn take_notes(&mut self, mut tell: impl FnMut(&Note)) -> u64 {
+        let all = self.entered.iter_mut();
+        all.map(|one| one.conductor.take_notes(&mut tell)).sum()
     }
 
     /// Places an order that no strategy decided on, at once: for tests of the venue.
@@ -1016,6 +1195,20 @@ impl<S: Strategy> Backtest<S> {
 }
 
 impl Account {
+    /// Something was traded.
+    fn take(&mut self, fill: &Fill, fee: i64) {
+        let notional = fill.price.notional(u64::from(fill.qty.0));
+        let (signed, sign) = match fill.side {
+            Side::Bid => (i64::from(fill.qty.0), 1),
+            Side::Ask => (-i64::from(fill.qty.0), -1),
+        };
+        self.position += signed;
+        self.cost += sign * notional;
+        self.traded[fill.side as usize] += u64::from(fill.qty.0);
+        self.last_price = fill.price;
+        self.fees += i128::from(fee) * i128::from(fill.qty.0);
+    }
+
     fn mark(&self) -> Price {
         self.last_mid.unwrap_or(self.last_price)
     }

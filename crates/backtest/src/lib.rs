@@ -94,8 +94,8 @@ mod tests;
 mod venue;
 mod world;
 
-pub use backtest::{Backtest, BacktestConfig};
+pub use backtest::{Backtest, BacktestConfig, Entrant};
 pub use ghost::{Difference, GhostConfig, GhostResult, Ghosts, Nobody};
 pub use latency::{Latency, LatencyConfig, TimedLatency};
-pub use result::{Doubts, Fees, Fill, HORIZONS, InstrumentResult, Summary};
+pub use result::{Doubts, Fees, Fill, HORIZONS, InstrumentResult, StrategyResult, Summary};
 pub use venue::FillModel;

@@ -122,6 +122,17 @@ pub struct InstrumentResult {
     pub fees: i128,
 }
 
+/// What became of one of several strategies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StrategyResult {
+    /// Fills, of these as maker.
+    pub fills: [u64; 2],
+    /// Every instrument that it traded.
+    pub instruments: Vec<InstrumentResult>,
+    /// Its gain less fees, in 1e-9 units of the currency.
+    pub gain: i128,
+}
+
 /// The whole of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Summary {

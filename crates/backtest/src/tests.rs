@@ -1,6 +1,7 @@
 //! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are tests here.
 
 mod quotes;
+mod several;
 mod stops;
 
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -9,8 +10,8 @@ use tickwire_market::{
     Price, SeqNo, Side, Symbol, Volume,
 };
 use tickwire_trading::strategy::{
-    BookChange, ConductorConfig, Context, OrderEvent, Quote, QuoteEvent, Strategy, Subscription, Ticket,
-    TimerId,
+    BookChange, ConductorConfig, Context, NotSent, OrderEvent, Quote, QuoteEvent, Strategy, Subscription,
+    Ticket, TimerId,
 };
 use tickwire_trading::{ControlsConfig, OrderState, RiskConfig};
 
@@ -25,12 +26,14 @@ struct Script {
     numbers: Vec<ClientOrderId>,
     heard: Vec<(u64, ClientOrderId, OrderState, u32)>,
     quotes: Vec<String>,
+    refused: Vec<NotSent>,
     tops: Vec<(u64, Option<i64>)>,
 }
 
 #[derive(Clone, Copy)]
 enum Do {
     Submit(Ticket),
+    Try(Ticket),
     Cancel(usize),
     Replace(usize, u32, i64),
     ReplaceStop(usize, u32, i64),
@@ -50,6 +53,7 @@ impl Strategy for Script {
     fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
         match self.at[usize::from(timer.0)].1 {
             Do::Submit(ticket) => self.numbers.push(ctx.submit(ticket).expect("within every limit")),
+            Do::Try(ticket) => self.refused.extend(ctx.submit(ticket).err()),
             Do::Quote(quote) => _ = ctx.mass_quote(&[quote]).expect("within every limit"),
             Do::CancelQuotes => _ = ctx.cancel_quotes(),
             Do::Cancel(order) => ctx.cancel(self.numbers[order]).expect("open"),

@@ -12,13 +12,13 @@ use tickwire_fix::{
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
     Cause, ClientOrderId, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderId, OrderIntent, OrderType, Price, Qty, Side, Symbol, Venue,
+    OrderId, OrderIntent, OrderType, Qty, Side, Symbol, Venue,
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
-    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, QUOTES_MAX,
-    QuoteEntry, QuoteIntent, QuoteReport, Rejected, Strategy, Subscription,
+    BookChange, Conductor, ConductorConfig, Context, Markets, NUMBERS, OrderEvent, OrderPort, Outcome,
+    QUOTES_MAX, QuoteEntry, QuoteIntent, QuoteReport, Rejected, Strategy, Subscription, share, whose,
 };
 use tickwire_trading::{
     Change, Order, OrderReport, ReportError, ReportKind, RiskConfig, RiskReject, StrategyId,
@@ -74,9 +74,6 @@ impl<S> Hosted<S> {
             .any(|(route, hears)| *hears && *route == session)
     }
 }
-
-/// Numbers of orders of one strategy: those of the next begin behind them.
-const NUMBERS: u64 = 1_000_000_000_000;
 
 /// Strategies with what their orders are written with.
 pub struct Live<S> {
@@ -207,30 +204,11 @@ impl<S: Strategy> Live<S> {
 
     /// What several strategies hold and lost together counts against each one's limits over all; who is killed kills all.
     fn share(&mut self) {
-        if self.hosted.len() < 2 {
-            return;
-        }
-        let totals = |hosted: &Hosted<S>| hosted.conductor.risk().controls().totals();
-        let (mut held, mut gain) = (0_u64, 0_i128);
-        let mut is_killed = false;
-        for hosted in &self.hosted {
-            let own = totals(hosted);
-            (held, gain) = (held.saturating_add(own.0), gain.saturating_add(own.1));
-            is_killed |= hosted.conductor.risk().is_killed();
-        }
-        for hosted in &mut self.hosted {
-            let own = totals(hosted);
-            let controls = hosted.conductor.risk_mut().controls_mut();
-            controls.set_others((held.saturating_sub(own.0), gain.saturating_sub(own.1)));
-            if is_killed {
-                hosted.conductor.kill();
-            }
-        }
+        share(&mut self.hosted, |hosted| &mut hosted.conductor);
     }
 
     fn who(&self, id: ClientOrderId) -> usize {
-        let place = (id.0.saturating_sub(1) / NUMBERS) as usize;
-        place.min(self.hosted.len().saturating_sub(1))
+        whose(id).min(self.hosted.len().saturating_sub(1))
     }
 }
 
@@ -281,20 +259,16 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         routes.peek().is_some() && routes.all(|is_known| is_known)
     }
 
-    /// Whether an order could trade with one of another strategy.
-    fn meets_another(
-        &self,
-        instrument: InstrumentId,
-        (side, price, stop): (Side, Price, Option<Price>),
-    ) -> bool {
-        let others = self.others.iter().copied().flatten();
-        let mut orders = others.flat_map(|hosted| hosted.conductor.orders().iter_open());
-        orders.any(|order| order.instrument == instrument && order.is_met(side, price, stop))
+    /// Whether a request is one that another strategy has something against; of one alone nothing is looked at.
+    #[inline]
+    fn is_met(&self, is_by: impl Fn(&Conductor<S>) -> bool) -> bool {
+        let others = self.others.iter().filter(|others| !others.is_empty());
+        others.copied().flatten().any(|hosted| is_by(&hosted.conductor))
     }
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
-    /// The session that all of these are traded over, if it is one and none is another strategy's: a venue has one quote of an instrument.
+    /// The session that all of these are traded over, if it is one.
     fn session_of_quotes(&self, entries: &[QuoteEntry]) -> Result<usize, Rejected> {
         let mut sessions = entries
             .iter()
@@ -303,20 +277,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         if !sessions.all(|session| session == first) {
             return Err(Rejected::SeveralSessions);
         }
-        let others = || self.others.iter().copied().flatten();
-        let is_anothers = |entry: &QuoteEntry| {
-            let mut quotes = others().flat_map(|hosted| hosted.conductor.quotes());
-            let is_quoted = quotes.any(|quote| quote.instrument == entry.quote.instrument && quote.is_open());
-            let sides = Side::BOTH.into_iter().zip(entry.quote.sides);
-            let mut sides = sides.filter(|(_, (_, qty))| !qty.is_zero());
-            is_quoted
-                || sides
-                    .any(|(side, (price, _))| self.meets_another(entry.quote.instrument, (side, price, None)))
-        };
-        match entries.iter().any(is_anothers) {
-            true => Err(Rejected::SelfTrade),
-            false => Ok(first),
-        }
+        Ok(first)
     }
 
     fn symbol_of(&self, instrument: InstrumentId) -> Symbol {
@@ -342,17 +303,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             self.probes.mark(Stage::Decide, decided);
         }
         let now = self.clock.nanos_at(decided);
+        if self.is_met(|other| other.meets(request)) {
+            return Err(Rejected::SelfTrade);
+        }
         match *request {
-            OrderIntent::New {
-                instrument,
-                side,
-                price,
-                stop,
-                ..
-            } => {
-                if self.meets_another(instrument, (side, price, stop)) {
-                    return Err(Rejected::SelfTrade);
-                }
+            OrderIntent::New { instrument, .. } => {
                 let place = self.session_of(instrument);
                 let traded = self
                     .traded
@@ -394,9 +349,6 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 time_in_force,
                 cause,
             } => {
-                if self.meets_another(instrument, (side, price, stop)) {
-                    return Err(Rejected::SelfTrade);
-                }
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
                 let message = AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
@@ -447,6 +399,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             id, entries, cause, ..
         }
         | QuoteIntent::Cancel { id, entries, cause }) = *request;
+        if self.is_met(|other| other.meets_quotes(request)) {
+            return Err(Rejected::SelfTrade);
+        }
         let place = self.session_of_quotes(entries)?;
         let cause = self.is_cause_known(place, cause).then_some(cause);
         let now = self.clock.now();

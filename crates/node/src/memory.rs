@@ -18,7 +18,8 @@ use crate::trader;
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
 pub struct MemoryOut {
-    last: [u8; 512],
+    last: [u8; 4096],
+    len: usize,
     /// Messages sent.
     pub orders: u64,
     /// Their bytes together.
@@ -32,10 +33,16 @@ impl Default for MemoryOut {
 }
 
 impl MemoryOut {
+    /// The last message.
+    pub fn last(&self) -> &[u8] {
+        &self.last[..self.len]
+    }
+
     /// Nothing sent yet.
     pub fn new() -> MemoryOut {
         MemoryOut {
-            last: [0; 512],
+            last: [0; 4096],
+            len: 0,
             orders: 0,
             bytes: 0,
         }
@@ -46,6 +53,7 @@ impl OrderOut for MemoryOut {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.last[..bytes.len()].copy_from_slice(bytes);
+        self.len = bytes.len();
         black_box(&mut self.last);
         self.orders += 1;
         self.bytes += bytes.len() as u64;

@@ -286,15 +286,6 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
     }
 }
 
-/// Sizes and limits of a strategy in a backtest: those of the trader. Feeds and instruments are the recording's.
-fn limits(config: &Config) -> ConductorConfig {
-    ConductorConfig {
-        max_orders: config.trader.risk.max_orders,
-        risk: risk_of(config, &config.trader.risk),
-        ..ConductorConfig::default()
-    }
-}
-
 fn risk_of(config: &Config, risk: &RiskSection) -> RiskConfig {
     RiskConfig {
         max_order_qty: Qty(risk.max_order_qty),
@@ -333,18 +324,16 @@ fn strategies<S: DeserializeOwned>(config: &Config, file: &Path) -> Result<Vec<H
     sections.collect()
 }
 
-/// A configuration with one of its strategies alone: a backtest is one strategy's.
+/// A configuration with one of its strategies alone, if one is named.
 fn chosen(config: &mut Config, name: Option<&str>) -> Result<(), Failure> {
     let names: Vec<&str> = config.strategies.iter().map(|s| s.name.as_str()).collect();
     let place = match (name, names.len()) {
-        (None, 0) => return Ok(()),
-        (None, 1) => Some(0),
-        (None, _) => None,
+        (None, _) => return Ok(()),
         (Some(name), _) => names.iter().position(|known| *known == name),
     };
     let Some(place) = place else {
         return Err(Failure::config(format!(
-            "name one strategy with --strategy: {}",
+            "there is no strategy of the name that --strategy says: {}",
             if names.is_empty() {
                 "there is one, in [strategy]".into()
             } else {

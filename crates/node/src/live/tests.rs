@@ -9,7 +9,7 @@ use tickwire_market::{BookState, ClientOrderId, Counter, EventFlags, Price, Qty,
 use tickwire_rig::recorded::{self, Recorded};
 use tickwire_runtime::alloc::count_allocations;
 use tickwire_trading::ControlsConfig;
-use tickwire_trading::strategy::{Consolidated, NotSent, SuperChange, Ticket, TimerId};
+use tickwire_trading::strategy::{Consolidated, NotSent, Quote, QuoteEvent, SuperChange, Ticket, TimerId};
 use tickwire_venues::protocol::Protocol;
 
 /// Everything else that a strategy can do, at every change of the book.
@@ -124,6 +124,9 @@ fn everything_that_a_strategy_can_do_allocates_nothing() {
 /// Does what it is told when a book changes.
 struct Told {
     tickets: Vec<Ticket>,
+    quotes: Vec<Quote>,
+    cancels: bool,
+    heard: Vec<String>,
     done: Vec<Result<ClientOrderId, NotSent>>,
     supers: u64,
     is_consolidated: bool,
@@ -133,6 +136,9 @@ impl Told {
     fn new(is_consolidated: bool) -> Told {
         Told {
             tickets: Vec::new(),
+            quotes: Vec::new(),
+            cancels: false,
+            heard: Vec::new(),
             done: Vec::new(),
             supers: 0,
             is_consolidated,
@@ -152,6 +158,18 @@ impl Strategy for Told {
         while let Some(ticket) = self.tickets.pop() {
             self.done.push(ctx.submit(ticket));
         }
+        if !self.quotes.is_empty() {
+            self.done.push(ctx.mass_quote(&self.quotes));
+            self.quotes.clear();
+        }
+        if std::mem::take(&mut self.cancels) {
+            ctx.cancel_quotes();
+        }
+    }
+
+    fn on_own_quote(&mut self, _: &mut Context<'_>, event: &QuoteEvent) {
+        let open = Side::BOTH.map(|side| event.quote.open(side).0);
+        self.heard.push(format!("{:?} open {open:?}", event.kind));
     }
 
     fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
@@ -420,4 +438,108 @@ fn consolidated_books_are_kept_up_without_allocating() {
     });
     assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
     assert_eq!(hot.rule.hosted[0].conductor.strategy().supers, before + 80);
+}
+
+/// The fields of the last message that left over a session, behind its header.
+fn last(hot: &Hot, session: usize) -> String {
+    let text = String::from_utf8_lossy(hot.sessions[session].out.last()).replace('\x01', "|");
+    let body = text.split_once("|56=").expect("a header").1;
+    let body = body.split_once('|').expect("a name").1;
+    body.rsplit_once("10=").expect("a checksum").0.to_string()
+}
+
+#[test]
+fn a_stop_order_is_ord_type_3_with_its_trigger_and_a_replacement_moves_it() {
+    let mut hot = two_feeds(vec![hosting("one", false, ControlsConfig::NONE)]);
+    let here = at(&hot, 0);
+    assert!(submit(&mut hot, 0, 0, Ticket::stop(Side::Bid, here, 10, units(105))).is_ok());
+    let sent = last(&hot, 0);
+    assert!(
+        sent.starts_with("11=0000000000000001|38=10|40=3|54=1|99=105.00|55="),
+        "{sent}"
+    );
+    let limit = Ticket::stop_limit(Side::Ask, here, 10, units(90), units(89));
+    assert!(submit(&mut hot, 0, 0, limit).is_ok());
+    let sent = last(&hot, 0);
+    assert!(
+        sent.starts_with("11=0000000000000002|38=10|40=4|44=89.00|54=2|99=90.00|55="),
+        "{sent}"
+    );
+    assert_eq!(hot.rule.open(Some(0)), 2);
+}
+
+#[test]
+fn quotes_leave_as_mass_quotes_and_answers_come_back() {
+    let mut hot = two_feeds(vec![
+        hosting("one", false, ControlsConfig::NONE),
+        hosting("two", false, ControlsConfig::NONE),
+    ]);
+    let (here, there) = (at(&hot, 0), at(&hot, 1));
+    let quote = |hot: &mut Hot, who: usize, quotes: &[Quote]| {
+        let strategy = hot.rule.hosted[who].conductor.strategy_mut();
+        strategy.quotes.extend(quotes);
+        let levels = hot.books[0]
+            .book(InstrumentId(1))
+            .map_or(0, |b| b.levels(Side::Bid).len());
+        add(hot, 0, 2_000 + levels as u64, Side::Bid, 99 - levels as i64);
+        hot.rule.hosted[who]
+            .conductor
+            .strategy_mut()
+            .done
+            .pop()
+            .expect("it was asked for")
+    };
+    let both = [
+        Quote::new(here, 10, units(98), units(102)),
+        Quote::new(there, 10, units(98), units(102)),
+    ];
+    assert_eq!(quote(&mut hot, 0, &both), Err(NotSent::SeveralSessions));
+    let id = quote(&mut hot, 0, &both[..1])
+        .expect("it is within every limit")
+        .0;
+    let sent = last(&hot, 0);
+    let expected = format!("117={id}|537=1|301=2|");
+    assert!(sent.starts_with(&expected), "{sent}");
+    let symbol = recorded::first_symbol();
+    let entries =
+        format!("|296=1|302=1|304=1|295=1|299=900000000000|55={symbol}|132=98.00|133=102.00|134=10|135=10|");
+    assert!(sent.ends_with(&entries), "{sent}");
+    // A venue has one quote of an instrument.
+    let met = Err(NotSent::Check(RiskReject::SelfTrade));
+    assert_eq!(
+        quote(&mut hot, 1, &[Quote::new(here, 1, units(97), units(103))]),
+        met
+    );
+    let now = Nanos(1);
+    let heard = |hot: &mut Hot| std::mem::take(&mut hot.rule.hosted[0].conductor.strategy_mut().heard);
+    let taken = QuoteAnswer::Answered {
+        id,
+        is_rejected: false,
+    };
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &taken, &[]);
+    assert_eq!(heard(&mut hot), ["Accepted open [10, 10]"]);
+    assert_eq!([hot.rule.open(Some(0)), hot.rule.open(Some(1))], [1, 0]);
+    let less = QuoteAnswer::Left {
+        symbol,
+        open: [10, 0],
+    };
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &less, &[]);
+    assert_eq!(heard(&mut hot), ["Removed open [10, 0]"]);
+    // A kill takes it away, again and again until the venue has said so.
+    hot.rule.kill();
+    for (again, messages) in [(false, 1), (false, 0), (true, 1)] {
+        let before = hot.sessions[0].out.orders;
+        <Live<Told> as Rule>::cancel_quotes(&mut hot, 0, now, again);
+        assert_eq!(hot.sessions[0].out.orders, before + messages);
+    }
+    let sent = last(&hot, 0);
+    assert!(sent.contains("|298=1|301=2|295=1|55="), "{sent}");
+    let number = sent.split('|').find_map(|field| field.strip_prefix("117="));
+    let done = QuoteAnswer::Cancelled {
+        id: number.expect("a QuoteID").parse().expect("a number"),
+        is_done: true,
+    };
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &done, &[]);
+    assert_eq!(heard(&mut hot), ["Cancelled open [0, 0]"]);
+    assert_eq!(hot.rule.open(None), 0);
 }

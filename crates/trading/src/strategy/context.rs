@@ -733,14 +733,10 @@ impl State {
                 return Err(NotSent::StopPrice);
             }
         }
-        let is_quoted = trigger.is_some_and(|trigger| {
-            let quote = self.quotes.of(order.instrument);
-            let mut prices = quote.into_iter().flat_map(|quote| quote.prices(!order.side));
-            prices.any(|price| match order.side {
-                Side::Bid => trigger <= price && price <= order.price,
-                Side::Ask => order.price <= price && price <= trigger,
-            })
-        });
+        let is_quoted = trigger.is_some()
+            && self
+                .quotes
+                .is_met(order.instrument, order.side, order.price, trigger);
         let is_met = is_quoted
             || self.orders.iter_open().any(|other| {
                 // What trades at once is compared with what rests by the checks.

@@ -30,6 +30,7 @@ mod conductor;
 mod consolidated;
 mod context;
 mod quotes;
+mod several;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,8 @@ pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, 
 pub use quotes::{
     OwnQuote, QUOTES_MAX, Quote, QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, QuoteSide,
 };
+
+pub use several::{NUMBERS, share, whose};
 
 use alloc::vec::Vec;
 use tickwire_market::{

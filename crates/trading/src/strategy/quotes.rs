@@ -303,6 +303,26 @@ impl Quotes {
         self.quotes.get_mut(place)
     }
 
+    /// Whether an order at a price, or a stop order with a trigger whose worst price that is, could trade with one of them: see [`crate::Order::is_met`].
+    pub(super) fn is_met(
+        &self,
+        instrument: InstrumentId,
+        side: Side,
+        price: Price,
+        stop: Option<Price>,
+    ) -> bool {
+        let mut prices = self
+            .of(instrument)
+            .into_iter()
+            .flat_map(|quote| quote.prices(!side));
+        prices.any(|quoted| match (side, stop) {
+            (Side::Bid, None) => price >= quoted,
+            (Side::Ask, None) => price <= quoted,
+            (Side::Bid, Some(trigger)) => trigger <= quoted && quoted <= price,
+            (Side::Ask, Some(trigger)) => price <= quoted && quoted <= trigger,
+        })
+    }
+
     /// Whether a number is a name of a quote rather than an order's.
     pub(super) fn is_name(&self, number: u64) -> bool {
         number >= self.first_name && number - self.first_name < u64::from(NONE)
