@@ -16,7 +16,7 @@ use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Precision, Role, Session, SessionConfig, Version};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Qty, Symbol, Venue};
+use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
@@ -143,6 +143,8 @@ impl<R: Rule> Consumer for HotPath<Entry, true, R>
 where
     HotPath<Entry, true, R>: EventSink,
 {
+    type Successor = Self;
+
     #[inline]
     fn now(&self) -> Nanos {
         self.clock.now()
@@ -162,7 +164,7 @@ where
     }
 
     #[inline]
-    fn ends<C: Channel>(&mut self, channel: &C, arrived: impl FnOnce() -> Option<NonZeroU64>) {
+    fn ends<C: Channel>(&mut self, channel: &C, _: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
         R::after_packet(self, channel);
         if self.probes.samples().len() > self.samples
             && let Some(arrived) = arrived()
@@ -173,7 +175,7 @@ where
         }
     }
 
-    fn looks<C: Channel>(&mut self, channel: &C) {
+    fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {
         R::watch(self, channel);
     }
 }
