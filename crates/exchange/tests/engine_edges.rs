@@ -3,8 +3,8 @@
 //! (`cargo xtask mutants`, docs/mutants.md).
 
 use tickwire_exchange::{
-    CrossFill, Engine, EngineConfig, Execution, Firm, Listener, NaiveEngine, NewOrder, Order, PROTECTIONS_MAX, PostOnly,
-    Protection, QuoteEntry, Reject, Rules, Twin,
+    CrossFill, Engine, EngineConfig, Execution, Firm, Listener, NaiveEngine, NewOrder, Order,
+    PROTECTIONS_MAX, PostOnly, Protection, QuoteEntry, Reject, Rules, Twin,
 };
 use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 use tickwire_persist::{Persist, StateReader};
@@ -61,7 +61,11 @@ fn an_improvement_is_not_negative_and_leaves_a_price() {
             ..limit(Side::Ask, cents(100), 1)
         };
         let expected = if expected { Ok(()) } else { Err(Reject::PriceRange) };
-        assert_eq!(engine.submit(&order, &mut ()).map(drop), expected, "{improvement}");
+        assert_eq!(
+            engine.submit(&order, &mut ()).map(drop),
+            expected,
+            "{improvement}"
+        );
         assert_eq!(naive.submit(&order, &mut ()).map(drop), expected, "{improvement}");
     }
 }
@@ -72,7 +76,11 @@ fn a_post_only_order_is_not_priced_down_to_its_improvement() {
         post_only: PostOnly::Reprice,
         ..Rules::default()
     };
-    for (improvement, expected) in [(98, Ok(())), (99, Err(Reject::PostOnly)), (100, Err(Reject::PostOnly))] {
+    for (improvement, expected) in [
+        (98, Ok(())),
+        (99, Err(Reject::PostOnly)),
+        (100, Err(Reject::PostOnly)),
+    ] {
         let (mut engine, mut naive) = both(CONFIG, rules);
         engine.submit(&limit(Side::Ask, cents(100), 1), &mut ()).unwrap();
         naive.submit(&limit(Side::Ask, cents(100), 1), &mut ()).unwrap();
@@ -82,7 +90,11 @@ fn a_post_only_order_is_not_priced_down_to_its_improvement() {
             ..limit(Side::Bid, cents(101), 1)
         };
         // It would be priced at 99 cents.
-        assert_eq!(engine.submit(&order, &mut ()).map(drop), expected, "{improvement}");
+        assert_eq!(
+            engine.submit(&order, &mut ()).map(drop),
+            expected,
+            "{improvement}"
+        );
         assert_eq!(naive.submit(&order, &mut ()).map(drop), expected, "{improvement}");
     }
 }

@@ -425,6 +425,7 @@ impl Arbiter {
             Verdict::Buffered | Verdict::Ignored => {}
         }
         self.handle_timeout(now);
+        self.check();
         verdict
     }
 
@@ -477,6 +478,7 @@ impl Arbiter {
             self.end = self.end.filter(|_| self.is_end_message);
         }
         self.handle_timeout(now);
+        self.check();
     }
 
     /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
@@ -769,6 +771,7 @@ impl Arbiter {
         if self.config.snapshot && seq < self.distrusted {
             self.awaiting = true; // it does not reach behind what is in doubt
         }
+        self.check();
     }
 
     /// The content of messages `[first, end)` is in doubt: two copies of them differ, and nobody knows which one was true. Marked,
@@ -892,6 +895,27 @@ impl Arbiter {
     /// The number after the latest message known to exist.
     fn high(&self) -> u64 {
         if self.whole { self.next } else { self.high }
+    }
+
+    /// What is said of the fields above, and of the state as a whole.
+    #[inline(always)]
+    fn check(&self) {
+        debug_assert!(self.next >= 1, "messages are numbered from 1");
+        debug_assert!(self.high() >= self.next, "more was delivered than exists");
+        debug_assert!(
+            !self.whole || self.missing.is_empty() && self.buffer.is_empty() && !self.awaiting,
+            "whole, with messages missing or held back"
+        );
+        debug_assert!(
+            self.begun || !self.whole || self.positioned,
+            "whole before anything came"
+        );
+        debug_assert!(!self.missing.is_overfull(), "more holes than there is room for");
+        let is_said_in_order = self
+            .situations
+            .windows(2)
+            .all(|w| w[0].is_some() || w[1].is_none());
+        debug_assert!(is_said_in_order, "a situation behind none");
     }
 
     fn push(&mut self, situation: Situation) {
@@ -1080,14 +1104,14 @@ impl Arbiter {
         }
         let fits = claim.continues(now, line, first, end);
         if claim.is_refuted(now, line, patience_ns) {
-            self.refute(now);
+            self.refute(now, line, first);
         }
         fits
     }
 
-    /// Nobody sent what was claimed: forgets it.
+    /// Nobody sent what was claimed, which a packet on `line` that begins at `first` has shown: forgets it.
     #[cold]
-    fn refute(&mut self, now: Nanos) {
+    fn refute(&mut self, now: Nanos, line: Line, first: u64) {
         let Some(claim) = self.claim.take() else { return };
         self.counters.bump(Counter::NumbersRefuted);
         self.has_refuted = true;
@@ -1099,10 +1123,16 @@ impl Arbiter {
             last: self.lines[claim.line as usize].last,
             ..Progress::default()
         };
-        if high < self.next {
+        if self.next >= claim.first {
             // The session was thought to begin with it.
-            return self.begin(now, claim.line, self.session, claim.said_first);
+            let (line, first) = match claim.said_first {
+                0 => (line, first),
+                said_first => (claim.line, said_first),
+            };
+            return self.begin(now, line, self.session, first);
         }
+        // What was asked for because of it has come for the most part, whatever the lines say.
+        let high = high.max(self.next);
         self.missing.forget_from(high);
         self.buffer.forget_from(high);
         self.planner.forget();

@@ -462,3 +462,171 @@ impl Filter {
         self.counts.by_type.each(each);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decoder, Pattern};
+    use tickwire_market::{Counter, Counters, EventKind, EventSink, MarketEvent, Qty};
+
+    const IDS: [InstrumentId; 3] = [InstrumentId(1), InstrumentId(2), InstrumentId(3)];
+
+    fn rule(text: &str) -> Rule {
+        Rule {
+            pattern: text[1..].parse().unwrap(),
+            wanted: text.starts_with('+'),
+        }
+    }
+
+    fn select(filter: &mut Filter, text: &str) -> Vec<u32> {
+        let mut changed = Vec::new();
+        let add = &mut |instrument: &Instrument| changed.push(instrument.id.0);
+        filter.select(rule(text), add).unwrap();
+        changed
+    }
+
+    /// Of instruments A, B and C (1 to 3), with nothing wanted.
+    fn named(filter: Filter) -> Filter {
+        let mut filter = filter;
+        for (id, name) in IDS.into_iter().zip([b"A", b"B", b"C"]) {
+            let entered = filter.enter(Instrument {
+                id,
+                symbol: Symbol::new(name).unwrap(),
+                ..Instrument::default()
+            });
+            assert_eq!(entered, Some(Instrument::default()));
+        }
+        filter
+    }
+
+    fn nothing() -> Filter {
+        Filter::new(Venue::Nasdaq, 1..8, Some(&[]))
+    }
+
+    fn about(message: &[u8]) -> (MessageType, InstrumentId) {
+        (
+            MessageType(message[0].into()),
+            InstrumentId(u32::from(message[1])),
+        )
+    }
+
+    #[test]
+    fn what_joins_does_not_pass_whatever_rule_is_added_and_leaves_when_nobody_wants_it() {
+        for by_round in [false, true] {
+            let mut filter = named(match by_round {
+                true => nothing().joining_by_round(about),
+                false => nothing().joining_singly(),
+            });
+            filter.round.prepare(Some(SeqNo(5)), 100);
+            assert_eq!(select(&mut filter, "+A"), [1]);
+            filter.join(IDS[0], SeqNo(5));
+            let shut = |filter: &Filter| filter.is_joining(IDS[0]) && !filter.has(IDS[0]);
+            assert!(shut(&filter) && !filter.is_followed(IDS[0]));
+            assert_eq!(select(&mut filter, "+*"), [2, 3], "A is wanted already");
+            assert!(shut(&filter) && filter.has(IDS[1]) && filter.has(InstrumentId(7)));
+            // A number that nobody has named joins, too.
+            filter.join(InstrumentId(7), SeqNo(6));
+            assert_eq!(select(&mut filter, "-*"), [1, 2, 3]);
+            for id in IDS.into_iter().chain([InstrumentId(7)]) {
+                assert!(!filter.is_joining(id) && !filter.has(id), "{id:?} {by_round}");
+            }
+            assert!(filter.joins.is_empty() && !filter.round.holds_any());
+        }
+    }
+
+    #[test]
+    fn a_held_message_that_is_not_needed_counts_as_dropped() {
+        let mut filter = named(nothing().joining_by_round(about).counting_instruments());
+        filter.round.prepare(Some(SeqNo(5)), 1000);
+        select(&mut filter, "+A");
+        filter.join(IDS[0], SeqNo(5));
+        let context = Context {
+            seq: SeqNo(5),
+            received: tickwire_market::Nanos(1),
+            flags: tickwire_market::EventFlags::NONE,
+        };
+        filter.hold(context, 0, b"T\x01");
+        filter.open_all();
+        assert!(filter.has(IDS[0]), "its book begins anew like all others");
+        let seen = filter.seen_of_instrument(IDS[0]);
+        assert_eq!((seen.seen, seen.filtered, filter.round.dropped), (1, 1, 1));
+        assert_eq!(filter.seen_of_type(b'T'.into()), seen);
+    }
+
+    /// A ninth venue: number, type and quantity in three bytes, and all that it has to say about subscriptions.
+    struct Ninth(Filter);
+
+    impl Decoder for Ninth {
+        fn filter(&self) -> &Filter {
+            &self.0
+        }
+
+        fn filter_mut(&mut self) -> &mut Filter {
+            &mut self.0
+        }
+
+        fn decode<S: EventSink>(
+            &mut self,
+            context: Context,
+            message: &[u8],
+            counters: &mut Counters,
+            sink: &mut S,
+        ) {
+            let &[kind, number, qty] = message else {
+                return crate::decoder::count_bad_value(counters);
+            };
+            let id = InstrumentId(number.into());
+            let passes = self.0.has(id);
+            let Some((of_type, of_instrument)) = self.0.of_both(kind.into(), id.index()) else {
+                return crate::decoder::count_bad_value(counters);
+            };
+            of_type.seen += 1;
+            of_instrument.seen += 1;
+            if !passes {
+                of_type.filtered += 1;
+                of_instrument.filtered += 1;
+                return counters.bump(Counter::MessagesFiltered);
+            }
+            sink.on_event(&MarketEvent {
+                seq: context.seq,
+                instrument: id,
+                kind: EventKind::Trade,
+                qty: Qty(qty.into()).into(),
+                ..MarketEvent::default()
+            });
+        }
+    }
+
+    #[test]
+    fn a_further_venue_writes_three_methods() {
+        let filter = Filter::new(Venue::Nasdaq, 0..8, Some(&[])).counting_instruments();
+        let mut decoder = Ninth(named(filter));
+        let mut changed = Vec::new();
+        let pattern: Pattern = "B".parse().unwrap();
+        let rule = Rule {
+            pattern,
+            wanted: true,
+        };
+        decoder.select(rule, &mut |id| changed.push(id)).unwrap();
+        assert_eq!(changed, [IDS[1]]);
+        let context = Context {
+            seq: SeqNo(1),
+            received: tickwire_market::Nanos(1),
+            flags: tickwire_market::EventFlags::NONE,
+        };
+        let (mut counters, mut told) = (Counters::default(), Vec::new());
+        for message in [b"T\x01\x05", b"T\x02\x06", b"T\x09\x07"] {
+            let mut sink = |event: &MarketEvent| told.push(event.instrument);
+            decoder.decode(context, message, &mut counters, &mut sink);
+        }
+        assert_eq!(told, [IDS[1]]);
+        assert_eq!(counters.get(Counter::MessagesFiltered), 1);
+        assert_eq!(counters.get(Counter::Malformed), 1, "there is no number 9");
+        let mut kinds = Vec::new();
+        decoder
+            .filter()
+            .kinds(&mut |kind, seen| kinds.push((kind, seen.seen, seen.filtered)));
+        assert_eq!(kinds, [(MessageType(b'T'.into()), 2, 1)]);
+        assert!(!decoder.is_followed(IDS[1]), "there is no snapshot of it");
+    }
+}

@@ -1742,6 +1742,7 @@ impl<S: Store> Core<S> {
     /// A message has its number, and is kept for resends or not.
     #[inline]
     fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
+        debug_assert_eq!(seq, self.store.next_out(), "a number is used once");
         let kept = match is_kept && self.config.keeps_messages {
             true => self.store.append(seq, message),
             false => {
@@ -1749,6 +1750,10 @@ impl<S: Store> Core<S> {
                 Ok(())
             }
         };
+        debug_assert!(
+            kept.is_err() || self.store.next_out() == seq + 1,
+            "no number is left out"
+        );
         // It is transmitted as soon as the caller has it.
         let kept = kept.and_then(|()| self.store.settle());
         kept.map_err(|failed| self.store_failed(failed))
