@@ -16,6 +16,7 @@ mod interop;
 mod keys;
 mod licences;
 mod miri;
+mod mutants;
 mod oracle;
 mod packages;
 mod pictures;
@@ -135,6 +136,9 @@ The project's own commands.
   cargo xtask supply [--advisories DIR] [--write]
                                 advisories, bill of materials, table of packages (docs/supply-chain.md); not part of check
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
+  cargo xtask mutants [NAME…] [--shard K/N] [--list]
+                                breaks engine, books and arbiter in one place at a time, to see that tests notice (docs/mutants.md);
+                                needs cargo-mutants; not part of check
   cargo xtask properties [CRATE…] [--cases N] [--seed S]
                                 the property tests with many cases, from a new seed; not part of check
   cargo xtask comments [--write]
@@ -174,6 +178,7 @@ fn main() -> ExitCode {
         ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());

@@ -277,6 +277,10 @@ impl LevelPool {
         let taken = (qty as u64) << COUNT_BITS | gone as u64;
         if key == at.key[side as usize] {
             let sums = &mut at.sums[side as usize];
+            debug_assert!(
+                *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
+                "more leaves a level than stands there"
+            );
             *sums -= taken;
             if *sums & COUNT_MAX != 0 {
                 self.log.note(ChangeKind::Changed, side, 0, at.top(side));
@@ -288,6 +292,10 @@ impl LevelPool {
         let range = at.range(side);
         if let Ok(position) = self.search_behind(range.start, range.end - 1, key) {
             let sums = &mut self.rungs[position].sums;
+            debug_assert!(
+                *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
+                "more leaves a level than stands there"
+            );
             *sums -= taken;
             if *sums & COUNT_MAX == 0 {
                 self.remove_behind(at, side, position);
@@ -318,6 +326,10 @@ impl LevelPool {
         if !range.is_empty() {
             self.rungs[range.end - 1] = at.top(side);
         }
+        debug_assert!(
+            range.is_empty() || rung.key > at.key[side as usize],
+            "the best is the last"
+        );
         at.set_top(side, rung);
         if !self.queues.is_empty() {
             self.queues[range.end] = NO_QUEUE;
@@ -349,8 +361,20 @@ impl LevelPool {
             self.queues[position] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
+        debug_assert!(self.is_in_order(at, side, position), "levels out of order");
         self.log.note(ChangeKind::Inserted, side, end - position, rung);
         Ok(position)
+    }
+
+    /// Whether a level is better than the one before it, and worse than the one behind.
+    fn is_in_order(&self, at: &Book, side: Side, position: usize) -> bool {
+        let range = at.range(side);
+        let key = |at_: usize| match at_ + 1 == range.end {
+            true => at.key[side as usize],
+            false => self.rungs[at_].key,
+        };
+        let is_above = position == range.start || key(position - 1) < key(position);
+        is_above && (position + 1 >= range.end || key(position) < key(position + 1))
     }
 
     fn remove(&mut self, at: &mut Book, side: Side, position: usize) {

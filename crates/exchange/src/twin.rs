@@ -286,6 +286,16 @@ impl Twin {
         hash.value()
     }
 
+    /// The engine that is compared.
+    pub fn engine(&self) -> &Engine {
+        &self.fast
+    }
+
+    /// Goes on with another one, of the same state and configuration: one that was saved and loaded.
+    pub fn replace_engine(&mut self, engine: Engine) {
+        self.fast = engine;
+    }
+
     /// Panics unless the states agree.
     pub fn check_states(&self) {
         let (fast, naive) = (self.fast.state_hash(), self.naive.state_hash());

@@ -13,7 +13,6 @@ pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, JoinRound, Line, MissingRange, RecoveryLimits, Rule,
-    STREAM_CHUNK_MAX, Seen, SessionId, SnapshotState, SoupFailure, Start, Subscriptions, SubscriptionsFull,
-    decoder, fixed_map, framing, join_round, subscriptions,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, STREAM_CHUNK_MAX,
+    SessionId, SnapshotState, SoupFailure, Start, decoder, fixed_map, framing,
 };

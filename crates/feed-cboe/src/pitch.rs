@@ -28,16 +28,11 @@ pub use gap::{GapEvent, GapProxy};
 pub use session::PitchLogin;
 pub use spin::Spin;
 
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::fixed_map::{FixedMap, Place};
 use crate::framing::{Content, Frame, Framing};
-use crate::join_round::HeldMessage;
-use crate::subscriptions::{Kinds, by_number};
-use crate::{
-    ArbiterConfig, FeedHandler, JoinRound, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
-    Subscriptions, SubscriptionsFull,
-};
-use alloc::{boxed::Box, vec, vec::Vec};
+use crate::{ArbiterConfig, FeedHandler, Filter, MissingRange, RecoveryLimits, SessionId};
+use alloc::vec::Vec;
 use said::{auction_summary, auction_update, code, price, status, trade};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -189,42 +184,34 @@ enum Told {
 pub struct PitchDecoder {
     venue: Venue,
     midnight: Nanos,
-    first_instrument: u32,
     /// The current second of the live stream and of the snapshot, counted from the midnight that the day began with.
     seconds: [u64; 2],
-    subscriptions: Subscriptions,
-    /// Some instruments are not wanted: an order that is not in the table is probably theirs.
-    filters: bool,
-    by_type: Kinds<256>,
-    /// By number from the first instrument on.
-    by_instrument: Box<[Seen]>,
+    /// That of the live stream, while messages are told that were held back.
+    seconds_now: Option<u64>,
+    filter: Filter,
     numbers: FixedMap<u32>,
-    directory: Vec<Instrument>,
-    instruments_max: usize,
     orders: FixedMap<Resting>,
-    joins: JoinRound,
 }
 
 impl PitchDecoder {
     /// A decoder that knows the configured directory.
     pub fn new(config: PitchConfig) -> PitchDecoder {
-        let instruments_max = (config.instruments_max as usize).max(config.directory.len());
-        let first_instrument = config.first_instrument.max(1);
-        let numbers = first_instrument as usize + instruments_max;
+        let instruments_max = config.instruments_max.max(config.directory.len() as u32);
+        let first = config.first_instrument.max(1);
         let mut decoder = PitchDecoder {
             venue: config.venue,
             midnight: config.midnight,
-            first_instrument,
             seconds: [0; 2],
-            subscriptions: Subscriptions::new(numbers, config.symbols.as_deref()),
-            filters: config.symbols.is_some(),
-            by_type: Kinds::new(),
-            by_instrument: vec![Seen::default(); instruments_max].into(),
-            numbers: FixedMap::new(instruments_max),
-            directory: Vec::with_capacity(instruments_max),
-            instruments_max,
+            seconds_now: None,
+            filter: Filter::new(
+                config.venue,
+                first..first.saturating_add(instruments_max),
+                config.symbols.as_deref(),
+            )
+            .joining_by_round(about)
+            .counting_instruments(),
+            numbers: FixedMap::new(instruments_max as usize),
             orders: FixedMap::new(config.orders_max as usize),
-            joins: JoinRound::new(numbers),
         };
         for symbol in config.directory {
             if let Some(key) = symbol.padded().map(u64::from_be_bytes) {
@@ -234,36 +221,16 @@ impl PitchDecoder {
         decoder
     }
 
-    /// The instruments seen so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.directory.iter()
-    }
-
-    /// The number of a symbol, if it was seen.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        let key = u64::from_be_bytes(symbol.padded()?);
-        self.numbers.get(key).map(|&n| InstrumentId(n))
-    }
-
-    /// Messages of a type, by its byte.
-    pub fn seen_of_type(&self, kind: u8) -> Seen {
-        self.by_type.get(kind.into())
-    }
-
     /// Gives a symbol a number, if there is one left.
     fn enter(&mut self, key: u64, symbol: Symbol) -> Option<InstrumentId> {
-        if self.directory.len() == self.instruments_max {
-            return None;
-        }
-        let id = InstrumentId(self.first_instrument + self.directory.len() as u32);
+        let id = self.filter.next_number()?;
         self.numbers.insert(key, id.0).ok()?;
-        self.directory.push(Instrument {
+        self.filter.enter(Instrument {
             id,
             venue: self.venue,
             symbol,
             ..Instrument::default()
-        });
-        self.subscriptions.learn(id, &symbol);
+        })?;
         Some(id)
     }
 
@@ -371,7 +338,7 @@ impl PitchDecoder {
             Message::UnitClear(_) => {
                 self.orders.clear();
                 // Empty is what their books are.
-                self.absorb_joins();
+                self.filter.open_all();
                 event.kind = EventKind::Clear;
                 return Ok(Told::Event);
             }
@@ -386,16 +353,16 @@ impl PitchDecoder {
         };
         event.instrument = instrument;
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
-        if self.joins.holds(instrument) && !in_snapshot {
+        if self.filter.round.holds(instrument) && !in_snapshot {
             return Ok(Told::Held);
         }
-        self.seen(instrument).seen += 1;
-        let passes = self.subscriptions.has(instrument) || in_snapshot && self.joins.loads(instrument);
+        self.filter.of_instrument(instrument).seen += 1;
+        let passes = self.filter.has(instrument) || in_snapshot && self.filter.round.loads(instrument);
         match (passes, is_new) {
             (true, false) => Ok(Told::Event),
             (true, true) => Ok(Told::EventOfAnnounced),
             (false, _) => {
-                self.seen(instrument).filtered += 1;
+                self.filter.of_instrument(instrument).filtered += 1;
                 Ok(Told::Filtered)
             }
         }
@@ -448,7 +415,7 @@ impl PitchDecoder {
         let Some(instrument) = self.enter(key, symbol) else {
             return Ok(None);
         };
-        if self.subscriptions.has(instrument) {
+        if self.filter.has(instrument) {
             let kind = message.get(1).copied().unwrap_or_default();
             sink.on_message(MessageType(kind.into()));
             sink.on_event(&MarketEvent {
@@ -513,23 +480,23 @@ impl PitchDecoder {
     ) {
         let Some(place) = self.orders.find(order_id) else {
             // It may be one of an instrument that joins: only the snapshot will tell.
-            if self.joins.holds_any() && !context.flags.has(EventFlags::SNAPSHOT) {
+            if self.filter.round.holds_any() && !context.flags.has(EventFlags::SNAPSHOT) {
                 return self.hold(context, kind, message);
             }
-            return match self.filters {
+            return match self.filter.drops_any() {
                 true => self.filtered(kind, counters),
                 false => counters.bump(Counter::BookRejects),
             };
         };
         let instrument = self.orders.at(place).instrument;
-        if self.filters && !self.subscriptions.has(instrument) {
+        if self.filter.drops_any() && !self.filter.has(instrument) {
             // An order of the snapshot already.
-            if self.joins.holds(instrument) && !context.flags.has(EventFlags::SNAPSHOT) {
+            if self.filter.round.holds(instrument) && !context.flags.has(EventFlags::SNAPSHOT) {
                 return self.hold(context, kind, message);
             }
             return self.forget_order(kind, place, counters);
         }
-        self.seen(instrument).seen += 1;
+        self.filter.of_instrument(instrument).seen += 1;
         sink.on_message(MessageType(kind.into()));
         if kind == OrderExecutedAtPriceSize::KIND {
             return self.decode_execution(context, order_id, place, message, counters, sink);
@@ -550,7 +517,7 @@ impl PitchDecoder {
     #[inline(never)]
     fn forget_order(&mut self, kind: u8, place: Place, counters: &mut Counters) {
         let order = self.orders.remove_at(place);
-        let seen = self.seen(order.instrument);
+        let seen = self.filter.of_instrument(order.instrument);
         (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
         self.filtered(kind, counters);
     }
@@ -559,17 +526,14 @@ impl PitchDecoder {
     #[cold]
     #[inline(never)]
     fn hold(&mut self, context: Context, kind: u8, message: &[u8]) {
-        self.by_type.at(kind.into()).seen -= 1;
-        let by_type = &mut self.by_type;
-        self.joins.hold(context, self.seconds[0], message, |bytes| {
-            drop_held(by_type, bytes)
-        });
+        self.filter.of_type(kind.into()).seen -= 1;
+        self.filter.hold(context, self.seconds[0], message);
     }
 
     /// A clear of the unit makes books right, but not those that nobody keeps any more.
     #[cold]
     fn mark_left<S: EventSink>(&self, clear: &MarketEvent, sink: &mut S) {
-        self.joins.each_left(|instrument| {
+        self.filter.round.each_left(|instrument| {
             sink.on_event(&MarketEvent {
                 kind: EventKind::Gap,
                 instrument,
@@ -577,23 +541,6 @@ impl PitchDecoder {
                 ..*clear
             });
         });
-    }
-
-    /// All instruments that join pass: their books are made right otherwise.
-    #[cold]
-    fn absorb_joins(&mut self) {
-        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
-        self.joins.absorb(
-            |id| _ = subscriptions.set(id, true),
-            |bytes| drop_held(by_type, bytes),
-        );
-    }
-
-    /// The statistics of an instrument that has a number.
-    #[inline(always)]
-    fn seen(&mut self, instrument: InstrumentId) -> &mut Seen {
-        let at = instrument.0.wrapping_sub(self.first_instrument) as usize;
-        &mut self.by_instrument[at]
     }
 
     /// An execution that says what is left. Where that is not the remainder the order first becomes what it must have been,
@@ -661,15 +608,15 @@ impl PitchDecoder {
     ) {
         let instrument = match self.instrument_of(context, message, sink) {
             Ok(Some((id, is_new))) => {
-                if !self.subscriptions.has(id) {
-                    if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+                if !self.filter.has(id) {
+                    if self.filter.round.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
                         return self.hold(context, kind, message);
                     }
-                    let seen = self.seen(id);
+                    let seen = self.filter.of_instrument(id);
                     (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
                     return self.filtered(kind, counters);
                 }
-                self.seen(id).seen += 1;
+                self.filter.of_instrument(id).seen += 1;
                 if !is_new {
                     sink.on_message(MessageType(kind.into()));
                 }
@@ -738,7 +685,7 @@ impl PitchDecoder {
 
     #[inline(always)]
     fn filtered(&mut self, kind: u8, counters: &mut Counters) {
-        self.by_type.at(kind.into()).filtered += 1;
+        self.filter.of_type(kind.into()).filtered += 1;
         counters.bump(Counter::MessagesFiltered);
     }
 
@@ -781,8 +728,12 @@ impl PitchDecoder {
 }
 
 impl Decoder for PitchDecoder {
-    fn venue(&self) -> Venue {
-        self.venue
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
     }
 
     #[inline(always)]
@@ -796,7 +747,7 @@ impl Decoder for PitchDecoder {
         let Some(&kind) = message.get(1) else {
             return crate::decoder::count_bad_value(counters);
         };
-        self.by_type.at(kind.into()).seen += 1;
+        self.filter.of_type(kind.into()).seen += 1;
         match pitch::order_id(message) {
             Some(id) if is_add(kind) => self.decode_add(context, (kind, id), message, counters, sink),
             Some(id) => self.decode_change(context, (kind, id), message, counters, sink),
@@ -812,51 +763,26 @@ impl Decoder for PitchDecoder {
         message.get(1) == Some(&EndOfSession::KIND)
     }
 
-    fn restarted(&mut self) {
-        self.absorb_joins();
-        self.orders.clear();
-        self.seconds = [0; 2];
-    }
-
-    fn snapshot_begins(&mut self) {
-        self.absorb_joins();
-        self.orders.clear();
-        self.seconds[1] = 0;
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        let at = id.0.checked_sub(self.first_instrument)?;
-        self.directory.get(at as usize)
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.subscriptions.add(rule)?;
-        let known = self.directory.iter();
-        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
-            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
-            if is_wanted == rule.wanted {
-                continue;
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => {
+                self.filter.open_all();
+                self.orders.clear();
+                self.seconds = [0; 2];
             }
-            if !self.joins.remove(id) {
-                self.subscriptions.set(id, rule.wanted);
+            StreamEvent::SnapshotBegins => {
+                self.filter.open_all();
+                self.orders.clear();
+                self.seconds[1] = 0;
             }
-            self.joins.set_left(id, !rule.wanted);
-            changed(id);
+            StreamEvent::SnapshotEnded(next) => self.filter.go_on_at(next),
+            StreamEvent::Releases(seconds) => {
+                self.seconds_now.get_or_insert(self.seconds[0]);
+                self.seconds[0] = seconds;
+            }
+            StreamEvent::Released => self.seconds[0] = self.seconds_now.take().unwrap_or(self.seconds[0]),
+            StreamEvent::Subscribed(_) => {}
         }
-        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
-        self.joins.settle(|bytes| drop_held(by_type, bytes));
-        subscriptions.set_unnamed(rule);
-        self.joins.each(|id| _ = subscriptions.set(id, false));
-        self.filters |= !rule.wanted;
-        Ok(())
-    }
-
-    fn round(&self) -> Option<&JoinRound> {
-        Some(&self.joins)
-    }
-
-    fn round_mut(&mut self) -> Option<&mut JoinRound> {
-        Some(&mut self.joins)
     }
 
     fn decode_joining<S: EventSink>(
@@ -879,69 +805,18 @@ impl Decoder for PitchDecoder {
         let Some(id) = self.numbers.get(key).map(|&number| InstrumentId(number)) else {
             return;
         };
-        if !self.joins.loads(id) {
+        if !self.filter.round.loads(id) {
             return;
         }
-        self.by_type.at(kind.into()).seen += 1;
+        self.filter.of_type(kind.into()).seen += 1;
         match pitch::order_id(message).filter(|_| is_add(kind)) {
             Some(order) => {
-                self.seen(id).seen += 1;
+                self.filter.of_instrument(id).seen += 1;
                 sink.on_message(MessageType(kind.into()));
                 self.tell_add(context, (kind, order), id, message, counters, sink);
             }
             None => self.decode_other(context, kind, message, counters, sink),
         }
-    }
-
-    fn admit_joining(&mut self) {
-        let subscriptions = &mut self.subscriptions;
-        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
-    }
-
-    fn release_joining<S: EventSink>(
-        &mut self,
-        message: &HeldMessage<'_>,
-        counts: bool,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        if !counts {
-            self.joins.dropped += 1;
-            return drop_held(&mut self.by_type, message.bytes);
-        }
-        let now = core::mem::replace(&mut self.seconds[0], message.clock);
-        self.decode(message.context, message.bytes, counters, sink);
-        self.seconds[0] = now;
-    }
-
-    fn is_followed(&self, id: InstrumentId) -> bool {
-        self.subscriptions.has(id) && !self.joins.has(id)
-    }
-
-    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
-        if self.joins.begin(id, next) {
-            self.subscriptions.set(id, false);
-        }
-        true
-    }
-
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        self.joins.rebase(next);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.subscriptions.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(by_number, each);
-    }
-
-    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        let at = id.0.checked_sub(self.first_instrument);
-        at.and_then(|at| self.by_instrument.get(at as usize))
-            .copied()
-            .unwrap_or_default()
     }
 }
 
@@ -961,10 +836,10 @@ const fn is_add(kind: u8) -> bool {
     )
 }
 
-/// Counts a message that was held back and is not needed.
-fn drop_held(by_type: &mut Kinds<256>, message: &[u8]) {
-    let seen = by_type.at(message.get(1).copied().unwrap_or_default().into());
-    (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+/// The type of a message; its instrument only the table of orders knows.
+fn about(message: &[u8]) -> (MessageType, InstrumentId) {
+    let kind = message.get(1).copied().unwrap_or_default();
+    (MessageType(kind.into()), InstrumentId::WHOLE_FEED)
 }
 
 fn not_last(flags: EventFlags) -> EventFlags {

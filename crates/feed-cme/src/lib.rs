@@ -14,6 +14,6 @@ pub use mdp3::{
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Line, MissingRange, RecoveryLimits, Rule, Seen, SessionId, Start,
-    Subscriptions, SubscriptionsFull, decoder, fixed_map, framing, joins, subscriptions,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
+    Start, SubscriptionsFull, decoder, fixed_map, framing,
 };

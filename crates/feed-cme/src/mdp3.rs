@@ -35,11 +35,9 @@ pub use recovery::{LoopState, Mdp3Recovery};
 pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
 pub use terms::{Mdp3Kind, Mdp3Terms};
 
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::framing::{Content, Frame, Framing};
-use crate::joins::{JoinTally, Joins};
-use crate::subscriptions::{Kinds, by_number};
-use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
+use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use event::{Moment, Tail, about};
 use refresh::Refresh;
@@ -47,8 +45,8 @@ use rows::Rows;
 use snapshot::Turn;
 use table::{Priorities, Securities};
 use tickwire_market::{
-    Contract, Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MessageType,
-    Nanos, SeqNo, Symbol, Venue,
+    Contract, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MessageType, Nanos, SeqNo,
+    Symbol, Venue,
 };
 use tickwire_wire_cme::mdp3::{self, Book, Messages, OrderBook, TradeSummary, indicator};
 use tickwire_wire_core::Malformed;
@@ -183,6 +181,22 @@ struct Known {
     rpt_seq: (u32, u32),
 }
 
+/// What is kept of instruments that nobody wants any more.
+struct Left<'a> {
+    followed: &'a mut [Followed],
+    unsound: &'a mut u32,
+    priorities: &'a mut Priorities,
+}
+
+impl Left<'_> {
+    /// Nobody wants this one.
+    fn take_note(&mut self, index: usize) {
+        *self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
+        self.followed[index].trust = Trust::Sound;
+        self.priorities.forget(index);
+    }
+}
+
 /// How many instruments of one message can join: more entries than that no message has.
 const MET_MAX: usize = 512;
 
@@ -190,9 +204,8 @@ const MET_MAX: usize = 512;
 pub struct Mdp3Decoder {
     depth: Mdp3Depth,
     implied: bool,
-    subscriptions: Subscriptions,
-    /// Instruments subscribed to in mid-session, until their snapshots have come; numbers are packets.
-    joins: Joins,
+    /// Numbers of joins are packets.
+    filter: Filter,
     /// The security number of the last entry that did not pass because its instrument joins, or has been told already.
     shut: Option<i32>,
     /// Instruments that join and are in the message being read.
@@ -201,10 +214,7 @@ pub struct Mdp3Decoder {
     only: Option<u32>,
     /// The live packet decoded last; 0: none.
     last_packet: u64,
-    /// Numbers that no definition has named yet may be wanted.
-    takes_unnamed: bool,
     securities: Securities,
-    directory: Box<[Instrument]>,
     terms: Box<[Mdp3Terms]>,
     followed: Box<[Followed]>,
     known: Box<[Known]>,
@@ -223,7 +233,6 @@ pub struct Mdp3Decoder {
     refreshes: Box<[Refresh]>,
     /// The instrument of the last event, while its match event has not ended.
     unfinished: Option<InstrumentId>,
-    by_template: Kinds<256>,
     /// Of the message being read: an entry was of an instrument that is wanted, or not.
     passed: bool,
     dropped: bool,
@@ -240,15 +249,13 @@ impl Mdp3Decoder {
         Mdp3Decoder {
             depth: config.depth,
             implied: config.implied,
-            takes_unnamed: config.symbols.is_none(),
-            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
-            joins: Joins::new(instruments),
+            filter: Filter::new(Venue::Cme, 0..instruments as u32, config.symbols.as_deref())
+                .joining_singly(),
             shut: None,
             met: Vec::with_capacity(MET_MAX),
             only: None,
             last_packet: 0,
             securities: Securities::new(instruments as u32 - 1),
-            directory: vec![Instrument::default(); instruments].into(),
             terms: vec![Mdp3Terms::default(); instruments].into(),
             followed: vec![Followed::default(); instruments].into(),
             known: vec![Known::default(); instruments].into(),
@@ -262,7 +269,6 @@ impl Mdp3Decoder {
             unsound: 0,
             refreshes: vec![Refresh::default(); if config.natural_refresh { ladders } else { 0 }].into(),
             unfinished: None,
-            by_template: Kinds::new(),
             passed: false,
             dropped: false,
         }
@@ -300,20 +306,9 @@ impl Mdp3Decoder {
         self.unsound
     }
 
-    /// The instruments defined so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.directory.iter().filter(|i| !i.symbol.is_empty())
-    }
-
-    /// The number of a symbol, if its definition has come. A search: not for the hot path.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
-    }
-
     /// The terms of an instrument, if it is defined.
     pub fn terms(&self, id: InstrumentId) -> Option<&Mdp3Terms> {
-        let is_defined = |i: &&Instrument| !i.symbol.is_empty();
-        self.directory.get(id.index()).filter(is_defined)?;
+        self.filter.instrument(id)?;
         self.terms.get(id.index())
     }
 
@@ -332,11 +327,6 @@ impl Mdp3Decoder {
         self.securities.find(security_id).map(InstrumentId)
     }
 
-    /// Messages of a template; those above 255 are counted as unknown only.
-    pub fn seen_of_template(&self, template: u8) -> u64 {
-        self.by_template.get(template.into()).seen
-    }
-
     /// How many definitions have come, and how many a loop of them has.
     pub fn definitions(&self) -> (u32, Option<u32>) {
         (self.definitions, self.definitions_total)
@@ -344,8 +334,12 @@ impl Mdp3Decoder {
 }
 
 impl Decoder for Mdp3Decoder {
-    fn venue(&self) -> Venue {
-        Venue::Cme
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
     }
 
     /// `message` is a packet.
@@ -373,7 +367,7 @@ impl Decoder for Mdp3Decoder {
             let kind = template.unwrap_or_default();
             (self.passed, self.dropped) = (false, false);
             if kind < 256 {
-                self.by_template.at(kind.into()).seen += 1;
+                self.filter.of_type(kind.into()).seen += 1;
             }
             out.read(MessageType(kind));
             let indicator = match template {
@@ -398,7 +392,7 @@ impl Decoder for Mdp3Decoder {
             if !self.met.is_empty() {
                 self.hold(context, bytes);
             } else if self.dropped && !self.passed && kind < 256 {
-                self.by_template.at(kind.into()).filtered += 1;
+                self.filter.of_type(kind.into()).filtered += 1;
             }
             match indicator {
                 Some(indicator) if indicator & indicator::END_OF_EVENT != 0 => {
@@ -413,17 +407,19 @@ impl Decoder for Mdp3Decoder {
         }
     }
 
-    fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
-        true
-    }
-
     /// Security numbers stay: definitions come on a feed of their own.
-    fn restarted(&mut self) {
-        self.forget_books();
-        self.unfinished = None;
-        self.last_packet = 0;
-        for index in 1..=self.securities.len() {
-            self.known[index].status_at = 0;
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => {
+                self.forget_books();
+                self.unfinished = None;
+                self.last_packet = 0;
+                for index in 1..=self.securities.len() {
+                    self.known[index].status_at = 0;
+                }
+            }
+            StreamEvent::SnapshotEnded(next) => self.filter.go_on_at(next),
+            _ => {}
         }
     }
 
@@ -436,55 +432,31 @@ impl Decoder for Mdp3Decoder {
         self.definitions > 0 && is_complete && self.closed >= self.definitions
     }
 
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
-    }
-
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.subscriptions.add(rule)?;
-        for index in 1..self.directory.len() {
-            let Instrument { id, symbol, .. } = self.directory[index];
-            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
-            if symbol.is_empty() || !rule.pattern.matches(&symbol) || is_wanted == rule.wanted {
-                continue;
+        let mut left = Left {
+            followed: &mut self.followed,
+            unsound: &mut self.unsound,
+            priorities: &mut self.priorities,
+        };
+        let done = self.filter.select(rule, &mut |instrument| {
+            if !rule.wanted {
+                left.take_note(instrument.id.index());
             }
-            match rule.wanted {
-                true => _ = self.subscriptions.set(id, true),
-                false => self.leave(index),
-            }
-            changed(id);
-        }
-        self.subscriptions.set_unnamed(rule);
-        self.takes_unnamed = self.subscriptions.takes_unnamed();
-        self.latest = None;
-        Ok(())
-    }
-
-    fn tally(&self) -> JoinTally {
-        self.joins.tally
+            changed(instrument.id);
+        });
+        (self.latest, self.shut) = (None, None);
+        done
     }
 
     fn is_followed(&self, id: InstrumentId) -> bool {
         let followed = self.followed.get(id.index());
         let is_sound = followed.is_some_and(|followed| followed.trust == Trust::Sound);
-        is_sound && self.subscriptions.has(id) && !self.joins.has(id)
+        is_sound && self.filter.is_followed(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.begin_join(id.index(), next.0);
         true
-    }
-
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        self.joins.go_on_at(|_| next.0);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.subscriptions.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_template.each(by_number, each);
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

@@ -20,179 +20,17 @@
 //! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
 //! missing messages and is requested again when the gap before it is closed.
 
+mod belief;
+mod config;
+
+pub use config::{ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
+
 use crate::claim::Claim;
 use crate::missing::Missing;
-use crate::recovery::{Plan, Planner, RecoveryLimits};
+use crate::recovery::{Plan, Planner};
 use crate::reorder::{Held, ReorderBuffer};
 use crate::{Line, SessionId};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
-
-/// Where to begin in a session whose first messages were not seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Start {
-    /// With message 1: what was sent before is a gap, requested like any other.
-    #[default]
-    Beginning,
-    /// With a snapshot, unless the first packet seen is the session's first.
-    Snapshot,
-    /// With whatever comes first. Books never become live (a capture that starts in mid-session).
-    Here,
-}
-
-/// Sizes and times of an [`Arbiter`].
-#[derive(Clone, Debug)]
-pub struct ArbiterConfig {
-    /// Where to begin in a session. Default: its beginning.
-    pub start: Start,
-    /// Only this session is accepted. Default: any.
-    pub session: Option<SessionId>,
-    /// Whether there is a snapshot to load when messages are lost. Default: no; the feed then goes on, incomplete.
-    pub snapshot: bool,
-    /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested later.
-    pub buffer_packets: u16,
-    /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
-    pub packet_bytes: usize,
-    /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB, taken with the first
-    /// such subscription. When full: the join begins again, counted; 0 keeps those books stale for good.
-    pub join_bytes: usize,
-    /// How many separate gaps are kept. When full: the last one grows over what lies behind it.
-    pub gaps: u16,
-    /// How long the other line, or a late packet, may take to fill a gap before it is requested.
-    pub line_wait_ns: u64,
-    /// The most messages asked for in one request.
-    pub request_messages: u16,
-    /// How long an answer may take at most; less once answers were measured, see [`RecoveryLimits::timeout_min_ns`].
-    pub request_timeout_ns: u64,
-    /// How often the same messages are asked for before they are given up. 0: there is no retransmission server.
-    pub request_attempts: u8,
-    /// The least time between two requests (a venue's rate limit). Default 0.
-    pub request_interval_ns: u64,
-    /// With a snapshot at hand, more missing messages than this are not requested, whatever is sooner.
-    pub request_gap_max: u64,
-    /// What the venue allows, and when to give up. Default: MoldUDP64.
-    pub recovery: RecoveryLimits,
-    /// A packet further ahead of everything known is believed only when others confirm it. Added to it is what the session's mean
-    /// rate, 16 times over, makes of the silence before the packet.
-    pub jump_max: u64,
-    /// With one line, or when the other one is silent: how many packets in a row confirm a jump, a restart of the sequence, or a
-    /// session that appears while the current one still runs. While the other line is heard it has to say the same.
-    pub confirm_packets: u32,
-    /// Three packets in a row that span this time confirm a jump, whatever the other line says; a restart, when it is silent (an idle
-    /// venue sends heartbeats only).
-    pub confirm_ns: u64,
-    /// A session that has been silent this long, or has ended, is left for another at once. Packets of the session just
-    /// left are ignored for the same time (the slower line). A line that has been silent this long has no say.
-    pub session_quiet_ns: u64,
-    /// Of how many messages, the latest, the content of a packet is known (a hash), so that the other line's copy of it can be
-    /// compared: rounded up to a power of two, 8 bytes each. 0: the lines are not compared.
-    pub compare_messages: u32,
-    /// What the hashes begin with: whoever does not know it cannot make two packets of one hash. Take it at random, once a process.
-    pub compare_seed: u64,
-}
-
-impl Default for ArbiterConfig {
-    fn default() -> ArbiterConfig {
-        ArbiterConfig {
-            start: Start::Beginning,
-            session: None,
-            snapshot: false,
-            buffer_packets: 4096,
-            packet_bytes: 1500,
-            join_bytes: 16 << 20,
-            gaps: 256,
-            line_wait_ns: 500 * Nanos::MICRO,
-            request_messages: 1000,
-            request_timeout_ns: 20 * Nanos::MILLI,
-            request_attempts: 5,
-            request_interval_ns: 0,
-            request_gap_max: 1_000_000,
-            recovery: RecoveryLimits::MOLDUDP64,
-            jump_max: 1 << 16,
-            confirm_packets: 32,
-            confirm_ns: 2 * Nanos::SECOND,
-            session_quiet_ns: 3 * Nanos::SECOND,
-            compare_messages: 1 << 14,
-            compare_seed: 0x9E37_79B9_7F4A_7C15,
-        }
-    }
-}
-
-/// What to do with a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Its messages from the `skip`-th on are next. Then drain [`Arbiter::next_buffered`].
-    Deliver {
-        /// How many leading messages were delivered before.
-        skip: u32,
-    },
-    /// It holds nothing new.
-    Duplicate,
-    /// It came before its turn and is kept.
-    Buffered,
-    /// It came before its turn and there is no room; its messages stay missing.
-    Overflow,
-    /// Another session, or a number that cannot be right; nothing changed.
-    Ignored,
-}
-
-/// Something that happened to the feed, in the order of the stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Situation {
-    /// Another session began, or the numbers of this one anew: everything known before is void.
-    Restarted,
-    /// Messages `[first, end)` are missing.
-    Gap {
-        /// The first missing message.
-        first: SeqNo,
-        /// The one after the last missing message.
-        end: SeqNo,
-    },
-    /// Nothing is missing before `next`.
-    Recovered {
-        /// The next message.
-        next: SeqNo,
-    },
-}
-
-/// How far a feed can be trusted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum FeedState {
-    /// Not complete since the session began: nothing came yet, or its first messages are missing.
-    #[default]
-    Building,
-    /// Every message up to the last packet has been delivered.
-    Live,
-    /// Messages are missing.
-    Stale,
-    /// The session ended and every message of it has been delivered.
-    Ended,
-}
-
-/// A retransmission request to be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MissingRange {
-    /// The session it is about.
-    pub session: SessionId,
-    /// The first message wanted.
-    pub first: SeqNo,
-    /// How many messages are wanted, at least 1.
-    pub count: u16,
-}
-
-/// A packet that was held back and whose turn has come.
-#[derive(Clone, Copy, Debug)]
-pub struct Released<'a> {
-    /// The number of the packet's first message.
-    pub first: SeqNo,
-    /// How many leading messages were delivered before.
-    pub skip: u32,
-    /// The line it came on.
-    pub line: Line,
-    /// When it came.
-    pub received: Nanos,
-    /// The packet.
-    pub packet: &'a [u8],
-}
 
 /// No venue sends so many messages; numbers above are ignored, and counting on from here cannot overflow.
 const SEQ_MAX: u64 = 1 << 62;
@@ -240,9 +78,6 @@ impl Progress {
         (self.doubt.packets, self.rival.packets) = (0, 0);
     }
 }
-
-/// How many times the mean rate of the session a silence may have hidden.
-const BURST: u128 = 16;
 
 /// The sequencing state of one channel. See the module's description.
 pub struct Arbiter {
@@ -425,6 +260,7 @@ impl Arbiter {
             Verdict::Buffered | Verdict::Ignored => {}
         }
         self.handle_timeout(now);
+        self.check();
         verdict
     }
 
@@ -477,6 +313,7 @@ impl Arbiter {
             self.end = self.end.filter(|_| self.is_end_message);
         }
         self.handle_timeout(now);
+        self.check();
     }
 
     /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
@@ -769,6 +606,7 @@ impl Arbiter {
         if self.config.snapshot && seq < self.distrusted {
             self.awaiting = true; // it does not reach behind what is in doubt
         }
+        self.check();
     }
 
     /// The content of messages `[first, end)` is in doubt: two copies of them differ, and nobody knows which one was true. Marked,
@@ -894,221 +732,30 @@ impl Arbiter {
         if self.whole { self.next } else { self.high }
     }
 
+    /// What is said of the fields above, and of the state as a whole.
+    #[inline(always)]
+    fn check(&self) {
+        debug_assert!(self.next >= 1, "messages are numbered from 1");
+        debug_assert!(self.high() >= self.next, "more was delivered than exists");
+        debug_assert!(
+            !self.whole || self.missing.is_empty() && self.buffer.is_empty() && !self.awaiting,
+            "whole, with messages missing or held back"
+        );
+        debug_assert!(
+            self.begun || !self.whole || self.positioned,
+            "whole before anything came"
+        );
+        debug_assert!(!self.missing.is_overfull(), "more holes than there is room for");
+        let is_said_in_order = self
+            .situations
+            .windows(2)
+            .all(|w| w[0].is_some() || w[1].is_none());
+        debug_assert!(is_said_in_order, "a situation behind none");
+    }
+
     fn push(&mut self, situation: Situation) {
         let at = self.situations.iter().position(Option::is_none).unwrap_or(3);
         self.situations[at] = Some(situation);
-    }
-
-    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when enough says so.
-    fn is_plausible(&mut self, now: Nanos, line: Line, session: SessionId, first: u64, end: u64) -> bool {
-        if first == 0 || first > SEQ_MAX || self.config.session.is_some_and(|wanted| wanted != session) {
-            return false;
-        }
-        self.before = self.lines[line as usize].high;
-        if !self.begun || session != self.session {
-            if !self.accepts_session(now, line, session) {
-                return false;
-            }
-            self.begin(now, line, session, first);
-            let progress = &mut self.lines[line as usize];
-            progress.last = now;
-            if line != Line::Retransmit {
-                progress.high = end;
-            }
-            self.before = 0;
-            return true;
-        }
-        if line == Line::Retransmit {
-            // Nobody asked for what nobody has told of.
-            let is_known = first <= self.high();
-            if is_known {
-                self.lines[line as usize].last = now;
-            }
-            return is_known;
-        }
-        if self.claim.is_some() && self.is_against_claim(now, line, first, end) {
-            self.lines[line as usize].fits(now);
-            return true;
-        }
-        let known = self.high();
-        if first > known.saturating_add(self.config.jump_max)
-            && first > known.saturating_add(self.allowance(now))
-        {
-            return self.confirms_jump(now, line, first, end);
-        }
-        let progress = &mut self.lines[line as usize];
-        // Behind its own line and nothing new: late, repeated, or the venue has begun anew.
-        if first < progress.high && end <= progress.high && end <= self.next {
-            progress.last = now;
-            if self.confirms_restart(now, line, first, end) {
-                self.begin(now, line, self.session, first);
-                let progress = &mut self.lines[line as usize];
-                (progress.last, progress.high) = (now, end);
-                self.before = 0;
-            }
-        } else {
-            progress.high = progress.high.max(end);
-            progress.fits(now);
-        }
-        true
-    }
-
-    /// How far ahead of everything known a packet may be: some messages may be lost at once, more after a silence.
-    fn allowance(&self, now: Nanos) -> u64 {
-        let told = self.high().saturating_sub(self.joined);
-        let age = now.since(self.began).max(1);
-        let silence = now.since(self.last_packet()).min(age);
-        let hidden = BURST * u128::from(told) * u128::from(silence) / u128::from(age);
-        self.config
-            .jump_max
-            .saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX))
-    }
-
-    /// Another packet that does not fit its line: how many there are in a row, and since when.
-    fn doubt(&mut self, now: Nanos, line: Line, first: u64, end: u64, is_behind: bool) -> Doubt {
-        let progress = &mut self.lines[line as usize];
-        let doubt = &mut progress.doubt;
-        let goes_on = doubt.packets > 0
-            && (doubt.high, doubt.next, doubt.is_behind) == (progress.high, first, is_behind);
-        if !goes_on {
-            *doubt = Doubt {
-                high: progress.high,
-                since: now,
-                is_behind,
-                ..Doubt::default()
-            };
-        }
-        doubt.packets += 1;
-        (doubt.next, doubt.last) = (end, now);
-        *doubt
-    }
-
-    /// Whether the other line says the same, of late and as its last word. Late packets on both lines are no restart.
-    fn agrees(&self, now: Nanos, line: Line, doubt: &Doubt) -> bool {
-        let other = &self.lines[line.other() as usize];
-        let theirs = &other.doubt;
-        let least = if doubt.is_behind { 3 } else { 1 };
-        theirs.packets.min(doubt.packets) >= least
-            && (theirs.high, theirs.is_behind) == (other.high, doubt.is_behind)
-            && theirs.next.abs_diff(doubt.next) <= self.config.jump_max
-            && now.since(theirs.last) < self.config.session_quiet_ns
-    }
-
-    /// Whether packets in a row on one line are enough, the other one being silent.
-    fn insists(&self, doubt: &Doubt) -> bool {
-        doubt.packets >= self.config.confirm_packets || self.lasts(doubt)
-    }
-
-    fn lasts(&self, doubt: &Doubt) -> bool {
-        doubt.packets >= 3 && doubt.last.since(doubt.since) >= self.config.confirm_ns
-    }
-
-    /// Whether a number far ahead is confirmed: by the other line, by time, or by packets in a row where there is no other line.
-    fn confirms_jump(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
-        let doubt = self.doubt(now, line, first, end, false);
-        let is_alone = !self.is_heard(now, line.other());
-        let sure = self.agrees(now, line, &doubt) || self.lasts(&doubt) || is_alone && self.insists(&doubt);
-        if sure {
-            let progress = &mut self.lines[line as usize];
-            progress.high = end;
-            progress.fits(now);
-        }
-        sure
-    }
-
-    /// Whether numbers that begin anew are: the other line says so too, or says nothing.
-    fn confirms_restart(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
-        let doubt = self.doubt(now, line, first, end, true);
-        match self.is_heard(now, line.other()) {
-            true => self.agrees(now, line, &doubt),
-            false => self.insists(&doubt),
-        }
-    }
-
-    /// Another session is believed when both lines bring it, or the old one is quiet or over; with one line when it insists.
-    fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId) -> bool {
-        if !self.begun {
-            return true;
-        }
-        let quiet_ns = self.config.session_quiet_ns;
-        let is_quiet = now.since(self.last_packet()) >= quiet_ns;
-        let just_left = self.previous == Some(session) && now.since(self.began) < quiet_ns;
-        if line == Line::Retransmit || just_left {
-            return false;
-        }
-        let is_alone = !self.is_heard(now, line.other());
-        let other = &self.lines[line.other() as usize];
-        let agrees = other.rival.packets > 0
-            && (other.rival.session, other.rival.high) == (session, other.high)
-            && now.since(other.rival.last) < quiet_ns;
-        let has_ended = self.has_ended();
-        let progress = &mut self.lines[line as usize];
-        let rival = &mut progress.rival;
-        if rival.session != session || rival.high != progress.high {
-            *rival = Rival {
-                high: progress.high,
-                session,
-                ..Rival::default()
-            };
-        }
-        rival.packets += 1;
-        rival.last = now;
-        let insists = is_alone && rival.packets >= self.config.confirm_packets;
-        is_quiet || has_ended || agrees || insists
-    }
-
-    /// A live packet tells of messages up to its own, and those before it have not come.
-    fn claim(&mut self, now: Nanos, line: Line, first: u64) {
-        if line != Line::Retransmit && self.claim.is_none() {
-            let has_witness = self.is_heard(now, line.other());
-            let numbers = (self.high(), self.before);
-            self.claim = Some(Claim::new(now, line, first, numbers, has_witness));
-        }
-    }
-
-    /// Whether a packet speaks against what was claimed; when enough do the claim is dropped.
-    fn is_against_claim(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
-        let patience_ns = self.config.confirm_ns;
-        let Some(claim) = &mut self.claim else {
-            return false;
-        };
-        if first >= claim.first {
-            if claim.supports(now, line) {
-                self.claim = None; // the other line knows of it, too
-            }
-            return false;
-        }
-        let fits = claim.continues(now, line, first, end);
-        if claim.is_refuted(now, line, patience_ns) {
-            self.refute(now);
-        }
-        fits
-    }
-
-    /// Nobody sent what was claimed: forgets it.
-    #[cold]
-    fn refute(&mut self, now: Nanos) {
-        let Some(claim) = self.claim.take() else { return };
-        self.counters.bump(Counter::NumbersRefuted);
-        self.has_refuted = true;
-        let other = self.lines[claim.line.other() as usize].high;
-        let other = if other < claim.first { other } else { 0 };
-        let high = claim.high.max(claim.said).max(other);
-        self.lines[claim.line as usize] = Progress {
-            high: claim.said.max(claim.before),
-            last: self.lines[claim.line as usize].last,
-            ..Progress::default()
-        };
-        if high < self.next {
-            // The session was thought to begin with it.
-            return self.begin(now, claim.line, self.session, claim.said_first);
-        }
-        self.missing.forget_from(high);
-        self.buffer.forget_from(high);
-        self.planner.forget();
-        self.high = high;
-        self.end = self.end.filter(|end| *end <= high);
-        self.awaiting &= !core::mem::take(&mut self.waits_for_claim);
     }
 
     /// Starts following a stream whose earliest packet seen begins at `first`.

@@ -186,20 +186,13 @@ pub trait Channel {
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 
-/// The part of [`Channel`] that every channel answers from its `feed`. The decoder, or the directory within it, has the
-/// instruments.
+/// The part of [`Channel`] that every channel answers from its `feed`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! answers_from_feed {
     () => {
-        $crate::answers_from_feed!(@all decoder,);
-    };
-    (directory) => {
-        $crate::answers_from_feed!(@all decoder, directory);
-    };
-    (@all $decoder:ident, $($directory:ident)?) => {
         fn venue(&self) -> tickwire_market::Venue {
-            $crate::Decoder::venue(self.feed.$decoder())
+            self.feed.filter().venue()
         }
 
         #[inline]
@@ -250,15 +243,15 @@ macro_rules! answers_from_feed {
         }
 
         fn instrument(&self, id: tickwire_market::InstrumentId) -> Option<&tickwire_market::Instrument> {
-            $crate::Decoder::instrument(self.feed.$decoder(), id)
+            self.feed.filter().instrument(id)
         }
 
         fn find(&self, symbol: &tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
-            self.feed.$decoder()$(.$directory())?.find(symbol)
+            self.feed.filter().find(symbol)
         }
 
         fn instruments(&self, each: &mut dyn FnMut(&tickwire_market::Instrument)) {
-            self.feed.$decoder()$(.$directory())?.instruments().for_each(each);
+            self.feed.filter().instruments().for_each(each);
         }
 
         fn subscribe(
@@ -289,15 +282,15 @@ macro_rules! answers_from_feed {
         }
 
         fn subscriptions(&self, each: &mut dyn FnMut(&$crate::Rule)) {
-            $crate::Decoder::rules(self.feed.$decoder(), each);
+            self.feed.filter().rules(each);
         }
 
         fn kinds(&self, each: &mut dyn FnMut(tickwire_market::MessageType, $crate::Seen)) {
-            $crate::Decoder::kinds(self.feed.$decoder(), each);
+            self.feed.filter().kinds(each);
         }
 
         fn seen_of_instrument(&self, id: tickwire_market::InstrumentId) -> $crate::Seen {
-            $crate::Decoder::seen_of_instrument(self.feed.$decoder(), id)
+            $crate::Decoder::seen_of_instrument(self.feed.decoder(), id)
         }
     };
 }

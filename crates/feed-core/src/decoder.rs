@@ -1,11 +1,8 @@
 //! What a venue's decoder gives to the handler.
 
-use crate::join_round::{HeldMessage, JoinRound};
-use crate::joins::JoinTally;
-use crate::{Rule, Seen, SubscriptionsFull};
+use crate::{Filter, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
-    SeqNo, Venue,
+    Counter, Counters, EventFlags, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
 };
 use tickwire_wire_core::Malformed;
 
@@ -20,10 +17,31 @@ pub struct Context {
     pub flags: EventFlags,
 }
 
-/// Turns a venue's messages into events.
+/// What happens to the stream whose messages are decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamEvent {
+    /// It began anew: what was said about instruments no longer holds.
+    Restarted,
+    /// A snapshot of the whole feed follows: what was said about orders no longer holds.
+    SnapshotBegins,
+    /// It was complete: the next message is this one, and of those before it that were not delivered nothing comes any more.
+    SnapshotEnded(SeqNo),
+    /// Something has been subscribed to in mid-session: what is first seen from this message on may have had a past.
+    Subscribed(SeqNo),
+    /// A message follows that was held back for joining instruments, when the decoder's clock (see [`Filter::hold`]) said this.
+    Releases(u64),
+    /// All held messages have been given.
+    Released,
+}
+
+/// Turns a venue's messages into events. What is wanted, joins and was seen is kept by its [`Filter`]; of the methods below a venue
+/// writes the first three, and those in which it differs from others.
 pub trait Decoder {
-    /// The venue whose messages these are.
-    fn venue(&self) -> Venue;
+    /// What is wanted of the feed.
+    fn filter(&self) -> &Filter;
+
+    /// The same, to change it.
+    fn filter_mut(&mut self) -> &mut Filter;
 
     /// Decodes one message and pushes what it says. A message that cannot be read is counted and dropped.
     fn decode<S: EventSink>(
@@ -33,6 +51,18 @@ pub trait Decoder {
         counters: &mut Counters,
         sink: &mut S,
     );
+
+    /// A message of a snapshot that is loaded for joining instruments alone ([`Filter::joining_by_round`]): reads what is about them
+    /// and nothing else.
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (context, message, counters, sink);
+    }
 
     /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are walked once, and
     /// the sink hears of an order one event before it.
@@ -52,100 +82,45 @@ pub trait Decoder {
         false
     }
 
-    /// The stream began anew: what was said about instruments no longer holds.
-    fn restarted(&mut self);
-
-    /// A snapshot follows: what was said about orders no longer holds.
-    fn snapshot_begins(&mut self) {}
-
-    /// A snapshot was complete: the next message is this one, and of those before it that were not delivered nothing comes
-    /// any more.
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        let _ = next;
-    }
-
     /// Whether the venue's messages say that the day is over, where its framing cannot. Default: they do not.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// What is known about an instrument.
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+    /// Something happened to the stream. Default: numbers mean other instruments after a restart, and every book begins anew with a
+    /// snapshot.
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => self.filter_mut().forget(),
+            StreamEvent::SnapshotBegins => self.filter_mut().open_all(),
+            StreamEvent::SnapshotEnded(next) => self.filter_mut().go_on_at(next),
+            StreamEvent::Subscribed(_) | StreamEvent::Releases(_) | StreamEvent::Released => {}
+        }
+    }
 
     /// Adds a rule of what is wanted, and names the instruments known so far of which it changes that.
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.filter_mut()
+            .select(rule, &mut |instrument| changed(instrument.id))
+    }
 
     /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
-    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none. Default:
-    /// it passes, and its book is not known to be right.
+    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none.
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
-        let _ = (id, next);
+        self.filter_mut().join(id, next);
         true
     }
 
     /// Whether an instrument's messages are wanted and its book is kept right by them: it does not join, and there is a snapshot of it to
-    /// make it right by [`Decoder::join`] when it is not. Default: of none.
+    /// make it right by [`Decoder::join`] when it is not.
     fn is_followed(&self, id: InstrumentId) -> bool {
-        let _ = id;
-        false
+        self.filter().is_followed(id)
     }
 
-    /// Something has been subscribed to in mid-session: what is first seen from `next` on may have had a past.
-    fn subscribed(&mut self, next: SeqNo) {
-        let _ = next;
+    /// How many messages of an instrument were seen and dropped. Messages dropped before their instrument was looked up are missing.
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.filter().seen_of_instrument(id)
     }
-
-    /// The rules that hold, see [`crate::Subscriptions::rules`].
-    fn rules(&self, each: &mut dyn FnMut(&Rule));
-
-    /// The instruments that join in mid-session, where the venue's snapshot makes their books right (see `join_round.rs`). Default: a
-    /// decoder that knows another way.
-    fn round(&self) -> Option<&JoinRound> {
-        None
-    }
-
-    /// The same, to change them.
-    fn round_mut(&mut self) -> Option<&mut JoinRound> {
-        None
-    }
-
-    /// What came of the joins so far. Default: of a decoder whose [`Decoder::round`] knows, or without joins.
-    fn tally(&self) -> JoinTally {
-        self.round().map_or_else(JoinTally::default, |round| round.tally)
-    }
-
-    /// A message of a snapshot that is loaded for joining instruments alone: reads what is about them and nothing else.
-    fn decode_joining<S: EventSink>(
-        &mut self,
-        context: Context,
-        message: &[u8],
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let _ = (context, message, counters, sink);
-    }
-
-    /// Joining instruments pass the filter from now on.
-    fn admit_joining(&mut self) {}
-
-    /// A message that was held back for joining instruments: its turn has come, or else it is in the snapshot already and is
-    /// counted as dropped.
-    fn release_joining<S: EventSink>(
-        &mut self,
-        message: &HeldMessage<'_>,
-        counts: bool,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let _ = (message, counts, counters, sink);
-    }
-
-    /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments
-    /// is dropped if none of them is wanted.
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
-
-    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here.
-    fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 
 /// Counts what cannot be read, as a whole and by kind.

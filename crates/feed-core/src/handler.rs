@@ -11,11 +11,11 @@
 
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
 use crate::contents::Contents;
-use crate::decoder::{Announced, Context, Decoder};
+use crate::decoder::{Announced, Context, Decoder, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::joins::JoinTally;
 use crate::recovery::{Planner, SnapshotGate};
-use crate::{JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
+use crate::{Filter, JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::marker::PhantomData;
 use tickwire_market::{
@@ -424,7 +424,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// Whether instruments that join want a snapshot.
     fn wants_join(&self) -> bool {
-        self.decoder.round().is_some_and(JoinRound::wants_snapshot) && self.state() != FeedState::Ended
+        self.decoder
+            .filter()
+            .round()
+            .is_some_and(JoinRound::wants_snapshot)
+            && self.state() != FeedState::Ended
     }
 
     /// Whether a snapshot that holds every message before `next` reaches to the messages that are held back.
@@ -433,13 +437,16 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             let reaches = self.arbiter.first_held().is_none_or(|first| first <= next);
             return reaches && next >= self.arbiter.distrusted();
         }
-        self.decoder.round().is_none_or(|joins| joins.is_reached_by(next))
+        self.decoder
+            .filter()
+            .round()
+            .is_none_or(|joins| joins.is_reached_by(next))
     }
 
     /// Whether the snapshot that comes is of no use any more: it was for instruments that join, and they begin again, left, or
     /// the whole feed needs one. Its connection is to be closed.
     pub fn is_snapshot_void(&self) -> bool {
-        let is_loading = || self.decoder.round().is_some_and(JoinRound::is_loading);
+        let is_loading = || self.decoder.filter().round().is_some_and(JoinRound::is_loading);
         match self.loading {
             Loading::Nothing | Loading::Whole => false,
             Loading::Join => self.arbiter.awaits_snapshot() || !is_loading(),
@@ -453,7 +460,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.loading = Loading::Nothing;
         if !is_void
             && !self.arbiter.awaits_snapshot()
-            && let Some(joins) = self.decoder.round_mut().filter(|joins| joins.wants_snapshot())
+            && let Some(joins) = self
+                .decoder
+                .filter_mut()
+                .round_mut()
+                .filter(|joins| joins.wants_snapshot())
         {
             joins.fail();
         }
@@ -468,7 +479,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         (self.loading, self.has_joined) = (Loading::Whole, false);
         self.arbiter.await_snapshot(now);
         self.tell(now, sink);
-        self.decoder.snapshot_begins();
+        self.decoder.on_stream(StreamEvent::SnapshotBegins);
         self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
         self.mark_left(now, sink);
     }
@@ -478,7 +489,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let is_wanted = self.wants_join();
         self.loading = if is_wanted { Loading::Join } else { Loading::Void };
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
-        if let Some(joins) = self.decoder.round_mut().filter(|_| is_wanted) {
+        if let Some(joins) = self.decoder.filter_mut().round_mut().filter(|_| is_wanted) {
             joins.load(|instrument| empty(gap, instrument, sink));
         }
     }
@@ -513,7 +524,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
         self.counters.bump(Counter::Snapshots);
         self.arbiter.resume_at(now, next);
-        self.decoder.snapshot_ended(next);
+        self.decoder.on_stream(StreamEvent::SnapshotEnded(next));
         self.arbiter.handle_timeout(now);
         self.release(now, sink);
     }
@@ -521,7 +532,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says nothing.
     #[cold]
     fn end_join(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
-        let Some(joins) = self.decoder.round_mut().filter(|joins| joins.is_loading()) else {
+        let Some(joins) = self
+            .decoder
+            .filter_mut()
+            .round_mut()
+            .filter(|joins| joins.is_loading())
+        else {
             return;
         };
         joins.loaded(next);
@@ -547,18 +563,24 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.joined_at = NEVER;
         let next = self.next_seq();
         let recovered = self.about_itself(EventKind::Recovered, next, now);
-        let Some(joins) = self.decoder.round_mut() else {
+        let Some(joins) = self.decoder.filter_mut().round_mut() else {
             return;
         };
         let Some(from) = joins.loaded_up_to() else { return };
         let held = joins.release();
-        self.decoder.admit_joining();
+        self.decoder.filter_mut().admit_joining();
         for message in held.iter() {
-            let counts = message.context.seq >= from;
+            if message.context.seq < from {
+                self.decoder.filter_mut().drop_held(message.bytes);
+                continue;
+            }
+            self.decoder.on_stream(StreamEvent::Releases(message.clock));
+            let (counters, sink) = (&mut self.counters, &mut DynSink(sink));
             self.decoder
-                .release_joining(&message, counts, &mut self.counters, &mut DynSink(sink));
+                .decode(message.context, message.bytes, counters, sink);
         }
-        if let Some(joins) = self.decoder.round_mut() {
+        self.decoder.on_stream(StreamEvent::Released);
+        if let Some(joins) = self.decoder.filter_mut().round_mut() {
             joins.give_back(held);
             joins.each_joining(|instrument| {
                 sink.on_event(&MarketEvent {
@@ -595,7 +617,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.decoder
             .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
         if has_begun {
-            self.decoder.subscribed(self.arbiter.next_seq());
+            let next = self.arbiter.next_seq();
+            self.decoder.on_stream(StreamEvent::Subscribed(next));
         }
         // A snapshot that is yet to come holds all of them; of one that comes part has gone by.
         let joins = has_begun && (self.loading == Loading::Whole || !self.arbiter.awaits_snapshot());
@@ -643,7 +666,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
         let next = (has_begun && self.has_snapshots).then(|| self.next_seq());
         let bytes_max = self.join_bytes;
-        if let Some(joins) = self.decoder.round_mut() {
+        if let Some(joins) = self.decoder.filter_mut().round_mut() {
             joins.prepare(next, bytes_max);
         }
         has_begun
@@ -688,12 +711,17 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         &self.arbiter
     }
 
-    /// The decoder: directory, subscriptions, statistics by type and instrument.
+    /// What is wanted, joins and was seen, and the instruments so far.
+    pub fn filter(&self) -> &Filter {
+        self.decoder.filter()
+    }
+
+    /// The decoder: what only this venue says.
     pub fn decoder(&self) -> &D {
         &self.decoder
     }
 
-    /// The decoder, to change subscriptions.
+    /// The decoder, to change it.
     pub fn decoder_mut(&mut self) -> &mut D {
         &mut self.decoder
     }
@@ -702,10 +730,10 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn counters(&self) -> Counters {
         let mut all = self.counters.clone();
         all.merge(self.arbiter.counters());
-        if let Some(joins) = self.decoder.round() {
+        if let Some(joins) = self.decoder.filter().round() {
             all.add(Counter::MessagesFiltered, joins.dropped);
         }
-        let JoinTally { begun, done, failed } = self.decoder.tally();
+        let JoinTally { begun, done, failed } = self.decoder.filter().tally();
         all.add(Counter::JoinsBegun, begun);
         all.add(Counter::JoinsDone, done);
         all.add(Counter::JoinsFailed, failed);
@@ -749,7 +777,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         while let Some(situation) = self.arbiter.poll_situation() {
             match situation {
                 Situation::Restarted => {
-                    self.decoder.restarted();
+                    self.decoder.on_stream(StreamEvent::Restarted);
                     self.contents.clear();
                     self.loading = match self.loading {
                         Loading::Nothing | Loading::Whole => Loading::Nothing,
@@ -797,11 +825,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 ..gap
             });
         };
-        match self.decoder.round() {
+        match self.decoder.filter().round() {
             Some(round) => round.each_left(mark),
             // Where numbers begin anew they are other instruments'.
             None => {
-                let known = |id: &&InstrumentId| self.decoder.instrument(**id).is_some();
+                let known = |id: &&InstrumentId| self.decoder.filter().instrument(**id).is_some();
                 self.left.iter().filter(known).for_each(|&id| mark(id));
             }
         }
@@ -812,7 +840,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             seq,
             recv_ts: now,
             instrument: InstrumentId::WHOLE_FEED,
-            venue: self.decoder.venue(),
+            venue: self.decoder.filter().venue(),
             kind,
             flags: EventFlags::LAST,
             ..MarketEvent::default()

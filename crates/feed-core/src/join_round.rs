@@ -241,6 +241,12 @@ impl JoinRound {
         self.joining.set(id, false) | self.waiting.set(id, false)
     }
 
+    /// Nobody wants anything any more.
+    pub fn remove_all(&mut self) {
+        self.joining.clear();
+        self.waiting.clear();
+    }
+
     /// Ends the round if nobody joins any more: what was held is named to `dropped`.
     pub fn settle(&mut self, dropped: impl FnMut(&[u8])) {
         if self.holds && self.joining.len == 0 {

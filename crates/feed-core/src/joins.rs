@@ -9,7 +9,6 @@
 //! found on the way of those nobody wants. The numbers are whatever the venue's snapshot speaks of: the channel's
 //! messages or packets, or the instrument's own updates.
 
-use crate::Subscriptions;
 use crate::join_round::Ids;
 use alloc::{boxed::Box, collections::VecDeque, vec};
 use tickwire_market::{InstrumentId, Nanos, SeqNo};
@@ -179,25 +178,20 @@ impl Joins {
         self.held.records.clear();
     }
 
-    /// Lets `change` have its way with what is wanted, where an instrument that joins counts as wanted. Those that are no more
-    /// join no more.
-    pub fn select<R>(
-        &mut self,
-        subscriptions: &mut Subscriptions,
-        change: impl FnOnce(&mut Subscriptions) -> R,
-    ) -> R {
+    /// Nobody wants anything: nothing joins any more.
+    pub fn leave_all(&mut self) {
+        self.unright.clear();
+        self.since.fill(0);
+        (self.count, self.unasked) = (0, 0);
+        self.held.records.clear();
+    }
+
+    /// Every instrument that joins.
+    pub fn each(&self, mut each: impl FnMut(InstrumentId)) {
         let joining = (0..).zip(&self.since).filter(|(_, since)| **since != 0);
-        for (number, _) in joining.take(self.count as usize) {
-            subscriptions.set(InstrumentId(number), true);
-        }
-        let done = change(subscriptions);
-        for number in 0..self.since.len() as u32 {
-            let id = InstrumentId(number);
-            if self.has(id) && !subscriptions.set(id, false) {
-                self.leave(id);
-            }
-        }
-        done
+        joining
+            .take(self.count as usize)
+            .for_each(|(number, _)| each(InstrumentId(number)));
     }
 
     /// Keeps a message of an instrument that joins. Instruments of one message share its bytes.

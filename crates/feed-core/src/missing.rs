@@ -113,6 +113,7 @@ impl Missing {
             given_up.lost = true;
             lost += given_up.len();
         }
+        self.check();
         lost
     }
 
@@ -141,7 +142,7 @@ impl Missing {
     /// Returns how many messages are missing now that were not, and whether the range is a hole of its own.
     pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> (u64, bool) {
         let full = self.holes.len() >= self.capacity;
-        match self.holes.last_mut() {
+        let grown = match self.holes.last_mut() {
             Some(last) if last.end == first || full => {
                 let grown = end - last.end;
                 last.end = end;
@@ -151,7 +152,9 @@ impl Missing {
                 self.holes.push(Hole::new(first, end, due));
                 (end - first, true)
             }
-        }
+        };
+        self.check();
+        grown
     }
 
     /// Makes `[first, end)`, which lies at or before the first hole's start, one hole, swallowing those inside it.
@@ -163,6 +166,7 @@ impl Missing {
             Some(h) if h.first <= end => h.first = first,
             _ => self.holes.insert(0, Hole::new(first, end, due)),
         }
+        self.check();
         (end - first) - known
     }
 
@@ -199,6 +203,7 @@ impl Missing {
             }
             i += 1;
         }
+        self.check();
         filled
     }
 
@@ -219,6 +224,7 @@ impl Missing {
             *hole = Hole::new(hole.first.max(first), hole.end, due);
         }
         self.holes.retain(|h| h.end > first);
+        self.check();
         lost
     }
 
@@ -228,9 +234,28 @@ impl Missing {
         if let Some(last) = self.holes.last_mut() {
             last.end = last.end.min(end);
         }
+        self.check();
     }
 
     pub(crate) fn clear(&mut self) {
         self.holes.clear();
+    }
+
+    /// What is said of the list.
+    #[inline(always)]
+    fn check(&self) {
+        debug_assert!(
+            self.holes.iter().all(|hole| hole.first < hole.end),
+            "an empty hole"
+        );
+        debug_assert!(
+            self.holes.windows(2).all(|pair| pair[0].end <= pair[1].first),
+            "holes that overlap, or out of order"
+        );
+    }
+
+    /// Whether the list needs more memory than was taken: the arbiter opens no hole that would.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.holes.len() > self.capacity + 1
     }
 }

@@ -106,8 +106,21 @@ impl ReorderBuffer {
             .rev()
             .take_while(|&&s| self.slots[s as usize].first > first)
             .count();
-        self.order.insert(self.order.len() - after, slot);
+        let place = self.order.len() - after;
+        self.order.insert(place, slot);
+        debug_assert!(self.is_in_order(place), "a packet out of order");
+        debug_assert!(
+            self.order.len() + self.free.len() == self.slots.len(),
+            "a slot is lost"
+        );
         true
+    }
+
+    /// Whether a packet stands between one that does not begin later and one that does not begin earlier.
+    fn is_in_order(&self, place: usize) -> bool {
+        let first = |at: usize| self.order.get(at).map(|&slot| self.slots[slot as usize].first);
+        let before = place.checked_sub(1).and_then(first);
+        before <= first(place) && first(place + 1).is_none_or(|after| first(place) <= Some(after))
     }
 
     /// The messages `[first, end)` of the earliest packet.

@@ -3,7 +3,7 @@
 use crate::Pattern;
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::fmt;
-use tickwire_market::{Instrument, InstrumentId, MessageType, Symbol};
+use tickwire_market::{InstrumentId, MessageType, Symbol};
 
 /// One thing that was said about what is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +12,13 @@ pub struct Rule {
     pub pattern: Pattern,
     /// Whether they are wanted from then on, or not.
     pub wanted: bool,
+}
+
+impl Rule {
+    /// Whether it is about every instrument there can be, those without a name too.
+    pub fn is_about_all(&self) -> bool {
+        self.pattern.covers(&Pattern::ALL)
+    }
 }
 
 /// There is no room for another rule; nothing was changed.
@@ -108,24 +115,6 @@ impl Subscriptions {
         self.unnamed
     }
 
-    /// Adds a rule behind the others, sets the bits of the `known` instruments that it is about, and names those whose bit
-    /// was another one before.
-    pub fn apply<'a>(
-        &mut self,
-        rule: Rule,
-        known: impl Iterator<Item = &'a Instrument>,
-        changed: &mut dyn FnMut(InstrumentId),
-    ) -> Result<(), SubscriptionsFull> {
-        self.add(rule)?;
-        for instrument in known.filter(|instrument| rule.pattern.matches(&instrument.symbol)) {
-            if self.set(instrument.id, rule.wanted) {
-                changed(instrument.id);
-            }
-        }
-        self.set_unnamed(rule);
-        Ok(())
-    }
-
     /// Adds a rule behind the others. No bit is set: those of the instruments that it matches are now to be `rule.wanted`, and
     /// [`Subscriptions::set_unnamed`] is to be called.
     pub fn add(&mut self, rule: Rule) -> Result<(), SubscriptionsFull> {
@@ -144,7 +133,7 @@ impl Subscriptions {
 
     /// A rule about everything is one about numbers without a name, too. Sets all bits as it says.
     pub fn set_unnamed(&mut self, rule: Rule) {
-        if rule.pattern.covers(&Pattern::ALL) {
+        if rule.is_about_all() {
             self.unnamed = rule.wanted;
             self.forget_numbers();
         }
@@ -235,42 +224,65 @@ impl Seen {
     }
 }
 
-/// A table of [`Seen`] by message type: a place for each that the venue can have.
-pub struct Kinds<const N: usize>(Box<[Seen; N]>);
+/// How many types can be told apart: types are numbers below this, or given places below it.
+const TYPES: usize = 1024;
 
-impl<const N: usize> Default for Kinds<N> {
-    fn default() -> Kinds<N> {
+/// A table of [`Seen`] by message type.
+pub struct Kinds {
+    seen: Box<[Seen; TYPES]>,
+    names: Box<[MessageType; TYPES]>,
+}
+
+impl Default for Kinds {
+    fn default() -> Kinds {
         Kinds::new()
     }
 }
 
-impl<const N: usize> Kinds<N> {
-    /// Nothing seen yet.
-    pub fn new() -> Kinds<N> {
-        Kinds(Box::new([Seen::default(); N]))
+impl Kinds {
+    /// Nothing seen yet, and a type's place is its number.
+    pub fn new() -> Kinds {
+        let mut kinds = Kinds {
+            seen: Box::new([Seen::default(); TYPES]),
+            names: Box::new([MessageType(0); TYPES]),
+        };
+        kinds.name_all(|place| MessageType(place as u16));
+        kinds
+    }
+
+    /// The type at each place.
+    pub fn name_all(&mut self, named: fn(usize) -> MessageType) {
+        for (place, name) in self.names.iter_mut().enumerate() {
+            *name = named(place);
+        }
+    }
+
+    /// The type at one place.
+    #[inline(always)]
+    pub fn name(&mut self, place: usize, kind: MessageType) {
+        self.names[place % TYPES] = kind;
     }
 
     /// A type's place; numbers beyond the table share it with lower ones.
     #[inline(always)]
     pub fn at(&mut self, kind: usize) -> &mut Seen {
-        &mut self.0[kind % N]
+        &mut self.seen[kind % TYPES]
     }
 
     /// What was seen of a type.
     pub fn get(&self, kind: usize) -> Seen {
-        self.0[kind % N]
+        self.seen[kind % TYPES]
     }
 
-    /// Tells every type that was seen; `named` is the type at a place.
-    pub fn each(&self, named: fn(usize) -> MessageType, each: &mut dyn FnMut(MessageType, Seen)) {
-        let seen = self.0.iter().enumerate().filter(|(_, seen)| seen.seen > 0);
-        seen.for_each(|(at, &seen)| each(named(at), seen));
+    /// Tells every type that was seen.
+    pub fn each(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        let seen = self
+            .names
+            .iter()
+            .zip(&self.seen[..])
+            .filter(|(_, seen)| seen.seen > 0);
+        seen.for_each(|(&name, &seen)| each(name, seen));
     }
-}
-
-/// A place of a table of 256 that is the type itself.
-pub fn by_number(at: usize) -> MessageType {
-    MessageType(at as u16)
 }
 
 #[cfg(test)]

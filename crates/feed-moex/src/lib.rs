@@ -14,6 +14,6 @@ pub use moex::{
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Line, MissingRange, RecoveryLimits, Rule, Seen, SessionId, Start,
-    Subscriptions, SubscriptionsFull, decoder, framing, joins,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Seen, SessionId, Start,
+    decoder, framing,
 };

@@ -28,10 +28,9 @@ mod turn;
 pub use channel::{MoexChannel, MoexChannelConfig};
 pub use replay::{MoexReplay, MoexReplayConfig, MoexReplayState};
 
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::framing::{Content, Frame, Framing};
-use crate::joins::{JoinTally, Joins};
-use crate::{FeedHandler, Line, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
+use crate::{FeedHandler, Filter, Line, MissingRange, Seen, SessionId};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
 use instruments::{Key, Keys, board_word, name};
@@ -183,13 +182,11 @@ pub struct MoexDecoder {
 /// Everything but the FAST engine, whose messages are looked at while this changes.
 struct Instruments {
     main_board: Vec<u8>,
-    subscriptions: Subscriptions,
-    /// Instruments subscribed to in mid-session, until their snapshots have come; numbers are packets.
-    joins: Joins,
+    /// Numbers of joins are packets; places of types are [`MessageKind`]s.
+    filter: Filter,
     /// The one whose snapshot has just come whole, and the packet up to which it goes.
     joined: Option<(InstrumentId, u32)>,
     keys: Keys,
-    directory: Box<[Instrument]>,
     followed: Box<[Followed]>,
     /// What a unit of the price is worth for one lot, by instrument.
     values: Box<[Option<PointValue>]>,
@@ -206,20 +203,10 @@ struct Instruments {
     closed_stamp: u64,
     /// `SendingTime` of the last packet, if that was a heartbeat.
     beat_stamp: u64,
-    kinds: [Kind; KINDS],
     /// Of the message being read: an entry was of an instrument that is wanted, or not.
     passed: bool,
     dropped: bool,
     held: Held,
-}
-
-const KINDS: usize = MessageKind::Other as usize + 1;
-
-/// Messages of a kind, and the template that the last of them had.
-#[derive(Clone, Copy, Default)]
-struct Kind {
-    template: u16,
-    seen: Seen,
 }
 
 /// How many events may wait for those behind them.
@@ -273,11 +260,9 @@ impl MoexDecoder {
             wire: moex::Decoder::new(config.templates, config.limits)?,
             books: Instruments {
                 main_board: config.main_board,
-                subscriptions: Subscriptions::new(places, config.symbols.as_deref()),
-                joins: Joins::new(places),
+                filter: Filter::new(Venue::Moex, 0..max + 1, config.symbols.as_deref()).joining_singly(),
                 joined: None,
                 keys: Keys::new(max),
-                directory: vec![Instrument::default(); places].into(),
                 followed: vec![Followed::default(); places].into(),
                 values: vec![None; places].into(),
                 turn: Turn::new(),
@@ -288,7 +273,6 @@ impl MoexDecoder {
                 closed: 0,
                 closed_stamp: 0,
                 beat_stamp: 0,
-                kinds: [Kind::default(); KINDS],
                 passed: false,
                 dropped: false,
                 held: Held {
@@ -299,19 +283,9 @@ impl MoexDecoder {
         })
     }
 
-    /// The instruments known so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.books.directory.iter().filter(|i| !i.symbol.is_empty())
-    }
-
-    /// The number of a symbol, if it is known. A search: not for the hot path.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
-    }
-
     /// Messages of a kind so far, loops included.
     pub fn seen(&self, kind: MessageKind) -> u64 {
-        self.books.kinds[kind as usize].seen.seen
+        self.books.filter.seen_of_type(kind as usize).seen
     }
 
     /// How many different packets of definitions have come, and how many a loop of them has.
@@ -335,7 +309,7 @@ impl MoexDecoder {
 
     /// Whether instruments wait for their snapshots.
     pub(crate) fn joins(&self) -> bool {
-        !self.books.joins.is_empty()
+        !self.books.filter.joins.is_empty()
     }
 
     /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void.
@@ -421,16 +395,15 @@ impl Instruments {
             return None;
         };
         let (id, index) = (InstrumentId(position), position as usize);
-        self.directory[index] = Instrument {
+        self.filter.enter(Instrument {
             id,
             venue: Venue::Moex,
             symbol,
             lot: Qty(1),
             ..Instrument::default()
-        };
+        })?;
         self.followed[index].board = key.board();
-        self.subscriptions.learn(id, &symbol);
-        if self.subscriptions.has(id) {
+        if self.filter.has(id) {
             self.held.push(about(context, EventKind::Definition, index), sink);
         }
         Some(index)
@@ -439,12 +412,12 @@ impl Instruments {
     /// Whether an entry's instrument is wanted.
     #[inline(always)]
     fn passes(&mut self, index: usize, counters: &mut Counters) -> bool {
-        let passes = self.subscriptions.has(InstrumentId(index as u32));
+        let passes = self.filter.has(InstrumentId(index as u32));
         let seen = &mut self.followed[index].seen;
         seen.seen += 1;
         if passes {
             self.passed = true;
-        } else if !self.joins.has(InstrumentId(index as u32)) {
+        } else if !self.filter.joins.has(InstrumentId(index as u32)) {
             self.dropped = true;
             seen.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
@@ -470,7 +443,7 @@ impl Instruments {
                 continue;
             };
             if !self.passes(index, counters) {
-                if self.joins.has(InstrumentId(index as u32)) {
+                if self.filter.joins.has(InstrumentId(index as u32)) {
                     let order = orders.book_entry(&unread).ok();
                     self.hold(context, index, order.as_ref(), packet, sink);
                 }
@@ -667,7 +640,7 @@ impl Instruments {
         };
         self.say_status(context, index, stamp, header.trading_status, sink);
         let id = InstrumentId(index as u32);
-        let joins = !self.turn.is_on && self.joins.has(id);
+        let joins = !self.turn.is_on && self.filter.joins.has(id);
         if joins {
             let ends = self.fragment(context, number, index, message, counters, sink);
             match ends {
@@ -685,7 +658,7 @@ impl Instruments {
         if !self.turn.is_on || self.followed[index].taken == self.turn.number {
             return self.held.finish(true, sink);
         }
-        if !self.subscriptions.has(InstrumentId(index as u32)) {
+        if !self.filter.has(InstrumentId(index as u32)) {
             // Which packets its snapshot holds does not matter.
             self.followed[index].taken = self.turn.number;
             self.turn.taken += 1;
@@ -725,8 +698,8 @@ impl Instruments {
         let id = InstrumentId(index as u32);
         let joins = !self.turn.is_on;
         let is_old = match joins {
-            true if header.first_fragment => !self.joins.is_met(id, last_packet.into()),
-            true => !self.joins.covers(id, last_packet.into()),
+            true if header.first_fragment => !self.filter.joins.is_met(id, last_packet.into()),
+            true => !self.filter.joins.covers(id, last_packet.into()),
             false => u64::from(last_packet) + 1 < self.turn.floor,
         };
         if is_old {
@@ -796,14 +769,17 @@ impl Instruments {
             let Some(index) = self.enter(context, (definition.symbol, board.board), counters, sink) else {
                 continue;
             };
-            let entered = self.directory[index];
-            let known = &mut self.directory[index];
+            let Some(known) = self.filter.instrument_mut(InstrumentId(index as u32)) else {
+                continue;
+            };
+            let entered = *known;
             known.tick = definition.min_price_increment.unwrap_or_default();
             known.lot = Qty(board.round_lot.unwrap_or(1));
             self.values[index] = lot_value(definition.currency, board.board, known.lot);
+            let is_changed = entered != *known;
             let is_new = !core::mem::replace(&mut self.followed[index].is_defined, true);
             let is_told = self.held.pushed > before;
-            if (is_new || entered != *known) && !is_told && self.subscriptions.has(entered.id) {
+            if (is_new || is_changed) && !is_told && self.filter.has(entered.id) {
                 self.held.push(about(context, EventKind::Definition, index), sink);
             }
             self.say_status(
@@ -874,7 +850,7 @@ impl Instruments {
             self.closed_stamp = self.closed_stamp.max(stamp);
         }
         let id = InstrumentId(index as u32);
-        if self.subscriptions.has(id) || self.joins.has(id) {
+        if self.filter.has(id) || self.filter.joins.has(id) {
             let event = MarketEvent {
                 status,
                 code: digits(code),
@@ -886,7 +862,7 @@ impl Instruments {
 
     /// What is known of entries' numbers is void.
     fn forget_numbers(&mut self) {
-        self.joins.end_all(|id| _ = self.subscriptions.set(id, true));
+        self.filter.open_all();
         self.joined = None;
         for followed in &mut self.followed {
             (followed.rpt_seq, followed.is_known) = (0, false);
@@ -898,8 +874,12 @@ impl Instruments {
 }
 
 impl Decoder for MoexDecoder {
-    fn venue(&self) -> Venue {
-        Venue::Moex
+    fn filter(&self) -> &Filter {
+        &self.books.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.books.filter
     }
 
     fn has_ended(&self) -> bool {
@@ -938,8 +918,8 @@ impl Decoder for MoexDecoder {
         let kind = message.kind();
         let template = MessageType(message.template_id() as u16);
         sink.on_message(template);
-        books.kinds[kind as usize].template = template.0;
-        books.kinds[kind as usize].seen.seen += 1;
+        books.filter.name_type(kind as usize, template);
+        books.filter.of_type(kind as usize).seen += 1;
         (books.passed, books.dropped) = (false, false);
         if !in_snapshot {
             books.beat_stamp = 0;
@@ -957,69 +937,34 @@ impl Decoder for MoexDecoder {
             _ => {}
         }
         let is_filtered = books.dropped && !books.passed;
-        books.kinds[kind as usize].seen.filtered += u64::from(is_filtered);
+        books.filter.of_type(kind as usize).filtered += u64::from(is_filtered);
         if let Some((id, last_packet)) = books.joined.take() {
             self.end_join(context, id, last_packet, counters, sink);
         }
     }
 
-    fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
-        true
-    }
-
-    /// A new day. Instruments stay: definitions come on a feed of their own.
-    fn restarted(&mut self) {
-        self.books.forget_numbers();
-        self.books.closed = 0;
-        for followed in &mut self.books.followed {
-            followed.status = TradingStatus::Unknown;
+    /// Instruments stay: definitions come on a feed of their own.
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => {
+                self.books.forget_numbers();
+                self.books.closed = 0;
+                for followed in &mut self.books.followed {
+                    followed.status = TradingStatus::Unknown;
+                }
+            }
+            StreamEvent::SnapshotEnded(next) => self.books.filter.go_on_at(next),
+            _ => {}
         }
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.books
-            .directory
-            .get(id.index())
-            .filter(|i| !i.symbol.is_empty())
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        let Instruments {
-            joins,
-            subscriptions,
-            directory,
-            ..
-        } = &mut self.books;
-        let known = directory.iter().filter(|i| !i.symbol.is_empty());
-        joins.select(subscriptions, |subscriptions| {
-            subscriptions.apply(rule, known, changed)
-        })
-    }
-
-    fn tally(&self) -> JoinTally {
-        self.books.joins.tally
     }
 
     fn is_followed(&self, id: InstrumentId) -> bool {
         let followed = self.books.followed.get(id.index());
-        followed.is_some_and(|followed| followed.is_known) && self.books.subscriptions.has(id)
+        followed.is_some_and(|followed| followed.is_known) && self.books.filter.is_followed(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.books.begin_join(id, next)
-    }
-
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        self.books.joins.go_on_at(|_| next.0);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.books.subscriptions.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        let seen = self.books.kinds.iter().filter(|kind| kind.seen.seen > 0);
-        seen.for_each(|kind| each(MessageType(kind.template), kind.seen));
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

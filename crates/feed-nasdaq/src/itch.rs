@@ -15,13 +15,11 @@
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
 use crate::decoder::{Context, Decoder};
-use crate::join_round::HeldMessage;
-use crate::subscriptions::{Kinds, by_number};
-use crate::{FeedHandler, JoinRound, MoldUdp64, Rule, Seen, Subscriptions, SubscriptionsFull};
-use alloc::{boxed::Box, vec, vec::Vec};
+use crate::{FeedHandler, Filter, MoldUdp64, Seen};
+use alloc::vec::Vec;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, U48, prefix};
@@ -62,46 +60,20 @@ impl Default for ItchConfig {
 pub struct ItchDecoder {
     venue: Venue,
     midnight: Nanos,
-    subscriptions: Subscriptions,
-    by_type: Kinds<256>,
-    by_instrument: Box<[Seen]>,
-    directory: Box<[Instrument]>,
-    joins: JoinRound,
+    filter: Filter,
 }
 
 impl ItchDecoder {
     /// A decoder with an empty directory.
     pub fn new(config: ItchConfig) -> ItchDecoder {
-        let instruments = config.instruments_max.clamp(1, 1 << 16) as usize;
+        let numbers = 0..config.instruments_max.clamp(1, 1 << 16);
         ItchDecoder {
             venue: config.venue,
             midnight: config.midnight,
-            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
-            by_type: Kinds::new(),
-            by_instrument: vec![Seen::default(); instruments].into(),
-            directory: vec![Instrument::default(); instruments].into(),
-            joins: JoinRound::new(instruments),
+            filter: Filter::new(config.venue, numbers, config.symbols.as_deref())
+                .joining_by_round(about)
+                .counting_instruments(),
         }
-    }
-
-    /// The instruments of the directory so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.directory.iter().filter(|i| !i.symbol.is_empty())
-    }
-
-    /// The number of a symbol, if the directory has it. A search: not for the hot path.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
-    }
-
-    /// Which instruments are let through.
-    pub fn subscriptions(&self) -> &Subscriptions {
-        &self.subscriptions
-    }
-
-    /// Messages of a type, by its byte.
-    pub fn seen_of_type(&self, kind: u8) -> Seen {
-        self.by_type.get(kind.into())
     }
 
     /// Writes what a message says over an event that holds what every message has. `false` if it is not for a book or its
@@ -141,31 +113,36 @@ impl ItchDecoder {
     /// Enters an instrument into the directory, and tells of it if it is wanted.
     fn define(&mut self, event: &mut MarketEvent, m: &itch50::StockDirectory) -> Result<bool, Malformed> {
         let symbol = m.stock.symbol().ok_or(Malformed::OutOfRange { offset: 11 })?;
-        let entry = self
-            .directory
-            .get_mut(event.instrument.index())
-            .ok_or(Malformed::OutOfRange { offset: 1 })?;
-        *entry = Instrument {
-            id: event.instrument,
+        let id = event.instrument;
+        let entry = Instrument {
+            id,
             venue: self.venue,
             symbol,
             tick: Price::default(),
             lot: Qty(m.round_lot_size.get()),
             is_test: m.authenticity.0 == b'T',
         };
+        if self.filter.enter(entry).is_none() {
+            return Err(Malformed::OutOfRange { offset: 1 });
+        }
         event.kind = EventKind::Definition;
         // Said again in mid-session it changes nothing for one that joins.
-        if self.joins.has(event.instrument) {
-            return Ok(self.joins.loads(event.instrument));
+        if self.filter.is_joining(id) {
+            return Ok(self.filter.round.loads(id));
         }
-        self.subscriptions.learn(event.instrument, &symbol);
-        let is_wanted = self.subscriptions.has(event.instrument);
-        if !is_wanted {
+        let is_wanted = self.filter.has(id);
+        if !is_wanted && let Some((of_type, of_instrument)) = self.counts(StockDirectory::KIND, id) {
             // The directory has it all the same.
-            self.by_type.at(StockDirectory::KIND.into()).filtered += 1;
-            self.by_instrument[event.instrument.index()].filtered += 1;
+            of_type.filtered += 1;
+            of_instrument.filtered += 1;
         }
         Ok(is_wanted)
+    }
+
+    /// What was seen of a message's type and instrument, `None` for a number out of range.
+    #[inline(always)]
+    fn counts(&mut self, kind: u8, id: InstrumentId) -> Option<(&mut Seen, &mut Seen)> {
+        self.filter.of_both(kind.into(), id.index())
     }
 
     /// Reads a message that is wanted.
@@ -200,42 +177,22 @@ impl ItchDecoder {
         sink.on_message(MessageType(kind.into()));
         sink.on_event(&event);
     }
-
-    /// Holds back a live message of an instrument that joins.
-    #[cold]
-    #[inline(never)]
-    fn hold(&mut self, context: Context, message: &[u8]) {
-        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
-        self.joins.hold(context, 0, message, |bytes| {
-            drop_held(by_type, by_instrument, bytes)
-        });
-    }
-
-    /// All instruments that join pass: their books are made right otherwise.
-    fn absorb_joins(&mut self) {
-        let subscriptions = &mut self.subscriptions;
-        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
-        self.joins.absorb(
-            |id| _ = subscriptions.set(id, true),
-            |bytes| drop_held(by_type, by_instrument, bytes),
-        );
-    }
 }
 
-/// Counts a message that was held back and is not needed.
-fn drop_held(by_type: &mut Kinds<256>, by_instrument: &mut [Seen], message: &[u8]) {
+/// The type of a message and its instrument.
+fn about(message: &[u8]) -> (MessageType, InstrumentId) {
     let locate = itch50::stock_locate(message).unwrap_or_default();
     let kind = message.first().copied().unwrap_or_default();
-    let seen = by_instrument.get_mut(usize::from(locate));
-    for seen in seen.into_iter().chain([by_type.at(kind.into())]) {
-        seen.seen += 1;
-        seen.filtered += 1;
-    }
+    (MessageType(kind.into()), InstrumentId(locate.into()))
 }
 
 impl Decoder for ItchDecoder {
-    fn venue(&self) -> Venue {
-        self.venue
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
     }
 
     #[inline(always)]
@@ -255,27 +212,20 @@ impl Decoder for ItchDecoder {
             return;
         };
         let id = InstrumentId(locate.into());
-        let (by_type, by_instrument) = (
-            self.by_type.at(kind.into()),
-            self.by_instrument.get_mut(id.index()),
-        );
-        let Some(by_instrument) = by_instrument else {
-            crate::decoder::count_bad_value(counters);
-            return;
-        };
-        if !self.subscriptions.has(id) && kind != itch50::StockDirectory::KIND {
-            if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
-                return self.hold(context, message);
-            }
-            by_type.seen += 1;
-            by_type.filtered += 1;
-            by_instrument.seen += 1;
-            by_instrument.filtered += 1;
-            counters.bump(Counter::MessagesFiltered);
-            return;
+        let passes = self.filter.has(id) || kind == StockDirectory::KIND;
+        if !passes && self.filter.round.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+            return self.filter.hold(context, 0, message);
         }
+        let Some((by_type, by_instrument)) = self.counts(kind, id) else {
+            return crate::decoder::count_bad_value(counters);
+        };
         by_type.seen += 1;
         by_instrument.seen += 1;
+        if !passes {
+            by_type.filtered += 1;
+            by_instrument.filtered += 1;
+            return counters.bump(Counter::MessagesFiltered);
+        }
         self.tell(context, (id, kind), message, counters, sink);
     }
 
@@ -285,7 +235,7 @@ impl Decoder for ItchDecoder {
             return false;
         };
         let id = InstrumentId(locate.into());
-        if !self.subscriptions.has(id) {
+        if !self.filter.has(id) {
             return false;
         }
         match itch50::order_reference(message) {
@@ -300,71 +250,6 @@ impl Decoder for ItchDecoder {
         true
     }
 
-    fn restarted(&mut self) {
-        self.absorb_joins();
-        self.joins.forget_left();
-        self.directory.fill(Instrument::default());
-        self.subscriptions.forget_numbers();
-    }
-
-    fn snapshot_begins(&mut self) {
-        self.absorb_joins();
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.subscriptions.add(rule)?;
-        let known = self.directory.iter().filter(|i| !i.symbol.is_empty());
-        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
-            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
-            if is_wanted == rule.wanted {
-                continue;
-            }
-            if !self.joins.remove(id) {
-                self.subscriptions.set(id, rule.wanted);
-            }
-            self.joins.set_left(id, !rule.wanted);
-            changed(id);
-        }
-        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
-        self.joins
-            .settle(|bytes| drop_held(by_type, by_instrument, bytes));
-        let subscriptions = &mut self.subscriptions;
-        subscriptions.set_unnamed(rule);
-        self.joins.each(|id| _ = subscriptions.set(id, false));
-        Ok(())
-    }
-
-    fn is_followed(&self, id: InstrumentId) -> bool {
-        self.subscriptions.has(id) && !self.joins.has(id)
-    }
-
-    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
-        if self.joins.begin(id, next) {
-            self.subscriptions.set(id, false);
-        }
-        true
-    }
-
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        self.joins.rebase(next);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.subscriptions.rules(each);
-    }
-
-    fn round(&self) -> Option<&JoinRound> {
-        Some(&self.joins)
-    }
-
-    fn round_mut(&mut self) -> Option<&mut JoinRound> {
-        Some(&mut self.joins)
-    }
-
     fn decode_joining<S: EventSink>(
         &mut self,
         context: Context,
@@ -376,42 +261,13 @@ impl Decoder for ItchDecoder {
             return;
         };
         let id = InstrumentId(locate.into());
-        if let Some(by_instrument) = self.by_instrument.get_mut(id.index())
-            && self.joins.loads(id)
+        if self.filter.round.loads(id)
+            && let Some((by_type, by_instrument)) = self.counts(kind, id)
         {
+            by_type.seen += 1;
             by_instrument.seen += 1;
-            self.by_type.at(kind.into()).seen += 1;
             self.tell(context, (id, kind), message, counters, sink);
         }
-    }
-
-    fn admit_joining(&mut self) {
-        let subscriptions = &mut self.subscriptions;
-        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
-    }
-
-    fn release_joining<S: EventSink>(
-        &mut self,
-        message: &HeldMessage<'_>,
-        counts: bool,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        match counts {
-            true => self.decode(message.context, message.bytes, counters, sink),
-            false => {
-                self.joins.dropped += 1;
-                drop_held(&mut self.by_type, &mut self.by_instrument, message.bytes);
-            }
-        }
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(by_number, each);
-    }
-
-    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.by_instrument.get(id.index()).copied().unwrap_or_default()
     }
 }
 

@@ -21,7 +21,6 @@ pub use soup::{SoupClient, SoupConfig, SoupEvent};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    Channel, Content, FeedHandler, Frame, Framing, JoinRound, Line, MissingRange, Rule, STREAM_CHUNK_MAX,
-    Seen, SessionId, SnapshotState, SoupFailure, Subscriptions, SubscriptionsFull, decoder, framing,
-    join_round, subscriptions,
+    Channel, Content, FeedHandler, Filter, Frame, Framing, Line, MissingRange, STREAM_CHUNK_MAX, Seen,
+    SessionId, SnapshotState, SoupFailure, decoder, framing,
 };

@@ -20,6 +20,6 @@ pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    Channel, Decoder, Directory, FeedHandler, FeedState, Framing, Line, MissingRange, Rule, Seen, SessionId,
-    SubscriptionsFull, decoder, directory, framing, joins, subscriptions,
+    Channel, Decoder, FeedHandler, FeedState, Filter, Framing, Line, MissingRange, Seen, SessionId, decoder,
+    framing,
 };

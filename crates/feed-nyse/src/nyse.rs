@@ -13,8 +13,7 @@ pub use channel::{NyseChannel, NyseProtocol};
 pub(crate) use refresh::Collector;
 pub use refresh::RefreshState;
 
-use crate::joins::Joins;
-use crate::{Decoder, Directory, MissingRange, OpenBook, Xdp};
+use crate::{Decoder, MissingRange, OpenBook, Xdp};
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use tickwire_market::Nanos;
 use tickwire_wire_core::layout::Alpha;
@@ -52,22 +51,13 @@ impl Default for RequestConfig {
     }
 }
 
+/// Symbol indexes are below this, whatever is configured.
+pub(crate) const INSTRUMENTS_MAX: u32 = 1 << 22;
+
 /// A decoder whose books can be refreshed one by one.
 pub trait NyseDecoder: Decoder {
-    /// The instruments so far.
-    fn directory(&self) -> &Directory;
-
-    /// The instruments so far, to change what is wanted of them.
-    fn directory_mut(&mut self) -> &mut Directory;
-
     /// Refreshes are about to be taken; what earlier ones held does not count, every instrument waits for its own.
     fn begin_refresh(&mut self);
-
-    /// The instruments that join.
-    fn joins(&self) -> &Joins;
-
-    /// The instruments that join, to change them.
-    fn joins_mut(&mut self) -> &mut Joins;
 }
 
 /// What a client says.

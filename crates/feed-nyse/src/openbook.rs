@@ -18,17 +18,14 @@ mod refresh;
 
 pub use refresh::OpenBookRefresh;
 
-use crate::decoder::{Context, Decoder, Out};
-use crate::directory::Directory;
+use crate::decoder::{Context, Decoder, Out, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::joins::{JoinTally, Joins};
-use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
-use crate::subscriptions::{Kinds, by_number};
-use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
+use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
+use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, Qty, SeqNo, Symbol, TradingStatus, Venue, Volume,
+    Nanos, SeqNo, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, I32, U16, U32};
@@ -174,35 +171,33 @@ struct Point {
 pub struct OpenBookDecoder {
     venue: Venue,
     midnight: Nanos,
-    directory: Directory,
+    /// Numbers of joins are the instruments' own.
+    filter: Filter,
     followed: Box<[Followed]>,
-    /// Instruments subscribed to in mid-session, until their refreshes have come; numbers are the instruments' own.
-    joins: Joins,
     /// The one whose refresh is being taken, and its number.
     taking: Option<(InstrumentId, u32)>,
-    by_type: Kinds<256>,
-    by_instrument: Box<[Seen]>,
 }
 
 impl OpenBookDecoder {
     /// A decoder with an empty directory.
     pub fn new(config: OpenBookConfig) -> OpenBookDecoder {
-        let directory = Directory::new(config.venue, config.instruments_max, config.symbols.as_deref());
+        let numbers = 0..config.instruments_max.clamp(1, INSTRUMENTS_MAX);
+        let filter = Filter::new(config.venue, numbers, config.symbols.as_deref())
+            .joining_singly()
+            .counting_instruments();
         OpenBookDecoder {
             venue: config.venue,
             midnight: config.midnight,
-            followed: vec![Followed::default(); directory.capacity()].into(),
-            joins: Joins::new(directory.capacity()),
+            followed: vec![Followed::default(); filter.numbers_end()].into(),
             taking: None,
-            by_type: Kinds::new(),
-            by_instrument: vec![Seen::default(); directory.capacity()].into(),
-            directory,
+            filter,
         }
     }
 
     /// Updates of books: how many came, and how many nobody wanted.
     pub fn updates(&self) -> Seen {
-        let [full, delta] = [FullHead::KIND, DeltaHead::KIND].map(|kind| self.by_type.get(kind.into()));
+        let [full, delta] =
+            [FullHead::KIND, DeltaHead::KIND].map(|kind| self.filter.seen_of_type(kind.into()));
         Seen {
             seen: full.seen + delta.seen,
             filtered: full.filtered + delta.filtered,
@@ -212,12 +207,13 @@ impl OpenBookDecoder {
     /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
     /// number beyond `instruments_max`.
     pub fn define(&mut self, index: u32, symbol: Symbol) -> bool {
-        let id = InstrumentId(index);
-        let is_known = self.directory.enter(id, symbol, Qty(0));
-        if self.joins.has(id) {
-            self.directory.set_open(id, false);
-        }
-        is_known
+        let entry = Instrument {
+            id: InstrumentId(index),
+            venue: self.venue,
+            symbol,
+            ..Instrument::default()
+        };
+        self.filter.enter(entry).is_some()
     }
 
     fn full<S: EventSink>(
@@ -236,20 +232,21 @@ impl OpenBookDecoder {
             .symbol()
             .ok_or(Malformed::OutOfRange { offset: 17 })?;
         if self
-            .directory
-            .get(event.instrument)
+            .filter
+            .instrument(event.instrument)
             .is_none_or(|i| i.symbol != symbol)
         {
             self.define(head.index.get(), symbol);
-            if self.directory.has(event.instrument) {
+            if self.filter.has(event.instrument) {
                 let kind = EventKind::Definition;
                 out.push(MarketEvent { kind, ..event });
             }
         }
         let is_old = head.seq.get() < self.followed[event.instrument.index()].seq;
-        let joins = !context.flags.has(EventFlags::SNAPSHOT) && self.joins.has(event.instrument) && !is_old;
+        let joins =
+            !context.flags.has(EventFlags::SNAPSHOT) && self.filter.joins.has(event.instrument) && !is_old;
         if joins {
-            self.by_instrument[event.instrument.index()].seen += 1;
+            self.filter.of_instrument(event.instrument).seen += 1;
             self.open(event.instrument);
         } else if !self.passes(FullHead::KIND, head, counters) {
             return Ok(());
@@ -356,11 +353,11 @@ impl OpenBookDecoder {
     #[inline(always)]
     fn passes(&mut self, kind: u16, head: Head, counters: &mut Counters) -> bool {
         let id = InstrumentId(head.index.get());
-        let passes = self.directory.has(id);
-        self.by_instrument[id.index()].seen += 1;
+        let passes = self.filter.has(id);
+        self.filter.of_instrument(id).seen += 1;
         if !passes {
-            self.by_type.at(kind.into()).filtered += 1;
-            self.by_instrument[id.index()].filtered += 1;
+            self.filter.of_type(kind.into()).filtered += 1;
+            self.filter.of_instrument(id).filtered += 1;
             counters.bump(Counter::MessagesFiltered);
             self.pass_over(id, head);
         }
@@ -369,11 +366,11 @@ impl OpenBookDecoder {
 
     #[inline(always)]
     fn pass_over(&mut self, id: InstrumentId, head: Head) {
-        self.directory.set_closed(id, is_closed(head.trading_status));
+        self.filter.set_closed(id, is_closed(head.trading_status));
         let followed = &mut self.followed[id.index()];
         (followed.seq, followed.is_full) = (followed.seq.max(head.seq.get()), false);
-        if self.joins.has(id) {
-            self.joins.miss(id, head.seq.get().into());
+        if self.filter.joins.has(id) {
+            self.filter.joins.miss(id, head.seq.get().into());
         }
     }
 
@@ -384,31 +381,25 @@ impl OpenBookDecoder {
         let head = delta_head(m);
         self.check(head)?;
         let (id, seq) = (InstrumentId(head.index.get()), head.seq.get());
-        self.by_instrument[id.index()].seen += 1;
-        self.directory.set_closed(id, is_closed(head.trading_status));
+        self.filter.of_instrument(id).seen += 1;
+        self.filter.set_closed(id, is_closed(head.trading_status));
         let last = core::mem::replace(&mut self.followed[id.index()].seq, seq);
         if last >= seq {
             self.followed[id.index()].seq = last;
             return Ok(());
         }
         if seq - last > 1 {
-            self.joins.miss(id, u64::from(seq) - 1);
+            self.filter.joins.miss(id, u64::from(seq) - 1);
         }
         let record = (id, SeqNo(seq.into()), context.received, context.seq.0);
-        self.joins.hold(record, bytes);
+        self.filter.joins.hold(record, bytes);
         Ok(())
     }
 
     /// Lets an instrument that joined pass.
     fn open(&mut self, id: InstrumentId) {
-        self.joins.finish(id);
         self.taking = self.taking.filter(|(taking, _)| *taking != id);
-        self.directory.set_open(id, true);
-    }
-
-    fn open_all(&mut self) {
-        self.taking = None;
-        self.joins.end_all(|id| self.directory.set_open(id, true));
+        self.filter.open(id);
     }
 
     /// A full update of a refresh while the feed goes on: of an instrument that joins it is taken, unless it is too old.
@@ -421,8 +412,8 @@ impl OpenBookDecoder {
     ) {
         let head = full_head(m);
         let (id, seq) = (InstrumentId(head.index.get()), head.seq.get());
-        let continues = self.taking == Some((id, seq)) && self.joins.has(id);
-        if !continues && !self.joins.is_met(id, seq.into()) {
+        let continues = self.taking == Some((id, seq)) && self.filter.joins.has(id);
+        if !continues && !self.filter.joins.is_met(id, seq.into()) {
             return;
         }
         let context = Context {
@@ -456,13 +447,13 @@ impl OpenBookDecoder {
         sink: &mut S,
     ) -> bool {
         let taken = self.taking.take();
-        let Some((id, seq)) = taken.filter(|(id, _)| is_whole && self.joins.has(*id)) else {
+        let Some((id, seq)) = taken.filter(|(id, _)| is_whole && self.filter.joins.has(*id)) else {
             return false;
         };
         let mut out = Out::new(sink);
         let last = self.followed[id.index()].seq.max(seq);
         (self.followed[id.index()].seq, self.followed[id.index()].is_full) = (seq, false);
-        let held = self.joins.take_held();
+        let held = self.filter.joins.take_held();
         for (record, bytes) in held.of(id, seq.into()) {
             let context = Context {
                 seq: SeqNo(record.note),
@@ -473,7 +464,7 @@ impl OpenBookDecoder {
                 self.tell(context, delta_head(&m), &m, counters, &mut out);
             }
         }
-        self.joins.give_back(held);
+        self.filter.joins.give_back(held);
         self.followed[id.index()].seq = last;
         self.open(id);
         out.push(MarketEvent {
@@ -496,7 +487,7 @@ impl OpenBookDecoder {
             return;
         }
         (followed.trading_status, followed.quote_condition) = told;
-        self.directory
+        self.filter
             .set_closed(event.instrument, is_closed(head.trading_status));
         let mut code = [0; 8];
         (code[0], code[1]) = told;
@@ -510,30 +501,18 @@ impl OpenBookDecoder {
 }
 
 impl NyseDecoder for OpenBookDecoder {
-    fn directory(&self) -> &Directory {
-        &self.directory
-    }
-
-    fn directory_mut(&mut self) -> &mut Directory {
-        &mut self.directory
-    }
-
     fn begin_refresh(&mut self) {
         self.followed.fill(Followed::default());
-    }
-
-    fn joins(&self) -> &Joins {
-        &self.joins
-    }
-
-    fn joins_mut(&mut self) -> &mut Joins {
-        &mut self.joins
     }
 }
 
 impl Decoder for OpenBookDecoder {
-    fn venue(&self) -> Venue {
-        self.venue
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
     }
 
     #[inline]
@@ -554,10 +533,12 @@ impl Decoder for OpenBookDecoder {
             ..context
         };
         for bytes in messages {
-            self.by_type.at(kind.into()).seen += 1;
+            self.filter.of_type(kind.into()).seen += 1;
             out.read(MessageType(kind));
             let done = match openbook::parse(kind, bytes) {
-                Ok(Message::DeltaUpdate(m)) if self.joins.has(InstrumentId(m.head.symbol_index.get())) => {
+                Ok(Message::DeltaUpdate(m))
+                    if self.filter.joins.has(InstrumentId(m.head.symbol_index.get())) =>
+                {
                     self.hold(own, bytes, &m)
                 }
                 Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
@@ -582,66 +563,37 @@ impl Decoder for OpenBookDecoder {
         out.finish(true);
     }
 
-    /// Never asked: a packet is one message.
-    fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
-        true
-    }
-
-    fn restarted(&mut self) {
-        self.open_all();
-        self.directory.forget();
-        self.followed.fill(Followed::default());
-    }
-
-    fn snapshot_begins(&mut self) {
-        self.open_all();
-    }
-
-    fn snapshot_ended(&mut self, _: SeqNo) {
-        self.joins
-            .go_on_at(|id| u64::from(self.followed[id.index()].seq) + 1);
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => {
+                self.taking = None;
+                self.filter.forget();
+                self.followed.fill(Followed::default());
+            }
+            StreamEvent::SnapshotBegins => {
+                self.taking = None;
+                self.filter.open_all();
+            }
+            StreamEvent::SnapshotEnded(_) => self
+                .filter
+                .joins
+                .go_on_at(|id| u64::from(self.followed[id.index()].seq) + 1),
+            _ => {}
+        }
     }
 
     /// Every instrument's trading status says that it is closed.
     fn has_ended(&self) -> bool {
-        self.directory.is_closed()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id)
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.directory.select(rule, &mut self.joins, changed)
-    }
-
-    fn tally(&self) -> JoinTally {
-        self.joins.tally
-    }
-
-    fn is_followed(&self, id: InstrumentId) -> bool {
-        self.directory.has(id) && !self.joins.has(id)
+        self.filter.is_closed()
     }
 
     fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {
-        self.directory.set_open(id, false);
         self.taking = self.taking.filter(|(taking, _)| *taking != id);
         let followed = &mut self.followed[id.index()];
         (followed.trading_status, followed.quote_condition) = (0, 0);
-        self.joins.begin(id, u64::from(followed.seq) + 1);
+        let next = SeqNo(u64::from(followed.seq) + 1);
+        self.filter.join(id, next);
         true
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.directory.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(by_number, each);
-    }
-
-    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.by_instrument.get(id.index()).copied().unwrap_or_default()
     }
 }
 
@@ -653,7 +605,7 @@ impl OpenBookDecoder {
             return;
         };
         let id = InstrumentId(u32::from_be_bytes(*index));
-        if id != InstrumentId::WHOLE_FEED && self.directory.has(id) {
+        if id != InstrumentId::WHOLE_FEED && self.filter.has(id) {
             out.push(gap(MarketEvent {
                 seq: context.seq,
                 recv_ts: context.received,

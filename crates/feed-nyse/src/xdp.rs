@@ -24,13 +24,10 @@ mod refresh;
 
 pub use refresh::XdpRefresh;
 
-use crate::decoder::{Context, Decoder};
-use crate::directory::Directory;
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::joins::{JoinTally, Joins};
-use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
-use crate::subscriptions::{Kinds, by_number};
-use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
+use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
+use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -156,7 +153,7 @@ struct Row {
 /// The decoder. All memory is taken at construction: a directory entry, a scale and a counter per instrument.
 pub struct XdpDecoder {
     venue: Venue,
-    directory: Directory,
+    filter: Filter,
     rows: Box<[Row]>,
     /// The last message that any refresh holds.
     covered: u64,
@@ -164,33 +161,24 @@ pub struct XdpDecoder {
     second: Option<Nanos>,
     /// The refresh being taken holds everything up to this message.
     refresh: Option<u64>,
-    /// Instruments subscribed to in mid-session, until their refreshes have come; numbers are the channel's.
-    joins: Joins,
     /// The one whose refresh is being taken.
     taking: Option<InstrumentId>,
-    by_type: Kinds<256>,
 }
 
 impl XdpDecoder {
     /// A decoder with an empty directory.
     pub fn new(config: XdpConfig) -> XdpDecoder {
-        let directory = Directory::new(config.venue, config.instruments_max, config.symbols.as_deref());
+        let numbers = 0..config.instruments_max.clamp(1, INSTRUMENTS_MAX);
+        let filter = Filter::new(config.venue, numbers, config.symbols.as_deref()).joining_singly();
         XdpDecoder {
             venue: config.venue,
-            rows: vec![Row::default(); directory.capacity()].into(),
-            joins: Joins::new(directory.capacity()),
-            directory,
+            rows: vec![Row::default(); filter.numbers_end()].into(),
+            filter,
             covered: 0,
             second: None,
             refresh: None,
             taking: None,
-            by_type: Kinds::new(),
         }
-    }
-
-    /// Messages of a type; all above 255 together are `kind % 256`.
-    pub fn seen_of_type(&self, kind: u16) -> Seen {
-        self.by_type.get(kind.into())
     }
 
     /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in mid-session
@@ -202,19 +190,23 @@ impl XdpDecoder {
             value: m.price_scale_code,
         })?;
         let id = InstrumentId(m.symbol_index.get());
+        let entry = Instrument {
+            id,
+            venue: self.venue,
+            symbol,
+            lot: Qty(m.lot_size.get().into()),
+            ..Instrument::default()
+        };
         match self.rows.get_mut(id.index()) {
-            Some(row) if self.directory.enter(id, symbol, Qty(m.lot_size.get().into())) => row.unit = unit,
+            Some(row) if self.filter.enter(entry).is_some() => row.unit = unit,
             _ => return Err(Malformed::OutOfRange { offset: 4 }),
-        }
-        if self.joins.has(id) {
-            self.directory.set_open(id, false);
         }
         Ok(id)
     }
 
     /// The oldest of the messages up to which the wanted instruments' refreshes go; with none wanted the latest of all.
     pub(crate) fn refreshed_up_to(&self) -> SeqNo {
-        let wanted = self.directory.wanted();
+        let wanted = self.filter.wanted();
         let oldest = wanted.map(|i| self.rows[i.id.index()].covered).min();
         SeqNo(oldest.unwrap_or(self.covered))
     }
@@ -433,9 +425,9 @@ impl XdpDecoder {
         };
         let id = InstrumentId(m.symbol_index.get());
         match Status::from_wire(m.security_status.0) {
-            Some(Status::Closed) => self.directory.set_closed(id, true),
+            Some(Status::Closed) => self.filter.set_closed(id, true),
             Some(Status::PreOpen | Status::BeginAccepting | Status::Early | Status::Core | Status::Late) => {
-                self.directory.set_closed(id, false)
+                self.filter.set_closed(id, false)
             }
             _ => {}
         }
@@ -460,7 +452,7 @@ impl XdpDecoder {
             self.covered = self.covered.max(covered);
             event.flags = event.flags.with(BEGINS_REFRESH);
         }
-        Ok(self.directory.has(id) || self.taking == Some(id))
+        Ok(self.filter.has(id) || self.taking == Some(id))
     }
 
     /// A message of an instrument that does not pass. One that joins is held if a refresh may hold it, and told if not;
@@ -491,6 +483,7 @@ impl XdpDecoder {
         if !empties(message) {
             let second = self.second.map_or(0, |second| second.0);
             return self
+                .filter
                 .joins
                 .hold((id, context.seq, context.received, second), message);
         }
@@ -502,8 +495,7 @@ impl XdpDecoder {
 
     /// Lets an instrument that joined pass.
     fn open(&mut self, id: InstrumentId) {
-        self.joins.finish(id);
-        self.directory.set_open(id, true);
+        self.filter.open(id);
     }
 
     fn recovered<S: EventSink>(&self, context: Context, id: InstrumentId, sink: &mut S) {
@@ -520,7 +512,7 @@ impl XdpDecoder {
 
     /// Whether a refresh of this instrument, which holds everything up to `last`, makes its book right. If so it follows.
     pub(crate) fn take(&mut self, id: InstrumentId, last: u32) -> bool {
-        let takes = self.joins.is_met(id, last.into());
+        let takes = self.filter.joins.is_met(id, last.into());
         self.taking = takes.then_some(id);
         self.refresh = takes.then_some(last.into());
         takes
@@ -537,11 +529,15 @@ impl XdpDecoder {
         sink: &mut S,
     ) {
         self.refresh = None;
-        let Some(id) = self.taking.take().filter(|id| is_whole && self.joins.has(*id)) else {
+        let Some(id) = self
+            .taking
+            .take()
+            .filter(|id| is_whole && self.filter.joins.has(*id))
+        else {
             return;
         };
         let (covered, second) = (self.rows[id.index()].covered, self.second);
-        let held = self.joins.take_held();
+        let held = self.filter.joins.take_held();
         for (record, message) in held.of(id, covered) {
             let context = Context {
                 seq: record.seq,
@@ -552,7 +548,7 @@ impl XdpDecoder {
             let kind = xdp::message_type(message).unwrap_or(0);
             self.tell(context, id, kind, message, counters, sink);
         }
-        self.joins.give_back(held);
+        self.filter.joins.give_back(held);
         self.second = second;
         self.open(id);
         let context = Context {
@@ -565,31 +561,19 @@ impl XdpDecoder {
 }
 
 impl NyseDecoder for XdpDecoder {
-    fn directory(&self) -> &Directory {
-        &self.directory
-    }
-
-    fn directory_mut(&mut self) -> &mut Directory {
-        &mut self.directory
-    }
-
     fn begin_refresh(&mut self) {
         self.rows.iter_mut().for_each(|row| row.covered = 0);
         (self.covered, self.refresh) = (0, None);
     }
-
-    fn joins(&self) -> &Joins {
-        &self.joins
-    }
-
-    fn joins_mut(&mut self) -> &mut Joins {
-        &mut self.joins
-    }
 }
 
 impl Decoder for XdpDecoder {
-    fn venue(&self) -> Venue {
-        self.venue
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
     }
 
     #[inline(always)]
@@ -605,8 +589,7 @@ impl Decoder for XdpDecoder {
             (None, Some(kind)) => (kind, InstrumentId(xdp::symbol_index(message).unwrap_or(0))),
             (None, None) => return crate::decoder::count_bad_value(counters),
         };
-        let seen = self.by_type.at(kind.into());
-        seen.seen += 1;
+        self.filter.of_type(kind.into()).seen += 1;
         if id == InstrumentId::WHOLE_FEED && is_of_instrument(kind) {
             return crate::decoder::count_bad_value(counters);
         }
@@ -614,12 +597,12 @@ impl Decoder for XdpDecoder {
             return crate::decoder::count_bad_value(counters);
         };
         row.seen.seen += 1;
-        if !self.directory.has(id) && kind != xdp::SymbolIndexMapping::KIND {
-            if self.joins.has(id) {
+        if !self.filter.has(id) && kind != xdp::SymbolIndexMapping::KIND {
+            if self.filter.joins.has(id) {
                 return self.shut(context, id, kind, message, counters, sink);
             }
-            seen.filtered += 1;
             row.seen.filtered += 1;
+            self.filter.of_type(kind.into()).filtered += 1;
             counters.bump(Counter::MessagesFiltered);
             if kind == xdp::SecurityStatus::KIND {
                 self.note_close(message);
@@ -635,8 +618,9 @@ impl Decoder for XdpDecoder {
             Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
             _ => return false,
         };
-        if !self.directory.has(id) {
-            return self.joins.has(id) && (empties(message) || !is_refreshed(kind) && may_yield(message));
+        if !self.filter.has(id) {
+            return self.filter.joins.has(id)
+                && (empties(message) || !is_refreshed(kind) && may_yield(message));
         }
         match (kind, message.first_chunk::<24>()) {
             (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
@@ -649,57 +633,34 @@ impl Decoder for XdpDecoder {
         }
     }
 
-    fn restarted(&mut self) {
-        self.open_all();
-        self.directory.forget();
-        for row in &mut self.rows {
-            (row.unit, row.covered) = (0, 0);
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted => {
+                self.taking = None;
+                self.filter.forget();
+                for row in &mut self.rows {
+                    (row.unit, row.covered) = (0, 0);
+                }
+                (self.covered, self.refresh) = (0, None);
+            }
+            StreamEvent::SnapshotBegins => {
+                self.taking = None;
+                self.filter.open_all();
+            }
+            StreamEvent::SnapshotEnded(next) => self.filter.go_on_at(next),
+            _ => {}
         }
-        (self.covered, self.refresh) = (0, None);
-    }
-
-    fn snapshot_begins(&mut self) {
-        self.open_all();
-    }
-
-    fn snapshot_ended(&mut self, next: SeqNo) {
-        self.joins.go_on_at(|_| next.0);
     }
 
     /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing follows.
     fn has_ended(&self) -> bool {
-        self.directory.is_closed()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id)
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.directory.select(rule, &mut self.joins, changed)
-    }
-
-    fn tally(&self) -> JoinTally {
-        self.joins.tally
-    }
-
-    fn is_followed(&self, id: InstrumentId) -> bool {
-        self.directory.has(id) && !self.joins.has(id)
+        self.filter.is_closed()
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
-        self.directory.set_open(id, false);
         self.taking = self.taking.filter(|taking| *taking != id);
-        self.joins.begin(id, next.0);
+        self.filter.join(id, next);
         true
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.directory.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(by_number, each);
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
@@ -708,12 +669,6 @@ impl Decoder for XdpDecoder {
 }
 
 impl XdpDecoder {
-    /// What joins needs no refresh of its own: all books begin anew.
-    fn open_all(&mut self) {
-        self.taking = None;
-        self.joins.end_all(|id| self.directory.set_open(id, true));
-    }
-
     /// Decodes a message that is wanted and pushes what it says.
     #[inline(always)]
     fn tell<S: EventSink>(

@@ -26,14 +26,13 @@ mod standing;
 pub use channel::CqsChannel;
 pub use snapshot::CqsSnapshot;
 
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::joins::JoinTally;
 use crate::sip::{Best, Quoted, Sip};
-use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
+use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
-    SeqNo, Symbol, TradingStatus, Venue,
+    Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
+    TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, U16};
@@ -138,16 +137,6 @@ impl CqsDecoder {
         CqsDecoder {
             sip: Sip::new(Venue::Cqs, config, false),
         }
-    }
-
-    /// The instruments seen or wanted so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.sip.instruments()
-    }
-
-    /// The number of a symbol, if it has one.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.sip.find(symbol)
     }
 
     /// A long quote that changes no national best, as most.
@@ -287,8 +276,12 @@ fn tell_status<S: EventSink>(event: &MarketEvent, participant: Char, code: Char,
 }
 
 impl Decoder for CqsDecoder {
-    fn venue(&self) -> Venue {
-        self.sip.venue()
+    fn filter(&self) -> &Filter {
+        &self.sip.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.sip.filter
     }
 
     #[inline]
@@ -332,41 +325,17 @@ impl Decoder for CqsDecoder {
         }
     }
 
-    fn restarted(&mut self) {
-        self.sip.forget_quotes();
-    }
-
-    fn snapshot_begins(&mut self) {
-        self.sip.forget_quotes();
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.sip.instrument(id)
+    fn on_stream(&mut self, event: StreamEvent) {
+        self.sip.on_stream(event);
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.sip.select(rule, changed)
     }
 
-    fn tally(&self) -> JoinTally {
-        self.sip.tally()
-    }
-
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.sip.join(id, next);
         true
-    }
-
-    fn subscribed(&mut self, next: SeqNo) {
-        self.sip.subscribed(next);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.sip.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.sip.kinds(each);
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

@@ -15,6 +15,6 @@ pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    Answers, ArbiterConfig, Channel, FeedHandler, Line, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
-    Start, Subscriptions, SubscriptionsFull, decoder, framing, joins, reorder, subscriptions,
+    Answers, ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Rule, Seen,
+    SessionId, Start, SubscriptionsFull, decoder, framing, reorder,
 };

@@ -4,9 +4,7 @@ mod join;
 mod symbols;
 
 use crate::decoder::Context;
-use crate::joins::{JoinTally, Joins};
-use crate::subscriptions::Kinds;
-use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
+use crate::{Filter, Rule, Seen, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use symbols::{Standing as Known, Symbols};
 use tickwire_market::{
@@ -154,10 +152,11 @@ pub(crate) struct Sip {
     /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the rest.
     event: MarketEvent,
     venue: Venue,
-    subscriptions: Subscriptions,
+    /// Whether a symbol is wanted its slot in [`Symbols`] says, too. What came since a subscription stands, whatever the snapshot
+    /// says: nothing is held of what joins; numbers are the line's.
+    pub(crate) filter: Filter,
     /// Symbols never seen may be wanted: each is entered, wanted or muted, when it is first seen.
     learns: bool,
-    by_type: Kinds<1024>,
     /// Messages were lost in this session, and no snapshot has made up for them.
     has_lost: bool,
     /// The message from which on symbols never seen have been learnt; 0: from the first one on, or never. Those first seen
@@ -165,11 +164,6 @@ pub(crate) struct Sip {
     learns_since: u64,
     /// Whether they were before the last rule.
     did_learn: bool,
-    /// Instruments subscribed to in mid-session, until a turn of the snapshot stream has said their quotes; numbers are the
-    /// line's. Nothing is held: what came since stands, whatever the snapshot says.
-    joins: Joins,
-    /// By number; 0 is the feed as a whole.
-    instruments: Vec<Instrument>,
     instruments_max: usize,
 }
 
@@ -182,8 +176,6 @@ impl Sip {
             .symbols
             .as_ref()
             .map_or(most, |symbols| symbols.len().clamp(1, most));
-        let mut instruments = Vec::with_capacity(room + 1);
-        instruments.push(Instrument::default());
         let standing = if keeps_quotes {
             (room + 1) * PARTICIPANTS
         } else {
@@ -199,14 +191,13 @@ impl Sip {
                 ..MarketEvent::default()
             },
             venue,
-            subscriptions: Subscriptions::new(1, config.symbols.as_deref()),
+            filter: Filter::new(venue, 1..most as u32 + 1, config.symbols.as_deref())
+                .joining_at_once(if keeps_quotes { 0 } else { most + 1 })
+                .naming_types(type_at),
             learns: config.symbols.is_none(),
-            by_type: Kinds::new(),
             has_lost: false,
             learns_since: 0,
             did_learn: config.symbols.is_none(),
-            joins: Joins::without_room(most + 1, if keeps_quotes { 0 } else { most + 1 }),
-            instruments,
             instruments_max: most,
         };
         for symbol in config.symbols.iter().flatten() {
@@ -217,81 +208,47 @@ impl Sip {
         sip
     }
 
-    pub(crate) fn venue(&self) -> Venue {
-        self.venue
-    }
-
-    pub(crate) fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.instruments.get(id.index()).filter(|i| !i.symbol.is_empty())
-    }
-
-    pub(crate) fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.instruments[1..].iter()
-    }
-
-    /// The number of a symbol, if it has one.
-    pub(crate) fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        match self.symbols.known(&symbol.padded()?) {
-            0 => None,
-            number => Some(InstrumentId(number)),
-        }
-    }
-
     /// Adds a rule of what is wanted, and names the instruments of which it changes that. May allocate.
     pub(crate) fn select(
         &mut self,
         rule: Rule,
         changed: &mut dyn FnMut(InstrumentId),
     ) -> Result<(), SubscriptionsFull> {
-        self.subscriptions.add(rule)?;
-        self.did_learn = core::mem::replace(&mut self.learns, self.subscriptions.has_patterns());
+        let symbols = &mut self.symbols;
+        self.filter.select(rule, &mut |instrument| {
+            if let Some(padded) = instrument.symbol.padded() {
+                symbols.mute(&padded, !rule.wanted);
+            }
+            changed(instrument.id);
+        })?;
+        self.did_learn = core::mem::replace(&mut self.learns, self.filter.subscriptions().has_patterns());
         if self.learns {
             self.grow_to(self.instruments_max + 1);
         }
         // A symbol is wanted, or remembered as left out, by its number.
         if let Some(padded) = rule.pattern.literal().and_then(|symbol| symbol.padded()) {
-            if rule.wanted
-                && self.symbols.known(&padded) == 0
-                && self.instruments.len() == self.followed.len()
-            {
+            if rule.wanted && self.symbols.known(&padded) == 0 && self.numbers_used() == self.followed.len() {
                 self.grow_to(self.followed.len() * 2);
             }
-            let known = self.instruments.len();
+            let known = self.numbers_used();
             if rule.wanted && self.enter(&padded).is_some_and(|id| id.index() == known) {
                 changed(InstrumentId(known as u32));
-            }
-        }
-        for instrument in &self.instruments[1..] {
-            let Some(padded) = instrument.symbol.padded() else {
-                continue;
-            };
-            if rule.pattern.matches(&instrument.symbol) && self.symbols.mute(&padded, !rule.wanted) {
-                self.joins.leave(instrument.id);
-                changed(instrument.id);
             }
         }
         Ok(())
     }
 
-    /// The rules that hold.
-    pub(crate) fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.subscriptions.rules(each);
-    }
-
-    /// What came of the joins so far: a national best is right once both sides of it have been said.
-    pub(crate) fn tally(&self) -> JoinTally {
-        self.joins.tally
-    }
-
-    /// How many messages of each type were seen and dropped.
-    pub(crate) fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(type_at, each);
+    /// Numbers below this are given: 0 is the feed as a whole.
+    fn numbers_used(&self) -> usize {
+        self.filter
+            .next_number()
+            .map_or(self.instruments_max + 1, InstrumentId::index)
     }
 
     /// A message of this type was seen.
     #[inline(always)]
     pub(crate) fn count(&mut self, category: u8, kind: u8) {
-        self.by_type.at(place(category, kind)).seen += 1;
+        self.filter.of_type(place(category, kind)).seen += 1;
     }
 
     /// How many messages about an instrument passed the filter.
@@ -340,7 +297,7 @@ impl Sip {
         match id {
             Some(id) => self.followed[id.index()].passed += 1,
             None => {
-                self.by_type.at(place(category, kind)).filtered += 1;
+                self.filter.of_type(place(category, kind)).filtered += 1;
                 counters.bump(Counter::MessagesFiltered);
             }
         }
@@ -350,7 +307,7 @@ impl Sip {
     /// The number of a symbol never seen before, if it is wanted. A muted one is just not wanted.
     #[cold]
     fn first_seen(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
-        let full = self.instruments.len() == self.followed.len();
+        let full = self.numbers_used() == self.followed.len();
         let entered = self.enter(symbol);
         if entered.is_none() {
             if full {
@@ -375,7 +332,7 @@ impl Sip {
     /// Whether a symbol not seen before will be wanted.
     #[cold]
     fn would_want(&self, symbol: &[u8; 11]) -> bool {
-        Symbol::new(symbol).is_some_and(|symbol| self.subscriptions.wants(&symbol))
+        Symbol::new(symbol).is_some_and(|symbol| self.filter.subscriptions().wants(&symbol))
     }
 
     /// Gives a symbol the next number, unless it has one. `None` if there is no room, or it is no symbol.
@@ -385,27 +342,27 @@ impl Sip {
             0 => {}
             number => return Some(InstrumentId(number)),
         }
-        if self.instruments.len() == self.followed.len() {
+        if self.numbers_used() == self.followed.len() {
             return None;
         }
         if self.symbols.is_full() {
             self.symbols.grow();
         }
-        let id = InstrumentId(self.instruments.len() as u32);
+        let id = self.filter.next_number()?;
         self.symbols.enter(padded, id.0);
-        self.symbols.mute(padded, !self.subscriptions.wants(&symbol));
         if self.has_lost || self.learns_since > 0 {
             self.followed[id.index()].unsure = UNSURE | UNTOLD | PARTIAL;
         }
-        if self.learns_since > 0 {
-            self.joins.begin(id, self.learns_since);
-        }
-        self.instruments.push(Instrument {
+        self.filter.enter(Instrument {
             id,
             venue: self.venue,
             symbol,
             ..Instrument::default()
-        });
+        })?;
+        self.symbols.mute(padded, !self.filter.has(id));
+        if self.learns_since > 0 {
+            self.filter.join(id, SeqNo(self.learns_since));
+        }
         Some(id)
     }
 
@@ -413,7 +370,7 @@ impl Sip {
     pub(crate) fn forget_quotes(&mut self) {
         self.has_lost = false;
         self.learns_since = 0;
-        self.joins.end_all(|_| ());
+        self.filter.open_all();
         for followed in &mut self.followed {
             *followed = Followed {
                 passed: followed.passed,
@@ -427,7 +384,7 @@ impl Sip {
     /// right again once both sides of it have been said.
     pub(crate) fn lose<S: EventSink>(&mut self, seq: SeqNo, now: Nanos, sink: &mut S) {
         self.has_lost = true;
-        let known = self.instruments.len();
+        let known = self.numbers_used();
         for (number, followed) in (0..).zip(&mut self.followed[..known]).skip(1) {
             followed.unsure = UNSURE | PARTIAL;
             sink.on_event(&MarketEvent {
@@ -445,7 +402,7 @@ impl Sip {
 
     /// The directory says more about an instrument.
     pub(crate) fn define(&mut self, id: InstrumentId, lot: u32, is_test: bool) {
-        if let Some(instrument) = self.instruments.get_mut(id.index()) {
+        if let Some(instrument) = self.filter.instrument_mut(id) {
             instrument.lot = tickwire_market::Qty(lot);
             instrument.is_test = is_test;
         }
@@ -496,7 +453,7 @@ impl Sip {
             event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
             if recovers {
-                self.joins.finish_book(id);
+                self.filter.joins.finish_book(id);
                 sink.on_event(&recovered(event, flags));
             }
         }
@@ -525,7 +482,7 @@ impl Sip {
         followed.unsure &= !(UNSURE | UNTOLD);
         national.flags = without_last(event.flags);
         sink.on_event(&national);
-        self.joins.finish_book(event.instrument);
+        self.filter.joins.finish_book(event.instrument);
         sink.on_event(&recovered(&national, event.flags));
     }
 

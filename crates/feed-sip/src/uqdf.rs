@@ -20,14 +20,13 @@ mod channel;
 
 pub use channel::UqdfChannel;
 
-use crate::decoder::{Context, Decoder};
-use crate::joins::JoinTally;
+use crate::decoder::{Context, Decoder, StreamEvent};
 use crate::sip::{Best, Quoted, Sip};
-use crate::{FeedHandler, Rule, Seen, SipConfig, SubscriptionsFull};
+use crate::{FeedHandler, Filter, Rule, Seen, SipConfig, SubscriptionsFull};
 use tickwire_feed_nasdaq::MoldUdp64;
 use tickwire_market::{
-    Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, SeqNo, Symbol, TradingStatus, Venue,
+    Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
+    SeqNo, TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, Scaled, WireInt};
@@ -67,16 +66,6 @@ impl UqdfDecoder {
         UqdfDecoder {
             sip: Sip::new(Venue::Uqdf, config, true),
         }
-    }
-
-    /// The instruments seen or wanted so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.sip.instruments()
-    }
-
-    /// The number of a symbol, if it has one.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.sip.find(symbol)
     }
 
     /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a message says
@@ -292,8 +281,12 @@ impl UqdfDecoder {
 }
 
 impl Decoder for UqdfDecoder {
-    fn venue(&self) -> Venue {
-        self.sip.venue()
+    fn filter(&self) -> &Filter {
+        &self.sip.filter
+    }
+
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.sip.filter
     }
 
     #[inline]
@@ -356,37 +349,17 @@ impl Decoder for UqdfDecoder {
         }
     }
 
-    fn restarted(&mut self) {
-        self.sip.forget_quotes();
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.sip.instrument(id)
+    fn on_stream(&mut self, event: StreamEvent) {
+        self.sip.on_stream(event);
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.sip.select(rule, changed)
     }
 
-    fn tally(&self) -> JoinTally {
-        self.sip.tally()
-    }
-
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.sip.join(id, next);
         true
-    }
-
-    fn subscribed(&mut self, next: SeqNo) {
-        self.sip.subscribed(next);
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.sip.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.sip.kinds(each);
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

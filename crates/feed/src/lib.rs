@@ -41,10 +41,10 @@ pub use tickwire_feed_cboe::*;
 pub use tickwire_feed_cme::*;
 #[doc(inline)]
 pub use tickwire_feed_core::{
-    Answers, Arbiter, ArbiterConfig, BadPattern, Channel, Content, Context, DayUse, Decoder, Directory,
-    FeedHandler, FeedState, Frame, Framing, HeldMessage, JoinRound, JoinTally, Line, MissingRange, Pattern,
+    Answers, Arbiter, ArbiterConfig, BadPattern, Channel, Content, Context, DayUse, Decoder, FeedHandler,
+    FeedState, Filter, Frame, Framing, HeldMessage, JoinRound, JoinTally, Line, MissingRange, Pattern,
     RecoveryLimits, Released, Restart, Rule, STREAM_CHUNK_MAX, Seen, SessionId, Situation, SnapshotGate,
-    SnapshotState, SoupFailure, Start, Subscriptions, SubscriptionsFull, Verdict, consolidated,
+    SnapshotState, SoupFailure, Start, StreamEvent, Subscriptions, SubscriptionsFull, Verdict, consolidated,
 };
 #[doc(inline)]
 pub use tickwire_feed_moex::*;

@@ -3,7 +3,7 @@
 mod common;
 
 use tickwire_feed::{
-    ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Rule,
+    ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Rule, StreamEvent,
 };
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price,
@@ -367,13 +367,13 @@ fn the_directory_knows_every_instrument_and_tells_of_those_wanted() {
     let (defined, _) = decode_with(&mut decoder, directory(5, "IVOO").as_bytes());
     assert_eq!(defined, Some(about(EventKind::Definition)));
     assert_eq!(decode_with(&mut decoder, directory(6, "META").as_bytes()).0, None);
-    let meta = decoder.instrument(InstrumentId(6)).unwrap();
+    let meta = decoder.filter().instrument(InstrumentId(6)).unwrap();
     assert_eq!(
         (meta.symbol, meta.lot, meta.is_test),
         (symbol("META"), Qty(100), true)
     );
-    assert_eq!(decoder.instruments().count(), 2);
-    assert_eq!(decoder.find(&symbol("META")), Some(InstrumentId(6)));
+    assert_eq!(decoder.filter().instruments().count(), 2);
+    assert_eq!(decoder.filter().find(&symbol("META")), Some(InstrumentId(6)));
 }
 
 /// The numbers of the instruments of which a rule such as `+A*` changes whether they are wanted.
@@ -404,7 +404,7 @@ fn what_nobody_wants_is_counted_and_not_decoded() {
     assert!(decode_with(&mut decoder, add(6, 3).as_bytes()).0.is_some());
     assert_eq!(select(&mut decoder, "-IVOO"), [5]);
     assert_eq!(decode_with(&mut decoder, add(5, 4).as_bytes()).0, None);
-    let adds = decoder.seen_of_type(b'A');
+    let adds = decoder.filter().seen_of_type(b'A'.into());
     assert_eq!((adds.seen, adds.filtered, adds.passed()), (5, 3, 2));
     let ivoo = decoder.seen_of_instrument(InstrumentId(5));
     assert_eq!((ivoo.seen, ivoo.filtered), (4, 2));
@@ -421,8 +421,8 @@ fn what_nobody_wants_is_counted_and_not_decoded() {
         .0
         .is_some()
     );
-    decoder.restarted();
-    assert_eq!(decoder.instruments().count(), 0);
+    decoder.on_stream(StreamEvent::Restarted);
+    assert_eq!(decoder.filter().instruments().count(), 0);
     assert_eq!(
         decode_with(&mut decoder, add(6, 3).as_bytes()).0,
         None,

@@ -151,8 +151,8 @@ fn a_joining_book_is_loaded_and_the_others_go_on() {
     let counted = [Counter::JoinsBegun, Counter::JoinsDone, Counter::JoinsFailed].map(|c| s.count(c));
     assert_eq!(counted, [1, 1, 0]);
     let mut adds = (0, 0);
-    s.feed.decoder().seen_of_type(b'A');
-    tickwire_feed::Decoder::kinds(s.feed.decoder(), &mut |kind, seen| {
+    s.feed.filter().seen_of_type(b'A'.into());
+    s.feed.filter().kinds(&mut |kind, seen| {
         if kind == MessageType(b'A'.into()) {
             adds = (seen.seen, seen.filtered);
         }
@@ -200,7 +200,7 @@ fn who_leaves_while_it_joins_is_not_loaded() {
     assert!(s.feed.is_snapshot_void() && !s.feed.wants_snapshot());
     assert_eq!((s.load(&add(2, 20)), s.end(5)), (String::new(), String::new()));
     assert_eq!(s.say(&add(2, 22)), "");
-    let seen = s.feed.decoder().seen_of_type(b'A');
+    let seen = s.feed.filter().seen_of_type(b'A'.into());
     assert_eq!((seen.seen, seen.filtered), (2, 2));
 }
 

@@ -780,17 +780,12 @@ fn definitions_fill_the_directory_and_the_filter() {
     }
     assert_eq!(seen, [(EventKind::Definition, InstrumentId(1))]);
     assert_eq!(Mdp3Recovery::definitions(&feed), LoopState::Done(feed.next_seq()));
-    let found = feed.decoder().find(&Symbol::new(b"ESZ6").unwrap()).unwrap();
+    let found = feed.filter().find(&Symbol::new(b"ESZ6").unwrap()).unwrap();
     assert_eq!(
         (found, feed.decoder().instrument_of(-9)),
         (InstrumentId(1), Some(InstrumentId(1)))
     );
-    assert_eq!(
-        tickwire_feed::Decoder::instrument(feed.decoder(), found)
-            .unwrap()
-            .tick,
-        price(1)
-    );
+    assert_eq!(feed.filter().instrument(found).unwrap().tick, price(1));
 
     let trade = |security: i32| TradeEntry {
         price: Price9::of(price(4000)),

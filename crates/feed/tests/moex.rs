@@ -59,7 +59,7 @@ fn the_first_recorded_packet_of_2017_deletes_an_offer() {
     };
     assert_eq!(defined.kind, EventKind::Definition);
     assert_eq!(
-        feed.decoder().find(&symbol("USD000UTSTOM")),
+        feed.filter().find(&symbol("USD000UTSTOM")),
         Some(deleted.instrument)
     );
     assert_eq!(
@@ -383,7 +383,7 @@ fn statuses_are_told_once_and_old_ones_not_at_all() {
             (EventKind::Status, TradingStatus::Closed, code("18")),
         ]
     );
-    let known = feed.decoder().instruments().next().unwrap();
+    let known = feed.filter().instruments().next().unwrap();
     assert_eq!((known.tick.to_string(), known.lot.0), ("0.01".to_owned(), 10));
     assert_eq!(feed.decoder().definitions(), (1, Some(1)));
 }

@@ -1,7 +1,7 @@
 //! OpenBook Ultra: from packets to levels, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, FeedHandler, FeedState, Line, NyseDecoder, OpenBookConfig, OpenBookDecoder, OpenBookFeed,
+    ArbiterConfig, FeedHandler, FeedState, Line, OpenBookConfig, OpenBookDecoder, OpenBookFeed,
     OpenBookRefresh, RefreshState, Start,
 };
 use tickwire_market::{
@@ -151,7 +151,7 @@ fn a_full_update_replaces_the_book_and_deltas_change_it() {
         ("0.0001".parse().unwrap(), Nanos(Nanos::DAY + 34_200_000_007_000))
     );
     assert_eq!(
-        feed.decoder().directory().find(&Symbol::new(b"WIRE").unwrap()),
+        feed.filter().find(&Symbol::new(b"WIRE").unwrap()),
         Some(InstrumentId(7))
     );
 }

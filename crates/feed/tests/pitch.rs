@@ -139,10 +139,7 @@ fn an_order_lives_through_every_message_about_it() {
         (EventKind::Definition, InstrumentId(1))
     );
     assert!(!defined.flags.has(EventFlags::LAST) && added.flags.has(EventFlags::LAST));
-    assert_eq!(
-        feed.decoder().instruments().next().unwrap().symbol,
-        symbol("YANG")
-    );
+    assert_eq!(feed.filter().instruments().next().unwrap().symbol, symbol("YANG"));
     let expected = MarketEvent {
         seq: SeqNo(2),
         venue_ts: midnight.after(34_200 * Nanos::SECOND + 7),
@@ -534,7 +531,7 @@ fn the_naive_decoder_agrees_on_random_orders_whatever_is_subscribed() {
 }
 
 fn feed_symbol(feed: &PitchFeed, id: InstrumentId) -> usize {
-    let name = feed.decoder().instruments().nth(id.index() - 1).unwrap().symbol;
+    let name = feed.filter().instruments().nth(id.index() - 1).unwrap().symbol;
     SYMBOLS.iter().position(|s| symbol(s) == name).unwrap()
 }
 

@@ -169,7 +169,7 @@ fn a_recorded_uqdf_quote_tells_participant_and_national_best() {
     ];
     assert_eq!(heard.0.iter().map(short).collect::<Vec<_>>(), expected);
     assert_eq!(
-        feed.decoder().instruments().next().unwrap().symbol.as_str(),
+        feed.filter().instruments().next().unwrap().symbol.as_str(),
         "AMZN"
     );
 }
@@ -366,12 +366,12 @@ fn the_directory_knows_lots_and_test_instruments() {
         (events[0].kind, events[0].instrument),
         (EventKind::Definition, InstrumentId(1))
     );
-    let instrument = decoder.instrument(InstrumentId(1)).unwrap();
+    let instrument = decoder.filter().instrument(InstrumentId(1)).unwrap();
     assert_eq!(
         (instrument.symbol.as_str(), instrument.lot, instrument.is_test),
         ("WIRE", Qty(40), true)
     );
-    assert_eq!(decoder.instrument(InstrumentId(0)), None);
+    assert_eq!(decoder.filter().instrument(InstrumentId(0)), None);
 }
 
 #[test]
@@ -582,7 +582,7 @@ fn subscriptions_change_while_messages_come() {
     assert_eq!(select(&mut decoder, "-WIR?"), [1]);
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "WE")), (0, 1));
     assert_eq!(
-        decoder.find(&symbol("OTHER")),
+        decoder.filter().find(&symbol("OTHER")),
         Some(InstrumentId(4)),
         "known, not wanted"
     );
@@ -593,7 +593,8 @@ fn subscriptions_change_while_messages_come() {
     assert_eq!(select(&mut all, "+*"), [1]);
     assert_eq!(count(&mut all, "WIRE"), 1);
     let mut kinds = Vec::new();
-    all.kinds(&mut |kind, seen| kinds.push((kind, seen.seen, seen.filtered)));
+    all.filter()
+        .kinds(&mut |kind, seen| kinds.push((kind, seen.seen, seen.filtered)));
     assert_eq!(kinds, [(MessageType::of_letters(b'Q', b'L'), 3, 1)]);
     assert_eq!(all.seen_of_instrument(InstrumentId(1)).passed(), 1);
 }

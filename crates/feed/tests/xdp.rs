@@ -1,8 +1,8 @@
 //! XDP: from messages to events, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, NyseDecoder, RefreshState, Start, XdpConfig,
-    XdpDecoder, XdpFeed, XdpRefresh,
+    ArbiterConfig, FeedHandler, FeedState, Line, RefreshState, Start, XdpConfig, XdpDecoder, XdpFeed,
+    XdpRefresh,
 };
 use tickwire_market::{
     Counter, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Side, Symbol,
@@ -356,9 +356,9 @@ fn only_subscribed_symbols_pass_once_their_number_is_known() {
     let kinds: Vec<EventKind> = events.iter().map(|e| e.kind).collect();
     assert_eq!(kinds, [EventKind::Definition, EventKind::Add]);
     assert_eq!(feed.counters().get(Counter::MessagesFiltered), 2);
-    assert_eq!(feed.decoder().seen_of_type(100).filtered, 2);
+    assert_eq!(feed.filter().seen_of_type(100).filtered, 2);
     assert_eq!(
-        feed.decoder().directory().find(&Symbol::new(b"OTHER").unwrap()),
+        feed.filter().find(&Symbol::new(b"OTHER").unwrap()),
         Some(InstrumentId(8))
     );
 }
@@ -373,7 +373,7 @@ fn a_reset_begins_anew_when_both_lines_say_so_and_the_slower_line_does_not_distu
     let kinds: Vec<EventKind> = events.iter().map(|e| e.kind).collect();
     assert_eq!(kinds, [EventKind::Clear, EventKind::Recovered]);
     assert_eq!((feed.next_seq(), feed.state()), (SeqNo(2), FeedState::Live));
-    assert_eq!(feed.decoder().instrument(InstrumentId(7)), None);
+    assert_eq!(feed.filter().instrument(InstrumentId(7)), None);
     let old = packet(
         DeliveryFlag::Original,
         4,
@@ -694,7 +694,7 @@ fn mappings_are_taken_from_the_refresh_group_at_any_time_and_empty_no_book() {
     let mut kinds = Vec::new();
     client.on_packet(NOW, &answer, &mut feed, &mut |e: &MarketEvent| kinds.push(e.kind));
     assert_eq!(kinds, [EventKind::Definition, EventKind::Definition]);
-    assert!(feed.decoder().instrument(InstrumentId(9)).is_some());
+    assert!(feed.filter().instrument(InstrumentId(9)).is_some());
 }
 
 #[test]

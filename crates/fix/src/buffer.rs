@@ -130,6 +130,7 @@ impl Early {
     fn take_slow(&mut self, seq: u64) -> Option<&[u8]> {
         self.drop_taken();
         while let Some((first, len)) = self.front() {
+            debug_assert!(first <= self.last, "a message kept behind the last one");
             if first > seq {
                 return None;
             }

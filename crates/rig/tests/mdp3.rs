@@ -144,9 +144,10 @@ fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebu
             );
             assert_eq!(outcome.counters.get(Counter::Malformed), 0);
             assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
-            let decoder = outcome.channel.feed().decoder();
+            let feed = outcome.channel.feed();
+            let (decoder, filter) = (feed.decoder(), feed.filter());
             for listing in &listings {
-                let id = decoder.find(&listing.symbol).expect("it is defined");
+                let id = filter.find(&listing.symbol).expect("it is defined");
                 let terms = decoder.terms(id).expect("it is defined");
                 // Numbers of the venue are those of the listing, numbers of the feed are in the order of coming.
                 let underlying = listings[0].symbol;
@@ -167,7 +168,7 @@ fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebu
                             multiplier,
                             strike,
                             right,
-                            underlying: decoder.find(&underlying).expect("it is defined"),
+                            underlying: filter.find(&underlying).expect("it is defined"),
                         }
                     }
                     other => other,

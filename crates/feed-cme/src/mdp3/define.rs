@@ -107,7 +107,11 @@ impl Mdp3Decoder {
         };
         self.terms[index] = terms;
         let known = &mut self.known[index];
-        let before = core::mem::replace(&mut self.directory[index], instrument);
+        let is_joining = self.filter.is_joining(id);
+        let was_wanted = is_joining || self.filter.has(id);
+        let Some(before) = self.filter.enter(instrument) else {
+            return 0;
+        };
         let is_news = (before, known.defined_at) != (instrument, d.time);
         (known.security_group, known.asset, known.defined_at) = (d.security_group, d.asset, d.time);
         if !is_news {
@@ -126,15 +130,11 @@ impl Mdp3Decoder {
                 }
             }
         }
-        let is_joining = self.joins.has(id);
-        let was_wanted = is_joining || self.subscriptions.has(id);
-        self.subscriptions.learn(id, &symbol);
-        let is_wanted = self.subscriptions.has(id);
-        if is_joining {
-            match is_wanted {
-                true => _ = self.subscriptions.set(id, false),
-                false => self.leave(index),
-            }
+        let is_wanted = self.filter.subscriptions().wants(&symbol);
+        if is_joining && !is_wanted {
+            self.leave(index);
+        } else if !is_joining {
+            self.filter.set_open(id, is_wanted);
         }
         if is_wanted {
             let kind = if d.is_deleted {

@@ -4,10 +4,10 @@
 //! instrument's own numbers say that it is new. Trades and status have nothing to wait for and are told when they come.
 
 use super::event::{Moment, Tail, about};
-use super::{MET_MAX, Mdp3Decoder, Trust};
+use super::{Left, MET_MAX, Mdp3Decoder, Trust};
 use crate::decoder::Context;
 use crate::mdp3::Followed;
-use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId};
+use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
 use tickwire_wire_cme::mdp3::{self, Book, OrderBook, TradeSummary};
 
 impl Mdp3Decoder {
@@ -26,11 +26,10 @@ impl Mdp3Decoder {
             rows.clear();
         }
         if self.refreshes_naturally() {
-            self.joins.expect(id);
+            self.filter.joins.expect(id);
             self.begin_refresh(index);
         } else {
-            self.subscriptions.set(id, false);
-            self.joins.begin(id, next);
+            self.filter.join(id, SeqNo(next));
         }
         (self.latest, self.shut) = (None, None);
     }
@@ -38,17 +37,20 @@ impl Mdp3Decoder {
     /// An instrument is wanted no more.
     pub(super) fn leave(&mut self, index: usize) {
         let id = InstrumentId(index as u32);
-        self.joins.leave(id);
-        self.subscriptions.set(id, false);
-        self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
-        self.followed[index].trust = Trust::Sound;
+        self.filter.joins.leave(id);
+        self.filter.set_open(id, false);
         (self.latest, self.shut) = (None, None);
-        self.priorities.forget(index);
+        Left {
+            followed: &mut self.followed,
+            unsound: &mut self.unsound,
+            priorities: &mut self.priorities,
+        }
+        .take_note(index);
     }
 
     /// All books begin anew: nothing that joins needs a snapshot of its own.
     pub(super) fn open_all(&mut self) {
-        self.joins.end_all(|id| _ = self.subscriptions.set(id, true));
+        self.filter.open_all();
         self.met.clear();
         (self.latest, self.shut) = (None, None);
     }
@@ -65,7 +67,7 @@ impl Mdp3Decoder {
         let Some(position) = self.securities.find(security_id) else {
             return;
         };
-        if self.joins.has(InstrumentId(position)) {
+        if self.filter.joins.has(InstrumentId(position)) {
             self.shut = Some(security_id);
             if self.met.len() < MET_MAX && !self.met.contains(&position) {
                 self.met.push(position);
@@ -79,7 +81,7 @@ impl Mdp3Decoder {
     pub(super) fn joining(&self, security_id: i32) -> Option<usize> {
         let position = self.securities.find(security_id)?;
         let joins = self.shut == Some(security_id) && self.only.is_none();
-        (joins && self.joins.has(InstrumentId(position))).then_some(position as usize)
+        (joins && self.filter.joins.has(InstrumentId(position))).then_some(position as usize)
     }
 
     /// A message with entries of instruments that join has been read.
@@ -88,7 +90,9 @@ impl Mdp3Decoder {
     pub(super) fn hold(&mut self, context: Context, bytes: &[u8]) {
         for at in 0..self.met.len() {
             let id = InstrumentId(self.met[at]);
-            self.joins.hold((id, context.seq, context.received, 0), bytes);
+            self.filter
+                .joins
+                .hold((id, context.seq, context.received, 0), bytes);
         }
         self.met.clear();
     }
@@ -107,9 +111,9 @@ impl Mdp3Decoder {
         let id = InstrumentId(index as u32);
         self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
         self.followed[index].trust = Trust::Sound;
-        self.subscriptions.set(id, true);
+        self.filter.set_open(id, true);
         (self.only, self.latest) = (Some(id.0), None);
-        let held = self.joins.take_held();
+        let held = self.filter.joins.take_held();
         for (record, bytes) in held.of(id, last_packet) {
             let context = Context {
                 seq: record.seq,
@@ -120,13 +124,13 @@ impl Mdp3Decoder {
                 crate::decoder::count_bad_value(counters);
             }
         }
-        self.joins.give_back(held);
+        self.filter.joins.give_back(held);
         (self.only, self.latest, self.shut) = (None, None, None);
         if self.followed[index].trust != Trust::Sound {
             // Its numbers had a hole.
-            self.joins.tally.failed += u64::from(self.joins.end(id));
+            self.filter.joins.tally.failed += u64::from(self.filter.joins.end(id));
         } else {
-            self.joins.finish(id);
+            self.filter.joins.finish(id);
             out.push(about(at, EventKind::Recovered, index));
         }
     }

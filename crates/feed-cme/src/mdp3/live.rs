@@ -410,7 +410,7 @@ impl Mdp3Decoder {
             }
             None => {
                 self.dropped = true;
-                if !self.joins.is_empty() {
+                if !self.filter.joins.is_empty() {
                     self.shut(security_id);
                 }
             }
@@ -429,11 +429,13 @@ impl Mdp3Decoder {
     #[inline(always)]
     fn look_up(&mut self, security_id: i32, counters: &mut Counters) -> Option<usize> {
         let position = match self.securities.find(security_id) {
-            None if self.takes_unnamed => self.enter(security_id, counters).map(|index| index as u32),
+            None if self.filter.subscriptions().takes_unnamed() => {
+                self.enter(security_id, counters).map(|index| index as u32)
+            }
             known => known,
         };
         let wanted = position
-            .filter(|position| self.subscriptions.has(InstrumentId(*position)))
+            .filter(|position| self.filter.has(InstrumentId(*position)))
             .filter(|position| self.only.is_none_or(|only| only == *position));
         self.latest = Some((security_id, wanted));
         wanted.map(|index| index as usize)
@@ -706,7 +708,7 @@ impl Mdp3Decoder {
         let fits = |wanted: [u8; 6], have: [u8; 6]| wanted == [0; 6] || wanted == have;
         for index in 1..=self.securities.len() {
             let known = &self.known[index];
-            let is_defined = !self.directory[index].symbol.is_empty();
+            let is_defined = self.filter.instrument(InstrumentId(index as u32)).is_some();
             if is_defined && fits(security_group, known.security_group) && fits(asset, known.asset) {
                 self.status_of(at, index, code, why, out);
             }
@@ -731,7 +733,7 @@ impl Mdp3Decoder {
         };
         self.note_status(index, code, self.known[index].status_at);
         let id = InstrumentId(index as u32);
-        if self.subscriptions.has(id) || self.joins.has(id) {
+        if self.filter.has(id) || self.filter.joins.has(id) {
             out.push(MarketEvent {
                 status,
                 code: why,

@@ -150,7 +150,7 @@ impl Mdp3Decoder {
     pub(super) fn trust<S: EventSink>(&mut self, at: &Moment, index: usize, out: &mut Tail<'_, S>) {
         if core::mem::take(&mut self.followed[index].trust) != Trust::Sound {
             self.unsound -= 1;
-            self.joins.finish(InstrumentId(index as u32));
+            self.filter.joins.finish(InstrumentId(index as u32));
             out.push(about(at, EventKind::Recovered, index));
         }
     }

@@ -87,8 +87,10 @@ impl Mdp3Decoder {
         let counts = if self.turn.is_open {
             self.turn.total = Some(total);
             u64::from(last_packet) + 1 >= self.turn.floor && known.taken != self.turn.number
-        } else if self.joins.has(InstrumentId(index as u32)) {
-            self.joins.covers(InstrumentId(index as u32), last_packet.into())
+        } else if self.filter.joins.has(InstrumentId(index as u32)) {
+            self.filter
+                .joins
+                .covers(InstrumentId(index as u32), last_packet.into())
         } else {
             followed.trust != Trust::Sound
                 && (self.depth == Mdp3Depth::ByOrder || rpt_seq >= followed.rpt_seq)
@@ -161,7 +163,7 @@ impl Mdp3Decoder {
         };
         self.took(index, last_packet, rpt_seq);
         let joins = self.joins_now(index);
-        if !joins && !self.subscriptions.has(InstrumentId(index as u32)) {
+        if !joins && !self.filter.has(InstrumentId(index as u32)) {
             return;
         }
         let at = &Moment {
@@ -202,7 +204,7 @@ impl Mdp3Decoder {
 
     /// Whether a snapshot is for an instrument that joins while the feed goes on.
     fn joins_now(&self, index: usize) -> bool {
-        !self.turn.is_open && self.joins.has(InstrumentId(index as u32))
+        !self.turn.is_open && self.filter.joins.has(InstrumentId(index as u32))
     }
 
     /// A chunk of an instrument's orders. A chunk missing leaves the instrument to the next turn of the loop.
@@ -224,7 +226,7 @@ impl Mdp3Decoder {
         );
         let Some(index) = taken else { return Some(()) };
         let joins = self.joins_now(index);
-        let wanted = joins || self.subscriptions.has(InstrumentId(index as u32));
+        let wanted = joins || self.filter.has(InstrumentId(index as u32));
         let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),

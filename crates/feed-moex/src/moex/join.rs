@@ -12,13 +12,12 @@ impl Instruments {
     /// An instrument is wanted from now on, when `next` is the next packet. Whether its book has to be made right: a trade log
     /// has none.
     pub(super) fn begin_join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
-        let is_trade_log = self.kinds[MessageKind::Trades as usize].seen.seen > 0;
+        let is_trade_log = self.filter.seen_of_type(MessageKind::Trades as usize).seen > 0;
         let followed = &mut self.followed[id.index()];
         (followed.rpt_seq, followed.is_known, followed.is_new) = (0, false, is_trade_log);
         followed.fragments = Fragments::default();
         if !is_trade_log {
-            self.subscriptions.set(id, false);
-            self.joins.begin(id, next.0);
+            self.filter.join(id, next);
         }
         !is_trade_log
     }
@@ -37,15 +36,17 @@ impl Instruments {
         let id = InstrumentId(index as u32);
         match order {
             Some(order) if !matches!(order.kind, OrderKind::Order(_)) => {
-                self.joins.finish(id);
-                self.subscriptions.set(id, true);
+                self.filter.open(id);
                 let followed = &mut self.followed[index];
                 (followed.rpt_seq, followed.is_known) = (order.rpt_seq, true);
                 for kind in [EventKind::Clear, EventKind::Recovered] {
                     self.held.push(about(context, kind, index), sink);
                 }
             }
-            _ => self.joins.hold((id, context.seq, context.received, 0), packet),
+            _ => self
+                .filter
+                .joins
+                .hold((id, context.seq, context.received, 0), packet),
         }
     }
 }
@@ -65,7 +66,7 @@ impl MoexDecoder {
         let MoexDecoder { wire, books } = self;
         let index = id.index();
         let was_torn = core::mem::take(&mut books.is_torn);
-        let held = books.joins.take_held();
+        let held = books.filter.joins.take_held();
         for (record, packet) in held.of(id, last_packet.into()) {
             let context = Context {
                 seq: record.seq,
@@ -90,13 +91,13 @@ impl MoexDecoder {
                 }
             }
         }
-        books.joins.give_back(held);
-        books.subscriptions.set(id, true);
+        books.filter.joins.give_back(held);
+        books.filter.set_open(id, true);
         if books.is_torn {
             // The numbers have a hole: right is it with the next turn of the loop.
-            books.joins.tally.failed += u64::from(books.joins.end(id));
+            books.filter.joins.tally.failed += u64::from(books.filter.joins.end(id));
         } else {
-            books.joins.finish(id);
+            books.filter.joins.finish(id);
             books.held.push(about(context, EventKind::Recovered, index), sink);
         }
         books.is_torn |= was_torn;

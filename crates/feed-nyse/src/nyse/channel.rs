@@ -52,7 +52,7 @@ pub struct NyseChannel<P: NyseProtocol> {
 impl<P: NyseProtocol> NyseChannel<P> {
     /// A channel that has seen nothing.
     pub fn new(feed: FeedHandler<P, P::Decoder>, requests: RequestConfig) -> NyseChannel<P> {
-        let instruments = feed.decoder().directory().capacity() as u32;
+        let instruments = feed.filter().numbers_end() as u32;
         NyseChannel {
             refresh: P::refresh(requests.refresh_patience_ns, instruments),
             feed,
@@ -181,7 +181,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         }
     }
 
-    tickwire_feed_core::answers_from_feed!(directory);
+    tickwire_feed_core::answers_from_feed!();
 }
 
 impl<P: NyseProtocol> NyseChannel<P> {

@@ -12,8 +12,7 @@
 //! patience are asked for again, and the patience doubles, up to 64 times, until one comes.
 
 use super::NyseDecoder;
-use crate::joins::Joins;
-use crate::{FeedHandler, FeedState, Framing};
+use crate::{FeedHandler, FeedState, Filter, Framing};
 use alloc::{boxed::Box, vec};
 use tickwire_market::{EventSink, InstrumentId, Nanos, SeqNo};
 
@@ -133,7 +132,7 @@ impl Collector {
             self.state = RefreshState::Idle;
         }
         let due = self.joins_due();
-        let joins = feed.decoder_mut().joins_mut();
+        let joins = &mut feed.decoder_mut().filter_mut().joins;
         if joins.is_empty() {
             self.joins_tries = 0;
             return None;
@@ -167,8 +166,8 @@ impl Collector {
     }
 
     /// When to call [`Collector::poll_join`] again.
-    pub(crate) fn poll_join_timeout(&self, joins: &Joins) -> Option<Nanos> {
-        match joins.counts() {
+    pub(crate) fn poll_join_timeout(&self, filter: &Filter) -> Option<Nanos> {
+        match filter.joins.counts() {
             (0, _) => None,
             (_, 0) => Some(self.joins_due()),
             _ => Some(Nanos::ZERO),
@@ -236,10 +235,10 @@ impl Collector {
         match self.pass.take() {
             Some(0) | None => {}
             Some(1) if self.alone.is_none() => self.alone = last,
-            Some(1) => self.is_whole |= feed.decoder().directory().instruments().nth(1).is_none(),
+            Some(1) => self.is_whole |= feed.filter().instruments().nth(1).is_none(),
             Some(_) => self.is_whole = true,
         }
-        let mut wanted = feed.decoder().directory().wanted();
+        let mut wanted = feed.filter().wanted();
         if self.is_whole && wanted.all(|i| self.has(i.id)) {
             return true;
         }
@@ -270,7 +269,7 @@ impl Collector {
     /// Lists the instruments that have not come, unless they are many.
     fn list_missing<F: Framing, D: NyseDecoder>(&mut self, feed: &FeedHandler<F, D>) {
         let mut listed = 0;
-        for instrument in feed.decoder().directory().wanted() {
+        for instrument in feed.filter().wanted() {
             if self.has(instrument.id) {
                 continue;
             }

@@ -7,7 +7,7 @@
 
 use super::OpenBookFeed;
 use crate::RefreshState;
-use crate::nyse::{Collector, NyseDecoder};
+use crate::nyse::Collector;
 use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos};
 use tickwire_wire_nyse::openbook::{self, FullHead, FullUpdate, Message, RetransFlag};
 
@@ -75,7 +75,7 @@ impl OpenBookRefresh {
             return feed.on_snapshot_message(now, datagram, sink);
         }
         let joins = !feed.wants_snapshot();
-        if joins && feed.decoder().joins().is_empty() || packet.kind() != FullHead::KIND {
+        if joins && feed.filter().joins.is_empty() || packet.kind() != FullHead::KIND {
             return;
         }
         if core::mem::replace(&mut self.joins, joins) != joins {
@@ -155,7 +155,7 @@ impl OpenBookRefresh {
     pub fn poll_timeout(&self, feed: &OpenBookFeed) -> Option<Nanos> {
         let join = match feed.wants_snapshot() {
             true => None,
-            false => self.collector.poll_join_timeout(feed.decoder().joins()),
+            false => self.collector.poll_join_timeout(feed.filter()),
         };
         [self.collector.poll_timeout(), join].into_iter().flatten().min()
     }

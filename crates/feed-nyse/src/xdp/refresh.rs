@@ -6,7 +6,7 @@
 
 use super::XdpFeed;
 use crate::RefreshState;
-use crate::nyse::{Collector, NyseDecoder};
+use crate::nyse::Collector;
 use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos};
 use tickwire_wire_nyse::xdp::{self, DeliveryFlag, Message};
 
@@ -107,7 +107,7 @@ impl XdpRefresh {
             return messages.for_each(|m| feed.on_snapshot_message(now, m, sink));
         }
         let joins = !feed.wants_snapshot();
-        if core::mem::replace(&mut self.joins, joins) != joins || joins && feed.decoder().joins().is_empty() {
+        if core::mem::replace(&mut self.joins, joins) != joins || joins && feed.filter().joins.is_empty() {
             self.section = None;
         }
         if !joins {
@@ -169,7 +169,7 @@ impl XdpRefresh {
     pub fn poll_timeout(&self, feed: &XdpFeed) -> Option<Nanos> {
         let join = match feed.wants_snapshot() {
             true => None,
-            false => self.collector.poll_join_timeout(feed.decoder().joins()),
+            false => self.collector.poll_join_timeout(feed.filter()),
         };
         [self.collector.poll_timeout(), join].into_iter().flatten().min()
     }

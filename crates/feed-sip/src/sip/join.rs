@@ -5,7 +5,7 @@
 //! said since the subscription, whatever came first.
 
 use super::{Best, Followed, PARTIAL, PARTICIPANTS, Quoted, STOOD, Sip, Standing, UNSURE, UNTOLD, bit};
-use crate::decoder::Context;
+use crate::decoder::{Context, StreamEvent};
 use tickwire_market::{EventFlags, EventSink, InstrumentId, MarketEvent, SeqNo};
 use tickwire_wire_core::layout::Char;
 
@@ -26,11 +26,20 @@ impl Sip {
                 self.standing[column * room + id.index()] = Standing::default();
             }
         }
-        self.joins.begin(id, next.0);
+        self.filter.join(id, next);
+    }
+
+    /// What happens to the line: a snapshot of participants' quotes changes nothing of what stands.
+    pub(crate) fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Restarted | StreamEvent::SnapshotBegins => self.forget_quotes(),
+            StreamEvent::Subscribed(next) => self.subscribed(next),
+            _ => {}
+        }
     }
 
     /// Something was subscribed to when `next` was the next message: symbols not seen before may have had quotes.
-    pub(crate) fn subscribed(&mut self, next: SeqNo) {
+    fn subscribed(&mut self, next: SeqNo) {
         if self.learns && !self.did_learn {
             self.learns_since = next.0;
         }
@@ -38,13 +47,13 @@ impl Sip {
 
     /// Whether snapshots of instruments are waited for.
     pub(crate) fn has_joins(&self) -> bool {
-        !self.joins.is_empty()
+        !self.filter.joins.is_empty()
     }
 
     /// The instrument of a snapshot's message that goes up to `last`, if it joins and that is far enough.
     pub(crate) fn joining(&self, symbol: &[u8; 11], last: u64) -> Option<InstrumentId> {
         let id = InstrumentId(self.symbols.wanted(symbol));
-        self.joins.covers(id, last).then_some(id)
+        self.filter.joins.covers(id, last).then_some(id)
     }
 
     /// Whether its participant has not quoted since the subscription.
@@ -84,14 +93,14 @@ impl Sip {
     /// A whole turn of the snapshot stream was heard, which began when it held everything up to `first`: what it did not say of
     /// instruments that joined before does not stand.
     pub(crate) fn end_turn<S: EventSink>(&mut self, first: u64, context: Context, sink: &mut S) {
-        for number in 1..self.instruments.len() as u32 {
+        for number in 1..self.numbers_used() as u32 {
             let id = InstrumentId(number);
-            if !self.joins.is_met(id, first) {
+            if !self.filter.joins.is_met(id, first) {
                 continue;
             }
             let event = self.event(context, id, tickwire_market::Nanos::ZERO);
             self.tell_missing(&event, [Best::default(); 2], Char::SPACE, sink);
-            self.joins.end(id);
+            self.filter.joins.end(id);
             self.followed[id.index()].unsure &= !(PARTIAL | STOOD | UNTOLD);
         }
     }

@@ -62,7 +62,7 @@ pub fn moex_feed(bytes: &[u8]) {
         }
         while channel.poll_transmit(Port::Replay, &mut buffer).is_some() {}
         assert!(channel.poll_timeout().is_none_or(|t| t.0 < u64::MAX));
-        assert!(channel.feed().decoder().instruments().count() <= 4);
+        assert!(channel.feed().filter().instruments().count() <= 4);
     }
 }
 

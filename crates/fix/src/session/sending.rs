@@ -1,0 +1,231 @@
+//! How messages leave a session: their numbers, what is kept of them, rejects.
+
+use super::{Core, DisconnectReason, SendError, Status, put_reverse_route, put_subs};
+use crate::decode::Message;
+use crate::encode::Encoder;
+use crate::message::AppMessage;
+use crate::reject::Fault;
+use crate::store::Store;
+use crate::store::StoreFailed;
+use crate::tag;
+use crate::template::NewOrder;
+use crate::template::OrderTemplate;
+use crate::text::Reason;
+use crate::time::Stamp;
+use core::fmt::Write;
+use tickwire_market::Counter;
+use tickwire_market::Nanos;
+use tickwire_market::OrderType;
+use tickwire_market::SeqNo;
+
+impl<S: Store> Core<S> {
+    /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could explain.
+    pub(super) fn send_admin(&mut self, msg_type: &[u8], body: impl FnOnce(&mut Encoder<'_>)) {
+        if self.status == Status::Closing {
+            return;
+        }
+        let seq = self.store.next_out();
+        let wall = self.wall();
+        let (mut e, _) = self.writer.header(msg_type, seq, wall);
+        body(&mut e);
+        let Ok(message) = e.finish() else { return };
+        if self.out.push(message) {
+            self.store.set_next_out(seq + 1);
+            self.last_sent = self.now;
+        } else {
+            self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY);
+        }
+    }
+
+    pub(super) fn send_encoded(
+        &mut self,
+        msg_type: &[u8],
+        is_kept: bool,
+        body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
+    ) -> Result<SeqNo, SendError> {
+        let seq = self.store.next_out();
+        let wall = self.wall();
+        let (mut e, stamp) = self.writer.header(msg_type, seq, wall);
+        body(&mut e, stamp);
+        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        if bytes.len() > self.peer_message_max {
+            return Err(SendError::TooLong);
+        }
+        if bytes.len() > self.out.room() {
+            return Err(SendError::Backlog);
+        }
+        match is_kept && self.config.keeps_messages {
+            true => {
+                if let Err(failed) = self.store.append(seq, bytes) {
+                    return Err(self.store_failed(failed));
+                }
+            }
+            false => self.store.set_next_out(seq + 1),
+        }
+        self.out.push(bytes);
+        self.last_sent = self.now;
+        self.counters.bump(Counter::FixMessagesOut);
+        Ok(SeqNo(seq))
+    }
+
+    /// The header of a prepared message: sequence number and time are written when it is sent.
+    pub(super) fn put_prepared_header(&self, e: &mut Encoder<'_>, kind: &[u8], time: &[u8]) {
+        e.text(tag::MSG_TYPE, kind);
+        e.text(tag::MSG_SEQ_NUM, b"00000000");
+        e.text(tag::SENDER_COMP_ID, self.config.sender.as_bytes());
+        e.text_if(tag::SENDER_SUB_ID, self.writer.subs.sender_sub.as_bytes());
+        e.text(tag::SENDING_TIME, time);
+        e.text(tag::TARGET_COMP_ID, self.writer.peer.as_bytes());
+        put_subs(e, &self.writer.subs);
+    }
+
+    /// The number of a message that is transmitted at once, if it may be.
+    #[inline]
+    pub(super) fn prepare_to_send(&mut self, now: Nanos) -> Result<u64, SendError> {
+        if self.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        if !self.out.is_empty() {
+            return Err(SendError::Backlog);
+        }
+        self.follow_clock(now);
+        if self.pace_out.is_some() {
+            self.pace_at_once()?;
+        }
+        Ok(self.store.next_out())
+    }
+
+    /// A message is with the caller, to be transmitted.
+    #[inline]
+    pub(super) fn count_sent(&mut self, now: Nanos, len: usize) {
+        self.last_sent = now;
+        self.counters.bump(Counter::FixMessagesOut);
+        self.counters.add(Counter::FixBytesOut, len as u64);
+    }
+
+    #[inline]
+    pub(super) fn encode_order<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+        is_kept: bool,
+    ) -> Result<&'t [u8], SendError> {
+        let seq = self.prepare_to_send(now)?;
+        if !template.patch(self.wall_of(now), seq, order) {
+            return self.encode_beyond_template(template, order, is_kept);
+        }
+        let message = template.message();
+        self.keep(seq, message, is_kept)?;
+        self.count_sent(now, message.len());
+        Ok(message)
+    }
+
+    /// A message has its number, and is kept for resends or not.
+    #[inline]
+    pub(super) fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
+        debug_assert_eq!(seq, self.store.next_out(), "a number is used once");
+        let kept = match is_kept && self.config.keeps_messages {
+            true => self.store.append(seq, message),
+            false => {
+                self.store.set_next_out(seq + 1);
+                Ok(())
+            }
+        };
+        debug_assert!(
+            kept.is_err() || self.store.next_out() == seq + 1,
+            "no number is left out"
+        );
+        // It is transmitted as soon as the caller has it.
+        let kept = kept.and_then(|()| self.store.settle());
+        kept.map_err(|failed| self.store_failed(failed))
+    }
+
+    /// What was put into the store may be sent; the session ends otherwise.
+    #[inline]
+    pub(super) fn settle(&mut self) -> bool {
+        let settled = self.store.settle();
+        if let Err(failed) = settled {
+            self.store_failed(failed);
+        }
+        settled.is_ok()
+    }
+
+    /// The store did not take a message: the session ends, unless it is the message alone that is wrong.
+    #[cold]
+    pub(super) fn store_failed(&mut self, failed: StoreFailed) -> SendError {
+        if failed != StoreFailed::TooLong {
+            self.out.clear();
+            self.disconnect(
+                DisconnectReason::StoreFailed,
+                Reason::lossy(failed.text().as_bytes()),
+            );
+        }
+        SendError::StoreFailed
+    }
+
+    #[cold]
+    pub(super) fn encode_beyond_template<'t>(
+        &mut self,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+        is_kept: bool,
+    ) -> Result<&'t [u8], SendError> {
+        let seq = self.store.next_out();
+        let message = AppMessage::NewOrderSingle(crate::NewOrderSingle {
+            cl_ord_id: order.id.into(),
+            symbol: template.symbol(),
+            side: order.side,
+            transact_time: self.wall(),
+            qty: order.qty,
+            order_type: OrderType::Limit,
+            price: Some(order.price),
+            stop: None,
+            time_in_force: order.time_in_force,
+            cause: Some(order.cause),
+        });
+        let wall = self.wall();
+        let (mut e, stamp) = self.writer.header(b"D", seq, wall);
+        message.encode_body(&mut e, stamp);
+        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
+        self.keep(seq, copy, is_kept)?;
+        self.count_sent(self.now, copy.len());
+        Ok(copy)
+    }
+
+    pub(super) fn send_logout(&mut self, text: &Reason) {
+        self.send_admin(b"5", |e| e.text_if(tag::TEXT, text.as_bytes()));
+    }
+
+    pub(super) fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
+        self.counters.bump(Counter::FixRejects);
+        let version = self.config.version;
+        self.send_admin(b"3", |e| {
+            put_reverse_route(e, m, version);
+            e.unsigned(tag::REF_SEQ_NUM, seq);
+            let text = fault.reason.text().as_bytes();
+            if !version.rejects_in_fields() {
+                let mut long = Reason::lossy(text);
+                if let Some(tag) = fault.tag {
+                    let _ = write!(long, " ({tag})");
+                }
+                return e.text(tag::TEXT, long.as_bytes());
+            }
+            e.text(tag::TEXT, text);
+            if let Some(tag) = fault.tag {
+                e.signed(tag::REF_TAG_ID, tag.into());
+            }
+            e.text_if(tag::REF_MSG_TYPE, m.msg_type());
+            if fault.reason as u8 <= version.highest_reject_reason() {
+                e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
+            }
+        });
+    }
+
+    pub(super) fn logout_and_disconnect(&mut self, reason: DisconnectReason, text: &str) {
+        let text = Reason::lossy(text.as_bytes());
+        self.send_logout(&text);
+        self.disconnect(reason, text);
+    }
+}

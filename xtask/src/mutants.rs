@@ -1,0 +1,288 @@
+//! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, by cargo-mutants, and sees whether a test notices.
+
+use crate::run::{root, target_dir};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Changes engine, books and arbiter in one place at a time (cargo-mutants, `cargo install cargo-mutants --locked`), in a copy of the
+sources, and runs their tests each time. A change that no test notices is looked up in docs/mutants.md, where those that change
+nothing are listed with the reason; any other one is a finding. Tests that read recorded data are left out: a mutant must die of what
+every clone has.
+
+  cargo xtask mutants [NAME…] [--shard K/N] [--list]
+
+  NAME         engine, book, super-books, arbiter (all)
+  --shard K/N  only every Nth mutant, from the Kth on, 0 to N-1 (all; engine takes hours, so take shares of it)
+  --list       says how many mutants each has and runs none
+
+What cargo-mutants writes is below target/mutants. Exit code 1: a mutant lives that docs/mutants.md does not judge. 2: the command
+line, or there is no cargo-mutants.
+";
+
+/// What is broken and what has to notice.
+struct Target {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+    /// Further packages whose tests count.
+    tests_of: &'static [&'static str],
+    /// The arguments of `cargo test`.
+    tests: &'static [&'static str],
+}
+
+const TARGETS: &[Target] = &[
+    Target {
+        name: "engine",
+        package: "tickwire-exchange",
+        files: &["crates/exchange/src/engine.rs", "crates/exchange/src/engine/*.rs"],
+        tests_of: &[],
+        tests: &[
+            "--lib",
+            "--test",
+            "engine_matches_oracle",
+            "--test",
+            "engine_edges",
+        ],
+    },
+    Target {
+        name: "book",
+        package: "tickwire-book",
+        files: &[
+            "crates/book/src/books.rs",
+            "crates/book/src/ladder.rs",
+            "crates/book/src/order_index.rs",
+        ],
+        tests_of: &[],
+        tests: &["--lib", "--test", "oracle", "--test", "rules"],
+    },
+    Target {
+        name: "super-books",
+        package: "tickwire-book",
+        files: &[
+            "crates/book/src/super_books.rs",
+            "crates/book/src/super_books/*.rs",
+        ],
+        tests_of: &[],
+        tests: &["--lib", "--test", "super_oracle", "--test", "super_rules"],
+    },
+    Target {
+        name: "arbiter",
+        package: "tickwire-feed-core",
+        files: &[
+            "crates/feed-core/src/arbiter.rs",
+            "crates/feed-core/src/arbiter/*.rs",
+        ],
+        tests_of: &["tickwire-feed-core", "tickwire-feed"],
+        tests: &[
+            "--lib",
+            "--test",
+            "properties",
+            "--test",
+            "transcripts",
+            "--test",
+            "seen",
+            "--test",
+            "itch",
+        ],
+    },
+];
+
+/// Optimising takes longer than the tests run, and only what a mutant changes is to be built anew.
+const PROFILE: &[(&str, &str)] = &[
+    ("CARGO_PROFILE_TEST_OPT_LEVEL", "0"),
+    ("CARGO_PROFILE_TEST_INCREMENTAL", "true"),
+    ("CARGO_PROFILE_TEST_CODEGEN_UNITS", "256"),
+];
+
+/// A test of a mutant that takes longer, in seconds, has noticed it: without one they take a few.
+const TIMEOUT: &str = "60";
+
+#[derive(Debug)]
+struct Plan<'a> {
+    targets: Vec<&'static str>,
+    shard: Option<&'a str>,
+    only_lists: bool,
+}
+
+fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
+    let mut plan = Plan {
+        targets: Vec::new(),
+        shard: None,
+        only_lists: false,
+    };
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "--list" => plan.only_lists = true,
+            "--shard" => {
+                let text = *words.next().ok_or("--shard needs K/N behind it")?;
+                let parts = text.split_once('/').and_then(|(k, n)| {
+                    let (k, n): (u32, u32) = (k.parse().ok()?, n.parse().ok()?);
+                    (k < n).then_some(())
+                });
+                parts.ok_or_else(|| format!("--shard: '{text}' is no K/N with K below N"))?;
+                plan.shard = Some(text);
+            }
+            other => {
+                let known = TARGETS.iter().find(|target| target.name == other);
+                plan.targets.push(known.ok_or_else(|| unknown(other))?.name);
+            }
+        }
+    }
+    if plan.targets.is_empty() {
+        plan.targets = TARGETS.iter().map(|target| target.name).collect();
+    }
+    Ok(plan)
+}
+
+fn unknown(word: &str) -> String {
+    let known: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+    format!("'{word}' is neither an option nor one of {}", known.join(", "))
+}
+
+/// A mutant as docs/mutants.md names it: the line of cargo-mutants without line and column, which move.
+fn named(line: &str) -> Option<String> {
+    let (place, what) = line.trim().split_once(": ")?;
+    let file = place.split(':').next()?;
+    Some(format!("{file}: {what}"))
+}
+
+/// The mutants that the document judges: what stands between back quotes at the start of an item.
+fn judged(document: &str) -> BTreeSet<String> {
+    let items = document.lines().filter_map(|line| line.strip_prefix("- `"));
+    items
+        .filter_map(|item| item.split_once('`').map(|(mutant, _)| mutant.to_owned()))
+        .collect()
+}
+
+fn cargo_mutants(target: &Target) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(root())
+        .args(["mutants", "--package", target.package, "--colors", "never"])
+        .args(target.files.iter().flat_map(|file| ["--file", file]));
+    command
+}
+
+/// The mutants that lived, as [`named`].
+fn run_one(target: &Target, shard: Option<&str>) -> Result<Vec<String>, String> {
+    let out = target_dir().join("mutants").join(target.name);
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let mut command = cargo_mutants(target);
+    command
+        .args(["--baseline", "skip", "--timeout", TIMEOUT, "--no-shuffle"])
+        .arg("--output")
+        .arg(&out)
+        .args(
+            target
+                .tests_of
+                .iter()
+                .flat_map(|package| ["--test-package", package]),
+        );
+    if let Some(shard) = shard {
+        command.args(["--shard", shard, "--sharding", "round-robin"]);
+    }
+    command
+        .arg("--")
+        .args(target.tests)
+        .envs(PROFILE.iter().copied())
+        .env("TICKWIRE_SHARED", out.join("nothing-recorded"));
+    command.status().map_err(|e| format!("cargo mutants: {e}"))?;
+    lived(&out.join("mutants.out/missed.txt"))
+}
+
+fn lived(file: &Path) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    Ok(text.lines().filter_map(named).collect())
+}
+
+/// The command.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    if matches!(words, ["--help" | "-h"]) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let plan = match plan(words) {
+        Ok(plan) => plan,
+        Err(why) => {
+            eprintln!("xtask mutants: {why}; --help says more");
+            return ExitCode::from(2);
+        }
+    };
+    let version = Command::new("cargo").args(["mutants", "--version"]).output();
+    if !version.is_ok_and(|output| output.status.success()) {
+        eprintln!("xtask mutants: no cargo-mutants: `cargo install cargo-mutants --locked`");
+        return ExitCode::from(2);
+    }
+    let document = std::fs::read_to_string(root().join("docs/mutants.md")).unwrap_or_default();
+    let judged = judged(&document);
+    let mut findings = 0;
+    for target in TARGETS
+        .iter()
+        .filter(|target| plan.targets.contains(&target.name))
+    {
+        if plan.only_lists {
+            let output = cargo_mutants(target).arg("--list").output();
+            let text = output.map(|output| output.stdout).unwrap_or_default();
+            let lines = text.iter().filter(|byte| **byte == b'\n').count();
+            println!("{:<12} {lines} mutants", target.name);
+            continue;
+        }
+        let lived = match run_one(target, plan.shard) {
+            Ok(lived) => lived,
+            Err(why) => {
+                eprintln!("xtask mutants: {why}");
+                return ExitCode::from(2);
+            }
+        };
+        let (known, new): (Vec<_>, Vec<_>) = lived.iter().partition(|mutant| judged.contains(*mutant));
+        println!("{:<12} {} judged, {} new", target.name, known.len(), new.len());
+        new.iter().for_each(|mutant| println!("  lives: {mutant}"));
+        findings += new.len();
+    }
+    if findings == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_what_is_unknown_is_named() {
+        let plan = plan(&["book", "--shard", "1/4"]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((plan.targets, plan.shard), (vec!["book"], Some("1/4")));
+        assert_eq!(super::plan(&[]).map(|plan| plan.targets.len()), Ok(TARGETS.len()));
+        let said = |words: &[&str]| super::plan(words).err().unwrap_or_default();
+        assert!(said(&["--shard", "4/4"]).contains("no K/N"));
+        assert!(said(&["--shard"]).contains("needs K/N"));
+        assert!(said(&["books"]).contains("'books'"));
+    }
+
+    #[test]
+    fn a_mutant_is_named_without_its_line() {
+        let line = "crates/book/src/books.rs:216:42: replace > with >= in Books::new";
+        let name = "crates/book/src/books.rs: replace > with >= in Books::new";
+        assert_eq!(named(line).as_deref(), Some(name));
+        assert_eq!(named("no place"), None);
+        let document = format!("# Mutants\n\n- `{name}`: it is the same.\n- `x: y` (twice): so is this.\n");
+        let judged = judged(&document);
+        assert!(judged.contains(name) && judged.contains("x: y") && judged.len() == 2);
+    }
+
+    #[test]
+    fn every_file_that_is_mutated_is_there() {
+        for target in TARGETS {
+            let (folders, files): (Vec<&str>, Vec<&str>) = target.files.iter().partition(|f| f.contains('*'));
+            for file in files {
+                assert!(root().join(file).is_file(), "{file}");
+            }
+            assert!(folders.len() < target.files.len(), "{}", target.name);
+        }
+    }
+}
