@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tickwire_desk::risk::RiskArgs;
 use tickwire_desk::vol::VolArgs;
 use tickwire_feedd::FeedArgs;
+use tickwire_inspect::InspectArgs;
 use tickwire_player::PlayArgs;
 use tickwire_replay::replay::ReplayArgs;
 use tickwire_simulator::journal::JournalArgs;
@@ -165,6 +166,21 @@ Examples:
       --exit
   tickwire feed -c feeds.toml --folder $XDG_RUNTIME_DIR/second")]
     Feed(FeedArgs),
+    /// What is in recordings: protocols, lines, channels, symbols, rates, gaps, damage, and the configuration for them
+    #[command(after_help = "\
+The files are read twice: first to find out by content which destinations are lines and recovery ports of one channel, then through \
+channels and books. docs/inspect.md.
+
+Examples:
+  tickwire inspect day.pcap.zst
+  tickwire inspect a.pcap b.pcap --write-config feeds.toml --venue edgx
+      and then: tickwire replay -c feeds.toml a.pcap b.pcap
+  tickwire inspect 01302020.NASDAQ_ITCH50.gz --symbols 0
+  tickwire inspect day.pcap --json | jq '.channels[].counters.gaps'
+
+Exit codes: 0 shown, 1 shown, but damage, gaps or a late beginning make its books unreliable, 2 wrong arguments, 3 a file cannot be \
+read or written, 130 Ctrl-C.")]
+    Inspect(InspectArgs),
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
 Examples:

@@ -217,6 +217,13 @@ const ROWS: &[Row] = &[
         &[],
         By("the_books_of_lobster_messages_equal_its_order_book_after_every_message"),
     ),
+    Row(
+        "inspect 01302020.NASDAQ_ITCH50.gz",
+        &[],
+        &[],
+        By("lines_symbols_rates_and_gaps_of_a_capture_are_told_in_text_and_json"),
+    ),
+    Row("inspect", &[], &[], DONE),
     Row("replay", &[], &[], DONE),
     Row("decode", &[], &[], DONE),
     Row(

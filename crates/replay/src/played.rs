@@ -6,7 +6,8 @@ use tickwire_book::{Applied, Books};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Side, Symbol,
+    Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Side,
+    Symbol,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 
@@ -46,12 +47,31 @@ pub trait Play {
     }
 }
 
-/// Who follows the events of a file of records beside its books: a backtest.
+/// Who follows the events of a file of records beside its books: a backtest, an export.
 pub trait Follow {
+    /// A record, or a line, was read at its time; what it tells follows. `instrument`: whom it is about, if that is known.
+    fn record(&mut self, now: Nanos, instrument: Option<InstrumentId>) {
+        let _ = (now, instrument);
+    }
     /// An event, in the order of the file.
     fn event(&mut self, event: &MarketEvent);
     /// An instrument's symbol.
     fn named(&mut self, id: InstrumentId, symbol: Symbol);
+}
+
+/// Who keeps the books of a channel, and so sees them around every event: an export, an inspection.
+pub trait Keep {
+    /// An event, in the order of the channel. The books are as they were before it; it is for this one to apply it to them, or not.
+    fn event(&mut self, event: &MarketEvent, books: &mut Books);
+    /// What the venue says about an instrument that the last packet named for the first time, or defined.
+    fn defined(&mut self, instrument: &Instrument) {
+        let _ = instrument;
+    }
+    /// A packet of so many bytes (a message, of a file without packets), received at `now`, has told all its events. `counters` answers
+    /// with the channel's as of now, which costs some 100 ns.
+    fn packet(&mut self, now: Nanos, bytes: usize, counters: &dyn Fn() -> Counters) {
+        let _ = (now, bytes, counters);
+    }
 }
 
 /// Looks at the books of a channel.
@@ -94,11 +114,39 @@ pub struct Cost {
 struct Player {
     books: Books,
     shown: Option<Vec<String>>,
+    kept: Option<Kept>,
+}
+
+/// Somebody who keeps the books.
+struct Kept {
+    keep: Box<dyn Keep>,
+    /// Which instruments it was told of.
+    known: Vec<bool>,
+    /// Those that the packet under way has named for the first time, or defined.
+    news: Vec<InstrumentId>,
+}
+
+impl Kept {
+    fn event(&mut self, event: &MarketEvent, books: &mut Books) {
+        let at = event.instrument.index();
+        if event.instrument != InstrumentId::WHOLE_FEED
+            && (event.kind == EventKind::Definition || !self.known.get(at).copied().unwrap_or(true))
+        {
+            self.news.push(event.instrument);
+            if let Some(known) = self.known.get_mut(at) {
+                *known = true;
+            }
+        }
+        self.keep.event(event, books);
+    }
 }
 
 impl EventSink for Player {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
+        if let Some(kept) = &mut self.kept {
+            return kept.event(event, &mut self.books);
+        }
         let applied = self.books.apply(event);
         if let Some(shown) = &mut self.shown {
             shown.push(describe(event, &applied));
@@ -150,6 +198,7 @@ impl<C: Channel> Played<C> {
             player: Player {
                 books,
                 shown: is_stepping.then(Vec::new),
+                kept: None,
             },
             cost: Cost {
                 name,
@@ -160,6 +209,32 @@ impl<C: Channel> Played<C> {
             },
             clock,
         }
+    }
+
+    /// Lets somebody keep the books from now on.
+    pub(crate) fn keep(&mut self, keep: Option<Box<dyn Keep>>) {
+        let instruments = self.player.books.config().instruments as usize;
+        self.player.kept = keep.map(|keep| Kept {
+            keep,
+            known: vec![false; instruments],
+            news: Vec::new(),
+        });
+    }
+
+    /// A packet has told all its events.
+    fn told(&mut self, now: Nanos, bytes: usize) {
+        let Some(kept) = &mut self.player.kept else { return };
+        for id in kept.news.drain(..) {
+            match self.channel.instrument(id) {
+                Some(instrument) => kept.keep.defined(instrument),
+                None => {
+                    if let Some(known) = kept.known.get_mut(id.index()) {
+                        *known = false;
+                    }
+                }
+            }
+        }
+        kept.keep.packet(now, bytes, &|| self.channel.counters());
     }
 
     fn note(&mut self, begin: u64, bytes: usize) {
@@ -178,12 +253,14 @@ impl<C: Channel> Play for Played<C> {
             self.channel.handle_timeout(now, &mut self.player);
         }
         self.channel.on_datagram(now, port, line, bytes, &mut self.player);
+        self.told(now, bytes.len());
         self.note(begin, bytes.len());
     }
 
     fn on_message(&mut self, now: Nanos, message: &[u8]) {
         let begin = tsc();
         self.channel.on_message(now, message, &mut self.player);
+        self.told(now, message.len() + 2);
         self.note(begin, message.len() + 2);
     }
 

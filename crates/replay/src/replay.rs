@@ -13,7 +13,7 @@
 mod lines;
 mod records;
 mod spool;
-mod survey;
+pub mod survey;
 mod together;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ use tickwire_book::{BookRef, Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol, Venue};
-use tickwire_runtime::capture::CaptureReader;
+use tickwire_runtime::capture::{CaptureReader, FrameCounts};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_runtime::recordfile::{LineFile, RecordFile};
@@ -34,10 +34,11 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
 use tickwire_wire::{Malformed, dbn, itch50};
 
-use crate::played::{Follow, Play, Played, of_books};
-use crate::tape::{End, Frame, Tape};
+use crate::played::{Follow, Keep, Play, Played, of_books};
+use crate::tape::{End, Frame, Speed, Tape};
 use records::{Check, Records};
-use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped, Survey};
+pub use survey::Survey;
+use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped};
 use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};
@@ -92,6 +93,28 @@ pub struct ReplayArgs {
     /// Price levels of one channel to make room for, as many by default
     #[arg(long, value_name = "N")]
     pub max_levels: Option<u32>,
+}
+
+impl ReplayArgs {
+    /// Of files, with every other argument as it is by default.
+    pub fn of(files: Vec<PathBuf>) -> ReplayArgs {
+        ReplayArgs {
+            files,
+            config: None,
+            protocol: None,
+            templates: Vec::new(),
+            speed: Speed::Max,
+            step: false,
+            book: Vec::new(),
+            levels: 10,
+            symbol: Vec::new(),
+            check: None,
+            json: false,
+            max_instruments: None,
+            max_orders: None,
+            max_levels: None,
+        }
+    }
 }
 
 /// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
@@ -231,6 +254,36 @@ pub struct Fed {
     pub fault: Option<String>,
     /// Books of which the recording does not have the beginning.
     pub partial: usize,
+    /// What the first reading found out; `None` where a configuration says who is who.
+    pub survey: Option<Survey>,
+    /// Every channel that was played, in the order in which they were made.
+    pub channels: Vec<FedChannel>,
+    /// What became of the frames of captures.
+    pub frames: FrameCounts,
+    /// Datagrams to nobody's address.
+    pub other_feeds: u64,
+}
+
+/// What became of one channel of recordings.
+pub struct FedChannel {
+    /// Its name in reports.
+    pub name: String,
+    /// What it speaks: a protocol's name, `dbn` or `lobster`.
+    pub protocol: &'static str,
+    /// Where it is received, as far as that was found out.
+    pub on: Vec<(SocketAddr, Port, Line)>,
+    /// How far it can be trusted at the end.
+    pub state: FeedState,
+    /// Its counters, and those of its books.
+    pub counters: Counters,
+    /// Packets, or messages of files without packets.
+    pub packets: u64,
+    /// Their bytes together.
+    pub bytes: u64,
+    /// Number by symbol, for every instrument that it knows.
+    pub directory: BTreeMap<Symbol, InstrumentId>,
+    /// Books of which the recording does not have the beginning.
+    pub partial: usize,
 }
 
 /// Plays files into what `make` makes of their channels.
@@ -239,9 +292,29 @@ pub fn feed(args: &ReplayArgs, stop: &StopFlag, make: &mut dyn MakePlay) -> Resu
     if let Some(reason) = stop.reason() {
         return Err(Failure::interrupted(reason.to_string()));
     }
+    let channels = replay.played.iter().zip(&replay.about);
+    let channels = channels.map(|(played, about)| FedChannel {
+        name: played.cost().name.clone(),
+        protocol: about.protocol,
+        on: about.on.clone(),
+        state: played.state(),
+        counters: played.counters(),
+        packets: played.cost().packets,
+        bytes: played.cost().bytes,
+        directory: played.directory(),
+        partial: about.end.partial.as_ref().map_or(0, |p| p.books - p.whole),
+    });
+    let channels = channels.collect();
     Ok(Fed {
         fault: replay.damage.take().or_else(|| replay.fault(true)),
         partial: replay.partial().0,
+        channels,
+        frames: replay.tape.skipped(),
+        other_feeds: replay.other_feeds,
+        survey: match replay.routes {
+            Routes::Recognised(survey) => Some(survey),
+            Routes::Configured(..) => None,
+        },
     })
 }
 
@@ -288,6 +361,7 @@ impl MakePlay for Plain {
             name,
             books,
             is_stepping: self.is_stepping,
+            keep: None,
             clock: self.clock.clone(),
         };
         wiring::with_channel(feed, number, reception, boxed)
@@ -403,7 +477,30 @@ struct Boxed {
     name: String,
     books: BooksConfig,
     is_stepping: bool,
+    keep: Option<Box<dyn Keep>>,
     clock: Clock,
+}
+
+/// A channel whose books `keep` keeps: what [`MakePlay::channel`] answers where somebody looks at books around every event.
+///
+/// # Errors
+/// A protocol of which no books are known here, or templates that cannot be read.
+pub fn kept(
+    feed: &FeedConfig,
+    number: usize,
+    reception: &Reception,
+    name: String,
+    books: BooksConfig,
+    keep: Box<dyn Keep>,
+) -> Result<Box<dyn Play>, Failure> {
+    let boxed = Boxed {
+        name,
+        books,
+        is_stepping: false,
+        keep: Some(keep),
+        clock: Clock::calibrate(),
+    };
+    wiring::with_channel(feed, number, reception, boxed)
 }
 
 impl WithChannel for Boxed {
@@ -415,13 +512,9 @@ impl WithChannel for Boxed {
             venue: channel.venue(),
             ..self.books
         });
-        Box::new(Played::new(
-            self.name,
-            channel,
-            books,
-            self.is_stepping,
-            self.clock,
-        ))
+        let mut played = Played::new(self.name, channel, books, self.is_stepping, self.clock);
+        played.keep(self.keep);
+        Box::new(played)
     }
 }
 
@@ -590,10 +683,10 @@ impl std::fmt::Display for Partial {
 impl Replay<'_> {
     /// Makes the channels that were recognised.
     fn add_recognised(&mut self) -> Result<(), Failure> {
-        let Routes::Recognised(survey) = &mut self.routes else {
+        let Routes::Recognised(survey) = &self.routes else {
             return Ok(());
         };
-        for found in std::mem::take(&mut survey.channels) {
+        for found in survey.channels.clone() {
             let feed = recognised(&found, &self.args.templates);
             self.add(&feed, 0, feed.name().to_string(), found.load, found.on)?;
         }

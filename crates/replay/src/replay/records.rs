@@ -228,6 +228,9 @@ impl Records {
             venue_ts: record.header().ts_event.get().unwrap_or_default(),
             ..MarketEvent::default()
         };
+        if let Some(follower) = &mut self.follower {
+            follower.record(base.venue_ts, Some(id));
+        }
         match record {
             Record::Mbo(m) if self.follower.is_none() => self.mbo(m, base),
             Record::Mbo(m) => {
@@ -404,6 +407,9 @@ impl Records {
             return self.counters.bump(Counter::Malformed);
         };
         self.counters.bump(Counter::Messages);
+        if let Some(follower) = &mut self.follower {
+            follower.record(event.venue_ts, Some(ONE));
+        }
         self.touched.insert(ONE);
         let is_first = matches!(&self.check, Check::Rows(rows) if !rows.begun);
         let event = MarketEvent {

@@ -47,13 +47,13 @@ const LOOK: u64 = 1024;
 
 /// How much a channel carries, and so how much room it needs.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Load {
+pub struct Load {
     /// Messages on its busiest live stream, with what came another way.
-    pub(super) messages: u64,
+    pub messages: u64,
     /// The bytes of them.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// The highest number of an instrument, where messages name them by number at a known place.
-    pub(super) highest: Option<u32>,
+    pub highest: Option<u32>,
 }
 
 impl Load {
@@ -73,37 +73,43 @@ impl Load {
 }
 
 /// A channel that was found.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub(super) protocol: Protocol,
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What its packets are.
+    pub protocol: Protocol,
     /// Unit of PITCH.
-    pub(super) unit: Option<u8>,
+    pub unit: Option<u8>,
     /// Of MoldUDP64, where its addresses carry several at the same time.
-    pub(super) session: Option<[u8; 10]>,
-    /// Where it is received, line A of the live port first.
-    pub(super) on: Vec<(SocketAddr, Port, Line)>,
-    pub(super) load: Load,
+    pub session: Option<[u8; 10]>,
+    /// Where it is received, line A of the live port first. [`Line::Retransmit`] of the live port: what was sent again there.
+    pub on: Vec<(SocketAddr, Port, Line)>,
+    /// How much it carries.
+    pub load: Load,
 }
 
 /// Where a packet goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct At {
+pub struct At {
     /// Index into the channels.
-    pub(super) channel: usize,
-    pub(super) port: Port,
-    pub(super) line: Line,
+    pub channel: usize,
+    /// What the packet was sent for.
+    pub port: Port,
+    /// The line that it came on.
+    pub line: Line,
 }
 
 /// Who the packets to one destination are for.
 #[derive(Debug)]
-pub(super) enum Addressee {
+pub enum Addressee {
+    /// All of one channel.
     One(At),
     /// By unit or session.
     Several(Protocol, Vec<(SessionId, At)>),
 }
 
 impl Addressee {
-    pub(super) fn of(&self, payload: &[u8]) -> Option<At> {
+    /// Who a packet is for; `None` if its session or unit is nobody's, or it cannot be read.
+    pub fn of(&self, payload: &[u8]) -> Option<At> {
         match self {
             Addressee::One(at) => Some(*at),
             Addressee::Several(protocol, by_session) => {
@@ -114,32 +120,36 @@ impl Addressee {
     }
 }
 
-/// Everything that was found.
+/// Everything that a first reading of recordings found: see the module's description, and [`of_files`].
 #[derive(Debug, Default)]
-pub(super) struct Survey {
-    pub(super) channels: Vec<Found>,
-    pub(super) places: HashMap<SocketAddr, Addressee>,
+pub struct Survey {
+    /// The channels whose books are known here, in order of the first packet of each.
+    pub channels: Vec<Found>,
+    /// By destination: who its packets are for.
+    pub places: HashMap<SocketAddr, Addressee>,
     /// Destinations that carry nothing but heartbeats.
-    pub(super) idle: usize,
+    pub idle: usize,
     /// Destinations of no channel: packets, and of which protocol if that is known.
-    pub(super) left_out: Vec<(SocketAddr, u64, Option<Protocol>)>,
+    pub left_out: Vec<(SocketAddr, u64, Option<Protocol>)>,
     /// Messages of files without packets.
-    pub(super) files: Files,
-    /// What the first reading cost: streams told apart, and packets of which every message was visited field by field.
-    pub(super) streams: usize,
-    pub(super) looked_into: u64,
+    pub files: Files,
+    /// What the first reading cost: streams told apart.
+    pub streams: usize,
+    /// Packets of which every message was visited field by field.
+    pub looked_into: u64,
 }
 
 /// What files without packets hold.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Files {
+pub struct Files {
     /// Messages of ITCH files.
-    pub(super) messages: u64,
-    /// Records of DBN files, and lines of LOBSTER files.
-    pub(super) records: u64,
-    pub(super) lines: u64,
+    pub messages: u64,
+    /// Records of DBN files.
+    pub records: u64,
+    /// Lines of LOBSTER files.
+    pub lines: u64,
     /// Records are of orders, not of levels only.
-    pub(super) has_orders: bool,
+    pub has_orders: bool,
 }
 
 /// What a first reading of configured feeds found: by feed and channel, the load and the ports that carry messages.
@@ -331,7 +341,41 @@ pub(super) fn of_configured(files: &[PathBuf], feeds: &FeedFile, stop: &StopFlag
     Ok(heard)
 }
 
-/// Reads recordings whose feeds are to be recognised, or are all of one `protocol`.
+/// Reads recordings (captures, files of messages, records or lines) and finds out, by content, which channels are in them, on which
+/// lines and ports: what `replay` without a configuration plays, and what `inspect` shows. `protocol`: all packets are of it; otherwise it
+/// is recognised. `templates`: FAST templates, without which MOEX is not recognised.
+///
+/// ```
+/// use tickwire_replay::replay::survey;
+/// use tickwire_runtime::capture::{LinkType, PcapWriter};
+/// use tickwire_runtime::signal::StopFlag;
+///
+/// let path = std::env::temp_dir().join(format!("tickwire-survey-{}.pcap", std::process::id()));
+/// PcapWriter::create(&path, LinkType::ETHERNET)?.finish()?;
+/// let survey = survey::of_files(&[path.clone()], None, &[], &StopFlag::install()?)?;
+/// assert!(survey.channels.is_empty() && survey.left_out.is_empty());
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// A file that cannot be read or is no recording, a protocol that is not clear, a signal. What is damaged within a file ends the reading of
+/// that file without a word: it is said when the file is played.
+pub fn of_files(
+    files: &[PathBuf],
+    protocol: Option<Protocol>,
+    templates: &[Arc<Plan>],
+    stop: &StopFlag,
+) -> Result<Survey, Failure> {
+    of_recognised(files, protocol, templates, stop).map_err(|stopped| match stopped {
+        Stopped::Failed(failure) => failure,
+        Stopped::Interrupted => {
+            Failure::interrupted("nothing was found out: the recording was being looked through")
+        }
+    })
+}
+
+/// See [`of_files`].
 pub(super) fn of_recognised(
     files: &[PathBuf],
     protocol: Option<Protocol>,
@@ -748,10 +792,10 @@ impl Surveyor {
                 .map(|s| self.streams[*s].packets)
                 .max()
                 .unwrap_or(0);
-            let mut whole: Vec<usize> = members
+            let (mut whole, part): (Vec<usize>, Vec<usize>) = members
                 .into_iter()
-                .filter(|s| self.streams[*s].packets * 2 >= most)
-                .collect();
+                .partition(|s| self.streams[*s].packets * 2 >= most);
+            self.part_with(of, &whole, part);
             let addresses: HashSet<SocketAddr> =
                 whole.iter().map(|s| self.address(&self.streams[*s])).collect();
             if addresses.len() <= 2 || addresses.len() < whole.len() {
@@ -782,6 +826,31 @@ impl Surveyor {
                 };
                 pair.iter().for_each(|s| of[*s] = root);
             }
+        }
+    }
+
+    /// Where nothing is sent again by multicast, groups that hardly began and have port numbers of their own are channels that begin with the
+    /// same messages (the session's status), and no copies of the `whole` ones.
+    fn part_with(&self, of: &mut [usize], whole: &[usize], mut part: Vec<usize>) {
+        let port = |s: &usize| self.address(&self.streams[*s]).port();
+        let ports: HashSet<u16> = whole.iter().map(port).collect();
+        part.retain(|s| {
+            let stream = &self.streams[*s];
+            let is_sent_again = stream.protocol.ports().contains(&Port::Retransmission);
+            !is_sent_again && self.address(stream).ip().is_multicast() && !ports.contains(&port(s))
+        });
+        let root = of[whole[0]];
+        if part.contains(&root) {
+            for group in of.iter_mut().filter(|group| **group == root) {
+                *group = whole[0];
+            }
+        }
+        part.sort_by_key(|s| (port(s), octets(self.address(&self.streams[*s]))));
+        for pair in part
+            .chunk_by(|a, b| port(a) == port(b))
+            .flat_map(|of_port| of_port.chunks(2))
+        {
+            pair.iter().for_each(|s| of[*s] = pair[0]);
         }
     }
 

@@ -30,7 +30,6 @@ use tickwire_console::failure::Failure;
 use tickwire_replay::played::{Cost, Follow, Play};
 use tickwire_replay::replay::ReplayArgs;
 use tickwire_replay::replay::{self, Fed, MakePlay};
-use tickwire_replay::tape::Speed;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring;
@@ -335,23 +334,13 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     };
     let begun = Instant::now();
     let replayed = ReplayArgs {
-        files: args.files.clone(),
         config: args.feeds.clone(),
         protocol: args.protocol,
         templates: args.templates.clone(),
-        speed: Speed::Max,
-        step: false,
-        book: Vec::new(),
-        levels: 0,
-        symbol: Vec::new(),
-        check: None,
-        json: false,
-        max_instruments: None,
-        max_orders: None,
-        max_levels: None,
+        ..ReplayArgs::of(args.files.clone())
     };
     let fed = catch_unwind(AssertUnwindSafe(|| replay::feed(&replayed, stop, &mut make)));
-    let Fed { fault, partial } = match fed {
+    let Fed { fault, partial, .. } = match fed {
         Ok(fed) => fed?,
         Err(panic) => {
             if let Ok(shared) = shared.try_borrow()
