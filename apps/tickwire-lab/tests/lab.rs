@@ -726,35 +726,9 @@ fn quotes_are_matched_by_what_caused_them_and_a_lost_one_fails_the_run() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
 
-/// Where Debian and Ubuntu put the browser.
-const BROWSERS: [&str; 3] = [
-    "/usr/bin/chromium",
-    "/usr/bin/chromium-browser",
-    "/usr/bin/google-chrome",
-];
-
-/// A browser, installed if need be and permitted; `None` is said loudly.
+/// A browser; without one that is said.
 fn browser() -> Option<&'static str> {
-    let there = || BROWSERS.into_iter().find(|path| Path::new(path).exists());
-    if let Some(path) = there() {
-        return Some(path);
-    }
-    // As docs/lab.md says; only root may, and not everywhere are there packages.
-    let install = "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium";
-    let installed = Command::new("sh")
-        .args(["-c", install])
-        .stdin(Stdio::null())
-        .output();
-    if there().is_none() {
-        let why = installed.map_or_else(
-            |e| e.to_string(),
-            |o| text(&o.stderr).lines().last().unwrap_or("").to_owned(),
-        );
-        tickwire_testdata::not_tested(format!(
-            "the report in a browser: there is no Chromium, and `{install}` did not bring one: {why}"
-        ));
-    }
-    there()
+    tickwire_testdata::browser::browser("the report in a browser")
 }
 
 /// What the page says of itself once it is drawn, written where `--dump-dom` shows it.
@@ -820,25 +794,9 @@ fn serve(page: String) -> (u16, Arc<Mutex<Vec<String>>>) {
 /// What the page says of itself in a browser, and what was asked of its server; why not, if a busy machine's browser gave up.
 fn render(browser: &str, page: &str, scheme: &str, profile: &Path) -> Result<(String, Vec<String>), String> {
     let (port, asked) = serve(page.to_owned());
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-            "--window-size=1100,900",
-            "--virtual-time-budget=3000",
-            "--dump-dom",
-        ])
-        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("http://127.0.0.1:{port}/report"))
-        .stdin(Stdio::null())
+    let address = format!("http://127.0.0.1:{port}/report");
+    let output = headless(browser, profile, "1100,900", scheme, &address)
+        .args(["--virtual-time-budget=3000", "--dump-dom"])
         .output()
         .expect("the browser starts");
     let dom = text(&output.stdout);

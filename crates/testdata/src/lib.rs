@@ -15,6 +15,7 @@
 #[cfg(test)]
 extern crate self as tickwire_testdata;
 
+pub mod browser;
 pub mod pages;
 mod pcap;
 mod recorded;

@@ -1,4 +1,4 @@
-//! Everything a user looks at: books, feeds, rates, latencies, checks for monitoring systems, the metrics page.
+//! Everything a user looks at: books, feeds, rates, latencies, checks for monitoring systems, the metrics, the page of a daemon.
 //!
 //! ```text
 //! shared memory ─► region (the only reader) ─► model (plain values) ─► ladder · top · latency   ─► text ─► screen, or a pipe
@@ -317,7 +317,7 @@ fn waiting(absence: &Absence) -> Page {
 }
 
 /// Readings one after the other, and what happened between them.
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct Readings {
     /// The last one, and the one before that which rates are counted from.
     last: Option<Reading>,
