@@ -24,6 +24,11 @@ fn main() {
     for path in read {
         println!("cargo::rerun-if-changed={}", path.display());
     }
+    // The folder of a build is named after its profile: OUT_DIR is PROFILE/build/PACKAGE/out.
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    let profile = out.ancestors().nth(3).and_then(Path::file_name);
+    let profile = profile.and_then(|name| name.to_str()).unwrap_or("unknown");
+    println!("cargo::rustc-env=TICKWIRE_PROFILE={profile}");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     match found {
         Some(commit) => {

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 
@@ -57,7 +58,20 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Says so where what is measured is not what is handed on.
+fn is_what_ships() {
+    if env!("TICKWIRE_PROFILE") == "release" {
+        warn(format_args!(
+            "this program was built with the profile `release`, which builds quickly; what is handed on, and what docs/results shows, is built \
+             by `cargo build --profile dist --locked -p tickwire-app -p tickwire-lab-app` and takes some 20 % less time for a packet"
+        ));
+    }
+}
+
 fn run(command: &Command, stop: &StopFlag) -> Result<(), Failure> {
+    if matches!(command, Command::Lab { .. } | Command::Bench(_)) {
+        is_what_ships();
+    }
     match command {
         Command::Lab { command } => lab::run(command, stop),
         Command::Bench(args) if args.publish => publishbench::run(args),
