@@ -251,7 +251,7 @@ impl Listener for Wire {
     fn matched(&mut self, at: Nanos, m: Matched) {
         self.fills.push(Fill {
             at,
-            order: m.id,
+            order: of_quote(m.id).map_or(m.id, |(name, _)| ClientOrderId(name)),
             instrument: m.instrument,
             side: m.side,
             qty: m.qty,
@@ -984,8 +984,7 @@ impl<S: Strategy> Backtest<S> {
                 true => self.fees.maker,
                 false => self.fees.taker,
             };
-            let of = of_quote(fill.order).map_or(fill.order, |(name, _)| ClientOrderId(name));
-            let who = self.who(of);
+            let who = self.who(fill.order);
             let own = &mut self.entered[who];
             own.fills[0] += 1;
             own.fills[1] += u64::from(fill.is_maker);

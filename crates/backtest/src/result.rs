@@ -19,7 +19,7 @@ pub struct Fees {
 pub struct Fill {
     /// When the venue matched it.
     pub at: Nanos,
-    /// Our order.
+    /// Our order, or the name of our quote.
     pub order: ClientOrderId,
     /// What was traded.
     pub instrument: InstrumentId,

@@ -11,10 +11,13 @@ use tickwire_exchange::{
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
-    CompId, DisconnectReason, Encoder, Event, ExecType, ExecutionReport, MemoryStore, Role, Rules, Session,
-    SessionConfig, Status, Store, Version,
+    AppMessage, CompId, DisconnectReason, Encoder, Event, ExecType, ExecutionReport, Id, MemoryStore,
+    NewOrderSingle, QuoteLine, Role, Rules, Session, SessionConfig, Status, Store, Version,
+    put_cancel_quotes, put_mass_quote,
 };
-use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, TradingStatus, Venue};
+use tickwire_market::{
+    Counter, InstrumentId, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus, Venue,
+};
 use tickwire_persist::{Persist, StateReader};
 use tickwire_testdata as testdata;
 use tickwire_wire::layout::{Alpha, Char};
@@ -743,6 +746,74 @@ fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
         "35=9 58=StopPx (99) is for stop orders"
     );
     world.finish();
+}
+
+/// What a strategy's host writes is understood here, and what is said here is understood there.
+#[test]
+fn stop_orders_and_mass_quotes_of_a_strategys_host_are_taken_and_answered() {
+    for version in [Version::Fix42, Version::Fix44, Version::Fix50Sp2] {
+        let mut world = World::new();
+        let mut client = FixClient::named(0, version, quoter_of(version));
+        client.log_on(&mut world);
+        let (ask, _) = world.best(Side::Ask);
+        let stop = NewOrderSingle {
+            cl_ord_id: Id::from_number(1),
+            symbol: Symbol::new(b"AAPL").unwrap(),
+            side: Side::Bid,
+            transact_time: world.now,
+            qty: Qty(5),
+            order_type: OrderType::Market,
+            price: None,
+            stop: Some(ask),
+            time_in_force: TimeInForce::Day,
+            cause: None,
+        };
+        let sent = AppMessage::NewOrderSingle(stop);
+        client.session.send(world.now, &sent).unwrap();
+        client.exchange(&mut world);
+        client.order(&mut world, "2", Side::Bid, ask, 1, |e| e.char(59, b'3'));
+        let told: Vec<_> = client
+            .reports
+            .iter()
+            .flatten()
+            .filter(|report| report.cl_ord_id == Id::from_number(1))
+            .map(|report| (report.exec_type, report.order_type, report.stop))
+            .collect();
+        let market = |exec_type| (exec_type, OrderType::Market, Some(ask));
+        // Earlier versions have no word for the trigger.
+        let expected: &[_] = match version {
+            Version::Fix50Sp2 => &[ExecType::New, ExecType::Triggered, ExecType::Trade],
+            _ => &[ExecType::New, ExecType::Trade],
+        };
+        let expected: Vec<_> = expected.iter().map(|exec_type| market(*exec_type)).collect();
+        assert!(told.starts_with(&expected), "{version:?}: {told:?}");
+
+        let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
+        let line = |name: u64, symbol: &[u8]| QuoteLine {
+            name,
+            symbol: Symbol::new(symbol).unwrap(),
+            sides: [(bid, Qty(100)), (offer, Qty(100))],
+        };
+        let lines = [line(900_000_000_000, b"MSFT"), line(900_000_000_001, b"NOSUCH")];
+        let said = client.send(&mut world, b"i", |e| put_mass_quote(e, 77, None, false, &lines));
+        let pieces = [
+            "35=b|117=77|297=0|301=2|",
+            "|299=900000000000|",
+            "|299=900000000001|",
+        ];
+        assert!(
+            pieces.iter().all(|piece| said[0].contains(piece)),
+            "{version:?}: {said:?}"
+        );
+        assert!(said[0].ends_with("|368=1"), "{version:?}: {said:?}");
+        let said = client.send(&mut world, b"Z", |e| put_cancel_quotes(e, 78, &lines[..1]));
+        let expected = match version {
+            Version::Fix42 => "35=b|117=78|297=1",
+            _ => "35=AI|117=78|55=MSFT|297=1",
+        };
+        assert!(said[0].starts_with(expected), "{version:?}: {said:?}");
+        world.finish();
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tickwire_market::{Nanos, Qty};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::RiskConfig;
-use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
+use tickwire_trading::strategy::{Strategy, Subscription};
 
 use crate::config::{Config, StrategySection};
 use crate::demo::{DemoArgs, DemoKind};
@@ -197,7 +197,7 @@ pub struct BacktestArgs {
     /// FAST template file of MOEX (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "feeds")]
     pub templates: Vec<PathBuf>,
-    /// Which one, of a file with several strategies
+    /// One alone, of a file with several strategies; without it, all of them together
     #[arg(long, value_name = "NAME")]
     pub strategy: Option<String>,
     /// A parameter in the place of the file's (repeatable)

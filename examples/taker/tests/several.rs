@@ -67,24 +67,29 @@ fn two_strategies_trade_in_one_process_and_the_exchange_knows_both_by_their_numb
         .map(|number| number.parse::<u64>().expect("a number"))
         .partition(|number| *number < 1_000_000_000_000);
     assert!(first.len() > 2 && second.len() > 2, "{results:#}");
-    // A backtest is one strategy's.
+    // A backtest is of both together, or of one alone.
     let capture = file("sample.pcap");
     assert!(taker(&["sample", &capture, "--seconds", "1"]).0.status.success());
-    let (refused, told) = taker(&["backtest", "-c", &config, &capture]);
+    let backtest = |options: &[&str]| -> Value {
+        let (tested, told) = taker(&[&["backtest", "--json"], options, &["-c", &config, &capture]].concat());
+        assert!(tested.status.success(), "{told}");
+        serde_json::from_slice(&tested.stdout).expect("JSON")
+    };
+    let both = backtest(&[]);
+    let alone = ["apple", "microsoft"].map(|name| backtest(&["--strategy", name]));
+    for (place, alone) in alone.iter().enumerate() {
+        let together = &both["strategies"][place];
+        assert!(alone["fills"].as_u64() > Some(0), "{alone:#}");
+        // They trade different symbols: neither takes anything from the other.
+        assert_eq!(
+            (&together["fills"], &together["gain"]),
+            (&alone["fills"], &alone["gain"])
+        );
+    }
+    assert_eq!(alone[1]["instruments"][0]["symbol"], "MSFT");
+    let (refused, told) = taker(&["backtest", "--strategy", "google", "-c", &config, &capture]);
     assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("--strategy: apple, microsoft"), "{told}");
-    let (tested, told) = taker(&[
-        "backtest",
-        "--json",
-        "--strategy",
-        "microsoft",
-        "-c",
-        &config,
-        &capture,
-    ]);
-    assert!(tested.status.success(), "{told}");
-    let found: Value = serde_json::from_slice(&tested.stdout).expect("JSON");
-    assert_eq!(found["instruments"][0]["symbol"], "MSFT", "{found:#}");
+    assert!(told.contains("apple, microsoft"), "{told}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickwire_backtest::{
-    Backtest, BacktestConfig, Fees, Fill, FillModel, GhostConfig, GhostResult, Ghosts, HORIZONS, Latency,
-    LatencyConfig, Nobody, Summary, TimedLatency,
+    Backtest, BacktestConfig, Entrant, Fees, Fill, FillModel, GhostConfig, GhostResult, Ghosts, HORIZONS,
+    Latency, LatencyConfig, Nobody, StrategyResult, Summary, TimedLatency,
 };
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
@@ -22,7 +22,7 @@ use tickwire_market::{
     Price, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_runtime::signal::StopFlag;
-use tickwire_trading::strategy::{Strategy, Subscription};
+use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
 
 use super::BacktestArgs;
 use crate::config::Config;
@@ -146,6 +146,8 @@ struct Done {
     fills: Vec<Fill>,
     counters: Counters,
     symbols: BTreeMap<InstrumentId, Symbol>,
+    /// By strategy, with its name.
+    each: Vec<(String, StrategyResult)>,
     figures: Vec<(String, i64)>,
     notes: Vec<String>,
     notes_lost: u64,
@@ -173,6 +175,7 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     }
     if args.ghosts.is_some() {
         config.strategy.clear();
+        config.strategies.clear();
         let done = one::<Ghostly>(args, &config, stop)?;
         return tell_ghosts(args, &done);
     }
@@ -305,7 +308,17 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     config: &Config,
     stop: &StopFlag,
 ) -> Result<Done, Failure> {
-    let strategy: S = super::parameters(&config.strategy, &args.config, "[strategy]")?;
+    let hosted = super::strategies::<S>(config, &args.config)?;
+    let names: Vec<String> = hosted.iter().map(|one| one.name.clone()).collect();
+    let entering = hosted.into_iter().map(|one| {
+        let conductor = ConductorConfig {
+            max_orders: one.max_orders,
+            risk: one.risk,
+            ..ConductorConfig::default()
+        };
+        Ok((one.strategy, conductor, venues_of(&one.name, one.feeds, config)?))
+    });
+    let entering = entering.collect::<Result<Vec<_>, Failure>>()?;
     let section = &config.backtest;
     let settings = BacktestConfig {
         fill: section.fill.into(),
@@ -315,7 +328,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
             taker: section.taker_fee.0.raw(),
         },
         seed: section.seed,
-        conductor: super::limits(config),
+        conductor: ConductorConfig::default(),
         is_grouped: Vec::new(),
         less_is_executed: Vec::new(),
     };
@@ -325,7 +338,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         ..GhostConfig::default()
     });
     let shared = Rc::new(RefCell::new(Shared::Gathering(
-        Box::new(Some((strategy, settings, ghosts))),
+        Box::new(Some((entering, settings, ghosts))),
         Vec::new(),
     )));
     let mut make = Make {
@@ -346,7 +359,12 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
             if let Ok(shared) = shared.try_borrow()
                 && let Shared::Running(test, _) = &*shared
             {
-                eprintln!("the strategy panicked in {}", test.conductor().callback());
+                let ran = test.conductors().nth(test.running());
+                let callback = ran.map_or("none", |ran| ran.callback());
+                match names.len() {
+                    1 => eprintln!("the strategy panicked in {callback}"),
+                    _ => eprintln!("strategy {} panicked in {callback}", names[test.running()]),
+                }
             }
             resume_unwind(panic)
         }
@@ -359,12 +377,13 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     let mut done = Done {
         summary,
         fills: test.fills().to_vec(),
-        counters: test.counters().clone(),
+        counters: test.counters(),
         symbols: test
-            .conductor()
-            .instruments()
+            .conductors()
+            .flat_map(|one| one.instruments())
             .map(|(id, symbol, _)| (id, symbol))
             .collect(),
+        each: names.iter().cloned().zip(test.results_of_each()).collect(),
         figures: Vec::new(),
         notes: Vec::new(),
         notes_lost: 0,
@@ -375,9 +394,12 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         ghosts,
     };
     let mut figures = Vec::new();
-    test.conductor()
-        .strategy()
-        .figures(&mut |name, value| figures.push((name.to_string(), value)));
+    for (one, of) in test.conductors().zip(&names) {
+        one.strategy().figures(&mut |name, value| match names.len() {
+            1 => figures.push((name.to_string(), value)),
+            _ => figures.push((format!("{of}: {name}"), value)),
+        });
+    }
     done.figures = figures;
     let mut notes = Vec::new();
     done.notes_lost = test.take_notes(|note| {
@@ -477,20 +499,42 @@ fn recorded(text: &str, all: &mut LatencyConfig) -> Result<(), String> {
     Ok(())
 }
 
+/// A strategy that is to be played to: with its limits, and the venues that it hears, if not all.
+type Entering<S> = (S, ConductorConfig, Option<Vec<Venue>>);
+
+/// The venues of the feeds that a strategy names.
+fn venues_of(name: &str, feeds: Option<Vec<String>>, config: &Config) -> Result<Option<Vec<Venue>>, Failure> {
+    let Some(feeds) = feeds else {
+        return Ok(None);
+    };
+    let venues = feeds.iter().map(|feed| {
+        let named = config.feed.iter().find(|known| match &known.name {
+            Some(name) => name == feed,
+            None => known.venue.name() == feed,
+        });
+        let unknown = || Failure::config(format!("strategy {name}: there is no feed {feed}"));
+        named.map(|known| known.venue).ok_or_else(unknown)
+    });
+    venues.collect::<Result<Vec<_>, _>>().map(Some)
+}
+
 /// A feed: its books, whether it tells match events, and whether what becomes less was executed.
 type FeedOf = (BooksConfig, bool, bool);
 
 /// Channels are made first, then the backtest over all of them.
 #[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 enum Shared<S> {
-    Gathering(Box<Option<(S, BacktestConfig, Option<GhostConfig>)>>, Vec<FeedOf>),
+    Gathering(
+        Box<Option<(Vec<Entering<S>>, BacktestConfig, Option<GhostConfig>)>>,
+        Vec<FeedOf>,
+    ),
     Running(Box<Backtest<S>>, Option<Ghosts>),
 }
 
 impl<S: Strategy> Shared<S> {
     fn run(&mut self) -> (&mut Backtest<S>, &mut Option<Ghosts>) {
         if let Shared::Gathering(begun, feeds) = self
-            && let Some((strategy, mut config, ghosts)) = begun.take()
+            && let Some((entering, mut config, ghosts)) = begun.take()
         {
             let most = feeds
                 .iter()
@@ -506,10 +550,21 @@ impl<S: Strategy> Shared<S> {
                     ..ghosts
                 })
             });
-            let consolidates = strategy
-                .subscriptions()
+            let wanted = entering
                 .iter()
+                .flat_map(|(strategy, ..)| strategy.subscriptions());
+            let consolidates = wanted
+                .into_iter()
                 .any(|s| matches!(s, Subscription::Consolidated(_)));
+            let entrants = entering.into_iter().map(|(strategy, conductor, venues)| Entrant {
+                strategy,
+                conductor,
+                hears: feeds
+                    .iter()
+                    .map(|(books, ..)| venues.as_ref().is_none_or(|venues| venues.contains(&books.venue)))
+                    .collect(),
+            });
+            let entrants = entrants.collect();
             let books = feeds.iter().map(|(books, ..)| {
                 Books::new(BooksConfig {
                     tracked: consolidates,
@@ -517,7 +572,8 @@ impl<S: Strategy> Shared<S> {
                 })
             });
             let books = books.collect();
-            *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)), ghosts);
+            let test = Backtest::of_several(entrants, books, config);
+            *self = Shared::Running(Box::new(test), ghosts);
         }
         match self {
             Shared::Running(test, ghosts) => (test, ghosts),
@@ -892,6 +948,18 @@ fn to_text(done: &Done) -> String {
     text.push('\n');
     let table = instruments_of(done);
     let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
+    if done.each.len() > 1 {
+        let mut table = Table::new("strategies", &["", "P&L", "fills", "as maker"]);
+        for (name, of) in &done.each {
+            table = table.row([
+                name.clone(),
+                money(of.gain),
+                of.fills[0].to_string(),
+                of.fills[1].to_string(),
+            ]);
+        }
+        let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
+    }
     let mut table = Table::new(
         "after fills, basis points by quantity (above 0: the market went our way)",
         &["", "as maker", "as taker"],
@@ -972,6 +1040,19 @@ fn to_json(done: &Done) -> serde_json::Value {
             "fees": money(i.fees),
         })
     });
+    let strategies = done.each.iter().map(|(name, of)| {
+        let positions = of
+            .instruments
+            .iter()
+            .map(|i| (i.symbol.to_string(), i.position.into()));
+        serde_json::json!({
+            "name": name,
+            "gain": money(of.gain),
+            "fills": of.fills[0],
+            "fills_as_maker": of.fills[1],
+            "positions": positions.collect::<serde_json::Map<_, _>>(),
+        })
+    });
     let doubts: serde_json::Map<_, _> = s
         .doubts
         .named()
@@ -991,6 +1072,7 @@ fn to_json(done: &Done) -> serde_json::Value {
         "fills": s.fills[0],
         "fills_as_maker": s.fills[1],
         "instruments": instruments.collect::<Vec<_>>(),
+        "strategies": strategies.collect::<Vec<_>>(),
         "counters": tickwire_control::results::counters_by_id(&done.counters),
         "figures": done.figures.iter().cloned().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>(),
         "doubts": doubts,
