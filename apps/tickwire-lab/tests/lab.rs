@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tickwire_testdata::browser::headless;
 
 use common::{Folder, Guard, free_ports, run, signal, text, tickwire, waited};
 use serde_json::Value;

@@ -51,7 +51,10 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// A value of the query, decoded (WHATWG URL, section 5.1: `+` is a space, `%41` a byte); `None` where it is not there, or no UTF-8.
     pub fn value(&self, name: &str) -> Option<String> {
-        let pairs = self.query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let pairs = self
+            .query
+            .split('&')
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
         let (mut bytes, mut rest) = (Vec::with_capacity(value.len()), value.as_bytes());
         while let [first, more @ ..] = rest {
@@ -351,7 +354,10 @@ fn answer(request: &[u8], pages: &mut impl Pages, has_room: bool) -> (Vec<u8>, O
                         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
                          X-Accel-Buffering: no\r\n{GUARD}Connection: close\r\n\r\nretry: 1000\n\n"
                     );
-                    return (head.into_bytes(), Some(format!("{}?{}", request.path, request.query)));
+                    return (
+                        head.into_bytes(),
+                        Some(format!("{}?{}", request.path, request.query)),
+                    );
                 }
                 Some(Page::Events) => ("503 Service Unavailable", None, request.wants_body),
                 None => ("404 Not Found", None, request.wants_body),
@@ -675,7 +681,10 @@ mod tests {
             .collect();
         assert_eq!((server.streams.len(), server.connections.len()), (STREAMS_MAX, 0));
         let (_, refused) = follow(&mut server, now, "/events");
-        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("Retry-After"), "{refused}");
+        assert!(
+            refused.starts_with("HTTP/1.1 503") && refused.contains("Retry-After"),
+            "{refused}"
+        );
         let page = ask(&mut server, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
         assert!(page.len() > 500_000);
         server.poll(now + STREAM_LIFE, &mut Examples);
@@ -719,7 +728,10 @@ mod tests {
             Asked { path, query, accept }.value("s")
         };
         assert_eq!(value("a=1&s=BRK%2eA"), Some("BRK.A".to_string()));
-        assert_eq!((value("s"), value("s=+")), (Some(String::new()), Some(" ".into())));
+        assert_eq!(
+            (value("s"), value("s=+")),
+            (Some(String::new()), Some(" ".into()))
+        );
         for wrong in ["", "t=1", "s=%", "s=%4", "s=%zz", "s=%ff"] {
             assert_eq!(value(wrong), None, "{wrong}");
         }

@@ -55,9 +55,7 @@ pub fn headless(browser: &str, profile: &Path, window: &str, scheme: &str, addre
             "--hide-scrollbars",
         ])
         .arg(format!("--window-size={window}"))
-        .arg(format!(
-            "--blink-settings=preferredColorScheme={scheme}"
-        ))
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(address)
         .stdin(Stdio::null());

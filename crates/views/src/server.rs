@@ -273,7 +273,10 @@ mod tests {
         let mut fixture = Fixture::new("page");
         let mut server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), &fixture.folder).unwrap();
         let absent = parsed(&get(&mut server, "/api/status"));
-        assert!(absent["error"].as_str().unwrap().contains("tickwire feed"), "{absent}");
+        assert!(
+            absent["error"].as_str().unwrap().contains("tickwire feed"),
+            "{absent}"
+        );
         assert_eq!(parsed(&get(&mut server, "/api/symbols")), json!([]));
         fixture.write(NOW);
         fixture.beat();
@@ -299,7 +302,11 @@ mod tests {
         fixture.beat();
         let server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), &fixture.folder).unwrap();
         let mut shown = server.shown;
-        let asked = Asked { path: "/events", query: "symbol=AAPL", accept: "" };
+        let asked = Asked {
+            path: "/events",
+            query: "symbol=AAPL",
+            accept: "",
+        };
         let names = |events: String| -> Vec<String> {
             let names = events.lines().filter_map(|line| line.strip_prefix("event: "));
             names.map(String::from).collect()
@@ -393,8 +400,14 @@ mod tests {
         let _ = running.wait();
         let errors = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
         let console: Vec<&str> = errors.lines().filter(|line| line.contains("CONSOLE")).collect();
-        let console: Vec<&str> = console.into_iter().filter(|line| !line.contains("/said")).collect();
-        (said.expect("the page says something within two minutes"), console.join("\n"))
+        let console: Vec<&str> = console
+            .into_iter()
+            .filter(|line| !line.contains("/said"))
+            .collect();
+        (
+            said.expect("the page says something within two minutes"),
+            console.join("\n"),
+        )
     }
 
     #[test]
@@ -410,14 +423,24 @@ mod tests {
             let (said, console) = browse(browser, width, &mut fixture);
             assert_eq!(console, "", "{width}: the console is not empty");
             let text = said["text"].as_str().unwrap();
-            for shown in ["ready", "nasdaq 1", "bzx 1", "AAPL consolidated", "187.24", "shares of"] {
+            for shown in [
+                "ready",
+                "nasdaq 1",
+                "bzx 1",
+                "AAPL consolidated",
+                "187.24",
+                "shares of",
+            ] {
                 assert!(text.contains(shown), "{width}: {shown} is not shown: {text}");
             }
             assert!(!text.contains("nothing here is current"), "{text}");
             assert_eq!(said["wide"], 0, "{width}: wider than the window");
             let loaded = said["loaded"].as_array().unwrap();
             let own = ["/events", "/api/symbols", "/favicon.ico"];
-            assert!(loaded.iter().all(|path| own.contains(&path.as_str().unwrap())), "{loaded:?}");
+            assert!(
+                loaded.iter().all(|path| own.contains(&path.as_str().unwrap())),
+                "{loaded:?}"
+            );
         }
     }
 }
