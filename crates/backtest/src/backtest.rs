@@ -419,8 +419,9 @@ impl<S: Strategy> Backtest<S> {
         Backtest::of_several(vec![entrant], books, config)
     }
 
-    /// The same of several, over one venue and one clock, each with orders, limits and positions of its own; limits over all, the kill switch and
-    /// self-trade prevention are as live. `config.conductor` says how instruments are numbered.
+    /// The same of several, over one venue and one clock, each with orders, limits and positions of its own;
+    /// limits over all, the kill switch and self-trade prevention are as live. `config.conductor` says how
+    /// instruments are numbered.
     ///
     /// # Panics
     /// Without any.
@@ -1064,7 +1065,8 @@ impl<S: Strategy> Backtest<S> {
         }
     }
 
-    /// What became of each instrument; what is held of it is worth what the middle of its book says, whoever holds it.
+    /// What became of each instrument; what is held of it is worth what the middle of its book says, whoever
+    /// holds it.
     fn results(&self, accounts: &BTreeMap<InstrumentId, Account>) -> Vec<InstrumentResult> {
         let results = accounts.iter().map(|(id, account)| {
             let point = self.points.get(id).copied().unwrap_or(Price::ONE_RAW);

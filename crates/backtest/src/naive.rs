@@ -79,7 +79,8 @@ impl NaiveVenue {
         }
     }
 
-    /// Moves what the last trade triggers from those that wait to those that act: purchases from the lowest trigger up, sales from the highest down.
+    /// Moves what the last trade triggers from those that wait to those that act: purchases from the lowest
+    /// trigger up, sales from the highest down.
     fn trigger(&mut self) {
         let Some(price) = self.last_sale else { return };
         let reached = |stop: &Waiting| match stop.side {

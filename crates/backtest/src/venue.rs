@@ -458,8 +458,8 @@ impl SimVenue {
         Some(taken)
     }
 
-    /// Somebody has traded, as the recording says. Of the stop orders that this triggers, those act first whose trigger was passed first, then those
-    /// that came first; purchases before sales.
+    /// Somebody has traded, as the recording says. Of the stop orders that this triggers, those act first
+    /// whose trigger was passed first, then those that came first; purchases before sales.
     pub(crate) fn sold(&mut self, at: Nanos, instrument: InstrumentId, price: Price) {
         if let Some(last) = self.last_sales.get_mut(instrument.index()) {
             *last = Some(price);

@@ -76,7 +76,8 @@ pub enum QuoteAnswer {
     },
 }
 
-/// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled with the numbers of the entries it
+/// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled
+/// with the numbers of the entries it
 /// names: those refused of a MassQuote, those gone of a removal. Entries beyond its capacity are an error, so that nothing is
 /// allocated here.
 ///
@@ -197,8 +198,9 @@ pub struct QuoteLine {
     pub sides: [(Price, Qty); 2],
 }
 
-/// Writes the body of a MassQuote (i) of one set, to be answered entry by entry, with prices of any size and tick; what sends the same instruments again and
-/// again has [`crate::MassQuoteTemplate`]. `id` is its QuoteID.
+/// Writes the body of a MassQuote (i) of one set, to be answered entry by entry, with prices of any size and
+/// tick; what sends the same instruments again and again has [`crate::MassQuoteTemplate`]. `id` is its
+/// QuoteID.
 pub fn put_mass_quote(e: &mut Encoder<'_>, id: u64, cause: Option<Cause>, resets: bool, lines: &[QuoteLine]) {
     e.unsigned(tag::QUOTE_ID, id);
     // Tradeable, and an answer to each.
@@ -227,7 +229,8 @@ pub fn put_mass_quote(e: &mut Encoder<'_>, id: u64, cause: Option<Cause>, resets
     }
 }
 
-/// Writes the body of a QuoteCancel (Z) of the quotes of these instruments, to be answered: `id` is its QuoteID.
+/// Writes the body of a QuoteCancel (Z) of the quotes of these instruments, to be answered: `id` is its
+/// QuoteID.
 pub fn put_cancel_quotes(e: &mut Encoder<'_>, id: u64, lines: &[QuoteLine]) {
     e.unsigned(tag::QUOTE_ID, id);
     e.unsigned(tag::QUOTE_CANCEL_TYPE, 1);

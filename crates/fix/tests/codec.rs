@@ -620,7 +620,8 @@ fn data_whose_length_lies_is_malformed_for_every_pair_of_fields() {
     }
 }
 
-/// OrdType 3 and 4 are stop orders, whose trigger is StopPx (99); FIX 4.2, 4.4 and 5.0 SP2, "New Order - Single".
+/// OrdType 3 and 4 are stop orders, whose trigger is StopPx (99); FIX 4.2, 4.4 and 5.0 SP2, "New Order -
+/// Single".
 #[test]
 fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
     let mut rng = Rng::new(5);

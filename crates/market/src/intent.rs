@@ -86,7 +86,8 @@ pub enum OrderIntent {
         order_type: OrderType,
         /// Limit price; of a market order the one that it was checked by.
         price: Price,
-        /// Of a stop order the price at which a trade triggers it: until then it is in no book. FIX StopPx (99), OrdType (40) 3 and 4.
+        /// Of a stop order the price at which a trade triggers it: until then it is in no book. FIX StopPx
+        /// (99), OrdType (40) 3 and 4.
         stop: Option<Price>,
         /// How much.
         qty: Qty,

@@ -259,7 +259,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         routes.peek().is_some() && routes.all(|is_known| is_known)
     }
 
-    /// Whether a request is one that another strategy has something against; of one alone nothing is looked at.
+    /// Whether a request is one that another strategy has something against; of one alone nothing is looked
+    /// at.
     #[inline]
     fn is_met(&self, is_by: impl Fn(&Conductor<S>) -> bool) -> bool {
         let others = self.others.iter().filter(|others| !others.is_empty());

@@ -130,8 +130,9 @@ impl Order {
         self.stop.is_some() && !self.is_triggered
     }
 
-    /// Whether an order of ours at `price` that may rest, or a stop order of ours with the trigger `stop` whose worst price that is, could trade with this
-    /// one. A stop order that waits is met from its trigger to its worst price: what stood before its trigger has traded when that is reached.
+    /// Whether an order of ours at `price` that may rest, or a stop order of ours with the trigger `stop`
+    /// whose worst price that is, could trade with this one. A stop order that waits is met from its trigger
+    /// to its worst price: what stood before its trigger has traded when that is reached.
     pub fn is_met(&self, side: Side, price: Price, stop: Option<Price>) -> bool {
         let between = |(trigger, worst): (Price, Price), price: Price, stop_side: Side| match stop_side {
             Side::Bid => trigger <= price && price <= worst,
@@ -321,8 +322,8 @@ impl Orders {
         self.insert_as(new, Terms::default())
     }
 
-    /// Enters an order that is to take the place of an open one, which must not be replaced yet, with the trigger `stop` if that waits for one. Until the
-    /// venue has said, both are open.
+    /// Enters an order that is to take the place of an open one, which must not be replaced yet, with the
+    /// trigger `stop` if that waits for one. Until the venue has said, both are open.
     pub fn insert_replacement(
         &mut self,
         new: &NewOrder,

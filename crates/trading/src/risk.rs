@@ -158,7 +158,8 @@ impl Risk {
         self.judge::<false>(now, order, order.price, (open_orders, rests), position)
     }
 
-    /// The same of a stop order, `order.price` its limit or [`Risk::worst_of_stop`]. Until it is triggered it does not rest.
+    /// The same of a stop order, `order.price` its limit or [`Risk::worst_of_stop`]. Until it is triggered it
+    /// does not rest.
     pub fn check_stop(
         &mut self,
         now: Nanos,
@@ -170,8 +171,8 @@ impl Risk {
         self.judge::<true>(now, order, trigger, (open_orders, false), position)
     }
 
-    /// Whether a quote may go out: a side without quantity is not looked at, one that takes both away always may. What rests of ours is not compared with
-    /// it. If it does, it must be told with [`Risk::quoted`].
+    /// Whether a quote may go out: a side without quantity is not looked at, one that takes both away always
+    /// may. What rests of ours is not compared with it. If it does, it must be told with [`Risk::quoted`].
     pub fn check_quote(
         &mut self,
         now: Nanos,
@@ -180,7 +181,8 @@ impl Risk {
         position: &Position,
     ) -> Result<(), RiskReject> {
         let is_any = sides.iter().any(|(_, qty)| !qty.is_zero());
-        if !self.has_session && !(is_any && self.controls.is_killed()) {
+        let is_killed = is_any && self.controls.is_killed();
+        if !(self.has_session || is_killed) {
             return Err(RiskReject::NoSession);
         }
         let [(bid, bid_qty), (ask, ask_qty)] = sides;
@@ -220,8 +222,9 @@ impl Risk {
         self.controls.charge(now, instrument.index());
     }
 
-    /// The worst price at which a stop order without a limit is expected to trade: as far behind its trigger as an order may be from the mid price. Its
-    /// value is judged by it; the venue may trade it at a worse one.
+    /// The worst price at which a stop order without a limit is expected to trade: as far behind its trigger
+    /// as an order may be from the mid price. Its value is judged by it; the venue may trade it at a worse
+    /// one.
     pub fn worst_of_stop(&self, side: Side, trigger: Price) -> Price {
         let raw = i128::from(trigger.raw());
         let reach = raw.abs() * i128::from(self.config.price_band_bp) / 10_000;

@@ -1,4 +1,5 @@
-//! Quotes at the venue: a pair of resting orders for each instrument, which the next quote takes the place of as a whole.
+//! Quotes at the venue: a pair of resting orders for each instrument, which the next quote takes the place of
+//! as a whole.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,8 @@ pub(crate) fn of_quote(id: ClientOrderId) -> Option<(u64, Side)> {
 }
 
 impl SimVenue {
-    /// A quote reaches the matching engine. A side with the same price and no more quantity keeps its place; a side without quantity is taken away.
+    /// A quote reaches the matching engine. A side with the same price and no more quantity keeps its place;
+    /// a side without quantity is taken away.
     pub(crate) fn quote(
         &mut self,
         at: Nanos,

@@ -106,7 +106,8 @@ pub trait Rule: Sized {
         let _ = (hot, session, now, report);
         false
     }
-    /// Cancels every quote that is open over a session; `again`, those too that it was done for before and nobody has answered.
+    /// Cancels every quote that is open over a session; `again`, those too that it was done for before and
+    /// nobody has answered.
     fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
         let _ = (hot, session, now, again);
     }

@@ -502,6 +502,9 @@ fn recorded(text: &str, all: &mut LatencyConfig) -> Result<(), String> {
 /// A strategy that is to be played to: with its limits, and the venues that it hears, if not all.
 type Entering<S> = (S, ConductorConfig, Option<Vec<Venue>>);
 
+/// What a backtest is made of once the feeds are known.
+type Begun<S> = (Vec<Entering<S>>, BacktestConfig, Option<GhostConfig>);
+
 /// The venues of the feeds that a strategy names.
 fn venues_of(name: &str, feeds: Option<Vec<String>>, config: &Config) -> Result<Option<Vec<Venue>>, Failure> {
     let Some(feeds) = feeds else {
@@ -524,10 +527,7 @@ type FeedOf = (BooksConfig, bool, bool);
 /// Channels are made first, then the backtest over all of them.
 #[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 enum Shared<S> {
-    Gathering(
-        Box<Option<(Vec<Entering<S>>, BacktestConfig, Option<GhostConfig>)>>,
-        Vec<FeedOf>,
-    ),
+    Gathering(Box<Option<Begun<S>>>, Vec<FeedOf>),
     Running(Box<Backtest<S>>, Option<Ghosts>),
 }
 

@@ -232,9 +232,10 @@ impl Controls {
         self.judge::<false>(now, wanted, wanted.price)
     }
 
-    /// The same of what is not compared with what rests of ours here, see [`crate::Order::is_met`]: of a stop order that waits for a trade at `near`, with
-    /// the worst price that it may reach as `wanted.price`, and of a side of a quote, with its price as both. `near` is compared with the mid price,
-    /// the worst price with `near`, and the money is the larger of both.
+    /// The same of what is not compared with what rests of ours here, see [`crate::Order::is_met`]: of a stop
+    /// order that waits for a trade at `near`, with the worst price that it may reach as `wanted.price`, and
+    /// of a side of a quote, with its price as both. `near` is compared with the mid price, the worst price
+    /// with `near`, and the money is the larger of both.
     ///
     /// # Errors
     /// The first control that stops it.

@@ -68,7 +68,8 @@ pub enum NotSent {
     NoOpposite,
     /// A stop order whose trigger the market has reached already.
     StopPrice,
-    /// The order has no such price: a market order no limit, any other than a stop order that waits no trigger.
+    /// The order has no such price: a market order no limit, any other than a stop order that waits no
+    /// trigger.
     WrongType,
     /// Every place of the order table holds an open order.
     OrdersFull,
@@ -145,8 +146,8 @@ impl Ticket {
         }
     }
 
-    /// A stop order, for the day: the venue keeps it out of its book until somebody trades at `trigger` or beyond it (for a purchase at or above, for a
-    /// sale at or below), and makes a market order of it then.
+    /// A stop order, for the day: the venue keeps it out of its book until somebody trades at `trigger` or
+    /// beyond it (for a purchase at or above, for a sale at or below), and makes a market order of it then.
     pub fn stop(side: Side, instrument: InstrumentId, qty: u32, trigger: Price) -> Ticket {
         Ticket {
             price: None,
@@ -475,7 +476,8 @@ impl<'a> Context<'a> {
         self.counted(done)
     }
 
-    /// The same of a stop order that waits, with its trigger; `price` is its limit, where it has one, which moves with it.
+    /// The same of a stop order that waits, with its trigger; `price` is its limit, where it has one, which
+    /// moves with it.
     pub fn replace_stop(
         &mut self,
         id: ClientOrderId,
@@ -509,7 +511,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Cancels every open order that is not being cancelled yet, and every quote; how many requests have left.
+    /// Cancels every open order that is not being cancelled yet, and every quote; how many requests have
+    /// left.
     pub fn cancel_all(&mut self) -> u32 {
         let mut count = u32::from(self.cancel_quotes() > 0);
         while let Some(id) = self.state.orders.next_to_cancel() {
@@ -720,7 +723,8 @@ pub(super) fn not_sent(error: Rejected) -> NotSent {
 }
 
 impl State {
-    /// What concerns stop orders: where the trigger of one is, and whether one could trade with another order of ours.
+    /// What concerns stop orders: where the trigger of one is, and whether one could trade with another order
+    /// of ours.
     #[cold]
     fn check_stops(
         &self,

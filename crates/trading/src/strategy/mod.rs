@@ -113,7 +113,8 @@ pub trait Strategy {
         let _ = (ctx, event);
     }
 
-    /// Something has happened to a quote of ours ([`Context::mass_quote`]): the venue has answered, or it traded.
+    /// Something has happened to a quote of ours ([`Context::mass_quote`]): the venue has answered, or it
+    /// traded.
     fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
         let _ = (ctx, event);
     }

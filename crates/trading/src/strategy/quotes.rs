@@ -12,7 +12,8 @@ use crate::RiskReject;
 /// The most instruments of one mass quote.
 pub const QUOTES_MAX: usize = crate::ENTRIES_MAX;
 
-/// Names of quotes begin so far behind the numbers of their strategy's orders: a report says by its number which it is about.
+/// Names of quotes begin so far behind the numbers of their strategy's orders: a report says by its number
+/// which it is about.
 pub(super) const NAMES: u64 = 900_000_000_000;
 
 /// What is wanted of one instrument: it takes the place of the quote that is there as a whole.
@@ -50,7 +51,8 @@ impl Quote {
 /// A quote on its way to the venue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QuoteEntry {
-    /// Its name at the venue, the same for every quote of the instrument: QuoteEntryID (299), and ClOrdID (11) of its fills.
+    /// Its name at the venue, the same for every quote of the instrument: QuoteEntryID (299), and ClOrdID
+    /// (11) of its fills.
     pub name: u64,
     /// What is quoted.
     pub quote: Quote,
@@ -205,7 +207,8 @@ pub enum QuoteReport<'a> {
         qty: Qty,
         /// At what price.
         price: Price,
-        /// Price and quantity of the side as it was entered: that of an earlier quote, or of one that was not answered yet.
+        /// Price and quantity of the side as it was entered: that of an earlier quote, or of one that was not
+        /// answered yet.
         of: (Price, Qty),
     },
     /// The venue takes a trade of a quote back.
@@ -257,7 +260,8 @@ pub enum QuoteEventKind {
         /// At what price.
         price: Price,
     },
-    /// It, or a part of it, is gone without having been asked for: by the venue's protection, a lost connection, the end of the day.
+    /// It, or a part of it, is gone without having been asked for: by the venue's protection, a lost
+    /// connection, the end of the day.
     Removed,
     /// It is cancelled, as was asked for.
     Cancelled,
@@ -303,7 +307,8 @@ impl Quotes {
         self.quotes.get_mut(place)
     }
 
-    /// Whether an order at a price, or a stop order with a trigger whose worst price that is, could trade with one of them: see [`crate::Order::is_met`].
+    /// Whether an order at a price, or a stop order with a trigger whose worst price that is, could trade
+    /// with one of them: see [`crate::Order::is_met`].
     pub(super) fn is_met(
         &self,
         instrument: InstrumentId,
@@ -386,7 +391,8 @@ impl OwnQuote {
         gone
     }
 
-    /// Some of a side has traded: of what is live, unless what was asked for alone is `of` that price and quantity. How much of it had counted.
+    /// Some of a side has traded: of what is live, unless what was asked for alone is `of` that price and
+    /// quantity. How much of it had counted.
     pub(super) fn fill(&mut self, side: Side, qty: Qty, of: (Price, Qty)) -> Qty {
         let live = &mut self.live[side as usize];
         let is_of = |side: &QuoteSide| (side.price, side.qty) == of && !side.left.is_zero();
@@ -400,9 +406,11 @@ impl OwnQuote {
 }
 
 impl Context<'_> {
-    /// Enters quotes of several instruments by one message, each in the place of the one that is there. What it gives is the number that the venue's
-    /// answer names (QuoteID); an error names what stopped it, and nothing of it has left then. Each stands or falls for itself at the venue, and
-    /// [`crate::strategy::Strategy::on_own_quote`] is told of each. One that was not answered yet must be before it is entered again.
+    /// Enters quotes of several instruments by one message, each in the place of the one that is there. What
+    /// it gives is the number that the venue's answer names (QuoteID); an error names what stopped it, and
+    /// nothing of it has left then. Each stands or falls for itself at the venue, and
+    /// [`crate::strategy::Strategy::on_own_quote`] is told of each. One that was not answered yet must be
+    /// before it is entered again.
     pub fn mass_quote(&mut self, quotes: &[Quote]) -> Result<ClientOrderId, NotSent> {
         let done = self.quoted(quotes, false);
         self.counted(done)
@@ -425,8 +433,8 @@ impl Context<'_> {
         self.state.quotes.iter().filter(|quote| quote.is_open())
     }
 
-    /// Asks for the cancellation of every quote of which something may trade and which is not being cancelled yet; how many. Until the venue has
-    /// confirmed, they may trade.
+    /// Asks for the cancellation of every quote of which something may trade and which is not being cancelled
+    /// yet; how many. Until the venue has confirmed, they may trade.
     pub fn cancel_quotes(&mut self) -> u32 {
         self.cancel_quotes_of(|_| true)
     }
@@ -525,8 +533,8 @@ impl Context<'_> {
 }
 
 impl<S: Strategy> Conductor<S> {
-    /// Applies what the venue said about quotes, and tells the strategy of each. What traded of a quote that is not known, and a trade that is taken
-    /// back, put the kill switch on, as of orders.
+    /// Applies what the venue said about quotes, and tells the strategy of each. What traded of a quote that
+    /// is not known, and a trade that is taken back, put the kill switch on, as of orders.
     pub fn on_quote_report(
         &mut self,
         now: Nanos,
@@ -567,7 +575,8 @@ impl<S: Strategy> Conductor<S> {
         self.state.quotes.is_name(number)
     }
 
-    /// Cancels every quote of the instruments that `is_meant` says; how many. `again`: those too that a cancellation was asked for and not answered.
+    /// Cancels every quote of the instruments that `is_meant` says; how many. `again`: those too that a
+    /// cancellation was asked for and not answered.
     pub fn cancel_quotes_of(
         &mut self,
         now: Nanos,

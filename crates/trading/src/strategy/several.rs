@@ -1,10 +1,12 @@
-//! What several strategies of one program have together: numbers that tell them apart, limits over all, and orders that must not meet.
+//! What several strategies of one program have together: numbers that tell them apart, limits over all, and
+//! orders that must not meet.
 
 use tickwire_market::{ClientOrderId, InstrumentId, OrderIntent, Price, Side};
 
 use super::{Conductor, Quote, QuoteIntent, Strategy};
 
-/// So many numbers of orders each of several strategies has: those of the next begin behind them ([`super::ConductorConfig::last_id`]).
+/// So many numbers of orders each of several strategies has: those of the next begin behind them
+/// ([`super::ConductorConfig::last_id`]).
 pub const NUMBERS: u64 = 1_000_000_000_000;
 
 /// The how many-th strategy a number of an order, of a request or of a quote is of.
@@ -35,7 +37,8 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    /// The same of a request about quotes; one that takes the place of a quote of this one too: a venue has one of an instrument.
+    /// The same of a request about quotes; one that takes the place of a quote of this one too: a venue has
+    /// one of an instrument.
     pub fn meets_quotes(&self, request: &QuoteIntent<'_>) -> bool {
         let QuoteIntent::Mass { entries, .. } = request else {
             return false;
@@ -58,7 +61,8 @@ impl<S: Strategy> Conductor<S> {
     }
 }
 
-/// What several strategies hold and lost together counts against each one's limits over all; who is killed kills all. `of` is the conductor of each.
+/// What several strategies hold and lost together counts against each one's limits over all; who is killed
+/// kills all. `of` is the conductor of each.
 pub fn share<H, S: Strategy>(all: &mut [H], of: impl Fn(&mut H) -> &mut Conductor<S>) {
     if all.len() < 2 {
         return;

@@ -110,7 +110,8 @@ fn it_does_not_rest_until_it_is_triggered() {
     let stop = Ticket::stop_limit(Side::Ask, A, 5, price(98), price(97));
     assert_eq!(rig.act(|c| c.submit(stop)), Ok(ClientOrderId(1)));
     rig.report(1, ReportKind::Accepted).expect("it can be done");
-    // What bids above its trigger has traded before a trade can trigger it; what bids from there to its limit would meet it.
+    // What bids above its trigger has traded before a trade can trigger it; what bids from there to its limit
+    // would meet it.
     let buy = |at| Ticket::limit(Side::Bid, A, 1, price(at));
     assert!(rig.act(|c| c.submit(buy(99))).is_ok());
     for at in [98, 97] {
