@@ -24,6 +24,7 @@ mod properties;
 mod publish;
 mod purity;
 mod quantlib;
+mod receive_loop;
 mod recorded;
 mod rooms;
 mod run;

@@ -50,6 +50,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("file of its own", files_made_elsewhere()),
         ("clock that is set", wall_read_elsewhere()),
         ("import", crate::rooms::check()),
+        ("receive loop", crate::receive_loop::others(&rust_files())),
         ("silent skip", silent_skips()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")

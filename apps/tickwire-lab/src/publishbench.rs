@@ -1,6 +1,6 @@
 //! `tickwire bench --publish`: from a packet in memory to its book visible in shared memory, feed by feed, in one run.
 //!
-//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, desk, book slot, ring, consolidated book. Afterwards the
+//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, its books, book slot, ring, consolidated book. Afterwards the
 //! books are read as any other process would read them and must be the venue's, level by level, else no figure is shown.
 //! A regression here is one of every reader of shared memory.
 
@@ -21,9 +21,10 @@ use crate::cli::BenchArgs;
 use crate::feedbench::{self};
 use tickwire_console::failure::Failure;
 use tickwire_feedd::RingContent;
-use tickwire_feedd::desk::{Common, Desk};
-use tickwire_feedd::supers::{SuperDesk, Supers};
-use tickwire_feedd::unit::{Station, Unit};
+use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
+use tickwire_feedd::supers::{SuperPublisher, Supers};
+use tickwire_feedd::thread_books::ThreadBooks;
+use tickwire_receive::receiver::{Received, Source as _};
 use tickwire_rig::recorded::walk;
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::Session;
@@ -159,7 +160,7 @@ impl WithChannel for Pass<'_> {
         let (notices, _notices) = sync_channel(64);
         let supers = match self.with_supers {
             false => Supers::Off,
-            true => Supers::Inline(Box::new(SuperDesk::new(
+            true => Supers::Inline(Box::new(SuperPublisher::new(
                 SuperConfig {
                     sources: vec![Source { feed: 0, is_national }],
                     symbols: symbols + 1,
@@ -181,41 +182,49 @@ impl WithChannel for Pass<'_> {
             tracked: true,
             ..*session.books(depth).config()
         });
-        let mut common = Common {
+        let shared = ThreadShared {
             ring: Some(region.ring(0)),
             content: RingContent::Both,
             supers,
             clock: self.clock.clone(),
             notices,
         };
-        let mut unit = Unit::new(channel, Desk::new(region, row, books, relay), None, 0, u64::MAX);
+        let mut source = Received::new(0, channel);
+        let mut books_of_thread = ThreadBooks::new(shared, false);
+        books_of_thread.add(ChannelBooks::new(region, row, books, relay), 0, u64::MAX);
         region.set_state(RegionState::Ready);
         for (port, datagram) in &session.before {
-            unit.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut common);
+            source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut books_of_thread);
         }
         let begin = thread_cpu_ns();
         let (day, close) = session.live.split_at(self.found.end);
         let mut singles = Histogram::default();
-        let allocations = play(day, self.play, &mut unit, &mut common, |at, visible| {
-            if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
-                singles.record(ns);
-            }
-        });
+        let allocations = play(
+            day,
+            self.play,
+            &mut source,
+            &mut books_of_thread,
+            |at, visible| {
+                if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
+                    singles.record(ns);
+                }
+            },
+        );
         let ns = thread_cpu_ns() - begin;
         let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
         if self.with_supers && !is_national {
             check_supers(&reader, venue)?;
         }
         // A channel that has ended is no part of a consolidated book, and on some venues the close empties the books.
-        play(close, Play::InOrder, &mut unit, &mut common, |_, _| ());
+        play(close, Play::InOrder, &mut source, &mut books_of_thread, |_, _| ());
         check_books(session, &reader)?;
-        let source = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
+        let shown = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
         let histogram = |index: Option<u32>| index.and_then(|index| reader.histogram(index));
         let figures = Figures {
             per_message: ns as f64 / session.messages as f64,
-            books: histogram(source.latency).unwrap_or_default(),
+            books: histogram(shown.latency).unwrap_or_default(),
             singles,
-            supers: histogram(source.super_latency).unwrap_or_default(),
+            supers: histogram(shown.super_latency).unwrap_or_default(),
         };
         Ok((figures, allocations))
     }
@@ -223,19 +232,19 @@ impl WithChannel for Pass<'_> {
 
 /// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram and how long after it was
 /// in memory its last book was visible.
-fn play<'r, C: Channel>(
+fn play<C: Channel + 'static>(
     live: &[u8],
     play: Play,
-    unit: &mut Unit<'r, C>,
-    common: &mut Common<'r>,
+    source: &mut Received<C>,
+    books: &mut ThreadBooks<'_>,
     mut each: impl FnMut(usize, Option<u64>),
 ) -> u64 {
     let mut now = VIRTUAL_START;
     match play {
         Play::InOrder => {
             for (at, datagram) in walk(live).enumerate() {
-                unit.on_datagram(now, Port::Live, Line::A, datagram, common);
-                each(at, unit.visible_ns());
+                source.deliver(now, Port::Live, Line::A, datagram, books);
+                each(at, books.visible_ns(0));
             }
             0
         }
@@ -245,15 +254,15 @@ fn play<'r, C: Channel>(
                 // The day's first datagrams come in order: without them some venues begin with a snapshot.
                 let (first, rest) = datagrams.split_at(20.min(datagrams.len()));
                 for datagram in first {
-                    unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+                    source.deliver(now, Port::Live, Line::A, datagram, books);
                 }
                 for group in rest.chunks(20) {
                     now = now.after(Nanos::MICRO);
                     for datagram in &group[1..] {
-                        unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+                        source.deliver(now, Port::Live, Line::A, datagram, books);
                     }
-                    unit.on_datagram(now, Port::Live, Line::B, group[0], common);
-                    unit.on_time(now, common);
+                    source.deliver(now, Port::Live, Line::B, group[0], books);
+                    source.timers(now, books);
                 }
             });
             count.allocations

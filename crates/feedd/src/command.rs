@@ -62,14 +62,14 @@ pub struct CommandLine {
 }
 
 /// The feed thread's end.
-pub struct CommandDesk {
+pub struct CommandQueue {
     commands: Receiver<Command>,
     answers: SyncSender<Command>,
     is_waiting: Arc<AtomicBool>,
 }
 
 /// Both ends of a line.
-pub fn command_line() -> (CommandLine, CommandDesk) {
+pub fn command_line() -> (CommandLine, CommandQueue) {
     let (command_sender, commands) = sync_channel(WAITING_MAX);
     let (answers, answer_receiver) = sync_channel(WAITING_MAX);
     let is_waiting = Arc::new(AtomicBool::new(false));
@@ -78,12 +78,12 @@ pub fn command_line() -> (CommandLine, CommandDesk) {
         answers: answer_receiver,
         is_waiting: Arc::clone(&is_waiting),
     };
-    let desk = CommandDesk {
+    let queue = CommandQueue {
         commands,
         answers,
         is_waiting,
     };
-    (line, desk)
+    (line, queue)
 }
 
 impl CommandLine {
@@ -115,7 +115,7 @@ impl CommandLine {
     }
 }
 
-impl CommandDesk {
+impl CommandQueue {
     /// Whether a command waits: one load.
     #[inline]
     pub fn has_command(&self) -> bool {

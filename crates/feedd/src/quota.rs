@@ -26,10 +26,10 @@ const COUNT_BITS: u32 = 24;
 
 /// The counts of one channel, shared by two threads.
 #[derive(Clone, Debug, Default)]
-pub struct Cell(Arc<AtomicU64>);
+pub(crate) struct Cell(Arc<AtomicU64>);
 
 impl Cell {
-    pub fn store(&self, used: DayUse) {
+    pub(crate) fn store(&self, used: DayUse) {
         let most = (1 << COUNT_BITS) - 1;
         let counts = u64::from(used.requests.min(most)) << COUNT_BITS | u64::from(used.snapshots.min(most));
         self.0.store(
@@ -38,7 +38,7 @@ impl Cell {
         );
     }
 
-    pub fn load(&self) -> DayUse {
+    pub(crate) fn load(&self) -> DayUse {
         let word = self.0.load(Ordering::Relaxed);
         let count = |shift: u32| (word >> shift) as u32 & ((1 << COUNT_BITS) - 1);
         DayUse {

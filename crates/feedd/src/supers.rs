@@ -1,7 +1,7 @@
 //! Consolidated books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
 //!
 //! ```text
-//! Desk ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperDesk ─► SuperBooks ─► SuperOut ─► slot
+//! ChannelBooks ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperPublisher ─► SuperBooks ─► SuperOut ─► slot
 //!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
 //! ```
 
@@ -43,7 +43,7 @@ pub enum Supers<'r> {
     /// Nowhere.
     Off,
     /// Into consolidated books on this thread.
-    Inline(Box<SuperDesk<'r>>),
+    Inline(Box<SuperPublisher<'r>>),
     /// To the thread of consolidated books.
     Behind(HandOver),
 }
@@ -64,7 +64,7 @@ impl Supers<'_> {
     pub fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
         match self {
             Supers::Off => {}
-            Supers::Inline(desk) => desk.take(source, stamp, event),
+            Supers::Inline(books) => books.take(source, stamp, event),
             Supers::Behind(hand_over) => hand_over.push(MarketEvent {
                 reserved: u64::from(source) << STAMP_BITS | stamp & STAMP_MASK,
                 ..*event
@@ -76,8 +76,8 @@ impl Supers<'_> {
     /// comes.
     #[inline]
     pub fn end_group(&mut self) {
-        if let Supers::Inline(desk) = self {
-            desk.show_pending();
+        if let Supers::Inline(books) = self {
+            books.show_pending();
         }
     }
 
@@ -113,7 +113,7 @@ impl HandOver {
 }
 
 /// Consolidated books and where they are shown. Belongs to one thread.
-pub struct SuperDesk<'r> {
+pub struct SuperPublisher<'r> {
     books: SuperBooks,
     out: SuperOut<'r>,
 }
@@ -122,7 +122,7 @@ pub struct SuperDesk<'r> {
 struct SuperOut<'r> {
     writer: SuperWriter<'r, AtomicU64>,
     /// By number of the consolidated book.
-    places: Vec<Place>,
+    places: Vec<SuperPlace>,
     /// By source.
     latencies: Vec<Option<HistogramWriter<'r, AtomicU64>>>,
     clock: Clock,
@@ -134,7 +134,7 @@ struct SuperOut<'r> {
 }
 
 #[derive(Default)]
-struct Place {
+struct SuperPlace {
     slot: Option<SuperSlot>,
     is_refused: bool,
     /// It is in [`SuperOut::pending`].
@@ -169,7 +169,7 @@ impl Default for Unshown {
     }
 }
 
-impl<'r> SuperDesk<'r> {
+impl<'r> SuperPublisher<'r> {
     /// Without any consolidated book yet; `latencies` are the histograms of the sources.
     pub fn new(
         config: SuperConfig,
@@ -177,11 +177,11 @@ impl<'r> SuperDesk<'r> {
         latencies: &[Option<u32>],
         clock: Clock,
         notices: SyncSender<Notice>,
-    ) -> SuperDesk<'r> {
+    ) -> SuperPublisher<'r> {
         let symbols = config.symbols as usize;
-        let places = (0..symbols).map(|_| Place::default()).collect();
+        let places = (0..symbols).map(|_| SuperPlace::default()).collect();
         let histogram = |index: &Option<u32>| index.map(|index| region.histogram(index));
-        SuperDesk {
+        SuperPublisher {
             books: SuperBooks::new(config),
             out: SuperOut {
                 writer: region.supers(),

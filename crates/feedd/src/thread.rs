@@ -1,46 +1,37 @@
-//! A feed thread: its channels, the loop that receives them, and the loop that plays recordings into them.
+//! A feed thread: its channels, received or played from recordings, their books, and what the control thread asks between two packets.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tickwire_book::{Books, BooksConfig, Depth, Relay};
-use tickwire_feed::{Channel, Line, Pattern};
+use tickwire_book::{Books, BooksConfig, Relay};
+use tickwire_feed::{Line, Pattern};
 use tickwire_market::{Counter, Counters, Nanos};
+use tickwire_receive::receiver::{Consumer, Receiver, SourceFacts, Taken, sockets_of};
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
-use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::udp::Stamping;
-use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_shm::{Region, SourceWriter};
 
-use super::command::CommandDesk;
-use super::desk::{Common, Desk};
-use super::unit::{Look, Station, Unit};
+use super::channel_books::{ChannelBooks, ThreadShared};
+use super::command::CommandQueue;
+use super::thread_books::ThreadBooks;
 use super::{Halt, Notice};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::{count_waits, follow_clock};
-use tickwire_receive::intake::Intake;
 use tickwire_replay::tape::Speed;
 use tickwire_replay::tape::{End, Frame, Stopping, Tape};
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::receiver::ReceiverSection;
 use tickwire_venues::receiver::books_config;
 use tickwire_venues::wait::Wait;
-use tickwire_venues::wiring;
-use tickwire_venues::wiring::{Reception, WithChannel};
+use tickwire_venues::wiring::Reception;
 
 /// How often counters are shown, in nanoseconds.
 const REPORT_NS: u64 = 100 * Nanos::MILLI;
-/// How often a spinning thread looks at recovery groups and connections.
-const THOROUGH_NS: u64 = 50 * Nanos::MICRO;
-/// The longest sleep: a command is done within this.
-const NAP_NS: u64 = Nanos::MILLI;
 /// How far recorded time goes on until timers of channels without packets are looked at.
 const RECORDED_TICK_NS: u64 = Nanos::MILLI;
-/// A thread with more sockets than this asks the kernel which of them have input, instead of all of them.
-const SPIN_SOCKETS: usize = 8;
 
 /// One channel of a feed thread.
 #[derive(Clone)]
@@ -83,120 +74,22 @@ pub(crate) struct ThreadPlan<'p> {
     pub threads: usize,
 }
 
-/// Makes a channel with its books and sockets.
-struct Build<'a, 'r> {
-    plan: &'a SourcePlan,
-    receiver: &'a ReceiverSection,
-    /// A desk of the day before; without one, a new row.
-    desk: Option<Desk<'r>>,
-    row: Option<SourceWriter<'r, AtomicU64>>,
-    region: Region<'r, AtomicU64>,
-    intake: Option<Intake>,
-    common: &'a mut Common<'r>,
-}
-
-impl<'r> WithChannel for Build<'_, 'r> {
-    type Output = Option<Box<dyn Station<'r> + 'r>>;
-
-    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output {
-        let books = tracked_books(self.receiver, &channel, depth);
-        let desk = match (self.desk, self.row) {
-            (Some(mut desk), _) => {
-                desk.restart(books, self.common);
-                desk
-            }
-            (None, Some(row)) => Desk::new(self.region, row, books, self.plan.relay),
-            (None, None) => return None,
-        };
-        let mut unit = Unit::new(
-            channel,
-            desk,
-            self.intake,
-            self.plan.feed_number,
-            self.plan.silence_ns,
-        );
-        unit.keep_quota(self.plan.quota.clone());
-        Some(Box::new(unit))
-    }
-}
-
 /// Books that say what each event did to them.
-pub(crate) fn tracked_books<C: Channel>(c: &ReceiverSection, channel: &C, depth: Depth) -> Books {
+fn tracked_books(c: &ReceiverSection, facts: &SourceFacts) -> Books {
     Books::new(BooksConfig {
         instruments: c.max_instruments.saturating_add(1),
         tracked: true,
-        ..books_config(c, channel.venue(), depth)
+        ..books_config(c, facts.venue, facts.depth)
     })
-}
-
-/// Channels before their first packet.
-fn stations<'r>(
-    plan: &ThreadPlan<'_>,
-    region: Region<'r, AtomicU64>,
-    before: Vec<Desk<'r>>,
-    mut rows: Vec<Option<SourceWriter<'r, AtomicU64>>>,
-    waiter: &mut Waiter,
-    common: &mut Common<'r>,
-    halt: &Halt,
-) -> Result<Vec<Box<dyn Station<'r> + 'r>>, Failure> {
-    let mut before = before.into_iter();
-    let mut made = Vec::with_capacity(plan.sources.len());
-    for (at, source) in plan.sources.iter().enumerate() {
-        // Hundreds of channels take seconds; whoever stops the daemon does not wait for the rest.
-        if halt.is_stopping() {
-            break;
-        }
-        let receiver = &plan.receiver.shared_by(source.feed.channels.len());
-        let intake = match plan.recorded {
-            Some(_) => None,
-            None => {
-                let ports = source.feed.channels[source.channel].ports(&source.feed.interface);
-                let stamping = match plan.kernel_stamps {
-                    true => Stamping::Kernel,
-                    false => Stamping::OnDemand,
-                };
-                let buffer_bytes = receiver.receive_buffer;
-                Some(Intake::join_stamped(&ports, buffer_bytes, stamping, waiter)?)
-            }
-        };
-        let mut reception = match plan.recorded {
-            Some(_) => Reception::recorded(receiver.max_instruments, receiver.max_orders, None),
-            None => Reception::new(receiver),
-        };
-        let wants_all = plan.symbols.contains(&Pattern::ALL);
-        reception.symbols = (!wants_all).then(Vec::new);
-        let build = Build {
-            plan: source,
-            receiver,
-            desk: before.next(),
-            row: rows.get_mut(at).and_then(Option::take),
-            region,
-            intake,
-            common,
-        };
-        let Some(mut station) = wiring::with_channel(&source.feed, source.channel, &reception, build)? else {
-            continue;
-        };
-        if !wants_all {
-            station
-                .subscribe(Nanos::ZERO, &plan.symbols, common)
-                .map_err(|e| Failure::config(format!("daemon.symbols: {e}")))?;
-        }
-        made.push(station);
-    }
-    Ok(made)
 }
 
 /// Everything on a feed thread.
 pub(crate) struct FeedThread<'p, 'r> {
     plan: ThreadPlan<'p>,
     region: Region<'r, AtomicU64>,
-    stations: Vec<Box<dyn Station<'r> + 'r>>,
-    common: Common<'r>,
-    waiter: Waiter,
-    /// Whether a wait may sleep.
-    sleeps: bool,
-    commands: CommandDesk,
+    receiver: Receiver<ThreadBooks<'r>>,
+    books: ThreadBooks<'r>,
+    commands: CommandQueue,
     halt: Halt,
     /// How often the system's clock was set.
     clock_steps: u64,
@@ -208,35 +101,82 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         plan: ThreadPlan<'p>,
         region: Region<'r, AtomicU64>,
         rows: Vec<Option<SourceWriter<'r, AtomicU64>>>,
-        mut common: Common<'r>,
-        commands: CommandDesk,
+        shared: ThreadShared<'r>,
+        commands: CommandQueue,
         halt: Halt,
     ) -> Result<FeedThread<'p, 'r>, Failure> {
         tickwire_control::process::pin(plan.core)?;
-        let sockets: usize = plan.sources.iter().map(sockets_of).sum();
+        let sockets: usize = plan
+            .sources
+            .iter()
+            .map(|source| sockets_of(&source.feed, source.channel))
+            .sum();
         // One core is left to everybody else.
-        let spins = plan.wait.strategy(plan.threads + 1) == WaitStrategy::Spin;
-        // Many sockets: the kernel is asked which have input, without sleeping.
-        let strategy = match spins && sockets <= SPIN_SOCKETS {
-            true => WaitStrategy::Spin,
-            false => WaitStrategy::Poll,
-        };
-        let mut waiter = Waiter::new(strategy);
-        let stations = stations(&plan, region, Vec::new(), rows, &mut waiter, &mut common, &halt)?;
-        for warning in stations.iter().filter_map(|station| station.warning()) {
-            let _ = common.notices.try_send(Notice::Warning(warning));
-        }
-        Ok(FeedThread {
+        let receiver = Receiver::empty(plan.wait.strategy(plan.threads + 1), sockets);
+        let mut thread = FeedThread {
+            books: ThreadBooks::new(shared, plan.kernel_stamps),
             plan,
             region,
-            stations,
-            common,
-            waiter,
-            sleeps: !spins,
+            receiver,
             commands,
             halt,
             clock_steps: 0,
-        })
+        };
+        thread.open(Vec::new(), rows)?;
+        for warning in thread.receiver.warnings() {
+            let _ = thread.books.shared.notices.try_send(Notice::Warning(warning));
+        }
+        Ok(thread)
+    }
+
+    /// Makes the channels, with the books of the day before, or with a new row each; joins their groups unless they are played.
+    fn open(
+        &mut self,
+        before: Vec<ChannelBooks<'r>>,
+        mut rows: Vec<Option<SourceWriter<'r, AtomicU64>>>,
+    ) -> Result<(), Failure> {
+        let plan = &self.plan;
+        let stamping = match plan.kernel_stamps {
+            true => Stamping::Kernel,
+            false => Stamping::OnDemand,
+        };
+        let mut before = before.into_iter();
+        for (at, source) in plan.sources.iter().enumerate() {
+            // Hundreds of channels take seconds; whoever stops the daemon does not wait for the rest.
+            if self.halt.is_stopping() {
+                break;
+            }
+            let section = &plan.receiver.shared_by(source.feed.channels.len());
+            let mut reception = match plan.recorded {
+                Some(_) => Reception::recorded(section.max_instruments, section.max_orders, None),
+                None => Reception::new(section),
+            };
+            let wants_all = plan.symbols.contains(&Pattern::ALL);
+            reception.symbols = (!wants_all).then(Vec::new);
+            let place = (usize::from(source.feed_number), source.channel);
+            let facts = self.receiver.add(&source.feed, place, &reception)?;
+            let books = tracked_books(section, facts);
+            let books = match (before.next(), rows.get_mut(at).and_then(Option::take)) {
+                (Some(mut channel), _) => {
+                    channel.restart(books, &mut self.books.shared);
+                    channel
+                }
+                (None, Some(row)) => ChannelBooks::new(self.region, row, books, source.relay),
+                (None, None) => break,
+            };
+            self.books.add(books, source.feed_number, source.silence_ns);
+            self.books.keep_quota(source.quota.clone());
+            if plan.recorded.is_none() {
+                self.receiver
+                    .join_one(at, &source.feed, section.receive_buffer, stamping)?;
+            }
+            self.books.begin((!wants_all).then(|| plan.symbols.clone()));
+            self.receiver.visit_one(at, Nanos::ZERO, &mut self.books);
+            if let Some(why) = self.books.refused() {
+                return Err(Failure::config(format!("daemon.symbols: {why}")));
+            }
+        }
+        Ok(())
     }
 
     /// Receives, or plays, until everything ends.
@@ -250,29 +190,12 @@ impl<'p, 'r> FeedThread<'p, 'r> {
     }
 
     fn receive(&mut self) -> Result<(), Failure> {
-        let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
-        let (mut next_report, mut next_thorough, mut looks) = (Nanos::ZERO, Nanos::ZERO, 0_u32);
+        let (mut next_report, mut looks) = (Nanos::ZERO, 0_u32);
         while !self.halt.is_stopping() {
-            let now = self.common.clock.now();
-            let is_thorough = self.sleeps || now >= next_thorough;
-            if is_thorough {
-                next_thorough = now.after(THOROUGH_NS);
-            }
-            let mut look = Look {
-                waiter: &self.waiter,
-                buffer: &mut buffer,
-                is_thorough,
-            };
-            let (mut any, mut due) = (false, NAP_NS);
-            for station in &mut self.stations {
-                any |= station.poll(&mut look, &mut self.common);
-            }
-            let now = self.common.clock.now();
-            for station in &mut self.stations {
-                station.on_time(now, &mut self.common);
-                let timeout = station.poll_timeout().map_or(NAP_NS, |t| t.since(now));
-                due = due.min(timeout);
-            }
+            let taken = self.receiver.receive(&mut self.books);
+            let now = self.books.now();
+            self.receiver.links(now, &mut self.books);
+            self.pass_time(now);
             if self.commands.has_command() {
                 self.serve(now);
             }
@@ -281,14 +204,24 @@ impl<'p, 'r> FeedThread<'p, 'r> {
                 next_report = now.after(REPORT_NS);
                 looks += 1;
                 if looks.is_multiple_of(10) {
-                    follow_clock(&mut self.common.clock, &mut self.clock_steps);
+                    follow_clock(&mut self.books.shared.clock, &mut self.clock_steps);
                 }
                 self.report();
             }
-            let due = if any || !self.sleeps { 0 } else { due };
-            self.waiter.wait(due);
+            // Others may wait behind what was taken.
+            self.receiver.wait(now, (taken != Taken::Nothing).then_some(now));
         }
         Ok(())
+    }
+
+    /// Timers that are due, and silence.
+    fn pass_time(&mut self, now: Nanos) {
+        self.receiver.timers(now, &mut self.books);
+        for number in 0..self.receiver.facts().len() {
+            let source = self.receiver.source(number);
+            self.books
+                .note_silence(number, now, source.last_packet(), source.state());
+        }
     }
 
     fn play(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -312,15 +245,14 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             }
             // What still waits for the other line will not come any more.
             let end = tape.last().after(Nanos::DAY);
-            for station in &mut self.stations {
-                station.finish(end, &mut self.common);
-            }
+            self.receiver.timers(end, &mut self.books);
+            self.books.finish();
         }
         self.report();
         // The control thread empties the line all the time.
         let counts = tape.skipped();
         let loss = counts.loss().filter(|_| is_whole);
-        let _ = self.common.notices.send(Notice::Played(Box::new(counts)));
+        let _ = self.books.shared.notices.send(Notice::Played(Box::new(counts)));
         while !self.halt.is_stopping() {
             if self.commands.has_command() {
                 self.serve(tape.last());
@@ -344,7 +276,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             .map(|(at, source)| ((usize::from(source.feed_number), source.channel), at))
             .collect();
         let (mut next_report, mut next_tick) = (tsc(), Nanos::ZERO);
-        let report_ticks = self.common.clock.span_ticks(REPORT_NS);
+        let report_ticks = self.books.shared.clock.span_ticks(REPORT_NS);
         while let Some(Frame { now, udp }) = tape.frame(&mut reader)? {
             let Ok(udp) = udp else { continue };
             let Some(found) = recorded.routes.find(udp.destination) else {
@@ -366,12 +298,11 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             }
             if now >= next_tick {
                 next_tick = now.after(RECORDED_TICK_NS);
-                for station in &mut self.stations {
-                    station.on_time(now, &mut self.common);
-                }
+                self.pass_time(now);
             }
             let line = found.line.unwrap_or(Line::Retransmit);
-            self.stations[at].on_datagram(now, found.port, line, udp.payload, &mut self.common);
+            self.receiver
+                .deliver(at, now, (found.port, line), udp.payload, &mut self.books);
             if tsc() >= next_report {
                 next_report = tsc() + report_ticks;
                 self.report();
@@ -382,46 +313,23 @@ impl<'p, 'r> FeedThread<'p, 'r> {
 
     /// Another pass over the recordings: new channels and books in the old places.
     fn start_again(&mut self) -> Result<(), Failure> {
-        let before = self
-            .stations
-            .drain(..)
-            .map(|station| station.into_desk())
-            .collect();
-        self.stations = stations(
-            &self.plan,
-            self.region,
-            before,
-            Vec::new(),
-            &mut self.waiter,
-            &mut self.common,
-            &self.halt,
-        )?;
-        Ok(())
+        let before = self.books.take_channels();
+        self.receiver.clear();
+        self.open(before, Vec::new())
     }
 
     fn serve(&mut self, now: Nanos) {
-        let (stations, common) = (&mut self.stations, &mut self.common);
-        self.commands.serve(|command| {
-            for station in stations.iter_mut() {
-                station.command(now, command, common);
-            }
-        });
+        let (receiver, books) = (&mut self.receiver, &mut self.books);
+        self.commands
+            .serve(|command| books.command(command, |books| receiver.visit(now, books)));
     }
 
     fn report(&mut self) {
         let mut own = Counters::default();
-        own.add(Counter::HandOverWaits, self.common.supers.waits());
-        count_waits(&mut own, self.waiter.errors());
+        own.add(Counter::HandOverWaits, self.books.shared.supers.waits());
+        count_waits(&mut own, self.receiver.waiter.errors());
         own.add(Counter::ClockSteps, self.clock_steps);
-        // The thread's own counts stand in its first channel.
-        for station in &mut self.stations {
-            station.report(&own);
-            own = Counters::default();
-        }
+        self.books.set_counters(own);
+        self.receiver.look(&mut self.books);
     }
-}
-
-fn sockets_of(source: &SourcePlan) -> usize {
-    let ports = source.feed.channels[source.channel].ports(&source.feed.interface);
-    ports.groups.iter().flatten().flatten().count() + 1
 }

@@ -16,7 +16,7 @@ use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Precision, Role, Session, SessionConfig, Version};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Qty, Symbol, Venue};
+use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
@@ -136,6 +136,8 @@ impl<R: Rule> Consumer for HotPath<Entry, true, R>
 where
     HotPath<Entry, true, R>: EventSink,
 {
+    type Successor = Self;
+
     #[inline]
     fn now(&self) -> Nanos {
         self.clock.now()
@@ -155,7 +157,7 @@ where
     }
 
     #[inline]
-    fn ends<C: Channel>(&mut self, channel: &C, arrived: impl FnOnce() -> Option<NonZeroU64>) {
+    fn ends<C: Channel>(&mut self, channel: &C, _: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
         R::after_packet(self, channel);
         if self.probes.samples().len() > self.samples
             && let Some(arrived) = arrived()
@@ -166,7 +168,7 @@ where
         }
     }
 
-    fn looks<C: Channel>(&mut self, channel: &C) {
+    fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {
         R::watch(self, channel);
     }
 }

@@ -10,7 +10,6 @@
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
 use tickwire_book::{Applied, Books};
-use tickwire_feed::Channel;
 use tickwire_fix::{
     AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Id, MassQuoteHead,
     MassQuoteTemplate, MemoryStore, NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals,
@@ -20,6 +19,7 @@ use tickwire_fix::{
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, EventSink,
     InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
+    Venue,
 };
 use tickwire_trading::{
     Controls, Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, PullReason,
@@ -792,14 +792,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             .filter(|quote| *quote != NONE)
     }
 
-    /// What was known before quoting began: states of the instruments, and the top of the underlying.
-    pub fn begin(&mut self, now: Nanos, channel: &impl Channel, status: TradingStatus) {
+    /// What was known before quoting began: states of the instruments, the top of the underlying, and the channel's next message.
+    pub fn begin(&mut self, now: Nanos, (venue, next_seq): (Venue, SeqNo), status: TradingStatus) {
         self.status = status;
-        self.top.venue = channel.venue();
+        self.top.venue = venue;
         self.top.instrument = self.underlying;
         let event = MarketEvent {
             recv_ts: now,
-            seq: channel.next_seq(),
+            seq: next_seq,
             ..MarketEvent::default()
         };
         self.look_again(&event);

@@ -337,7 +337,7 @@ impl<C: Channel> World<C> {
             deltas: &deltas,
             session,
             by_orders: section.entry == QuoteEntry::Orders,
-            first_order: super::first_order(now),
+            first_order: super::opening::first_order(now),
         };
         let status = learn.status(chain.underlying);
         let sent = Sent {
@@ -363,7 +363,7 @@ impl<C: Channel> World<C> {
         if section.entry == QuoteEntry::MassQuotes {
             path.reconciliation.start(now, 2, ids.len());
         }
-        path.begin(now, &channel, status);
+        path.begin(now, (channel.venue(), channel.next_seq()), status);
         let mut world = World {
             now,
             random: Random(play.seed),

@@ -68,12 +68,12 @@ struct Requester {
 }
 
 /// The sockets of one received channel. See the module's description.
-pub struct Intake {
+pub(crate) struct Intake {
     /// Lines A and B of the live port.
-    pub live: Vec<MulticastReceiver>,
+    pub(crate) live: Vec<MulticastReceiver>,
     live_health: Vec<SocketHealth>,
     /// What tells that they have input.
-    pub live_watches: Vec<Watch>,
+    pub(crate) live_watches: Vec<Watch>,
     recovery: Vec<RecoveryGroup>,
     recovery_watches: Vec<Watch>,
     requests: Option<Requester>,
@@ -83,13 +83,8 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Joins every group. Connections are opened when the channel wants them.
-    pub fn join(ports: &Ports, receive_buffer_bytes: u32, waiter: &mut Waiter) -> Result<Intake, Failure> {
-        Intake::join_stamped(ports, receive_buffer_bytes, Stamping::OnDemand, waiter)
-    }
-
-    /// The same; `stamping` is how the kernel's receive time is asked for.
-    pub fn join_stamped(
+    /// Joins every group; `stamping` is how the kernel's receive time is asked for. Connections are opened when the channel wants them.
+    pub(crate) fn join(
         ports: &Ports,
         receive_buffer_bytes: u32,
         stamping: Stamping,
@@ -173,7 +168,7 @@ impl Intake {
     }
 
     /// Tells a channel how many servers it has of each kind.
-    pub fn introduce<C: Channel>(&self, channel: &mut C) {
+    pub(crate) fn introduce<C: Channel>(&self, channel: &mut C) {
         let requests = self.requests.iter().map(|r| (Port::Requests, r.servers.len()));
         let links = self.links.iter().map(|link| (link.port, link.addresses.len()));
         for (port, servers) in requests.chain(links) {
@@ -182,12 +177,17 @@ impl Intake {
     }
 
     /// Whether a recovery group or the request server may have sent something.
-    pub fn may_recover(&self, waiter: &Waiter) -> bool {
+    pub(crate) fn may_recover(&self, waiter: &Waiter) -> bool {
         self.recovery_watches.iter().any(|watch| waiter.is_ready(*watch))
     }
 
+    /// Whether there is anything that a recovery connection could be made to.
+    pub(crate) fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
     /// Whether a recovery connection is open or being opened.
-    pub fn is_linked(&self) -> bool {
+    pub(crate) fn is_linked(&self) -> bool {
         self.links
             .iter()
             .any(|link| !matches!(link.state, LinkState::Closed))
@@ -195,12 +195,12 @@ impl Intake {
 
     /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said; the line goes on.
     #[inline]
-    pub fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
+    pub(crate) fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
         receive(&mut self.live[index], &mut self.live_health[index], buffer)
     }
 
     /// What recovery groups and the request server sent.
-    pub fn recover<C: Channel, S: EventSink>(
+    pub(crate) fn recover<C: Channel, S: EventSink>(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
@@ -231,7 +231,7 @@ impl Intake {
 
     /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again after its timeout.
     #[inline]
-    pub fn request<C: Channel>(&mut self, channel: &mut C) {
+    pub(crate) fn request<C: Channel>(&mut self, channel: &mut C) {
         let Some(requests) = &mut self.requests else {
             return;
         };
@@ -243,7 +243,7 @@ impl Intake {
     }
 
     /// Says which sockets work again. For the slow part of a loop.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let groups = self.recovery.iter_mut().map(|group| &mut group.health);
         let requests = self.requests.iter_mut();
         let requests = requests.flat_map(|r| [&mut r.asking, &mut r.hearing]);
@@ -253,7 +253,7 @@ impl Intake {
     }
 
     /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of who was not asked.
-    pub fn count_into(&self, counters: &mut Counters) {
+    pub(crate) fn count_into(&self, counters: &mut Counters) {
         counters.add(Counter::KernelDrops, self.kernel_drops());
         counters.add(Counter::AnswersUnasked, self.unasked);
         let groups = self.recovery.iter().map(|group| &group.health);
@@ -264,7 +264,7 @@ impl Intake {
     }
 
     /// Opens, feeds and closes the recovery connections.
-    pub fn links<C: Channel, S: EventSink>(
+    pub(crate) fn links<C: Channel, S: EventSink>(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
@@ -282,7 +282,7 @@ impl Intake {
     }
 
     /// The live groups, for messages.
-    pub fn groups(&self) -> String {
+    pub(crate) fn groups(&self) -> String {
         let groups: Vec<String> = self.live.iter().map(|line| line.group().to_string()).collect();
         groups.join(" and ")
     }

@@ -1,11 +1,39 @@
-//! The sockets of received channels: [`intake::Intake`] joins both lines, hears recovery groups, asks request servers and keeps recovery
-//! connections. It knows addresses, not protocols.
+//! The loop of a thread that receives channels: both lines, recovery groups, request servers and recovery connections of each, of any protocols,
+//! into one [`receiver::Consumer`].
 //!
 //! ```
-//! use tickwire_receive::intake::Intake;
+//! use tickwire_market::{EventSink, MarketEvent, Nanos};
+//! use tickwire_receive::receiver::{Consumer, Receiver, Taken};
+//! use tickwire_runtime::clock::Clock;
 //! use tickwire_runtime::udp::MulticastSender;
-//! use tickwire_runtime::wait::{WaitStrategy, Waiter};
+//! use tickwire_runtime::wait::WaitStrategy;
 //! use tickwire_venues::channels::FeedFile;
+//! use tickwire_venues::receiver::ReceiverSection;
+//!
+//! /// Counts packets.
+//! struct Packets {
+//!     clock: Clock,
+//!     count: u64,
+//! }
+//!
+//! impl EventSink for Packets {
+//!     fn on_event(&mut self, _: &MarketEvent) {}
+//! }
+//!
+//! impl Consumer for Packets {
+//!     type Successor = Packets;
+//!
+//!     fn now(&self) -> Nanos {
+//!         self.clock.now()
+//!     }
+//!
+//!     fn turn_to(&mut self, _source: usize) {}
+//!
+//!     fn begins(&mut self, tsc: u64) -> Nanos {
+//!         self.count += 1;
+//!         self.clock.nanos_at(tsc)
+//!     }
+//! }
 //!
 //! let file = FeedFile::parse(
 //!     r#"
@@ -16,30 +44,29 @@
 //!     live = { a = "239.192.77.1:27701", b = "239.192.77.2:27702" }
 //!     "#,
 //! )?;
-//! let feed = &file.feeds[0];
-//! let mut waiter = Waiter::new(WaitStrategy::Poll);
-//! let mut intake = Intake::join(&feed.channels[0].ports(&feed.interface), 1 << 20, &mut waiter)?;
+//! let mut packets = Packets {
+//!     clock: Clock::calibrate(),
+//!     count: 0,
+//! };
+//! let mut receiver = Receiver::open(&file.feeds, &ReceiverSection::default(), WaitStrategy::Poll)?;
 //!
 //! // A publisher on the same machine: multicast is on loopback unless the feed names another interface.
-//! let line_b = MulticastSender::open("239.192.77.2:27702".parse()?, &feed.interface.find()?, 1)?;
+//! let interface = file.feeds[0].interface.find()?;
+//! let line_b = MulticastSender::open("239.192.77.2:27702".parse()?, &interface, 1)?;
 //! line_b.send(b"a packet")?;
 //!
-//! let mut buffer = [0; 2048];
-//! let datagram = loop {
-//!     if let Some(datagram) = intake.receive(1, &mut buffer) {
-//!         break datagram.bytes.to_vec();
-//!     }
-//!     waiter.wait(1_000_000);
-//! };
-//! assert_eq!(datagram, b"a packet");
+//! while receiver.receive(&mut packets) == Taken::Nothing {
+//!     receiver.wait(packets.now(), None);
+//! }
+//! assert_eq!(packets.count, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`receiver::Receiver`] is a thread's channels, of any protocols, with their sockets, and the loop around them into one [`receiver::Consumer`].
+//! It is the only receive loop there is: nobody else has a line's sockets, which `cargo xtask tidy` checks.
 #![forbid(unsafe_code)]
 
 #[macro_use]
 extern crate tickwire_console;
 
-pub mod intake;
+mod intake;
 pub mod receiver;

@@ -5,16 +5,16 @@
 //!          ─► source 1: sockets ─► channel ─┴─► Consumer: turn_to(source), begins, events, ends
 //! ```
 //! Channels of different protocols stand behind one call each time their sockets are looked at; from there to the consumer every call is static.
-//! Trader, strategies and whoever only listens have this one loop.
+//! Trader, strategies, the quoter, the feed daemon and whoever only listens have this one loop: `cargo xtask tidy` refuses a second one.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
 use tickwire_book::Depth;
-use tickwire_feed::{Channel, Line};
+use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Symbol, Venue};
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, Stamping};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use tickwire_console::failure::Failure;
@@ -31,9 +31,23 @@ use crate::intake::Intake;
 const PACKETS_PER_LOOK: u32 = 16;
 /// Between two slow looks.
 const LOOK_NS: u64 = 100 * Nanos::MILLI;
+/// How often a thread that never sleeps looks at recovery groups and connections: each look is a system call.
+const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
+/// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of them.
+const SOCKETS_ASKED_MAX: usize = 8;
 
 /// Who takes what the channels of a [`Receiver`] say.
-pub trait Consumer: EventSink {
+///
+/// ```text
+/// turn_to · begins · events · ends              a datagram of a live line
+/// turn_to · begins_at · events · ends           a datagram of a recording
+/// turn_to · begins_aside · events · ends_aside  recovery groups, connections, timers
+/// turn_to · looks, turn_to · visits             off the way of a packet
+/// ```
+pub trait Consumer: EventSink + Sized {
+    /// Who takes the channels over by [`Receiver::succeed`]: itself where nobody does.
+    type Successor: Consumer;
+
     /// The time that channels go by.
     fn now(&self) -> Nanos;
 
@@ -43,17 +57,61 @@ pub trait Consumer: EventSink {
     /// A datagram of a live line was taken off its socket when the time stamp counter stood at `tsc`: what time that was.
     fn begins(&mut self, tsc: u64) -> Nanos;
 
-    /// Everything that this datagram said was told. `arrived`: when the kernel had it, in nanoseconds of the system's clock; asked for only when it is
-    /// called.
+    /// A datagram out of a recording is in memory, which says that it came at `now`.
     #[inline]
-    fn ends<C: Channel>(&mut self, channel: &C, arrived: impl FnOnce() -> Option<NonZeroU64>) {
-        let _ = (channel, arrived);
+    fn begins_at(&mut self, now: Nanos) {
+        let _ = now;
     }
 
-    /// Now and then, off the way of a packet: what the channel's directory knows.
-    fn looks<C: Channel>(&mut self, channel: &C) {
+    /// Everything that this datagram said was told. `arrived`: when the kernel had it, in nanoseconds of the system's clock; asked for only when it is
+    /// called, and none of a recording.
+    #[inline]
+    fn ends<C: Channel>(&mut self, channel: &C, port: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
+        let _ = (channel, port, arrived);
+    }
+
+    /// What comes next is of no live line: recovery groups, connections, a timer.
+    #[inline]
+    fn begins_aside(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// Everything of these was told.
+    #[inline]
+    fn ends_aside<C: Channel>(&mut self, channel: &C) {
         let _ = channel;
     }
+
+    /// Now and then, off the way of a packet: what the channel's directory knows. `count` adds what its sockets have counted.
+    fn looks<C: Channel>(&mut self, channel: &C, count: impl FnOnce(&mut Counters)) {
+        let _ = (channel, count);
+    }
+
+    /// What [`Receiver::visit`] was called for, off the way of a packet: to subscribe for instance.
+    fn visits<C: Channel>(&mut self, now: Nanos, channel: &mut C) {
+        let _ = (now, channel);
+    }
+}
+
+/// What the lines held.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Taken {
+    /// Nothing.
+    Nothing,
+    /// Datagrams, all of which were taken.
+    All,
+    /// More datagrams than are taken in one look: others wait.
+    Part,
+}
+
+/// What a source needs to look at its sockets.
+pub struct Look<'a> {
+    waiter: &'a Waiter,
+    buffer: &'a mut [u8],
+    /// Only sockets are read of which the kernel said that they have input.
+    asks_kernel: bool,
+    /// Recovery groups and connections are looked at too.
+    is_thorough: bool,
 }
 
 /// One received channel.
@@ -76,22 +134,36 @@ pub struct SourceFacts {
 }
 
 /// A channel with its sockets, whatever the protocol.
-pub trait Source<H> {
+pub trait Source<H: Consumer> {
+    /// The same source for who comes after this consumer.
+    fn succeed(self: Box<Self>) -> Box<dyn Source<H::Successor>>;
     /// Opens the sockets.
     ///
     /// # Errors
-    /// As [`Intake::join`].
-    fn join(&mut self, ports: &Ports, receive_buffer: u32, waiter: &mut Waiter) -> Result<(), Failure>;
-    /// What the lines hold, up to a bound, then one retransmitted datagram.
-    fn receive(&mut self, hot: &mut H, buffer: &mut [u8]);
+    /// An address or interface that cannot be used, a group that cannot be joined.
+    fn join(
+        &mut self,
+        ports: &Ports,
+        receive_buffer: u32,
+        stamping: Stamping,
+        waiter: &mut Waiter,
+    ) -> Result<(), Failure>;
+    /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request server sent.
+    fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
+    /// A datagram out of a recording; timers that were due before it are handled first.
+    fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H);
     /// What is due by the time.
     fn timers(&mut self, now: Nanos, hot: &mut H);
     /// Opens, feeds and closes the recovery connections.
-    fn links(&mut self, now: Nanos, hot: &mut H, buffer: &mut [u8]);
+    fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
+    /// Lets the consumer change the channel.
+    fn visit(&mut self, now: Nanos, hot: &mut H);
     /// When [`Source::timers`] is wanted.
     fn poll_timeout(&self) -> Option<Nanos>;
+    /// How far the channel can be trusted.
+    fn state(&self) -> FeedState;
     /// Whether the session has ended and nothing of it is missing.
     fn is_done(&self) -> bool;
     /// When the last live packet came; [`Nanos::ZERO`] before the first.
@@ -100,19 +172,31 @@ pub trait Source<H> {
     fn counters(&self) -> Counters;
     /// The live groups, for messages.
     fn groups(&self) -> String;
+    /// That a receive buffer is smaller than what was asked for, if one is.
+    fn warning(&self) -> Option<String>;
     /// The number of a symbol.
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;
     /// Every instrument that is known.
     fn directory(&self) -> Vec<(Symbol, InstrumentId)>;
 }
 
-struct Received<C> {
+/// A channel of one protocol with its sockets: what a [`Receiver`] holds, for who has one in memory.
+pub struct Received<C> {
     number: usize,
     channel: C,
     intake: Option<Intake>,
 }
 
 impl<C: Channel> Received<C> {
+    /// A channel without sockets: [`Source::join`] opens them. The consumer knows it by `number`.
+    pub fn new(number: usize, channel: C) -> Received<C> {
+        Received {
+            number,
+            channel,
+            intake: None,
+        }
+    }
+
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
     #[inline]
     fn receive_line<H: Consumer>(
@@ -120,77 +204,133 @@ impl<C: Channel> Received<C> {
         index: usize,
         line: Line,
         hot: &mut H,
-        buffer: &mut [u8],
+        look: &mut Look<'_>,
     ) -> bool {
         let Some(intake) = &mut self.intake else {
             return false;
         };
-        let Some(datagram) = intake.receive(index, buffer) else {
+        if look.asks_kernel && !look.waiter.is_ready(intake.live_watches[index]) {
+            return false;
+        }
+        let Some(datagram) = intake.receive(index, look.buffer) else {
             return false;
         };
         let received = hot.begins(datagram.tsc);
         self.channel
             .on_datagram(received, Port::Live, line, datagram.bytes, hot);
-        hot.ends(&self.channel, || intake.live[index].last_kernel_ns());
+        let stamp = datagram.kernel_ns;
+        hot.ends(&self.channel, Port::Live, || {
+            stamp.or_else(|| intake.live[index].last_kernel_ns())
+        });
         true
     }
 }
 
-impl<C: Channel, H: Consumer> Source<H> for Received<C> {
-    fn join(&mut self, ports: &Ports, receive_buffer: u32, waiter: &mut Waiter) -> Result<(), Failure> {
-        let intake = Intake::join(ports, receive_buffer, waiter)?;
+impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
+    fn succeed(self: Box<Self>) -> Box<dyn Source<H::Successor>> {
+        self
+    }
+
+    fn join(
+        &mut self,
+        ports: &Ports,
+        receive_buffer: u32,
+        stamping: Stamping,
+        waiter: &mut Waiter,
+    ) -> Result<(), Failure> {
+        let intake = Intake::join(ports, receive_buffer, stamping, waiter)?;
         intake.introduce(&mut self.channel);
-        if let Some(warning) = intake.live[0].buffer_warning() {
-            eprintln!("warning: {warning}");
-        }
         self.intake = Some(intake);
         Ok(())
     }
 
     #[inline]
-    fn receive(&mut self, hot: &mut H, buffer: &mut [u8]) {
+    fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken {
         hot.turn_to(self.number);
         let has_two = self.intake.as_ref().is_some_and(|intake| intake.live.len() > 1);
-        for _ in 0..PACKETS_PER_LOOK {
-            let a = self.receive_line(0, Line::A, hot, buffer);
-            let b = has_two && self.receive_line(1, Line::B, hot, buffer);
+        let mut taken = Taken::Part;
+        for round in 0..PACKETS_PER_LOOK {
+            let a = self.receive_line(0, Line::A, hot, look);
+            let b = has_two && self.receive_line(1, Line::B, hot, look);
             if !(a || b) {
+                taken = if round == 0 { Taken::Nothing } else { Taken::All };
                 break;
             }
         }
-        if let Some(intake) = &mut self.intake {
-            let now = hot.now();
-            intake.recover(now, buffer, &mut self.channel, hot);
+        let Some(intake) = &mut self.intake else {
+            return taken;
+        };
+        if taken != Taken::Nothing {
+            // A gap that they showed.
+            intake.request(&mut self.channel);
         }
+        if look.is_thorough && intake.may_recover(look.waiter) {
+            let now = hot.now();
+            hot.begins_aside(now);
+            intake.recover(now, look.buffer, &mut self.channel, hot);
+            hot.ends_aside(&self.channel);
+        }
+        taken
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H) {
+        hot.turn_to(self.number);
+        hot.begins_at(now);
+        if self.channel.poll_timeout().is_some_and(|due| due <= now) {
+            self.channel.handle_timeout(now, hot);
+        }
+        self.channel.on_datagram(now, port, line, bytes, hot);
+        hot.ends(&self.channel, port, || None);
     }
 
     fn timers(&mut self, now: Nanos, hot: &mut H) {
         if self.channel.poll_timeout().is_some_and(|due| due <= now) {
             hot.turn_to(self.number);
+            hot.begins_aside(now);
             self.channel.handle_timeout(now, hot);
+            hot.ends_aside(&self.channel);
             if let Some(intake) = &mut self.intake {
                 intake.request(&mut self.channel);
             }
         }
     }
 
-    fn links(&mut self, now: Nanos, hot: &mut H, buffer: &mut [u8]) {
-        if let Some(intake) = &mut self.intake {
+    fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>) {
+        if let Some(intake) = &mut self.intake
+            && (intake.is_linked() || look.is_thorough && intake.has_links())
+        {
             hot.turn_to(self.number);
-            intake.links(now, buffer, &mut self.channel, hot);
+            hot.begins_aside(now);
+            intake.links(now, look.buffer, &mut self.channel, hot);
+            hot.ends_aside(&self.channel);
+            intake.request(&mut self.channel);
         }
     }
 
     fn look(&mut self, hot: &mut H) {
         hot.turn_to(self.number);
-        hot.looks(&self.channel);
         if let Some(intake) = &mut self.intake {
             intake.settle();
         }
+        hot.looks(&self.channel, |counters| {
+            if let Some(intake) = &self.intake {
+                intake.count_into(counters);
+            }
+        });
+    }
+
+    fn visit(&mut self, now: Nanos, hot: &mut H) {
+        hot.turn_to(self.number);
+        hot.visits(now, &mut self.channel);
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
         self.channel.poll_timeout()
+    }
+
+    fn state(&self) -> FeedState {
+        self.channel.state()
     }
 
     fn is_done(&self) -> bool {
@@ -213,6 +353,12 @@ impl<C: Channel, H: Consumer> Source<H> for Received<C> {
         self.intake.as_ref().map(Intake::groups).unwrap_or_default()
     }
 
+    fn warning(&self) -> Option<String> {
+        let intake = self.intake.as_ref()?;
+        let warning = intake.live.iter().find_map(|line| line.buffer_warning())?;
+        Some(format!("{}: {warning}", intake.groups()))
+    }
+
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.channel.find(symbol)
     }
@@ -228,32 +374,104 @@ impl<C: Channel, H: Consumer> Source<H> for Received<C> {
 type Made<H> = (Box<dyn Source<H>>, Venue, Depth);
 
 /// Makes a source, with its number, of a channel for one kind of consumer.
-struct MakeFor<H>(usize, PhantomData<H>);
+struct MakeFor<H: Consumer>(usize, PhantomData<H>);
 
-impl<H: Consumer + 'static> WithChannel for MakeFor<H> {
+impl<H: Consumer> WithChannel for MakeFor<H> {
     type Output = Made<H>;
 
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Made<H> {
         let venue = channel.venue();
-        let source = Received {
-            number: self.0,
-            channel,
-            intake: None,
-        };
-        (Box::new(source), venue, depth)
+        (Box::new(Received::new(self.0, channel)), venue, depth)
     }
 }
 
 /// The channels of one thread.
-pub struct Receiver<H> {
+pub struct Receiver<H: Consumer> {
     sources: Vec<Box<dyn Source<H>>>,
     facts: Vec<SourceFacts>,
     buffer: Vec<u8>,
     /// What waits for them, and for whatever else the thread watches.
     pub waiter: Waiter,
+    /// Only sockets are read of which the kernel said that they have input: there are many.
+    asks_kernel: bool,
+    /// It never sleeps, whatever [`Receiver::wait`] is told.
+    spins: bool,
+    next_recovery: Nanos,
 }
 
-impl<H: Consumer + 'static> Receiver<H> {
+impl<H: Consumer> Receiver<H> {
+    /// No channel yet: [`Receiver::add`] makes them. A thread that spins and has more than a few sockets (`sockets`) asks the kernel which have input,
+    /// without sleeping.
+    pub fn empty(wait: WaitStrategy, sockets: usize) -> Receiver<H> {
+        let asks_kernel = sockets > SOCKETS_ASKED_MAX;
+        let spins = wait == WaitStrategy::Spin;
+        Receiver {
+            sources: Vec::new(),
+            facts: Vec::new(),
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
+            waiter: Waiter::new(match spins && !asks_kernel {
+                true => WaitStrategy::Spin,
+                false => WaitStrategy::Poll,
+            }),
+            asks_kernel,
+            spins,
+            next_recovery: Nanos::ZERO,
+        }
+    }
+
+    /// Makes one of a feed's channels, and takes its memory; [`Receiver::join_one`] opens its sockets. Its number is its place here.
+    ///
+    /// # Errors
+    /// The configuration of the channel.
+    pub fn add(
+        &mut self,
+        config: &FeedConfig,
+        (feed, channel): (usize, usize),
+        reception: &Reception,
+    ) -> Result<&SourceFacts, Failure> {
+        let make = MakeFor(self.sources.len(), PhantomData);
+        let (source, venue, depth) = wiring::with_channel(config, channel, reception, make)?;
+        self.sources.push(source);
+        self.facts.push(SourceFacts {
+            feed,
+            channel,
+            feed_name: config.name().to_string(),
+            name: config.channel_name(channel),
+            venue,
+            protocol: config.protocol(),
+            depth,
+        });
+        Ok(&self.facts[self.facts.len() - 1])
+    }
+
+    /// The same channels, as they stand, for another consumer.
+    pub fn succeed(self) -> Receiver<H::Successor> {
+        let Receiver {
+            sources,
+            facts,
+            buffer,
+            waiter,
+            asks_kernel,
+            spins,
+            next_recovery,
+        } = self;
+        Receiver {
+            sources: sources.into_iter().map(|source| source.succeed()).collect(),
+            facts,
+            buffer,
+            waiter,
+            asks_kernel,
+            spins,
+            next_recovery,
+        }
+    }
+
+    /// Forgets every channel, for another recording.
+    pub fn clear(&mut self) {
+        self.sources.clear();
+        self.facts.clear();
+    }
+
     /// Makes the channels, each by the place of its feed and its own place there; takes all their memory. [`Receiver::join`] opens their sockets.
     ///
     /// # Errors
@@ -265,41 +483,49 @@ impl<H: Consumer + 'static> Receiver<H> {
         wait: WaitStrategy,
     ) -> Result<Receiver<H>, Failure> {
         let reception = Reception::new(section);
-        let mut receiver = Receiver {
-            sources: Vec::with_capacity(channels.len()),
-            facts: Vec::with_capacity(channels.len()),
-            buffer: vec![0; DATAGRAM_BYTES_MAX],
-            waiter: Waiter::new(wait),
-        };
-        for (number, &(feed, channel)) in channels.iter().enumerate() {
-            let of = &feeds[feed];
-            let make = MakeFor(number, PhantomData);
-            let (source, venue, depth) = wiring::with_channel(of, channel, &reception, make)?;
-            receiver.sources.push(source);
-            receiver.facts.push(SourceFacts {
-                feed,
-                channel,
-                feed_name: of.name().to_string(),
-                name: of.channel_name(channel),
-                venue,
-                protocol: of.protocol(),
-                depth,
-            });
+        let sockets = channels
+            .iter()
+            .map(|&(feed, channel)| sockets_of(&feeds[feed], channel));
+        let mut receiver = Receiver::empty(wait, sockets.sum());
+        for &(feed, channel) in channels {
+            receiver.add(&feeds[feed], (feed, channel), &reception)?;
         }
         Ok(receiver)
     }
 
-    /// Joins every group.
+    /// Joins every group of a channel.
     ///
     /// # Errors
-    /// As [`Intake::join`].
+    /// An address or interface that cannot be used, a group that cannot be joined.
+    pub fn join_one(
+        &mut self,
+        number: usize,
+        config: &FeedConfig,
+        receive_buffer: u32,
+        stamping: Stamping,
+    ) -> Result<(), Failure> {
+        let ports = config.channels[self.facts[number].channel].ports(&config.interface);
+        self.sources[number].join(&ports, receive_buffer, stamping, &mut self.waiter)
+    }
+
+    /// Joins every group, and says on the terminal which receive buffers are smaller than what was asked for.
+    ///
+    /// # Errors
+    /// An address or interface that cannot be used, a group that cannot be joined.
     pub fn join(&mut self, feeds: &[FeedConfig], receive_buffer: u32) -> Result<(), Failure> {
-        for (source, facts) in self.sources.iter_mut().zip(&self.facts) {
-            let feed = &feeds[facts.feed];
-            let ports = feed.channels[facts.channel].ports(&feed.interface);
-            source.join(&ports, receive_buffer, &mut self.waiter)?;
+        for number in 0..self.sources.len() {
+            let config = &feeds[self.facts[number].feed];
+            self.join_one(number, config, receive_buffer, Stamping::OnDemand)?;
+        }
+        for warning in self.warnings() {
+            eprintln!("warning: {warning}");
         }
         Ok(())
+    }
+
+    /// Which receive buffers are smaller than what was asked for.
+    pub fn warnings(&self) -> impl Iterator<Item = String> + '_ {
+        self.sources.iter().filter_map(|source| source.warning())
     }
 
     /// Everything of [`Receiver::new`] and [`Receiver::join`], for every channel of every feed.
@@ -326,12 +552,34 @@ impl<H: Consumer + 'static> Receiver<H> {
         &*self.sources[number]
     }
 
-    /// What every channel's lines hold, up to a bound.
+    /// What every channel's lines hold, up to a bound; and what recovery groups sent, at each call of a thread that sleeps, every 50 µs of one that
+    /// does not.
     #[inline]
-    pub fn receive(&mut self, hot: &mut H) {
+    pub fn receive(&mut self, hot: &mut H) -> Taken {
+        let mut look = Look {
+            waiter: &self.waiter,
+            buffer: &mut self.buffer,
+            asks_kernel: self.asks_kernel,
+            is_thorough: !self.spins || hot.now() >= self.next_recovery,
+        };
+        let mut taken = Taken::Nothing;
         for source in &mut self.sources {
-            source.receive(hot, &mut self.buffer);
+            taken = taken.max(source.receive(hot, &mut look));
         }
+        taken
+    }
+
+    /// A datagram out of a recording; timers of its channel that were due before it are handled first.
+    #[inline]
+    pub fn deliver(
+        &mut self,
+        number: usize,
+        now: Nanos,
+        (port, line): (Port, Line),
+        bytes: &[u8],
+        hot: &mut H,
+    ) {
+        self.sources[number].deliver(now, port, line, bytes, hot);
     }
 
     /// What is due by the time.
@@ -342,11 +590,20 @@ impl<H: Consumer + 'static> Receiver<H> {
         }
     }
 
-    /// Opens, feeds and closes the recovery connections.
+    /// Opens, feeds and closes the recovery connections; to be called once after each [`Receiver::receive`].
     #[inline]
     pub fn links(&mut self, now: Nanos, hot: &mut H) {
+        let mut look = Look {
+            waiter: &self.waiter,
+            buffer: &mut self.buffer,
+            asks_kernel: self.asks_kernel,
+            is_thorough: !self.spins || now >= self.next_recovery,
+        };
         for source in &mut self.sources {
-            source.links(now, hot, &mut self.buffer);
+            source.links(now, hot, &mut look);
+        }
+        if look.is_thorough {
+            self.next_recovery = now.after(RECOVERY_LOOK_NS);
         }
     }
 
@@ -357,9 +614,32 @@ impl<H: Consumer + 'static> Receiver<H> {
         }
     }
 
+    /// Lets the consumer change every channel ([`Consumer::visits`]).
+    pub fn visit(&mut self, now: Nanos, hot: &mut H) {
+        for source in &mut self.sources {
+            source.visit(now, hot);
+        }
+    }
+
+    /// The same of one.
+    pub fn visit_one(&mut self, number: usize, now: Nanos, hot: &mut H) {
+        self.sources[number].visit(now, hot);
+    }
+
+    /// For a thread that stood still: asks the kernel anew which sockets have input.
+    pub fn renew(&mut self) {
+        if self.asks_kernel {
+            self.waiter.wait(0);
+        }
+    }
+
     /// Waits for a packet until something is due, a millisecond at most; `sooner` is what else is.
     #[inline]
     pub fn wait(&mut self, now: Nanos, sooner: Option<Nanos>) {
+        if self.spins {
+            self.waiter.wait(0);
+            return;
+        }
         let timeouts = self.sources.iter().filter_map(|source| source.poll_timeout());
         let due = timeouts.chain(sooner).min();
         let due = due.map_or(Nanos::MILLI, |due| due.since(now));
@@ -399,6 +679,12 @@ impl<H: Consumer + 'static> Receiver<H> {
             self.wait(now, None);
         }
     }
+}
+
+/// How many sockets one of a feed's channels has: a group each, and one that asks.
+pub fn sockets_of(feed: &FeedConfig, channel: usize) -> usize {
+    let ports = feed.channels[channel].ports(&feed.interface);
+    ports.groups.iter().flatten().flatten().count() + 1
 }
 
 /// Every channel of every feed: the place of its feed, and its own there.

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use tickwire_console::failure::Failure;
 use tickwire_feed::Channel;
-use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Nanos};
+use tickwire_market::{Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::files;
@@ -58,6 +58,8 @@ impl EventSink for Recorder {
 }
 
 impl Consumer for Recorder {
+    type Successor = Self;
+
     fn now(&self) -> Nanos {
         self.clock.now()
     }
@@ -71,7 +73,7 @@ impl Consumer for Recorder {
     }
 
     /// Off the way of a packet: names what was defined.
-    fn looks<C: Channel>(&mut self, channel: &C) {
+    fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {
         let mut defined = std::mem::take(&mut self.defined);
         for (source, id) in defined.extract_if(.., |(source, _)| *source == self.source) {
             if let Some(known) = channel.instrument(id) {

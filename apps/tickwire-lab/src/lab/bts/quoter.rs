@@ -231,7 +231,7 @@ fn path_of<O: OrderOut, C: Channel>(
     let mut path =
         QuotePath::new(setup, made.learn.books, out, Nobody).map_err(|why| Failure::config(why.0))?;
     path.replace_ladder(now, made.ladder);
-    path.begin(now, channel, TradingStatus::Trading);
+    path.begin(now, (channel.venue(), channel.next_seq()), TradingStatus::Trading);
     Ok((path, made.pricer, tick))
 }
 

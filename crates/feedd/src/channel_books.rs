@@ -1,34 +1,38 @@
-//! The way of an event into shared memory, as calls in order: what `tickwire_node::hot` is to trading.
+//! From a channel's events to its books in shared memory, as calls in order: what `tickwire_node::hot` is to trading.
 //!
 //! ```text
-//! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► consolidated books
+//! ThreadBooks ─► ChannelBooks::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► consolidated books
 //! ```
 //! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events have several messages and
 //! packets, after the last one of those ([`EventFlags::LAST`]). What is between (cleared, about to be marked) is nobody's book.
 //!
 //! Nothing here allocates, locks or calls the system after it is set up; the tests of `publishbench.rs` run it for every feed with an
 //! armed allocator. A book has no slot until it has something to show: its name comes from the channel's directory, which cannot be
-//! asked while the channel speaks, so that [`Desk::settle`] does it after the packet.
+//! asked while the channel speaks, so that [`ChannelBooks::settle`] does it after the packet.
+
+mod places;
+#[cfg(test)]
+mod tests;
+mod write;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{define_event, end_event, undefine_event};
-use tickwire_book::{Books, ChangeKind, InstrumentStates, Outcome, Relay, prefetch};
+use tickwire_book::{Books, InstrumentStates, Outcome, Relay, prefetch};
 use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
-    BookState, BookUpdate, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
-    MessageType, Nanos, OrderId, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
+    BookState, BookUpdate, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, MessageType, Nanos,
+    OrderId, SeqNo, Side, Symbol, Venue, Volume,
 };
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_shm::{
-    Auction, BookEdit, BookIdentity, BookSlot, BookWriter, LastTrade, Region, RingWriter, SourceState,
-    SourceWriter, layout,
-};
+use tickwire_shm::{BookIdentity, BookWriter, Region, RingWriter, SourceState, SourceWriter, layout};
 
 use super::Notice;
 use super::config::RingContent;
 use super::supers::Supers;
+use places::{BookPlace, Hearing, Naming, Unshown};
+use write::{write_status, write_totals, write_trade};
 
 /// No book became visible since the packet came.
 const NOT_VISIBLE: u64 = u64::MAX;
@@ -38,8 +42,8 @@ const TRADES_KEPT: u32 = 1 << 14;
 /// Words of a cache line.
 const LINE: usize = 8;
 
-/// What the desks of one feed thread share.
-pub struct Common<'r> {
+/// What the channels of one feed thread share.
+pub struct ThreadShared<'r> {
     /// The ring of this thread's events and updates; `None` where there are no rings.
     pub ring: Option<RingWriter<'r, AtomicU64>>,
     /// What goes into the ring.
@@ -52,89 +56,6 @@ pub struct Common<'r> {
     pub notices: SyncSender<Notice>,
 }
 
-/// What of a book has changed and is not shown yet.
-#[derive(Clone, Copy)]
-struct Unshown {
-    /// By side: the levels from this rank to that one, which is beyond.
-    first: [u8; 2],
-    end: [u8; 2],
-    /// Levels, totals or the book's own state changed.
-    is_book: bool,
-    is_trade: bool,
-    is_status: bool,
-    /// What the update of it will say.
-    changed: UpdateFlags,
-}
-
-impl Unshown {
-    const NOTHING: Unshown = Unshown {
-        first: [u8::MAX; 2],
-        end: [0; 2],
-        is_book: false,
-        is_trade: false,
-        is_status: false,
-        changed: UpdateFlags::NONE,
-    };
-
-    const EVERYTHING: Unshown = Unshown {
-        first: [0; 2],
-        end: [u8::MAX; 2],
-        is_book: true,
-        is_trade: true,
-        is_status: true,
-        changed: UpdateFlags::NONE,
-    };
-
-    /// Adds what the last event did to a book.
-    #[inline]
-    fn add(&mut self, books: &Books, changed: UpdateFlags) {
-        self.is_book = true;
-        self.changed = self.changed.with(changed);
-        if books.is_rebuilt() {
-            (self.first, self.end) = ([0; 2], [u8::MAX; 2]);
-        }
-        for change in books.changes() {
-            let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
-            self.first[side] = self.first[side].min(rank);
-            // What is behind a new level, or one that is gone, has moved.
-            self.end[side] = match change.kind {
-                ChangeKind::Changed => self.end[side].max(rank.saturating_add(1)),
-                ChangeKind::Inserted | ChangeKind::Removed => u8::MAX,
-            };
-        }
-    }
-}
-
-/// What is known of the place of an instrument's book in shared memory.
-struct Place {
-    slot: Option<BookSlot>,
-    unshown: Unshown,
-    /// The message that changed it last.
-    kind: MessageType,
-    /// It is in [`Desk::pending`].
-    is_pending: bool,
-    /// It was unsubscribed: whatever a clear of everything makes of it, it is not to be trusted.
-    has_left: bool,
-    /// Slot and consolidated book are those of its symbol, or it was refused them.
-    is_named: bool,
-    /// It is in [`Desk::unnamed`].
-    is_waiting: bool,
-    is_in_super: bool,
-}
-
-impl Place {
-    const NONE: Place = Place {
-        slot: None,
-        unshown: Unshown::NOTHING,
-        kind: MessageType(0),
-        is_pending: false,
-        has_left: false,
-        is_named: false,
-        is_waiting: false,
-        is_in_super: false,
-    };
-}
-
 /// The stamps of an event.
 #[derive(Clone, Copy, Default)]
 struct Cause {
@@ -144,7 +65,7 @@ struct Cause {
 }
 
 /// Books of one channel and their places in shared memory.
-pub struct Desk<'r> {
+pub struct ChannelBooks<'r> {
     source: u16,
     books: Books,
     states: InstrumentStates,
@@ -152,7 +73,7 @@ pub struct Desk<'r> {
     writer: BookWriter<'r, AtomicU64>,
     row: SourceWriter<'r, AtomicU64>,
     /// By instrument.
-    places: Vec<Place>,
+    places: Vec<BookPlace>,
     names: Vec<Symbol>,
     /// Instruments to be named after the packet; each is in it once.
     unnamed: Vec<InstrumentId>,
@@ -162,10 +83,9 @@ pub struct Desk<'r> {
     has_long_groups: bool,
     /// Orders of the packet in hand were announced: their slots have been fetched.
     is_announced: bool,
-    is_silent: bool,
-    has_ended: bool,
+    hearing: Hearing,
     /// Instruments are being unsubscribed: none is to be named.
-    is_leaving: bool,
+    is_unsubscribing: bool,
     /// The message in hand.
     kind: MessageType,
     /// Nanoseconds until the last book that the packet in hand changed was visible.
@@ -177,52 +97,16 @@ pub struct Desk<'r> {
     cause: Cause,
 }
 
-/// A desk and what its thread shares, while a channel speaks.
-pub struct Sink<'a, 'r> {
-    /// The channel's own books and slots.
-    pub desk: &'a mut Desk<'r>,
-    /// What its thread shares.
-    pub common: &'a mut Common<'r>,
-}
-
-impl EventSink for Sink<'_, '_> {
-    #[inline]
-    fn on_event(&mut self, event: &MarketEvent) {
-        self.desk.on_event(event, self.common);
-    }
-
-    #[inline]
-    fn on_message(&mut self, kind: MessageType) {
-        // What was said before is a message of its own, and whole, but on a venue whose groups are longer.
-        if !self.desk.has_long_groups {
-            self.desk.show_pending(self.common);
-        }
-        self.desk.kind = kind;
-    }
-
-    #[inline]
-    fn next_distrusted(&mut self) -> Option<InstrumentId> {
-        self.desk.books.next_distrusted()
-    }
-
-    #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.desk.books.upcoming(instrument, order_id);
-        self.desk.is_announced = true;
-        self.desk.fetch(instrument);
-    }
-}
-
-impl<'r> Desk<'r> {
+impl<'r> ChannelBooks<'r> {
     /// `books` must be tracked. `relay`: what the source is to consolidated books, `None` for nothing.
     pub fn new(
         region: Region<'r, AtomicU64>,
         row: SourceWriter<'r, AtomicU64>,
         books: Books,
         relay: Option<Relay>,
-    ) -> Desk<'r> {
+    ) -> ChannelBooks<'r> {
         let instruments = books.config().instruments as usize;
-        Desk {
+        ChannelBooks {
             source: row.number(),
             states: InstrumentStates::new(instruments as u32, TRADES_KEPT),
             has_long_groups: books.config().venue == Venue::Cme,
@@ -230,14 +114,13 @@ impl<'r> Desk<'r> {
             relay,
             writer: region.books(),
             row,
-            places: (0..instruments).map(|_| Place::NONE).collect(),
+            places: (0..instruments).map(|_| BookPlace::NONE).collect(),
             names: vec![Symbol::EMPTY; instruments],
             unnamed: Vec::with_capacity(instruments),
             pending: Vec::with_capacity(instruments),
             is_announced: false,
-            is_silent: false,
-            has_ended: false,
-            is_leaving: false,
+            hearing: Hearing::Heard,
+            is_unsubscribing: false,
             kind: MessageType::default(),
             packet_visible: NOT_VISIBLE,
             stamp: 0,
@@ -259,6 +142,30 @@ impl<'r> Desk<'r> {
         self.row.kernel_latency(ns);
     }
 
+    /// A message of this kind begins.
+    #[inline]
+    pub fn on_message(&mut self, kind: MessageType, shared: &mut ThreadShared<'r>) {
+        // What was said before is a message of its own, and whole, but on a venue whose groups are longer.
+        if !self.has_long_groups {
+            self.show_pending(shared);
+        }
+        self.kind = kind;
+    }
+
+    /// The next instrument whose book is found to be wrong.
+    #[inline]
+    pub fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
+
+    /// An order that the packet in hand is about: what it needs is fetched.
+    #[inline]
+    pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+        self.is_announced = true;
+        self.fetch(instrument);
+    }
+
     /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is any.
     pub fn visible_ns(&self) -> Option<u64> {
         (self.packet_visible != NOT_VISIBLE).then_some(self.packet_visible)
@@ -266,16 +173,17 @@ impl<'r> Desk<'r> {
 
     /// The packet was taken: what it said of the channel is shown too.
     #[inline]
-    pub fn settle<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
+    pub fn settle<C: Channel>(&mut self, channel: &C, shared: &mut ThreadShared<'r>) {
         if !self.has_long_groups {
-            self.show_pending(common);
+            self.show_pending(shared);
         }
         if !self.unnamed.is_empty() {
-            self.name(channel, common);
-            common.supers.end_group();
+            self.name(channel, shared);
+            shared.supers.end_group();
         }
-        if (channel.state() == FeedState::Ended) != self.has_ended {
-            self.end(!self.has_ended, common);
+        let has_ended = channel.state() == FeedState::Ended;
+        if has_ended != (self.hearing == Hearing::Ended) {
+            self.end(has_ended, shared);
         }
     }
 
@@ -285,13 +193,14 @@ impl<'r> Desk<'r> {
         self.row.packet(next_seq, self.received);
     }
 
+    /// What the channel says.
     #[inline]
-    fn on_event(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+    pub fn on_event(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if !self.is_announced {
             self.fetch(event.instrument);
         }
-        if let Some(ring) = &mut common.ring
-            && common.content.has_events()
+        if let Some(ring) = &mut shared.ring
+            && shared.content.has_events()
         {
             ring.event(self.source, event);
         }
@@ -302,7 +211,7 @@ impl<'r> Desk<'r> {
             recv_ts: event.recv_ts,
         };
         if !says_state(event.kind) {
-            return self.follow(event, outcome, common);
+            return self.follow(event, outcome, shared);
         }
         let executed_at = match event.kind {
             EventKind::Execute => self.books.executed_at(event),
@@ -311,44 +220,44 @@ impl<'r> Desk<'r> {
         // A broken trade's price and quantity are put into the event.
         let mut told = *event;
         self.states.apply(&mut told, executed_at);
-        self.follow(&told, outcome, common);
+        self.follow(&told, outcome, shared);
     }
 
     /// Shows what an event did, or keeps it for the end of its group, and tells consolidated books.
     #[inline]
-    fn follow(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
+    fn follow(&mut self, event: &MarketEvent, outcome: Outcome, shared: &mut ThreadShared<'r>) {
         match outcome {
             Outcome::Update(instrument, changed) => {
                 let (places, books) = (&mut self.places, &self.books);
                 if let Some(place) = places.get_mut(instrument.index()) {
                     place.unshown.add(books, changed);
                     place.unshown.is_trade |= event.kind == EventKind::Execute;
-                    if place.has_left && !self.is_leaving && !is_about_trust(event.kind) {
-                        place.has_left = false;
+                    if !self.is_unsubscribing && !is_about_trust(event.kind) {
+                        place.naming.return_if_left();
                     }
                 }
                 self.note(instrument);
             }
-            Outcome::Feed(_) => self.show_feed(event, common),
+            Outcome::Feed(_) => self.show_feed(event, shared),
             // The book is stale from here on.
             Outcome::Rejected(_) => {
-                self.note_state(event, common);
+                self.note_state(event, shared);
                 if let Some(place) = self.places.get_mut(event.instrument.index()) {
                     place.unshown = Unshown::EVERYTHING;
                 }
                 self.note(event.instrument);
             }
-            Outcome::None => self.note_state(event, common),
+            Outcome::None => self.note_state(event, shared),
         }
-        self.relay(event, outcome, common);
+        self.relay(event, outcome, shared);
         if event.flags.has(EventFlags::LAST) {
-            self.show_pending(common);
+            self.show_pending(shared);
         }
     }
 
     /// What consolidated books hear of the event.
     #[inline]
-    fn relay(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
+    fn relay(&mut self, event: &MarketEvent, outcome: Outcome, shared: &mut ThreadShared<'r>) {
         let Some(relay) = self.relay else { return };
         let about = match outcome {
             Outcome::Update(instrument, _) => instrument,
@@ -361,9 +270,9 @@ impl<'r> Desk<'r> {
                 .is_some_and(|place| place.is_in_super);
         // A silent channel is out already, and says when it is back.
         let is_state = matches!(outcome, Outcome::Feed(_)) && event.kind != EventKind::Clear;
-        if is_known && !(self.is_silent && is_state) {
+        if is_known && !(self.hearing == Hearing::Silent && is_state) {
             let (source, stamp) = (self.source, self.stamp);
-            let supers = &mut common.supers;
+            let supers = &mut shared.supers;
             let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
             self.books.relay(event, outcome, relay, &mut sink);
         }
@@ -390,8 +299,8 @@ impl<'r> Desk<'r> {
         let Some(place) = self.places.get_mut(instrument.index()) else {
             return;
         };
-        if !place.is_named && !place.has_left && !place.is_waiting && !self.is_leaving {
-            place.is_waiting = true;
+        if place.naming == Naming::Unnamed && !self.is_unsubscribing {
+            place.naming = Naming::Waiting;
             // Room for every instrument was made at the start.
             self.unnamed.push(instrument);
         }
@@ -404,19 +313,19 @@ impl<'r> Desk<'r> {
 
     /// The message, or the group, is over: shows what it changed.
     #[inline]
-    pub fn show_pending(&mut self, common: &mut Common<'r>) {
+    pub fn show_pending(&mut self, shared: &mut ThreadShared<'r>) {
         let mut shown = 0;
         while let Some(&instrument) = self.pending.get(shown) {
-            self.show(instrument, common);
+            self.show(instrument, shared);
             shown += 1;
         }
         self.pending.clear();
-        common.supers.end_group();
+        shared.supers.end_group();
     }
 
     /// Shows what has changed in a book, and says it in the ring.
     #[inline]
-    fn show(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
+    fn show(&mut self, instrument: InstrumentId, shared: &mut ThreadShared<'r>) {
         let Some(place) = self.places.get_mut(instrument.index()) else {
             return;
         };
@@ -426,10 +335,10 @@ impl<'r> Desk<'r> {
         let Some(book) = self.books.book(instrument) else {
             return;
         };
-        if let Some(ring) = &mut common.ring
+        if let Some(ring) = &mut shared.ring
             && is_news
             && unshown.is_book
-            && common.content.has_updates()
+            && shared.content.has_updates()
         {
             let update = BookUpdate {
                 recv_ts: self.cause.recv_ts,
@@ -438,7 +347,7 @@ impl<'r> Desk<'r> {
             };
             ring.update(self.source, &update);
         }
-        if !place.is_named && !place.has_left {
+        if !place.naming.is_shown() {
             return;
         }
         let Some(slot) = &mut place.slot else { return };
@@ -452,9 +361,9 @@ impl<'r> Desk<'r> {
                 }
             }
             write_totals(&mut edit, &self.books, instrument);
-            edit.state(match place.has_left {
-                true => BookState::Stale,
-                false => book.own_state(),
+            edit.state(match place.naming {
+                Naming::Left => BookState::Stale,
+                _ => book.own_state(),
             });
         }
         if unshown.is_status {
@@ -465,7 +374,7 @@ impl<'r> Desk<'r> {
         }
         edit.cause(self.cause.seq, self.cause.venue_ts, self.cause.recv_ts);
         // The stamp is taken right before the two stores that make the book visible.
-        let ns = common.clock.span_ns(tsc().wrapping_sub(self.stamp));
+        let ns = shared.clock.span_ns(tsc().wrapping_sub(self.stamp));
         edit.publish(self.received.after(ns));
         self.row.update(ns);
         if is_news {
@@ -476,14 +385,18 @@ impl<'r> Desk<'r> {
 
     /// Keeps what a message said that is not about the levels of a book.
     #[inline]
-    fn note_state(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+    fn note_state(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if event.kind == EventKind::Definition {
             // The number may be another symbol's from now on.
             if let Some(place) = self.places.get_mut(event.instrument.index())
                 && place.slot.is_some()
             {
-                place.is_named = false;
-                place.has_left &= self.is_leaving;
+                if place.naming == Naming::Named {
+                    place.naming = Naming::Unnamed;
+                }
+                if !self.is_unsubscribing {
+                    place.naming.return_if_left();
+                }
                 place.unshown = Unshown::EVERYTHING;
                 self.note(event.instrument);
             }
@@ -493,44 +406,46 @@ impl<'r> Desk<'r> {
             return;
         }
         if event.instrument == InstrumentId::WHOLE_FEED {
-            self.show_all(common);
+            self.show_all(shared);
             return;
         }
         if let Some(place) = self.places.get_mut(event.instrument.index()) {
             (place.unshown.is_status, place.unshown.is_trade) = (true, true);
-            place.has_left &= self.is_leaving;
+            if !self.is_unsubscribing {
+                place.naming.return_if_left();
+            }
         }
         self.note(event.instrument);
     }
 
     /// Shows a book anew, with all that is known.
-    fn show_whole(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
+    fn show_whole(&mut self, instrument: InstrumentId, shared: &mut ThreadShared<'r>) {
         if let Some(place) = self.places.get_mut(instrument.index()) {
             place.unshown = Unshown {
                 // Nothing has happened that an update could say.
                 changed: place.unshown.changed,
                 ..Unshown::EVERYTHING
             };
-            self.show(instrument, common);
+            self.show(instrument, shared);
         }
     }
 
     /// All books changed: their state is the channel's, so that one word says it; what was cleared is shown book by book.
     #[cold]
-    fn show_feed(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+    fn show_feed(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if event.kind == EventKind::Clear {
-            self.show_all(common);
+            self.show_all(shared);
         }
         self.show_source();
     }
 
     /// Shows every book that has a slot anew.
     #[cold]
-    fn show_all(&mut self, common: &mut Common<'r>) {
+    fn show_all(&mut self, shared: &mut ThreadShared<'r>) {
         for index in 0..self.places.len() {
             let place = &self.places[index];
-            if place.slot.is_some() && (place.is_named || place.has_left) {
-                self.show_whole(InstrumentId(index as u32), common);
+            if place.slot.is_some() && place.naming.is_shown() {
+                self.show_whole(InstrumentId(index as u32), shared);
             }
         }
     }
@@ -538,8 +453,8 @@ impl<'r> Desk<'r> {
     /// Shows the channel's state.
     fn show_source(&mut self) {
         let state = match self.books.feed_state() {
-            _ if self.has_ended => SourceState::Ended,
-            BookState::Live if self.is_silent => SourceState::Stale,
+            _ if self.hearing == Hearing::Ended => SourceState::Ended,
+            BookState::Live if self.hearing == Hearing::Silent => SourceState::Stale,
             state => state.into(),
         };
         self.row.set_state(state);
@@ -547,13 +462,16 @@ impl<'r> Desk<'r> {
 
     /// The channel has been without packets for too long, or is no longer.
     #[cold]
-    pub fn set_silent(&mut self, is_silent: bool, common: &mut Common<'r>) {
-        if is_silent == self.is_silent {
+    pub fn set_silent(&mut self, is_silent: bool, shared: &mut ThreadShared<'r>) {
+        if is_silent == self.is_silent() || self.hearing == Hearing::Ended {
             return;
         }
-        self.is_silent = is_silent;
+        self.hearing = match is_silent {
+            true => Hearing::Silent,
+            false => Hearing::Heard,
+        };
         self.show_source();
-        if self.books.feed_state() == BookState::Live && !self.has_ended {
+        if self.books.feed_state() == BookState::Live {
             let kind = if is_silent {
                 EventKind::Gap
             } else {
@@ -564,20 +482,23 @@ impl<'r> Desk<'r> {
                     kind,
                     ..MarketEvent::default()
                 },
-                common,
+                shared,
             );
         }
     }
 
     /// Whether it was said to be silent.
     pub fn is_silent(&self) -> bool {
-        self.is_silent
+        self.hearing == Hearing::Silent
     }
 
     /// The session is over, or begins anew.
     #[cold]
-    pub fn end(&mut self, has_ended: bool, common: &mut Common<'r>) {
-        self.has_ended = has_ended;
+    pub fn end(&mut self, has_ended: bool, shared: &mut ThreadShared<'r>) {
+        self.hearing = match has_ended {
+            true => Hearing::Ended,
+            false => Hearing::Heard,
+        };
         self.show_source();
         let event = match self.books.feed_state() {
             _ if has_ended => end_event(),
@@ -587,11 +508,11 @@ impl<'r> Desk<'r> {
             },
             BookState::Building | BookState::Stale => return,
         };
-        self.say(&event, common);
+        self.say(&event, shared);
     }
 
     /// Says something of the whole channel to the consolidated books.
-    fn say(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+    fn say(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if self.relay.is_some() {
             let event = MarketEvent {
                 venue: self.books.config().venue,
@@ -599,16 +520,20 @@ impl<'r> Desk<'r> {
                 recv_ts: self.received,
                 ..*event
             };
-            common.supers.take(self.source, self.stamp, &event);
-            common.supers.end_group();
+            shared.supers.take(self.source, self.stamp, &event);
+            shared.supers.end_group();
         }
     }
 
     /// Finds slots and consolidated books for instruments that have something to show.
     #[cold]
-    fn name<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
+    fn name<C: Channel>(&mut self, channel: &C, shared: &mut ThreadShared<'r>) {
         while let Some(id) = self.unnamed.pop() {
-            self.places[id.index()].is_waiting = false;
+            let naming = &mut self.places[id.index()].naming;
+            if *naming != Naming::Waiting {
+                continue;
+            }
+            *naming = Naming::Unnamed;
             // Not known yet: it is asked again with its next event.
             let Some(instrument) = channel.instrument(id) else {
                 continue;
@@ -617,16 +542,16 @@ impl<'r> Desk<'r> {
                 Symbol::EMPTY => number_as_symbol(id),
                 symbol => symbol,
             };
-            self.place(id, symbol, common);
-            self.show_whole(id, common);
-            self.join(id, &symbol, common);
+            self.place(id, symbol, shared);
+            self.show_whole(id, shared);
+            self.join(id, &symbol, shared);
         }
     }
 
     /// A slot for a symbol: the one it has had, or a new one.
-    fn place(&mut self, id: InstrumentId, symbol: Symbol, common: &mut Common<'r>) {
+    fn place(&mut self, id: InstrumentId, symbol: Symbol, shared: &mut ThreadShared<'r>) {
         let index = id.index();
-        self.places[index].is_named = true;
+        self.places[index].naming = Naming::Named;
         if self.names[index] == symbol {
             return;
         }
@@ -652,14 +577,14 @@ impl<'r> Desk<'r> {
             }
             Err(_) => {
                 self.row.book_refused();
-                let _ = common.notices.try_send(Notice::NoBookSlot(self.source, symbol));
+                let _ = shared.notices.try_send(Notice::NoBookSlot(self.source, symbol));
                 None
             }
         };
     }
 
     /// Tells consolidated books of an instrument and all that is known of it.
-    fn join(&mut self, id: InstrumentId, symbol: &Symbol, common: &mut Common<'r>) {
+    fn join(&mut self, id: InstrumentId, symbol: &Symbol, shared: &mut ThreadShared<'r>) {
         let venue = self.books.config().venue;
         // What is not of the venue's convention has a book of its own and is in no consolidated book.
         let (Some(relay), Some(symbol)) = (self.relay, consolidated(venue, symbol)) else {
@@ -675,7 +600,7 @@ impl<'r> Desk<'r> {
             instrument: id,
             ..MarketEvent::default()
         };
-        let supers = &mut common.supers;
+        let supers = &mut shared.supers;
         let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
         sink(&MarketEvent {
             recv_ts: self.received,
@@ -724,31 +649,30 @@ impl<'r> Desk<'r> {
     }
 
     /// Begins and ends a time in which instruments are unsubscribed.
-    pub fn set_leaving(&mut self, is_leaving: bool) {
-        self.is_leaving = is_leaving;
+    pub fn set_unsubscribing(&mut self, is_unsubscribing: bool) {
+        self.is_unsubscribing = is_unsubscribing;
     }
 
     /// An instrument is no longer wanted: it leaves its consolidated book, and its book is marked until it is wanted again.
-    pub fn leave(&mut self, id: InstrumentId, common: &mut Common<'r>) {
+    pub fn leave(&mut self, id: InstrumentId, shared: &mut ThreadShared<'r>) {
         let Some(place) = self.places.get_mut(id.index()) else {
             return;
         };
-        if place.slot.is_some() || place.is_named {
-            place.has_left = true;
+        if place.slot.is_some() || place.naming == Naming::Named {
             // Named again when it is wanted again.
-            place.is_named = false;
+            place.naming = Naming::Left;
         }
         if core::mem::take(&mut place.is_in_super) {
-            common.supers.take(self.source, self.stamp, &undefine_event(id));
+            shared.supers.take(self.source, self.stamp, &undefine_event(id));
         }
-        self.show_whole(id, common);
-        common.supers.end_group();
+        self.show_whole(id, shared);
+        shared.supers.end_group();
     }
 
     /// An instrument is wanted, again or still.
     pub fn welcome(&mut self, id: InstrumentId) {
         if let Some(place) = self.places.get_mut(id.index()) {
-            place.has_left = false;
+            place.naming.return_if_left();
         }
     }
 
@@ -762,32 +686,35 @@ impl<'r> Desk<'r> {
     }
 
     /// Begins a day anew with other books: what is shown is empty until the channel fills it.
-    pub fn restart(&mut self, books: Books, common: &mut Common<'r>) {
+    pub fn restart(&mut self, books: Books, shared: &mut ThreadShared<'r>) {
         assert_eq!(books.config().instruments, self.books.config().instruments);
         self.states = InstrumentStates::new(books.config().instruments, TRADES_KEPT);
         self.books = books;
-        (self.is_silent, self.has_ended) = (false, false);
+        self.hearing = Hearing::Heard;
         for kind in [EventKind::Clear, EventKind::Gap] {
             self.say(
                 &MarketEvent {
                     kind,
                     ..MarketEvent::default()
                 },
-                common,
+                shared,
             );
         }
         self.show_source();
         self.pending.clear();
-        self.show_all(common);
+        self.show_all(shared);
         for place in &mut self.places {
-            *place = Place {
+            *place = BookPlace {
                 slot: place.slot.take(),
                 is_in_super: place.is_in_super,
-                is_waiting: place.is_waiting,
-                ..Place::NONE
+                naming: match place.naming {
+                    Naming::Waiting => Naming::Waiting,
+                    _ => Naming::Unnamed,
+                },
+                ..BookPlace::NONE
             };
         }
-        common.supers.end_group();
+        shared.supers.end_group();
     }
 }
 
@@ -808,51 +735,3 @@ fn is_about_trust(kind: EventKind) -> bool {
 fn number_as_symbol(id: InstrumentId) -> Symbol {
     Symbol::new(format!("#{}", id.0).as_bytes()).unwrap_or_default()
 }
-
-#[inline]
-fn write_totals(edit: &mut BookEdit<'_, AtomicU64>, books: &Books, instrument: InstrumentId) {
-    let totals = books.totals(instrument);
-    for side in Side::BOTH {
-        let total = &totals[side as usize];
-        edit.totals(
-            side,
-            total.levels,
-            total.qty,
-            total.orders.min(u32::MAX.into()) as u32,
-        );
-    }
-}
-
-fn write_trade(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
-    if let Some(state) = states.get(instrument) {
-        let last = LastTrade {
-            price: state.last.price,
-            qty: state.last.qty,
-            venue_ts: state.last.venue_ts,
-        };
-        edit.trade(&last, state.volume, state.trades);
-    }
-}
-
-fn write_status(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
-    if let Some(state) = states.get(instrument) {
-        // The venue as a whole stands above the instrument where it ends trading.
-        edit.status(match states.venue_status() {
-            venue @ (TradingStatus::Paused | TradingStatus::Halted | TradingStatus::Closed) => venue,
-            _ => state.status,
-        });
-        let auction = &state.auction;
-        edit.auction(&Auction {
-            kind: auction.kind,
-            reference: auction.reference,
-            near: auction.near,
-            far: auction.far,
-            paired: auction.paired,
-            imbalance: auction.imbalance,
-            side: auction.side,
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests;

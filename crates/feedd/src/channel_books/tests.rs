@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::command::{Command, Deed};
-use crate::unit::{Station, Unit};
+use crate::thread_books::ThreadBooks;
 use std::sync::mpsc::sync_channel;
 use tickwire_book::{BooksConfig, Depth};
 use tickwire_feed::{Line, Pattern};
-use tickwire_market::{Port, Price};
+use tickwire_market::{EventSink as _, Port, Price};
+use tickwire_receive::receiver::{Received, Source};
 use tickwire_shm::{BookCopy, Identity, Reader, RegionConfig, RegionState, SourceIdentity};
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::Session;
@@ -63,21 +64,23 @@ impl WithChannel for Shown<'_> {
             ..*self.session.books(depth).config()
         });
         let (notices, _notices) = sync_channel(64);
-        let mut common = Common {
+        let shared = ThreadShared {
             ring: Some(region.ring(0)),
             content: RingContent::Both,
             supers: Supers::Off,
             clock: Clock::calibrate(),
             notices,
         };
-        let mut unit = Unit::new(channel, Desk::new(region, row, books, None), None, 0, u64::MAX);
+        let mut source = Received::new(0, channel);
+        let mut thread = ThreadBooks::new(shared, false);
+        thread.add(ChannelBooks::new(region, row, books, None), 0, u64::MAX);
         region.set_state(RegionState::Ready);
         for (port, datagram) in &self.session.before {
-            unit.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut common);
+            source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut thread);
         }
         let live: Vec<&[u8]> = tickwire_rig::recorded::walk(&self.session.live).collect();
         for datagram in &live[..live.len() / 2] {
-            unit.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, &mut common);
+            source.deliver(VIRTUAL_START, Port::Live, Line::A, datagram, &mut thread);
         }
         let reader = Reader::attach(&words).expect("it is ready");
         let (state, levels) = seen(&reader, kept);
@@ -85,24 +88,24 @@ impl WithChannel for Shown<'_> {
             state == BookState::Live && levels > 1,
             "{state:?}, {levels} levels"
         );
-        ask(&mut unit, &mut common, left, Deed::Unsubscribe);
+        ask(&mut source, &mut thread, left, Deed::Unsubscribe);
         assert_eq!(seen(&reader, left), (BookState::Stale, 0));
 
         // A group: between its events a book is nobody's, and is not shown.
-        let id = unit.instrument(&kept).expect("it is known");
+        let id = Source::<ThreadBooks<'_>>::find(&source, &kept).expect("it is known");
         let event = |kind, flags| MarketEvent {
             kind,
             flags,
             instrument: id,
             ..MarketEvent::default()
         };
-        unit.tell(&event(EventKind::Clear, EventFlags::NONE), &mut common);
+        thread.on_event(&event(EventKind::Clear, EventFlags::NONE));
         assert_eq!(
             seen(&reader, kept),
             (BookState::Live, levels),
             "the group goes on"
         );
-        unit.tell(&event(EventKind::Gap, EventFlags::LAST), &mut common);
+        thread.on_event(&event(EventKind::Gap, EventFlags::LAST));
         assert_eq!(seen(&reader, kept), (BookState::Stale, 0));
 
         // A clear of everything, as a reset of the channel is, makes books right: not those that nobody keeps.
@@ -110,7 +113,7 @@ impl WithChannel for Shown<'_> {
             instrument: InstrumentId::WHOLE_FEED,
             ..event(EventKind::Clear, EventFlags::LAST)
         };
-        unit.tell(&clear, &mut common);
+        thread.on_event(&clear);
         assert_eq!(seen(&reader, kept), (BookState::Live, 0));
         assert_eq!(seen(&reader, left), (BookState::Stale, 0));
         let level = MarketEvent {
@@ -118,23 +121,28 @@ impl WithChannel for Shown<'_> {
             qty: Volume(5),
             ..event(EventKind::Level, EventFlags::LAST)
         };
-        unit.tell(&level, &mut common);
+        thread.on_event(&level);
         assert_eq!(seen(&reader, kept), (BookState::Live, 1));
         // Wanted again it is what its venue makes of it: a gap until its snapshot has come.
-        ask(&mut unit, &mut common, left, Deed::Subscribe);
+        ask(&mut source, &mut thread, left, Deed::Subscribe);
         assert_eq!(seen(&reader, left), (BookState::Stale, 0));
     }
 }
 
 /// Subscribes to a symbol, or no more, as somebody at the control socket does.
-fn ask<'r, C: Channel>(unit: &mut Unit<'r, C>, common: &mut Common<'r>, symbol: Symbol, deed: Deed) {
+fn ask<'r>(
+    source: &mut impl Source<ThreadBooks<'r>>,
+    thread: &mut ThreadBooks<'r>,
+    symbol: Symbol,
+    deed: Deed,
+) {
     let mut command = Command {
         deed,
         patterns: vec![Pattern::new(symbol.as_bytes()).expect("a symbol is a pattern")],
         feed: None,
         answers: Vec::new(),
     };
-    unit.command(VIRTUAL_START, &mut command, common);
+    thread.command(&mut command, |thread| source.visit(VIRTUAL_START, thread));
     assert_eq!(command.answers[0].changed, 1);
 }
 

@@ -1,0 +1,121 @@
+//! What is known of each instrument's book on its way to shared memory.
+
+use tickwire_book::{Books, ChangeKind};
+use tickwire_market::{MessageType, UpdateFlags};
+use tickwire_shm::BookSlot;
+
+/// How a channel is heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hearing {
+    /// Packets come, or none has come yet.
+    Heard,
+    /// None came for too long.
+    Silent,
+    /// Its session is over.
+    Ended,
+}
+
+/// Whether a book can be shown: its slot is that of a symbol, and the symbol comes from the channel's directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Naming {
+    /// Nothing of it was to be shown yet, or its number was given to another symbol.
+    Unnamed,
+    /// It is named after the packet in hand.
+    Waiting,
+    /// Slot and consolidated book are those of its symbol, or it was refused them.
+    Named,
+    /// It was unsubscribed: whatever a clear of everything makes of it, it is not to be trusted.
+    Left,
+}
+
+impl Naming {
+    /// Whether its slot, if it has one, shows it.
+    #[inline]
+    pub(super) fn is_shown(self) -> bool {
+        matches!(self, Naming::Named | Naming::Left)
+    }
+
+    /// It is wanted: named anew with what it says next.
+    #[inline]
+    pub(super) fn return_if_left(&mut self) {
+        if *self == Naming::Left {
+            *self = Naming::Unnamed;
+        }
+    }
+}
+
+/// What of a book has changed and is not shown yet.
+#[derive(Clone, Copy)]
+pub(super) struct Unshown {
+    /// By side: the levels from this rank to that one, which is beyond.
+    pub(super) first: [u8; 2],
+    pub(super) end: [u8; 2],
+    /// Levels, totals or the book's own state changed.
+    pub(super) is_book: bool,
+    pub(super) is_trade: bool,
+    pub(super) is_status: bool,
+    /// What the update of it will say.
+    pub(super) changed: UpdateFlags,
+}
+
+impl Unshown {
+    pub(super) const NOTHING: Unshown = Unshown {
+        first: [u8::MAX; 2],
+        end: [0; 2],
+        is_book: false,
+        is_trade: false,
+        is_status: false,
+        changed: UpdateFlags::NONE,
+    };
+
+    pub(super) const EVERYTHING: Unshown = Unshown {
+        first: [0; 2],
+        end: [u8::MAX; 2],
+        is_book: true,
+        is_trade: true,
+        is_status: true,
+        changed: UpdateFlags::NONE,
+    };
+
+    /// Adds what the last event did to a book.
+    #[inline]
+    pub(super) fn add(&mut self, books: &Books, changed: UpdateFlags) {
+        self.is_book = true;
+        self.changed = self.changed.with(changed);
+        if books.is_rebuilt() {
+            (self.first, self.end) = ([0; 2], [u8::MAX; 2]);
+        }
+        for change in books.changes() {
+            let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
+            self.first[side] = self.first[side].min(rank);
+            // What is behind a new level, or one that is gone, has moved.
+            self.end[side] = match change.kind {
+                ChangeKind::Changed => self.end[side].max(rank.saturating_add(1)),
+                ChangeKind::Inserted | ChangeKind::Removed => u8::MAX,
+            };
+        }
+    }
+}
+
+/// The place of an instrument's book in shared memory.
+pub(super) struct BookPlace {
+    pub(super) slot: Option<BookSlot>,
+    pub(super) unshown: Unshown,
+    /// The message that changed it last.
+    pub(super) kind: MessageType,
+    pub(super) naming: Naming,
+    /// An event of the group in hand changed it.
+    pub(super) is_pending: bool,
+    pub(super) is_in_super: bool,
+}
+
+impl BookPlace {
+    pub(super) const NONE: BookPlace = BookPlace {
+        slot: None,
+        unshown: Unshown::NOTHING,
+        kind: MessageType(0),
+        naming: Naming::Unnamed,
+        is_pending: false,
+        is_in_super: false,
+    };
+}

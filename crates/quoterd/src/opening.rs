@@ -1,0 +1,347 @@
+//! Before the first quote: sockets, what has to be learned, the pricing thread, and the state of a process before this one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tickwire_fix::{Status, Version};
+use tickwire_market::{Nanos, Qty, SeqNo, TradingStatus};
+use tickwire_receive::receiver::Receiver;
+use tickwire_runtime::spsc;
+use tickwire_runtime::tcp::TcpStream;
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+
+use crate::fills::{FillsFile, Recovered};
+use crate::learn::{Learn, Learned, Learning};
+use crate::path::{NotQuotable, QuotePath, QuoteSession, QuoteSetup, Traded};
+use crate::pricing::{Begins, Pricing, Shared};
+use crate::pulls::PullNews;
+use crate::quoting::{End, Quoting, QuotingThread, Ring, take_ladders};
+use crate::report::QuoterResults;
+use crate::talk::Talk;
+use crate::{QuoteEntry, Run, control};
+use tickwire_console::failure::Failure;
+use tickwire_node::controls::beat::Beat;
+use tickwire_node::controls::{Guards, check_venue_cancels};
+use tickwire_node::link::{Entry, Link};
+use tickwire_node::trader::SILENCE_NS;
+use tickwire_venues::receiver::books_of;
+use tickwire_venues::wait::Waiting;
+
+/// The chain is taken when it has not grown for so long.
+const CHAIN_QUIET_NS: u64 = Nanos::SECOND;
+/// Between two looks at what is known.
+const LOOK_NS: u64 = 50 * Nanos::MILLI;
+/// Fills on their way to the pricing thread.
+const TRADES_MAX: usize = 1 << 16;
+
+/// What outlives the process.
+pub(crate) struct State {
+    pub(crate) file: FillsFile,
+    pub(crate) recovered: Recovered,
+}
+
+/// How a run ended, with what it left behind.
+pub(crate) struct Outcome {
+    pub(crate) results: QuoterResults,
+    pub(crate) ended: Result<(), Failure>,
+}
+
+/// The sockets of the quoting thread, and who learns.
+pub(crate) struct Opening<'a> {
+    run: &'a Run<'a>,
+    receiver: Receiver<Learning>,
+    hot: Learning,
+    waiting: Waiting,
+    buffer: Vec<u8>,
+    started: Nanos,
+}
+
+impl<'a> Opening<'a> {
+    /// Takes the memory of the channel and of its books.
+    pub(crate) fn new(run: &'a Run<'a>) -> Result<Opening<'a>, Failure> {
+        let section = &run.config.receiver;
+        let waiting = run.section.wait.choose(3);
+        let receiver = Receiver::new(&run.config.feed, &[(0, 0)], section, waiting.strategy)?;
+        let facts = &receiver.facts()[0];
+        let learn = Learn {
+            books: books_of(section, facts.venue, facts.depth),
+            venue: TradingStatus::Unknown,
+            statuses: vec![TradingStatus::Unknown; section.max_instruments as usize + 1],
+        };
+        let clock = run.clock.clone();
+        Ok(Opening {
+            run,
+            receiver,
+            waiting,
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
+            started: clock.now(),
+            hot: Learning {
+                clock,
+                learn,
+                underlying: run.section.underlying.0,
+                chain: Ok(None),
+                next_seq: SeqNo(0),
+            },
+        })
+    }
+
+    /// Joins the groups, then connects to the venue.
+    pub(crate) fn connect(&mut self, session: QuoteSession) -> Result<(Talk, Link), Failure> {
+        let run = self.run;
+        self.receiver
+            .join(&run.config.feed, run.config.receiver.receive_buffer)?;
+        let address = run.config.order_entry.address.into();
+        let stream = TcpStream::connect(address, Duration::from_secs(5))
+            .map_err(|e| Failure::system(e.to_string()))?;
+        let watch = self.receiver.waiter.watch(&stream);
+        let limits = &run.section.limits;
+        let link = Link::new(
+            address,
+            "every quote went with it",
+            limits.reconnects_max,
+            u64::from(limits.reconnect_ms) * Nanos::MILLI,
+            watch,
+            run.clock.now(),
+        );
+        self.started = run.clock.now();
+        let talk = Talk {
+            stream,
+            session,
+            pending: None,
+            rest: Vec::new(),
+        };
+        Ok((talk, link))
+    }
+
+    /// Logs on, and listens until the underlying, its options and a price to begin with are known.
+    pub(crate) fn learn(&mut self, mut talk: Talk) -> Result<Learned, Failure> {
+        let (run, underlying) = (self.run, self.hot.underlying);
+        talk.session.handle_connected(self.hot.clock.now());
+        let (mut known, mut grown) = (0, self.hot.clock.now());
+        let mut next_look = Nanos::ZERO;
+        loop {
+            self.receiver.receive(&mut self.hot);
+            let now = self.hot.clock.now();
+            self.receiver.timers(now, &mut self.hot);
+            self.receiver.links(now, &mut self.hot);
+            let now = self.hot.clock.now();
+            talk.go_on(now, &mut self.buffer)?;
+            if now >= next_look {
+                next_look = now.after(LOOK_NS);
+                self.check(now, &format!("{underlying} and its options"))?;
+                self.receiver.look(&mut self.hot);
+                if let Some(chain) = std::mem::replace(&mut self.hot.chain, Ok(None))? {
+                    if chain.options.len() != known {
+                        (known, grown) = (chain.options.len(), now);
+                    }
+                    let learn = &self.hot.learn;
+                    let half_tick = learn.half_tick(chain.underlying, chain.underlying_tick);
+                    if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
+                        && now.since(grown) >= CHAIN_QUIET_NS
+                    {
+                        let tag = run.config.order_entry.cancel_on_disconnect_tag;
+                        let said = talk.session.peer_cancels();
+                        check_venue_cancels(run.config.controls.venue_cancels, tag, said)?;
+                        return Ok(Learned {
+                            chain,
+                            half_tick,
+                            talk,
+                        });
+                    }
+                }
+                if self.receiver.is_done() {
+                    return Err(Failure::peer_lost(format!(
+                        "the session ended before {underlying} and options on it were known; {known} options were"
+                    )));
+                }
+            }
+            self.receiver.wait(now, None);
+        }
+    }
+
+    fn check(&self, now: Nanos, what: &str) -> Result<(), Failure> {
+        if let Some(reason) = self.run.stop.reason() {
+            return Err(Failure::interrupted(format!("{reason}; nothing was quoted yet")));
+        }
+        let source = self.receiver.source(0);
+        let last = source.last_packet().0.max(self.started.0);
+        if now.since(Nanos(last)) > 4 * SILENCE_NS {
+            return Err(Failure::peer_lost(format!(
+                "no packet on {} for {} s while waiting for {what}",
+                source.groups(),
+                4 * SILENCE_NS / Nanos::SECOND
+            )));
+        }
+        Ok(())
+    }
+
+    /// Quotes until the feed has ended, the session is over, or the run is stopped.
+    pub(crate) fn quote(
+        self,
+        learned: Learned,
+        state: Option<State>,
+        link: Link,
+    ) -> Result<Outcome, Failure> {
+        let Opening {
+            run,
+            receiver,
+            hot:
+                Learning {
+                    clock,
+                    learn,
+                    next_seq,
+                    ..
+                },
+            waiting,
+            buffer,
+            started,
+        } = self;
+        let Learned {
+            mut chain,
+            half_tick,
+            talk,
+        } = learned;
+        let (file, recovered) = state.map(|state| (state.file, state.recovered)).unzip();
+        let recovered = recovered.unwrap_or_default();
+        let shared = Arc::new(Shared::new(half_tick));
+        let (trades, traded) = spsc::ring::<Traded>(TRADES_MAX);
+        let begins = Begins {
+            half_tick,
+            market: &|id| learn.market(id),
+            is_forced: run.is_forced,
+        };
+        let (pricing, mut ladders) = Pricing::start(
+            run.section,
+            &mut chain,
+            clock.clone(),
+            shared.clone(),
+            traded,
+            file.map(|file| (file, &recovered)),
+            &begins,
+        )?;
+        let ids: Vec<_> = chain.options.iter().map(|option| option.id).collect();
+        let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
+        let ticks = [chain.underlying_tick, chain.steps.tick];
+        let setup = QuoteSetup {
+            quoter: run.section.quoter(
+                chain.underlying,
+                (ticks, chain.option_value),
+                ids.len() as u16,
+                run.config.feed[0].protocol(),
+            ),
+            instruments: &ids,
+            symbols: &symbols,
+            deltas: ladders.deltas(),
+            session: talk.session,
+            by_orders: run.section.entry == QuoteEntry::Orders,
+            first_order: first_order(clock.now()),
+        };
+        let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
+        let status = learn.status(chain.underlying);
+        let mut path = QuotePath::new(setup, learn.books, Entry(Some(talk.stream)), Ring(trades))
+            .map_err(|NotQuotable(why)| Failure::config(why))?;
+        let now = clock.now();
+        for (quote, size) in ladders.sizes().iter().enumerate() {
+            path.quoter.set_size(quote as u16, Qty(*size));
+        }
+        if let Some(eye) = &run.section.eye {
+            let config = eye.eye(
+                chain.underlying,
+                (ticks, chain.option_value),
+                &run.section.trigger,
+                &run.section.market,
+            );
+            let underlying = run.section.underlying.0;
+            path.open_eye(config, &ids, &symbols, underlying)
+                .map_err(|NotQuotable(why)| Failure::config(why))?;
+            path.set_eye_sizes(ladders.eye_sizes());
+        }
+        path.set_controls(run.config.controls.of_quotes(
+            ids.len() as u32,
+            chain.steps.tick,
+            [chain.option_value, chain.underlying_value],
+        ));
+        if run.section.entry == QuoteEntry::MassQuotes && path.wire.session.config().version >= Version::Fix44
+        {
+            let every_s = run.config.controls.reconcile_s;
+            path.reconciliation.start(clock.now(), every_s, ids.len());
+        }
+        path.set_venue_cancels(
+            run.config.controls.venue_cancels,
+            run.config.order_entry.cancel_on_disconnect_tag,
+        );
+        let elsewhere = path.restore(&recovered);
+        if elsewhere > 0 {
+            tickwire_console::warn(format_args!(
+                "{elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
+            ));
+        }
+        if let Some(first) = ladders.first() {
+            take_ladders(now, &mut path, first);
+        }
+        path.begin(now, (receiver.facts()[0].venue, next_seq), status);
+        path.logged_on(now, false);
+        for (quote, status) in statuses.iter().enumerate() {
+            if *status != TradingStatus::Trading {
+                path.close(now, quote as u16);
+            }
+        }
+        path.take_over(now, talk.pending, &talk.rest);
+        if !run.is_child {
+            eprintln!(
+                "quoting {} options of {} expiries on {}",
+                ids.len(),
+                chain.expiries().len(),
+                run.section.underlying.0
+            );
+        }
+        let control = match &run.section.control {
+            Some(folder) => {
+                let (shared, controls) = (shared.clone(), run.config.controls.clone());
+                Some(control::open(
+                    folder,
+                    &run.config.access,
+                    shared,
+                    pricing.asks(),
+                    controls,
+                )?)
+            }
+            None => None,
+        };
+        let killed = shared.clone();
+        let _guards = Guards::start(&run.config.controls, run.is_child, move || killed.pull())?;
+        let beat = Beat::open(&run.config.controls)?;
+        let mut thread = QuotingThread {
+            run,
+            receiver: receiver.succeed(),
+            hot: Quoting::new(clock, path),
+            link,
+            waiting,
+            buffer,
+            started,
+            clock_steps: 0,
+            end: End::Quoting,
+            news: PullNews::default(),
+            is_behind: false,
+            is_priced: true,
+        };
+        let ended = thread.serve(&mut ladders, &shared, beat.as_ref());
+        if let (Some(beat), Ok(())) = (&beat, &ended) {
+            beat.end();
+        }
+        if let Some(control) = control {
+            control.end();
+        }
+        let priced = pricing.end();
+        if let Some(stream) = &mut thread.hot.path.wire.out.to.0 {
+            stream.finish();
+        }
+        let results = thread.results(&chain, priced);
+        Ok(Outcome { results, ended })
+    }
+}
+
+/// Above every order number of a process before this one, as long as it sent fewer than half a million a second: microseconds since 1970.
+pub(crate) fn first_order(now: Nanos) -> u64 {
+    now.0 / Nanos::MICRO
+}
