@@ -4,7 +4,7 @@ use super::*;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
-use tickwire_market::{SeqNo, Volume};
+use tickwire_market::{BookState, BookUpdate, Cause, Counter, InstrumentId, Price, Qty, SeqNo, Side, Volume};
 
 pub(crate) const UNDERLYING: InstrumentId = InstrumentId(1);
 pub(crate) const QUOTES: usize = 100;
@@ -439,7 +439,11 @@ fn storm(seed: u64, rehearses: bool) -> (u64, Counters) {
             }
             _ => {}
         }
-        assert_eq!(quoter.open_all, quoter.known_open(), "seed {seed}, step {step}");
+        assert_eq!(
+            quoter.exposed.all,
+            quoter.known_open(),
+            "seed {seed}, step {step}"
+        );
         // Whatever is under way: the venue never holds more than we think it could, nor more than it may.
         for side in [0, 1] {
             assert!(
