@@ -72,7 +72,10 @@ use tickwire_console::failure::Failure;
 use tickwire_control::results::write_json;
 
 pub use chain::Chain;
-pub use path::{QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of, session_of};
+pub use path::{
+    Executions, QuotePath, QuoteSession, QuoteSetup, QuoteWire, Source, Traded, Trades, VenueSession,
+    decimals_of, session_of,
+};
 pub use pricer::{NEAR_HALF_TICKS, Pricer};
 pub use pricing::{Expiries, flat_surface};
 pub use sample::text as demo_text;

@@ -242,7 +242,7 @@ impl<'a> Opening<'a> {
             .map_err(|NotQuotable(why)| Failure::config(why))?;
         let now = clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
-            path.quoter.set_size(quote as u16, Qty(*size));
+            path.maker.quoter.set_size(quote as u16, Qty(*size));
         }
         if let Some(eye) = &run.section.eye {
             let config = eye.eye(
@@ -254,7 +254,7 @@ impl<'a> Opening<'a> {
             let underlying = run.section.underlying.0;
             path.open_eye(config, &ids, &symbols, underlying)
                 .map_err(|NotQuotable(why)| Failure::config(why))?;
-            path.set_eye_sizes(ladders.eye_sizes());
+            path.maker.set_eye_sizes(ladders.eye_sizes());
         }
         path.set_controls(run.config.controls.of_quotes(
             ids.len() as u32,
@@ -264,7 +264,7 @@ impl<'a> Opening<'a> {
         if run.section.entry == QuoteEntry::MassQuotes && path.wire.session.config().version >= Version::Fix44
         {
             let every_s = run.config.controls.reconcile_s;
-            path.reconciliation.start(clock.now(), every_s, ids.len());
+            path.session.reconciliation.start(clock.now(), every_s, ids.len());
         }
         path.set_venue_cancels(
             run.config.controls.venue_cancels,

@@ -123,7 +123,7 @@ impl Shared {
 
     /// Says how things are; on the thread that quotes, some times a second.
     pub(crate) fn note<O: OrderOut, T: Trades>(&self, path: &QuotePath<O, T>) {
-        let (state, reason) = match path.quoter.state() {
+        let (state, reason) = match path.maker.quoter.state() {
             QuotingState::Quoting => (0, None),
             QuotingState::Pulling(reason) => (1, Some(reason)),
             QuotingState::Halted(reason) => (2, Some(reason)),
@@ -131,22 +131,26 @@ impl Shared {
         self.state[0].store(state, Ordering::Relaxed);
         let place = reason.map_or(0, |reason| reason as u64);
         self.state[1].store(place, Ordering::Relaxed);
-        let last = path.quoter.last_pull().map_or(0, |reason| 1 + reason as u64);
+        let last = path
+            .maker
+            .quoter
+            .last_pull()
+            .map_or(0, |reason| 1 + reason as u64);
         self.state[2].store(last, Ordering::Relaxed);
-        for (word, count) in self.pulled.iter().zip(path.quoter.pulls()) {
+        for (word, count) in self.pulled.iter().zip(path.maker.quoter.pulls()) {
             word.store(*count, Ordering::Relaxed);
         }
         self.messages.store(path.wire.sent[0], Ordering::Relaxed);
-        self.net.store(path.quoter.net(), Ordering::Relaxed);
-        for (word, options) in self.off_market.iter().zip(path.quoter.off_markets()) {
+        self.net.store(path.maker.quoter.net(), Ordering::Relaxed);
+        for (word, options) in self.off_market.iter().zip(path.maker.quoter.off_markets()) {
             word.store(options.into(), Ordering::Relaxed);
         }
-        let Some(eye) = &path.eye else { return };
+        let Some(eye) = path.maker.eye() else { return };
         let state = match eye.state() {
             EyeState::Armed(_) => 1,
             EyeState::Off(why) => 2 + EYE_OFF.iter().position(|off| *off == why).unwrap_or(0),
         };
-        let words = [state as u64, path.wire.orders_sent, path.eye_contracts];
+        let words = [state as u64, path.wire.orders_sent, path.maker.eye_contracts()];
         for (word, value) in self.eye.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
@@ -247,7 +251,7 @@ impl Shared {
             is_news
         };
         if is_news(&self.heartbeats, 0) {
-            path.heartbeat(now);
+            path.maker.on_heartbeat(now);
         }
         if is_news(&self.resumes, 1) {
             path.resume(now);
@@ -256,7 +260,7 @@ impl Shared {
             path.arm_eye(now);
         }
         if is_news(&self.eye_off, 4) {
-            path.disarm_eye();
+            path.maker.disarm_eye();
         }
         if is_news(&self.losses, 5) {
             path.pull_on_loss(now);

@@ -263,13 +263,13 @@ impl QuotingThread<'_> {
         {
             self.lose(now, format!("the connection to the venue failed: {error}"));
         }
-        if let Some(reason) = self.hot.path.ended
+        if let Some(reason) = self.hot.path.session.ended
             && self.link.is_up()
             && is_quoting
         {
             self.lose(now, format!("the session with the venue ended: {reason}"));
         }
-        if self.hot.path.quoter.wants_disconnect() && is_quoting {
+        if self.hot.path.maker.quoter.wants_disconnect() && is_quoting {
             let why = "the venue did not confirm that quotes were cancelled: the session is ended so that it cancels them";
             self.lose(now, why.to_string());
         }
@@ -293,7 +293,7 @@ impl QuotingThread<'_> {
         shared: &Shared,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
         let path = &mut self.hot.path;
-        if let Some(refused) = path.refused.take() {
+        if let Some(refused) = path.session.refused.take() {
             return Err(refused);
         }
         if follows && follow_clock(&mut self.hot.clock, &mut self.clock_steps) {
@@ -327,7 +327,7 @@ impl QuotingThread<'_> {
         {
             let path = &mut self.hot.path;
             path.wire.out.replace(Entry(Some(stream)));
-            path.ended = None;
+            path.session.ended = None;
             path.connected(now);
         }
         if self.run.is_child {
@@ -359,7 +359,7 @@ impl QuotingThread<'_> {
             None => Ok(()),
         };
         let is_over = receiver.is_done() || stopped.is_some();
-        if !link.is_up() || path.ended.is_some() {
+        if !link.is_up() || path.session.ended.is_some() {
             // Without a session nothing is quoted: there is nothing to wait for.
             let how = match end {
                 End::LoggingOut { .. } => CANCELLED,
@@ -369,7 +369,7 @@ impl QuotingThread<'_> {
             };
             return (is_over || !matches!(end, End::Quoting)).then(|| done(how));
         }
-        if path.quoter.wants_disconnect() {
+        if path.maker.quoter.wants_disconnect() {
             return Some(Err(Failure::peer_lost(
                 "the venue did not confirm that quotes were cancelled; the session was ended so that it cancels them",
             )));
@@ -380,7 +380,7 @@ impl QuotingThread<'_> {
                 *end = End::Pulling { since: now };
             }
             End::Pulling { since } => {
-                let is_empty = matches!(path.quoter.state(), QuotingState::Halted(_));
+                let is_empty = matches!(path.maker.quoter.state(), QuotingState::Halted(_));
                 if is_empty && path.is_still() {
                     path.wire.session.logout(now, "end of quoting");
                     path.wire.transmit();
@@ -409,9 +409,9 @@ impl QuotingThread<'_> {
         counters.add(Counter::ClockSteps, self.clock_steps);
         let rows = (0_u16..).zip(&chain.options).map(|(quote, option)| QuoteRow {
             symbol: option.symbol.to_string(),
-            position: path.quoter.position(quote),
-            live: path.quoter.open(quote),
-            eye: path.eye.as_ref().map_or(0, |eye| eye.position(quote)),
+            position: path.maker.quoter.position(quote),
+            live: path.maker.quoter.open(quote),
+            eye: path.maker.eye().map_or(0, |eye| eye.position(quote)),
         });
         QuoterResults {
             counters: counters_by_id(&counters),
@@ -419,9 +419,9 @@ impl QuotingThread<'_> {
             messages: path.wire.sent[0],
             bytes: path.wire.sent[1],
             eye_orders: path.wire.orders_sent,
-            repeated_fills: path.repeated,
-            unread_answers: path.unread,
-            pulls: pulls_by_name(path.quoter.pulls()),
+            repeated_fills: path.executions.repeated,
+            unread_answers: path.session.unread,
+            pulls: pulls_by_name(path.maker.quoter.pulls()),
             packet_to_quotes: self.hot.packet_to_quotes,
             priced,
             host: tickwire_control::summary::host(&self.hot.clock, Some(self.waiting.to_string())),
@@ -436,7 +436,7 @@ pub(crate) fn take_ladders<O: OrderOut, T: Trades>(
     path: &mut QuotePath<O, T>,
     made: Made,
 ) -> Option<Made> {
-    path.set_hedges(&made.hedges);
+    path.maker.set_hedges(&made.hedges);
     let eye = made.eye.and_then(|ladder| path.replace_eye_ladder(now, ladder));
     let quotes = path.replace_ladder(now, made.quotes)?;
     Some(Made {

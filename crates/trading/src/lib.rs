@@ -5,7 +5,7 @@
 //! along and keeps the [`Positions`]. The parts stand alone too.
 //!
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
-//! what others quote too well, by a ladder of its own.
+//! what others quote too well, by a ladder of its own. [`MarketMaker`] is both over the same options, within one set of limits.
 //!
 //! [`Controls`] is the gate that orders and quotes of all of them pass last.
 //!
@@ -45,6 +45,7 @@ extern crate alloc;
 mod controls;
 mod exposure;
 mod eye;
+mod maker;
 mod orders;
 pub mod portfolio;
 mod positions;
@@ -57,6 +58,7 @@ mod tick_to_trade;
 pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
+pub use maker::{EyeFill, MarketMaker};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind, Terms,
 };

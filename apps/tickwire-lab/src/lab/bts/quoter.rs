@@ -340,7 +340,7 @@ impl Editor {
         let counted = |path: &QuotePath<Stamped<Kept>, Nobody>| {
             [
                 path.wire.sent[0],
-                path.quoter.counters().get(Counter::QuoteEntriesSent),
+                path.maker.quoter.counters().get(Counter::QuoteEntriesSent),
             ]
         };
         let [messages, entries] = counted(path);
@@ -419,9 +419,14 @@ fn settle(path: &mut QuotePath<Stamped<Kept>, Nobody>, venue: &mut Venue, now: N
 }
 
 fn complaints<O: OrderOut>(path: &QuotePath<O, Nobody>) -> Option<String> {
-    let state = path.quoter.state();
-    let is_well = state == tickwire_trading::QuotingState::Quoting && path.unread == 0;
-    (!is_well).then(|| format!("the quoter ended {state:?}, {} answers unread", path.unread))
+    let state = path.maker.quoter.state();
+    let is_well = state == tickwire_trading::QuotingState::Quoting && path.session.unread == 0;
+    (!is_well).then(|| {
+        format!(
+            "the quoter ended {state:?}, {} answers unread",
+            path.session.unread
+        )
+    })
 }
 
 /// The sockets of a quoter.
