@@ -1,5 +1,8 @@
 //! What `[quoter]` says: what is quoted, how, and within which limits.
 
+mod eye;
+mod terms;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -7,14 +10,15 @@ use tickwire_desk::risk::LossMark;
 use tickwire_market::{Date, InstrumentId, Nanos, PointValue, Price, Qty};
 use tickwire_node::silence::SilenceMs;
 use tickwire_options::Kind;
-use tickwire_trading::{
-    ENTRIES_MAX, EyeConfig, HedgeConfig, MarketGuard, MarketNeed, Protection, QuoteTerms, QuoterConfig,
-};
+use tickwire_trading::{ENTRIES_MAX, MarketGuard, MarketNeed, Protection, QuoterConfig};
 
 use tickwire_venues::protocol::Protocol;
-use tickwire_venues::texts::{DateText, PriceText};
+use tickwire_venues::texts::PriceText;
 use tickwire_venues::values::{CompId, SymbolName};
 use tickwire_venues::wait::Wait;
+
+pub(crate) use eye::EyeSection;
+pub(crate) use terms::{OptionTerms, TermsSection};
 
 /// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at `order_entry.address`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -300,138 +304,6 @@ pub struct PromisedSection {
     pub time_min: f64,
 }
 
-/// What the electronic eye takes, and within which limits.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EyeSection {
-    /// Contracts of the largest order.
-    pub size: u32,
-    /// Ticks by which a market may cross the price we would pay and is still believed.
-    pub believed_ticks: u16,
-    /// Contracts ordered within a second; what did not trade does not count.
-    pub contracts_per_s: u32,
-    /// Orders in options within a second.
-    pub orders_per_s: u32,
-    /// How long an option is left alone after its order was answered, milliseconds.
-    pub cool_down_ms: u32,
-    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too. Whatever is said here, the eye
-    /// stays within `quoter.limits` as well.
-    pub long_max: u64,
-    /// Most contracts short.
-    pub short_max: u64,
-    /// Most premium bought by the eye since the start, in units of the options' currency; 0 is no limit.
-    pub premium_bought_max: u64,
-    /// Most premium sold.
-    pub premium_sold_max: u64,
-    /// Ladders older than this are not traded by, milliseconds; above `reprice_ms`. 0 is any age.
-    pub ladder_age_max_ms: u32,
-    /// An answer that takes longer turns it off, milliseconds.
-    pub answer_max_ms: u32,
-    /// It turns itself off when the operator was not heard for so long (`--tell heartbeat`, `--tell eye-on`), milliseconds.
-    pub armed_ms: u32,
-    /// Trades the delta of fills away in the underlying. Without the section, nothing is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hedge: Option<HedgeSection>,
-    /// How far from their theoretical values options are taken: as `quoter.terms`, where `bid` is to buy and `ask` to sell. Without any,
-    /// half a point and a hundredth of the value.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub terms: Vec<TermsSection>,
-}
-
-/// Orders in the underlying against the delta of the eye's fills.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct HedgeSection {
-    /// Ticks of the underlying beyond the other side's best price.
-    pub through_ticks: u16,
-    /// Contracts of the largest order.
-    pub size: u32,
-    /// Orders within a second.
-    pub orders_per_s: u32,
-}
-
-/// Terms of the options that match. Amounts are in points of premium, as the feed has prices.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TermsSection {
-    /// Only this expiry.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expiry: Option<DateText>,
-    /// Only deltas from the first to below the second, without sign, when quoting begins: [0.0, 0.25].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delta: Option<[f64; 2]>,
-    /// Only this strike.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub strike: Option<PriceText>,
-    /// Only `call` or `put`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub right: Option<Right>,
-    /// Distance of each side from the theoretical value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edge: Option<f64>,
-    /// Added: a part of the value, 0.005 is half a percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edge_relative: Option<f64>,
-    /// Added: so much volatility, 0.001 is a tenth of a percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edge_vol: Option<f64>,
-    /// The narrowest quote.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width_min: Option<f64>,
-    /// The widest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width_max: Option<f64>,
-    /// Contracts on each side.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u32>,
-    /// Whether to bid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bid: Option<bool>,
-    /// Whether to offer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ask: Option<bool>,
-    /// For each contract of delta held, values are reckoned with the underlying so many points lower.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lean_delta: Option<f64>,
-    /// For each point of gamma held, with the underlying's delta so much lower.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lean_gamma: Option<f64>,
-    /// For each point of vega held (per 1.00 of volatility), with volatility so much lower.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lean_vega: Option<f64>,
-}
-
-/// Call or put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Right {
-    Call,
-    Put,
-}
-
-impl Right {
-    fn is(self, kind: Kind) -> bool {
-        match self {
-            Right::Call => kind == Kind::Call,
-            Right::Put => kind == Kind::Put,
-        }
-    }
-}
-
-/// The terms of one option, all sections that match it taken together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OptionTerms {
-    pub edge: f64,
-    pub edge_relative: f64,
-    pub edge_vol: f64,
-    pub width: [f64; 2],
-    pub size: u32,
-    pub sides: [bool; 2],
-    pub lean_delta: f64,
-    pub lean_gamma: f64,
-    pub lean_vega: f64,
-}
-
 fn default_volatility() -> f64 {
     0.15
 }
@@ -532,125 +404,12 @@ impl Default for RiskSection {
     }
 }
 
-impl Default for EyeSection {
-    fn default() -> EyeSection {
-        EyeSection {
-            size: 10,
-            believed_ticks: 40,
-            contracts_per_s: 50,
-            orders_per_s: 20,
-            cool_down_ms: 10,
-            long_max: 10_000,
-            short_max: 10_000,
-            premium_bought_max: 0,
-            premium_sold_max: 0,
-            ladder_age_max_ms: 5_000,
-            answer_max_ms: 1_000,
-            armed_ms: 5_000,
-            hedge: None,
-            terms: Vec::new(),
-        }
-    }
-}
-
-impl Default for HedgeSection {
-    fn default() -> HedgeSection {
-        HedgeSection {
-            through_ticks: 1,
-            size: 50,
-            orders_per_s: 20,
-        }
-    }
-}
-
 /// A limit on premium, in units of money, as ticks times contracts; 0 is none.
 fn in_ticks(money: u64, tick: Price, value: PointValue) -> u64 {
     let of_tick = value.money(tick.raw().into()).max(1);
     match money {
         0 => u64::MAX,
         money => u64::try_from(i128::from(money) * i128::from(Price::ONE_RAW) / of_tick).unwrap_or(u64::MAX),
-    }
-}
-
-impl EyeSection {
-    fn check(&self, reprice_ms: u32) -> Result<(), String> {
-        let sizes = [Some(self.size), self.hedge.map(|hedge| hedge.size)];
-        if sizes
-            .into_iter()
-            .flatten()
-            .any(|size| size == 0 || size > 999_999)
-        {
-            return Err("size must be 1 to 999999 contracts".into());
-        }
-        if self.contracts_per_s == 0
-            || self.orders_per_s == 0
-            || self.armed_ms == 0
-            || self.answer_max_ms == 0
-        {
-            return Err("contracts_per_s, orders_per_s, armed_ms and answer_max_ms must be above 0".into());
-        }
-        if self.ladder_age_max_ms > 0 && self.ladder_age_max_ms <= reprice_ms {
-            return Err(format!(
-                "ladder_age_max_ms must be above reprice_ms, which is {reprice_ms}: no ladder would be young enough"
-            ));
-        }
-        for (nth, terms) in self.terms.iter().enumerate() {
-            terms
-                .check()
-                .map_err(|e| format!("terms, number {}: {e}", nth + 1))?;
-        }
-        Ok(())
-    }
-
-    /// What the eye is made with.
-    pub fn eye(
-        &self,
-        underlying: InstrumentId,
-        (ticks, value): ([Price; 2], PointValue),
-        trigger: &TriggerSection,
-        market: &MarketSection,
-    ) -> EyeConfig {
-        let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
-        EyeConfig {
-            underlying,
-            underlying_tick: ticks[0],
-            option_tick: ticks[1],
-            size_max: Qty(self.size),
-            believed_ticks: self.believed_ticks,
-            market: market.guard(),
-            contracts_max: self.contracts_per_s,
-            contracts_window_ns: Nanos::SECOND,
-            orders_max: self.orders_per_s,
-            orders_window_ns: Nanos::SECOND,
-            open_max: 256,
-            cool_down_ns: millis(self.cool_down_ms),
-            long_max: self.long_max,
-            short_max: self.short_max,
-            premium_max: [self.premium_bought_max, self.premium_sold_max]
-                .map(|most| in_ticks(most, ticks[1], value)),
-            spread_max_ticks: trigger.spread_max_ticks,
-            jump_half_ticks: trigger.jump_half_ticks,
-            calm_ns: millis(trigger.calm_ms),
-            ladder_age_max_ns: millis(self.ladder_age_max_ms),
-            answer_max_ns: millis(self.answer_max_ms),
-            armed_ns: millis(self.armed_ms),
-            hedge: self.hedge.map(|hedge| HedgeConfig {
-                through_ticks: hedge.through_ticks,
-                size_max: Qty(hedge.size),
-                orders_max: hedge.orders_per_s,
-            }),
-        }
-    }
-
-    /// The terms of an option of this delta, without sign.
-    pub fn terms_of(&self, expiry: Date, strike: Price, kind: Kind, delta: f64) -> OptionTerms {
-        let terms = OptionTerms {
-            edge: 0.5,
-            edge_relative: 0.01,
-            size: self.size,
-            ..OptionTerms::default()
-        };
-        terms.with(&self.terms, (expiry, strike, kind, delta))
     }
 }
 
@@ -797,98 +556,6 @@ impl QuoterSection {
             ..OptionTerms::default()
         };
         terms.with(&self.terms, (expiry, strike, kind, delta))
-    }
-}
-
-impl Default for OptionTerms {
-    fn default() -> OptionTerms {
-        OptionTerms {
-            edge: 0.1,
-            edge_relative: 0.005,
-            edge_vol: 0.0,
-            width: [0.02, 1e9],
-            size: 1,
-            sides: [true; 2],
-            lean_delta: 0.0,
-            lean_gamma: 0.0,
-            lean_vega: 0.0,
-        }
-    }
-}
-
-impl OptionTerms {
-    /// What the sections that match an option say, the last one that sets a value decides.
-    fn with(
-        mut self,
-        sections: &[TermsSection],
-        (expiry, strike, kind, delta): (Date, Price, Kind, f64),
-    ) -> OptionTerms {
-        let matching = sections.iter().filter(|s| {
-            s.expiry.is_none_or(|d| d.0 == expiry)
-                && s.strike.is_none_or(|p| p.0 == strike)
-                && s.right.is_none_or(|r| r.is(kind))
-                && s.delta.is_none_or(|[from, to]| delta >= from && delta < to)
-        });
-        for s in matching {
-            let set = |to: &mut f64, from: Option<f64>| *to = from.unwrap_or(*to);
-            set(&mut self.edge, s.edge);
-            set(&mut self.edge_relative, s.edge_relative);
-            set(&mut self.edge_vol, s.edge_vol);
-            set(&mut self.width[0], s.width_min);
-            set(&mut self.width[1], s.width_max);
-            set(&mut self.lean_delta, s.lean_delta);
-            set(&mut self.lean_gamma, s.lean_gamma);
-            set(&mut self.lean_vega, s.lean_vega);
-            self.size = s.size.unwrap_or(self.size);
-            self.sides = [s.bid.unwrap_or(self.sides[0]), s.ask.unwrap_or(self.sides[1])];
-        }
-        self
-    }
-
-    /// As the ladder wants them, for an option with this vega and lean.
-    pub fn quote(&self, vega: f64, lean: f64) -> QuoteTerms {
-        QuoteTerms {
-            edge: self.edge + self.edge_vol * vega,
-            edge_relative: self.edge_relative,
-            half_width_min: self.width[0] / 2.0,
-            half_width_max: self.width[1] / 2.0,
-            lean,
-            sides: self.sides,
-        }
-    }
-}
-
-impl TermsSection {
-    fn check(&self) -> Result<(), String> {
-        let amounts = [
-            ("edge", self.edge),
-            ("edge_relative", self.edge_relative),
-            ("edge_vol", self.edge_vol),
-            ("width_min", self.width_min),
-            ("width_max", self.width_max),
-            ("lean_delta", self.lean_delta),
-            ("lean_gamma", self.lean_gamma),
-            ("lean_vega", self.lean_vega),
-        ];
-        for (name, amount) in amounts {
-            if amount.is_some_and(|x| !(0.0..=1e9).contains(&x)) {
-                return Err(format!("{name} must not be negative"));
-            }
-        }
-        if let (Some(min), Some(max)) = (self.width_min, self.width_max)
-            && (min > max || min <= 0.0)
-        {
-            return Err("width_min must be above 0 and not above width_max".into());
-        }
-        if self.size.is_some_and(|size| size == 0 || size > 999_999) {
-            return Err("size must be 1 to 999999 contracts".into());
-        }
-        if let Some([from, to]) = self.delta
-            && !(from >= 0.0 && to > from)
-        {
-            return Err("delta must be a range without sign, such as [0.0, 0.25]".into());
-        }
-        Ok(())
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use tickwire_market::{Currency, InstrumentId, PointValue, Price, PriceSteps};
+use tickwire_market::{Currency, Date, InstrumentId, PointValue, Price, PriceSteps, Symbol};
 use tickwire_options::Kind;
 use tickwire_runtime::spsc;
 use tickwire_trading::{NO_ASK, NO_BID};
