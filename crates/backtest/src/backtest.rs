@@ -138,6 +138,11 @@ impl OrderPort for Wire {
         };
         self.mix(&[now.0, id.0]);
         self.mix(&what);
+        if let OrderIntent::New { stop: Some(stop), .. } | OrderIntent::Replace { stop: Some(stop), .. } =
+            *request
+        {
+            self.mix(&[stop.raw() as u64]);
+        }
         self.count += 1;
         self.has_news = true;
         self.requests.put(at, self.count, *request);
@@ -158,6 +163,7 @@ impl Listener for Wire {
             ReportKind::CancelRejected => [6, 0, 0],
             ReportKind::Replaced { by, .. } => [7, by.0, 0],
             ReportKind::ReplaceRejected { by } => [8, by.0, 0],
+            ReportKind::Triggered => [9, 0, 0],
         };
         self.mix(&[at.0, report.id.0]);
         self.mix(&what);
@@ -397,6 +403,9 @@ impl<S: Strategy> Backtest<S> {
             true => self.apply(feed, event),
             false => self.event_at_venue(feed, id, event),
         };
+        if matches!(event.kind, EventKind::Execute | EventKind::Trade) {
+            self.note_sale(id, event, outcome);
+        }
         let is_grouped = self.is_grouped[feed];
         if is_grouped {
             let was = std::mem::replace(&mut self.is_in_group[feed], !event.flags.has(EventFlags::LAST));
@@ -474,10 +483,24 @@ impl<S: Strategy> Backtest<S> {
         let books = (&self.books.0[feed], event.instrument);
         self.venue
             .event(self.now, event, had, said, id, books, &mut self.wire);
+        self.wire.has_news |= self.venue.next_triggered().is_some();
         if self.wire.fills.len() > self.wire.new_fills {
             self.account();
         }
         outcome
+    }
+
+    /// A trade may trigger stop orders.
+    fn note_sale(&mut self, id: InstrumentId, event: &MarketEvent, outcome: Outcome) {
+        let price = match (event.kind, outcome) {
+            (EventKind::Trade, _) => event.price,
+            (_, Outcome::Update(_, Some((price, _)))) => price,
+            _ => return,
+        };
+        if !event.flags.has(EventFlags::NOT_PRINTABLE) {
+            self.venue.sold(self.now, id, price);
+            self.wire.has_news |= self.venue.next_triggered().is_some();
+        }
     }
 
     #[cold]
@@ -500,6 +523,8 @@ impl<S: Strategy> Backtest<S> {
                 .requests
                 .due()
                 .filter(|(at, _)| *at < now && !is_in_match);
+            let triggered = self.venue.next_triggered().map(|(at, _)| (at, 0));
+            let triggered = triggered.filter(|(at, _)| *at < now && !is_in_match);
             let report = self.wire.reports.due().filter(|(at, _)| *at <= heard);
             let timer = self.conductor.next_timer().filter(|at| *at <= heard);
             let look = self.looks.peek().map(|Reverse((at, ..))| *at);
@@ -507,12 +532,21 @@ impl<S: Strategy> Backtest<S> {
             let second = (!self.accounts.is_empty() && self.next_second <= now).then_some(self.next_second);
             // The number decides between two of one time; what has none comes behind.
             let last = |at| (at, u64::MAX);
-            let all = [request, report, look.map(last), timer.map(last), second.map(last)];
+            let all = [
+                triggered,
+                request,
+                report,
+                look.map(last),
+                timer.map(last),
+                second.map(last),
+            ];
             let Some(soonest) = all.into_iter().flatten().min() else {
                 break;
             };
             let is = |item: Option<(Nanos, u64)>| item == Some(soonest);
-            if is(request) {
+            if is(triggered) {
+                self.deliver_triggered();
+            } else if is(request) {
                 self.deliver_request();
             } else if is(report) {
                 self.deliver_report();
@@ -535,7 +569,8 @@ impl<S: Strategy> Backtest<S> {
             // The recording pauses: no second of it needs a look.
             self.next_second = now.after(Nanos::SECOND);
         }
-        let of_wire = [self.wire.requests.due(), self.wire.reports.due()];
+        let triggered = self.venue.next_triggered().map(|(at, _)| (at, 0));
+        let of_wire = [triggered, self.wire.requests.due(), self.wire.reports.due()];
         let of_wire = of_wire.into_iter().flatten().map(|(at, _)| at);
         let look = self.looks.peek().map(|Reverse((at, ..))| *at);
         let second = (!self.accounts.is_empty()).then_some(self.next_second);
@@ -556,17 +591,23 @@ impl<S: Strategy> Backtest<S> {
         let is_on_tick = match request {
             OrderIntent::New {
                 price,
-                order_type: OrderType::Limit,
+                order_type,
+                stop,
                 ..
             }
-            | OrderIntent::Replace { price, .. } => {
-                let tick = self
-                    .defined
-                    .get(&instrument)
-                    .map_or(1, |defined| tick_of(defined, price).raw());
-                price.raw() % tick.max(1) == 0
+            | OrderIntent::Replace {
+                price,
+                order_type,
+                stop,
+                ..
+            } => {
+                let limit = (order_type == OrderType::Limit).then_some(price);
+                let defined = self.defined.get(&instrument);
+                let tick = |price| defined.map_or(1, |defined| tick_of(defined, price).raw());
+                let mut prices = [limit, stop].into_iter().flatten();
+                prices.all(|price| price.raw() % tick(price).max(1) == 0)
             }
-            _ => true,
+            OrderIntent::Cancel { .. } => true,
         };
         let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted && is_on_tick;
         let Some(books) = self.books.0.get(feed) else {
@@ -574,6 +615,20 @@ impl<S: Strategy> Backtest<S> {
         };
         self.venue
             .arrive(at, &request, (books, local), can_trade, &mut self.wire);
+        self.account();
+    }
+
+    /// A stop order that a trade has triggered acts on the book as it is now.
+    fn deliver_triggered(&mut self) {
+        let Some((at, instrument)) = self.venue.next_triggered() else {
+            return;
+        };
+        let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
+        let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
+        let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted;
+        if let Some(books) = self.books.0.get(feed) {
+            self.venue.trigger(at, (books, local), can_trade, &mut self.wire);
+        }
         self.account();
     }
 
@@ -589,6 +644,10 @@ impl<S: Strategy> Backtest<S> {
     /// What is under way arrives; the market does not move any more.
     fn deliver_all(&mut self) {
         loop {
+            if self.venue.next_triggered().is_some() {
+                self.deliver_triggered();
+                continue;
+            }
             match (self.wire.requests.due(), self.wire.reports.due()) {
                 (None, None) => return,
                 (Some(request), report) if report.is_none_or(|report| request < report) => {
@@ -772,6 +831,7 @@ impl<S: Strategy> Backtest<S> {
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
         let books = (&self.books.0[feed], local);
         self.venue.arrive(at, request, books, true, &mut self.wire);
+        self.wire.has_news |= self.venue.next_triggered().is_some();
         self.account();
     }
 

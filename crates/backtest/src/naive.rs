@@ -25,6 +25,17 @@ struct Item {
     recorded: u64,
 }
 
+/// A stop order of ours, which is in no list until a trade triggers it.
+#[derive(Clone, Debug)]
+struct Waiting {
+    id: u64,
+    side: Side,
+    trigger: i64,
+    limit: Option<i64>,
+    qty: (u64, u64),
+    life: TimeInForce,
+}
+
 /// A fill of ours: order, quantity, price, whether it rested.
 type NaiveFill = (u64, u64, i64, bool);
 
@@ -39,6 +50,10 @@ pub struct NaiveVenue {
     /// Filled of each of our open orders, and its quantity.
     open: BTreeMap<u64, (u64, u64)>,
     fills: Vec<NaiveFill>,
+    /// Stop orders as they came, those that act next, and the last trade.
+    waiting: Vec<Waiting>,
+    next: Vec<Waiting>,
+    last_sale: Option<i64>,
 }
 
 impl NaiveVenue {
@@ -50,7 +65,52 @@ impl NaiveVenue {
             items: Vec::new(),
             open: BTreeMap::new(),
             fills: Vec::new(),
+            waiting: Vec::new(),
+            next: Vec::new(),
+            last_sale: None,
         }
+    }
+
+    /// Time goes on: stop orders that were triggered act.
+    pub fn act(&mut self) {
+        for stop in std::mem::take(&mut self.next) {
+            self.open.remove(&stop.id);
+            self.enter(stop.id, stop.side, stop.limit, stop.qty, stop.life);
+        }
+    }
+
+    /// Moves what the last trade triggers from those that wait to those that act: purchases from the lowest trigger up, sales from the highest down.
+    fn trigger(&mut self) {
+        let Some(price) = self.last_sale else { return };
+        let reached = |stop: &Waiting| match stop.side {
+            Side::Bid => stop.trigger <= price,
+            Side::Ask => stop.trigger >= price,
+        };
+        let (mut met, rest): (Vec<Waiting>, Vec<Waiting>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(reached);
+        self.waiting = rest;
+        met.sort_by_key(|stop| match stop.side {
+            Side::Bid => (false, stop.trigger),
+            Side::Ask => (true, -stop.trigger),
+        });
+        self.next.append(&mut met);
+    }
+
+    fn wait(&mut self, stop: Waiting) {
+        self.open.insert(stop.id, stop.qty);
+        self.waiting.push(stop);
+        self.trigger();
+    }
+
+    /// Takes a stop order out, whether it waits or is about to act.
+    fn take_waiting(&mut self, id: u64) -> Option<Waiting> {
+        let mut found = None;
+        for list in [&mut self.waiting, &mut self.next] {
+            if let Some(at) = list.iter().position(|stop| stop.id == id) {
+                found = Some(list.remove(at));
+            }
+        }
+        found
     }
 
     fn better(side: Side, a: i64, b: i64) -> bool {
@@ -189,6 +249,12 @@ impl NaiveVenue {
     /// An event of the recording that a book takes.
     pub fn event(&mut self, event: &MarketEvent) {
         let (order, price, qty) = (event.order_id.0, event.price.raw(), event.qty.0);
+        self.last_sale = match event.kind {
+            EventKind::Trade => Some(price),
+            EventKind::Execute if event.flags.has(EventFlags::AT_OTHER_PRICE) => Some(price),
+            EventKind::Execute => self.find(order).map(|at| self.items[at].price).or(self.last_sale),
+            _ => self.last_sale,
+        };
         match event.kind {
             EventKind::Add => self.join(order, event.side, price, qty, qty),
             EventKind::Trade => {
@@ -252,6 +318,7 @@ impl NaiveVenue {
         if adds && !self.is_matching && self.is_live {
             self.meet();
         }
+        self.trigger();
     }
 
     /// Ours, bids first, meet whoever is recorded at or through their prices.
@@ -292,25 +359,50 @@ impl NaiveVenue {
                 side,
                 order_type,
                 price,
+                stop,
                 qty,
                 time_in_force,
                 ..
             } => {
                 let limit = (order_type == OrderType::Limit).then_some(price.raw());
+                if let Some(trigger) = stop {
+                    return self.wait(Waiting {
+                        id: id.0,
+                        side,
+                        trigger: trigger.raw(),
+                        limit,
+                        qty: (0, qty.0.into()),
+                        life: time_in_force,
+                    });
+                }
                 self.enter(id.0, side, limit, (0, qty.0.into()), time_in_force);
             }
             OrderIntent::Cancel { target, .. } => {
                 self.open.remove(&target.0);
+                self.take_waiting(target.0);
                 self.items.retain(|item| item.own != Some(target.0));
             }
             OrderIntent::Replace {
                 id,
                 target,
                 price,
+                stop,
                 qty,
                 ..
             } => {
                 let qty = u64::from(qty.0);
+                if qty > 0
+                    && let Some(old) = self.take_waiting(target.0)
+                {
+                    self.open.remove(&target.0);
+                    return self.wait(Waiting {
+                        id: id.0,
+                        trigger: stop.map_or(old.trigger, Price::raw),
+                        limit: old.limit.map(|_| price.raw()),
+                        qty: (0, qty),
+                        ..old
+                    });
+                }
                 let Some((filled, of)) = self.open.remove(&target.0).filter(|_| qty > 0) else {
                     return;
                 };
@@ -442,6 +534,7 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
             let nth = choose(64)? as usize;
             let targets: Vec<u64> = naive.open.keys().copied().collect();
             let target = ClientOrderId(*targets.get(nth % targets.len().max(1)).unwrap_or(&0));
+            let trigger = Price::from_raw((97 + nth as i64 % 8) * Price::ONE_RAW);
             let request = match what {
                 18 => OrderIntent::Cancel {
                     id,
@@ -461,7 +554,9 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
                         venue_id: None,
                         instrument: ID,
                         side: own.map_or(side, |own| own.side),
+                        order_type: OrderType::Limit,
                         price: stays.map_or(price, |own| Price::from_raw(own.price)),
+                        stop: (nth < 48).then_some(trigger),
                         qty: Qty(qty as u32),
                         time_in_force: TimeInForce::Day,
                         cause: Cause::default(),
@@ -472,10 +567,12 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
                     instrument: ID,
                     side,
                     order_type: match nth {
-                        0 => OrderType::Market,
+                        0 | 1 | 12..=14 => OrderType::Market,
                         _ => OrderType::Limit,
                     },
                     price,
+                    // Market orders among them: every sixteenth.
+                    stop: matches!(nth, 0 | 8..=23).then_some(trigger),
                     qty: Qty(qty as u32 + 1),
                     time_in_force: match nth {
                         0..=7 => TimeInForce::ImmediateOrCancel,
@@ -537,6 +634,7 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
             ref_id: 1_000 + next,
             ..MarketEvent::default()
         };
+        naive.act();
         test.on_event(0, &event);
         let is_refused = matches!(books.apply(&event), Applied::Rejected(_));
         refused += u64::from(is_refused);

@@ -1,5 +1,7 @@
 //! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are tests here.
 
+mod stops;
+
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{
     BookState, ClientOrderId, EventFlags, EventKind, Instrument, InstrumentId, MarketEvent, Nanos, OrderId,
@@ -28,6 +30,7 @@ enum Do {
     Submit(Ticket),
     Cancel(usize),
     Replace(usize, u32, i64),
+    ReplaceStop(usize, u32, i64),
 }
 
 impl Strategy for Script {
@@ -46,6 +49,10 @@ impl Strategy for Script {
             Do::Replace(order, qty, at) => {
                 let new = ctx.replace(self.numbers[order], qty, price(at)).expect("open");
                 self.numbers.push(new);
+            }
+            Do::ReplaceStop(order, qty, trigger) => {
+                let stop = ctx.replace_stop(self.numbers[order], qty, price(trigger), None);
+                self.numbers.push(stop.expect("it waits"));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The simulated venue: our orders as markers in the recorded book.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use tickwire_book::{Books, Depth, OrderView};
@@ -46,6 +46,25 @@ struct Own {
     ahead_at_entry: u64,
     /// Others' orders of its level that came after it, on feeds by order.
     behind: BTreeSet<OrderId>,
+}
+
+/// A stop order of ours: in no book until a trade triggers it.
+#[derive(Clone, Debug)]
+struct Waiting {
+    own: Own,
+    trigger: Price,
+    limit: Option<Price>,
+    /// A trade has: it acts when everything that happened at that time is told.
+    is_triggered: bool,
+}
+
+impl Waiting {
+    fn is_triggered_by(&self, price: Price) -> bool {
+        match self.own.side {
+            Side::Bid => price >= self.trigger,
+            Side::Ask => price <= self.trigger,
+        }
+    }
 }
 
 impl Own {
@@ -162,6 +181,12 @@ pub(crate) struct SimVenue {
     /// Books with our orders in them, of the matching model.
     worlds: BTreeMap<InstrumentId, World>,
     arrivals: u64,
+    /// By instrument: stop orders, as they came.
+    stops: BTreeMap<InstrumentId, Vec<Waiting>>,
+    /// By instrument: the price of the last recorded trade.
+    last_sales: Vec<Option<Price>>,
+    /// Stop orders that a trade has triggered, and when.
+    triggered: VecDeque<(Nanos, InstrumentId, ClientOrderId)>,
     place_of: BTreeMap<ClientOrderId, InstrumentId>,
     /// What we took of recorded orders, and of levels where no order is known.
     taken: BTreeMap<(InstrumentId, OrderId), u64>,
@@ -180,6 +205,9 @@ impl SimVenue {
             is_busy: vec![false; instruments],
             worlds: BTreeMap::new(),
             arrivals: 0,
+            stops: BTreeMap::new(),
+            last_sales: vec![None; instruments],
+            triggered: VecDeque::new(),
             place_of: BTreeMap::new(),
             taken: BTreeMap::new(),
             taken_of_levels: BTreeMap::new(),
@@ -210,6 +238,7 @@ impl SimVenue {
             let of_levels = (instrument.0, false, Price::MIN)..=(instrument.0, true, Price::MAX);
             // What was taken of recorded orders lives as long as they do.
             *is_busy = is_held
+                || self.stops.contains_key(&instrument)
                 || !self.orders[instrument.index()].is_empty()
                 || self.taken.range(of_orders).next().is_some()
                 || self.taken_of_levels.range(of_levels).next().is_some();
@@ -270,6 +299,7 @@ impl SimVenue {
                 side,
                 order_type,
                 price,
+                stop,
                 qty,
                 time_in_force,
                 ..
@@ -303,12 +333,24 @@ impl SimVenue {
                     behind: BTreeSet::new(),
                 };
                 let limit = (order_type == OrderType::Limit).then_some(price);
-                self.enter(at, own, limit, instrument, (books, local), tell);
+                match stop {
+                    None => self.enter(at, own, limit, instrument, (books, local), tell),
+                    Some(trigger) => {
+                        let waiting = Waiting {
+                            own,
+                            trigger,
+                            limit,
+                            is_triggered: false,
+                        };
+                        self.wait(at, instrument, waiting);
+                    }
+                }
             }
             OrderIntent::Replace {
                 id,
                 target,
                 price,
+                stop,
                 qty,
                 time_in_force,
                 ..
@@ -323,12 +365,24 @@ impl SimVenue {
                     self.rejects += 1;
                     return tell.report(at, report(target, None, ReportKind::ReplaceRejected { by: id }));
                 };
-                let Some(mut own) = self.take_out(instrument, target) else {
-                    return;
-                };
                 let replaced = ReportKind::Replaced {
                     by: id,
                     venue_id: None,
+                };
+                if let Some(mut waiting) = self.take_waiting(instrument, target) {
+                    tell.report(at, report(target, None, replaced));
+                    waiting.own = Own {
+                        id,
+                        price,
+                        qty: qty.0,
+                        ..waiting.own
+                    };
+                    waiting.trigger = stop.unwrap_or(waiting.trigger);
+                    waiting.limit = waiting.limit.map(|_| price);
+                    return self.wait(at, instrument, waiting);
+                }
+                let Some(mut own) = self.take_out(instrument, target) else {
+                    return;
                 };
                 tell.report(at, report(target, None, replaced));
                 let keeps_place = price == own.price && qty.0 <= own.qty && time_in_force.rests();
@@ -351,6 +405,11 @@ impl SimVenue {
             OrderIntent::Cancel { target, .. } => {
                 self.requests[2] += 1;
                 let place = self.place_of.get(&target).copied();
+                if let Some(instrument) = place
+                    && self.take_waiting(instrument, target).is_some()
+                {
+                    return tell.report(at, report(target, None, ReportKind::Cancelled));
+                }
                 match place.and_then(|instrument| Some((instrument, self.take_out(instrument, target)?))) {
                     Some((instrument, mut own)) => {
                         if let Some(world) = self.worlds.get_mut(&instrument) {
@@ -369,6 +428,83 @@ impl SimVenue {
     /// The instrument of one of our open orders.
     pub(crate) fn instrument_of(&self, id: ClientOrderId) -> Option<InstrumentId> {
         self.place_of.get(&id).copied()
+    }
+
+    /// Puts a stop order where it waits; one whose trigger the last trade has passed is triggered by that.
+    fn wait(&mut self, at: Nanos, instrument: InstrumentId, mut waiting: Waiting) {
+        let id = waiting.own.id;
+        let last = self.last_sales.get(instrument.index()).copied().flatten();
+        waiting.is_triggered = last.is_some_and(|last| waiting.is_triggered_by(last));
+        if waiting.is_triggered {
+            self.triggered.push_back((at, instrument, id));
+        }
+        self.place_of.insert(id, instrument);
+        self.stops.entry(instrument).or_default().push(waiting);
+    }
+
+    fn take_waiting(&mut self, instrument: InstrumentId, id: ClientOrderId) -> Option<Waiting> {
+        let waiting = self.stops.get_mut(&instrument)?;
+        let at = waiting.iter().position(|waiting| waiting.own.id == id)?;
+        let taken = waiting.remove(at);
+        if waiting.is_empty() {
+            self.stops.remove(&instrument);
+        }
+        self.triggered.retain(|(.., other)| *other != id);
+        self.place_of.remove(&id);
+        Some(taken)
+    }
+
+    /// Somebody has traded, as the recording says. Of the stop orders that this triggers, those act first whose trigger was passed first, then those
+    /// that came first; purchases before sales.
+    pub(crate) fn sold(&mut self, at: Nanos, instrument: InstrumentId, price: Price) {
+        if let Some(last) = self.last_sales.get_mut(instrument.index()) {
+            *last = Some(price);
+        }
+        let Some(stops) = self.stops.get_mut(&instrument) else {
+            return;
+        };
+        let mut met: Vec<&mut Waiting> = stops
+            .iter_mut()
+            .filter(|waiting| !waiting.is_triggered && waiting.is_triggered_by(price))
+            .collect();
+        met.sort_by_key(|waiting| match waiting.own.side {
+            Side::Bid => (0, waiting.trigger.raw()),
+            Side::Ask => (1, waiting.trigger.raw().saturating_neg()),
+        });
+        for waiting in met {
+            waiting.is_triggered = true;
+            self.triggered.push_back((at, instrument, waiting.own.id));
+        }
+    }
+
+    /// When the next stop order that was triggered acts: behind everything of that time.
+    #[inline]
+    pub(crate) fn next_triggered(&self) -> Option<(Nanos, InstrumentId)> {
+        self.triggered
+            .front()
+            .map(|(at, instrument, _)| (*at, *instrument))
+    }
+
+    /// The next one acts: it trades, or rests. `can_trade`: one that may not waits no more.
+    pub(crate) fn trigger(
+        &mut self,
+        at: Nanos,
+        books: (&Books, InstrumentId),
+        can_trade: bool,
+        tell: &mut impl Listener,
+    ) {
+        let Some((_, instrument, id)) = self.triggered.pop_front() else {
+            return;
+        };
+        let Some(waiting) = self.take_waiting(instrument, id) else {
+            return;
+        };
+        tell.report(at, report(id, None, ReportKind::Triggered));
+        match can_trade {
+            true => self.enter(at, waiting.own, waiting.limit, instrument, books, tell),
+            false => tell.report(at, report(id, None, ReportKind::Cancelled)),
+        }
+        self.settle(instrument);
     }
 
     /// Matches an order against the other side, and lets what is left rest where it may.
@@ -567,6 +703,12 @@ impl SimVenue {
         // What the book refused did not happen.
         if is_of_order && !said.is_applied {
             return;
+        }
+        // Others are noted by whoever tells of them, whether anything of ours stands there or not.
+        if event.kind == EventKind::Modify
+            && let Some(Changed::Executed(_)) = change_of(event, had, said)
+        {
+            self.sold(at, instrument, event.price);
         }
         if self.worlds.contains_key(&instrument) {
             self.event_of_world(at, event, had, said, instrument, books, tell);
@@ -976,6 +1118,10 @@ impl SimVenue {
 
     /// The recording is over: everything that rests ends.
     pub(crate) fn close(&mut self, at: Nanos, tell: &mut impl Listener) {
+        for waiting in std::mem::take(&mut self.stops).into_values().flatten() {
+            tell.report(at, report(waiting.own.id, None, ReportKind::Cancelled));
+        }
+        self.triggered.clear();
         for instrument in 0..self.orders.len() {
             let world = self.worlds.remove(&InstrumentId(instrument as u32));
             for mut own in std::mem::take(&mut self.orders[instrument]) {

@@ -165,6 +165,7 @@ fn an_order_arrives() -> bool {
         qty: Qty(100),
         order_type: OrderType::Limit,
         price: Some(Price::from_4dp(873_900)),
+        stop: None,
         time_in_force: tickwire_market::TimeInForce::Day,
         cause: None,
     };

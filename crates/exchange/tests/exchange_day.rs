@@ -283,6 +283,7 @@ fn order(id: u64, symbol: &str, side: Side, price: Price, qty: u32, tif: TimeInF
         qty: Qty(qty),
         order_type: OrderType::Limit,
         price: Some(price),
+        stop: None,
         time_in_force: tif,
         cause: Some(Cause {
             venue: Venue::Nasdaq,
@@ -436,6 +437,7 @@ fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
             qty: Qty(qty),
             order_type: OrderType::Limit,
             price: Some(price),
+            stop: None,
             time_in_force: TimeInForce::Day,
             cause: None,
         })

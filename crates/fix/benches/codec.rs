@@ -234,6 +234,7 @@ fn check(index: &mut Index, message: &[u8], seq: u64, order: &NewOrder, precisio
         qty: order.qty,
         order_type: OrderType::Limit,
         price: Some(order.price),
+        stop: None,
         time_in_force: order.time_in_force,
         cause: Some(order.cause),
     };
@@ -256,6 +257,7 @@ fn general(rng: &mut Rng, batches: usize) -> (Vec<f64>, usize) {
                     qty: o.qty,
                     order_type: OrderType::Limit,
                     price: Some(o.price),
+                    stop: None,
                     time_in_force: o.time_in_force,
                     cause: Some(o.cause),
                 })
@@ -294,6 +296,7 @@ fn execution(rng: &mut Rng, i: u64) -> ExecutionReport {
         qty: Qty(qty),
         order_type: OrderType::Limit,
         price: Some(price),
+        stop: None,
         time_in_force: TimeInForce::Day,
         last_qty: Qty(last),
         last_px: Some(price),

@@ -109,8 +109,8 @@ pub use message::{
     ord_rej_reason,
 };
 pub use quote_answer::{
-    QuoteAnswer, QuoteEntries, QuoteSets, put_cancel_all_orders, put_cancel_all_quotes,
-    put_quote_status_request, quote_status_answers, read_quote_answer,
+    QuoteAnswer, QuoteEntries, QuoteLine, QuoteSets, put_cancel_all_orders, put_cancel_all_quotes,
+    put_cancel_quotes, put_mass_quote, put_quote_status_request, quote_status_answers, read_quote_answer,
 };
 pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};

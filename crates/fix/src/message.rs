@@ -66,6 +66,8 @@ char_enum! {
         TradeCancel = b'H',
         /// An answer to a status request.
         OrderStatus = b'I',
+        /// A stop order was triggered ("Triggered or Activated by the System"), since 4.4.
+        Triggered = b'L',
     }
 }
 
@@ -160,10 +162,12 @@ pub struct NewOrderSingle {
     pub transact_time: Nanos,
     /// OrderQty (38).
     pub qty: Qty,
-    /// OrdType (40).
+    /// OrdType (40): what it is once it was triggered, of a stop order (3: market, 4: limit).
     pub order_type: OrderType,
     /// Price (44): `None` for market orders. A limit order without one is for the application to refuse.
     pub price: Option<Price>,
+    /// StopPx (99), of stop orders only.
+    pub stop: Option<Price>,
     /// TimeInForce (59), day when absent.
     pub time_in_force: TimeInForce,
     /// What caused the order (20001 to 20003), when all three are there.
@@ -208,10 +212,12 @@ pub struct OrderCancelReplaceRequest {
     pub transact_time: Nanos,
     /// OrderQty (38): the new total quantity, fills included.
     pub qty: Qty,
-    /// OrdType (40).
+    /// OrdType (40), as [`NewOrderSingle::order_type`].
     pub order_type: OrderType,
     /// Price (44): the new price.
     pub price: Option<Price>,
+    /// StopPx (99): the new one of a stop order.
+    pub stop: Option<Price>,
     /// TimeInForce (59).
     pub time_in_force: TimeInForce,
     /// What caused the request.
@@ -241,10 +247,12 @@ pub struct ExecutionReport {
     pub side: Side,
     /// OrderQty (38).
     pub qty: Qty,
-    /// OrdType (40).
+    /// OrdType (40), as [`NewOrderSingle::order_type`].
     pub order_type: OrderType,
     /// Price (44).
     pub price: Option<Price>,
+    /// StopPx (99), of stop orders.
+    pub stop: Option<Price>,
     /// TimeInForce (59).
     pub time_in_force: TimeInForce,
     /// LastQty (32), 0 unless a fill.
@@ -421,7 +429,7 @@ impl CauseFields {
     }
 }
 
-fn put_cause(e: &mut Encoder<'_>, cause: &Option<Cause>) {
+pub(crate) fn put_cause(e: &mut Encoder<'_>, cause: &Option<Cause>) {
     if let Some(cause) = cause {
         e.unsigned(tag::CAUSE_VENUE, cause.venue as u64);
         e.unsigned(tag::CAUSE_SEQ, cause.seq.0);
@@ -456,11 +464,27 @@ pub(crate) const fn side_char(side: Side) -> u8 {
     b'1' + side as u8
 }
 
-fn order_type(m: &Message<'_>, f: Field) -> Result<OrderType, Fault> {
+/// What an order is once it may trade, and whether it waits for a trigger until then.
+fn order_type(m: &Message<'_>, f: Field) -> Result<(OrderType, bool), Fault> {
     match m.char(f)? {
-        b'1' => Ok(OrderType::Market),
-        b'2' => Ok(OrderType::Limit),
+        b'1' => Ok((OrderType::Market, false)),
+        b'2' => Ok((OrderType::Limit, false)),
+        b'3' => Ok((OrderType::Market, true)),
+        b'4' => Ok((OrderType::Limit, true)),
         _ => Err(Fault::value(f.tag)),
+    }
+}
+
+/// OrdType (40) as sent.
+fn order_type_char(order_type: OrderType, stop: Option<Price>) -> u8 {
+    b'0' + order_type as u8 + if stop.is_some() { 2 } else { 0 }
+}
+
+/// A stop order has its trigger; what others say of one is nothing.
+fn trigger(is_stop: bool, stop: Option<Price>) -> Result<Option<Price>, Fault> {
+    match (is_stop, stop) {
+        (true, None) => Err(Fault::missing(tag::STOP_PX)),
+        (is_stop, stop) => Ok(stop.filter(|_| is_stop)),
     }
 }
 
@@ -479,10 +503,12 @@ impl NewOrderSingle {
             qty: Qty::ZERO,
             order_type: OrderType::Limit,
             price: None,
+            stop: None,
             time_in_force: TimeInForce::Day,
             cause: None,
         };
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        let mut is_stop = false;
         for &f in m.fields() {
             #[rustfmt::skip]
             let bit = match f.tag {
@@ -491,12 +517,13 @@ impl NewOrderSingle {
                 tag::SIDE => { out.side = side(m, f)?; 2 }
                 tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 3 }
                 tag::ORDER_QTY => { out.qty = m.qty(f)?; 4 }
-                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 5 }
+                tag::ORD_TYPE => { (out.order_type, is_stop) = order_type(m, f)?; 5 }
                 tag::PRICE => { out.price = Some(m.price(f)?); 6 }
                 tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 7 }
                 tag::CAUSE_VENUE => { cause.read(m, f)?; 8 }
                 tag::CAUSE_SEQ => { cause.read(m, f)?; 9 }
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 10 }
+                tag::STOP_PX => { out.stop = Some(m.price(f)?); 11 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
@@ -509,6 +536,7 @@ impl NewOrderSingle {
             tag::ORDER_QTY,
             tag::ORD_TYPE,
         ])?;
+        out.stop = trigger(is_stop, out.stop)?;
         out.cause = cause.cause();
         Ok(out)
     }
@@ -516,9 +544,10 @@ impl NewOrderSingle {
     fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
-        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        e.char(tag::ORD_TYPE, order_type_char(self.order_type, self.stop));
         put_price(e, tag::PRICE, self.price);
         e.char(tag::SIDE, side_char(self.side));
+        put_price(e, tag::STOP_PX, self.stop);
         e.text(tag::SYMBOL, self.symbol.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
         e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
@@ -594,10 +623,12 @@ impl OrderCancelReplaceRequest {
             qty: Qty::ZERO,
             order_type: OrderType::Limit,
             price: None,
+            stop: None,
             time_in_force: TimeInForce::Day,
             cause: None,
         };
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        let mut is_stop = false;
         for &f in m.fields() {
             #[rustfmt::skip]
             let bit = match f.tag {
@@ -607,13 +638,14 @@ impl OrderCancelReplaceRequest {
                 tag::SIDE => { out.side = side(m, f)?; 3 }
                 tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 4 }
                 tag::ORDER_QTY => { out.qty = m.qty(f)?; 5 }
-                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 6 }
+                tag::ORD_TYPE => { (out.order_type, is_stop) = order_type(m, f)?; 6 }
                 tag::ORDER_ID => { out.order_id = m.text(f)?; 7 }
                 tag::PRICE => { out.price = Some(m.price(f)?); 8 }
                 tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 9 }
                 tag::CAUSE_VENUE => { cause.read(m, f)?; 10 }
                 tag::CAUSE_SEQ => { cause.read(m, f)?; 11 }
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 12 }
+                tag::STOP_PX => { out.stop = Some(m.price(f)?); 13 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
@@ -627,6 +659,7 @@ impl OrderCancelReplaceRequest {
             tag::ORDER_QTY,
             tag::ORD_TYPE,
         ])?;
+        out.stop = trigger(is_stop, out.stop)?;
         out.cause = cause.cause();
         Ok(out)
     }
@@ -635,10 +668,11 @@ impl OrderCancelReplaceRequest {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.text_if(tag::ORDER_ID, self.order_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
-        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        e.char(tag::ORD_TYPE, order_type_char(self.order_type, self.stop));
         e.text(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
         put_price(e, tag::PRICE, self.price);
         e.char(tag::SIDE, side_char(self.side));
+        put_price(e, tag::STOP_PX, self.stop);
         e.text(tag::SYMBOL, self.symbol.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
         e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
@@ -673,6 +707,7 @@ impl ExecutionReport {
             qty: Qty::ZERO,
             order_type: OrderType::Limit,
             price: None,
+            stop: None,
             time_in_force: TimeInForce::Day,
             last_qty: Qty::ZERO,
             last_px: None,
@@ -684,6 +719,7 @@ impl ExecutionReport {
             text: Reason::EMPTY,
         };
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        let mut is_stop = false;
         // ExecTransType: new, unless it says else.
         let mut transaction = b'0';
         for &f in m.fields() {
@@ -702,7 +738,7 @@ impl ExecutionReport {
                 tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 10 }
                 tag::ORD_REJ_REASON => { out.ord_rej_reason = Some(small(m, f)?); 11 }
                 tag::ORDER_QTY => { out.qty = m.qty(f)?; 12 }
-                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 13 }
+                tag::ORD_TYPE => { (out.order_type, is_stop) = order_type(m, f)?; 13 }
                 tag::PRICE => { out.price = Some(m.price(f)?); 14 }
                 tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 15 }
                 tag::LAST_QTY => { out.last_qty = m.qty(f)?; 16 }
@@ -713,6 +749,7 @@ impl ExecutionReport {
                 tag::CAUSE_SEQ => { cause.read(m, f)?; 21 }
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 22 }
                 tag::EXEC_TRANS_TYPE => { transaction = m.char(f)?; 23 }
+                tag::STOP_PX => { out.stop = Some(m.price(f)?); 24 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
@@ -734,6 +771,8 @@ impl ExecutionReport {
             tag::CUM_QTY,
             tag::AVG_PX,
         ])?;
+        // A venue may leave out what it was told.
+        out.stop = out.stop.filter(|_| is_stop);
         out.cause = cause.cause();
         Ok(out)
     }
@@ -750,11 +789,12 @@ impl ExecutionReport {
         e.text(tag::ORDER_ID, self.order_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
         e.char(tag::ORD_STATUS, self.ord_status as u8);
-        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        e.char(tag::ORD_TYPE, order_type_char(self.order_type, self.stop));
         e.text_if(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
         put_price(e, tag::PRICE, self.price);
         e.char(tag::SIDE, side_char(self.side));
         e.text(tag::SYMBOL, self.symbol.as_bytes());
+        put_price(e, tag::STOP_PX, self.stop);
         e.text_if(tag::TEXT, self.text.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
         e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);

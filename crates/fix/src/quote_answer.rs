@@ -7,12 +7,13 @@ use crate::decode::Message;
 use crate::encode::Encoder;
 use crate::fields::Fields;
 use crate::group::RepeatingGroup;
+use crate::message::put_cause;
 use crate::reject::Fault;
 use crate::tag;
 use crate::text::Id;
 use crate::time::{Precision, Stamp};
 use alloc::vec::Vec;
-use tickwire_market::{Nanos, Symbol};
+use tickwire_market::{Cause, Nanos, Price, Qty, Side, Symbol};
 
 /// QuoteSets of a MassQuote or its acknowledgement: reaches to the end of the message. What stands behind it there is found by its tag
 /// all the same.
@@ -75,13 +76,16 @@ pub enum QuoteAnswer {
     },
 }
 
-/// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled with the places of the entries it
+/// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled with the numbers of the entries it
 /// names: those refused of a MassQuote, those gone of a removal. Entries beyond its capacity are an error, so that nothing is
 /// allocated here.
 ///
 /// # Errors
 /// What is missing or no value, by tag: a QuoteID or a QuoteEntryID (299) that we did not give, too.
-pub fn read_quote_answer(m: &Message<'_>, entries: &mut Vec<u16>) -> Result<Option<QuoteAnswer>, Fault> {
+pub fn read_quote_answer<N: TryFrom<u64>>(
+    m: &Message<'_>,
+    entries: &mut Vec<N>,
+) -> Result<Option<QuoteAnswer>, Fault> {
     entries.clear();
     let kind = m.find(tag::MSG_TYPE).ok_or(Fault::missing(tag::MSG_TYPE))?;
     let is_acknowledgement = match m.value(kind) {
@@ -167,19 +171,71 @@ fn is_refused(entry: &Fields<'_>) -> Result<bool, Fault> {
     Ok(entry.find(tag::QUOTE_ENTRY_REJECT_REASON).is_some() || status == Some(5))
 }
 
-fn place(entry: &Fields<'_>) -> Result<u16, Fault> {
+fn place<N: TryFrom<u64>>(entry: &Fields<'_>) -> Result<N, Fault> {
     let name = entry
         .find(tag::QUOTE_ENTRY_ID)
         .ok_or(Fault::missing(tag::QUOTE_ENTRY_ID))?;
-    u16::try_from(entry.unsigned(name)?).map_err(|_| Fault::value(tag::QUOTE_ENTRY_ID))
+    N::try_from(entry.unsigned(name)?).map_err(|_| Fault::value(tag::QUOTE_ENTRY_ID))
 }
 
-fn push(entries: &mut Vec<u16>, place: u16) -> Result<(), Fault> {
+fn push<N>(entries: &mut Vec<N>, place: N) -> Result<(), Fault> {
     if entries.len() == entries.capacity() {
         return Err(Fault::value(tag::NO_QUOTE_ENTRIES));
     }
     entries.push(place);
     Ok(())
+}
+
+/// A quote of an instrument within a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QuoteLine {
+    /// QuoteEntryID (299).
+    pub name: u64,
+    /// Symbol (55).
+    pub symbol: Symbol,
+    /// BidPx and BidSize (132, 134), OfferPx and OfferSize (133, 135); a size of 0 takes the side away.
+    pub sides: [(Price, Qty); 2],
+}
+
+/// Writes the body of a MassQuote (i) of one set, to be answered entry by entry, with prices of any size and tick; what sends the same instruments again and
+/// again has [`crate::MassQuoteTemplate`]. `id` is its QuoteID.
+pub fn put_mass_quote(e: &mut Encoder<'_>, id: u64, cause: Option<Cause>, resets: bool, lines: &[QuoteLine]) {
+    e.unsigned(tag::QUOTE_ID, id);
+    // Tradeable, and an answer to each.
+    e.unsigned(tag::QUOTE_TYPE, 1);
+    e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
+    put_cause(e, &cause);
+    if resets {
+        e.char(tag::MM_PROTECTION_RESET, b'Y');
+    }
+    e.unsigned(tag::NO_QUOTE_SETS, 1);
+    e.unsigned(tag::QUOTE_SET_ID, 1);
+    e.unsigned(tag::TOT_NO_QUOTE_ENTRIES, lines.len() as u64);
+    e.unsigned(tag::NO_QUOTE_ENTRIES, lines.len() as u64);
+    for line in lines {
+        e.unsigned(tag::QUOTE_ENTRY_ID, line.name);
+        e.text(tag::SYMBOL, line.symbol.as_bytes());
+        let of = |side: Side| Some(line.sides[side as usize]).filter(|(_, qty)| !qty.is_zero());
+        for (side, price) in [(Side::Bid, tag::BID_PX), (Side::Ask, tag::OFFER_PX)] {
+            if let Some((at, _)) = of(side) {
+                e.price(price, at);
+            }
+        }
+        for (side, size) in [(Side::Bid, tag::BID_SIZE), (Side::Ask, tag::OFFER_SIZE)] {
+            e.unsigned(size, of(side).map_or(0, |(_, qty)| u64::from(qty.0)));
+        }
+    }
+}
+
+/// Writes the body of a QuoteCancel (Z) of the quotes of these instruments, to be answered: `id` is its QuoteID.
+pub fn put_cancel_quotes(e: &mut Encoder<'_>, id: u64, lines: &[QuoteLine]) {
+    e.unsigned(tag::QUOTE_ID, id);
+    e.unsigned(tag::QUOTE_CANCEL_TYPE, 1);
+    e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
+    e.unsigned(tag::NO_QUOTE_ENTRIES, lines.len() as u64);
+    for line in lines {
+        e.text(tag::SYMBOL, line.symbol.as_bytes());
+    }
 }
 
 /// Writes the body of a QuoteCancel (Z) of every quote of the session, to be answered: `id` is its QuoteID.

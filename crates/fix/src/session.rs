@@ -1793,6 +1793,7 @@ impl<S: Store> Core<S> {
             qty: order.qty,
             order_type: OrderType::Limit,
             price: Some(order.price),
+            stop: None,
             time_in_force: order.time_in_force,
             cause: Some(order.cause),
         });

@@ -40,6 +40,7 @@ tags! {
     TRANSACT_TIME = 60 "TransactTime, UTC.";
     POSS_RESEND = 97 "PossResend: may have been sent under another sequence number.";
     ENCRYPT_METHOD = 98 "EncryptMethod, 0 none.";
+    STOP_PX = 99 "StopPx: the price that triggers a stop order.";
     CXL_REJ_REASON = 102 "CxlRejReason.";
     ORD_REJ_REASON = 103 "OrdRejReason.";
     HEART_BT_INT = 108 "HeartBtInt in seconds.";

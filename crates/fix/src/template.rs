@@ -43,6 +43,7 @@ impl NewOrder {
             side,
             order_type: OrderType::Limit,
             price,
+            stop: None,
             qty,
             time_in_force,
             cause,

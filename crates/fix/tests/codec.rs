@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CancelKind, CompId, ExecType, ExecutionReport, Frame, Garbled, Id,
-    Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest,
-    OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Store, frame, naive, tag,
+    AppMessage, BusinessMessageReject, CancelKind, CompId, Encoder, ExecType, ExecutionReport, Fault, Frame,
+    Garbled, Id, Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject,
+    OrderCancelReplaceRequest, OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Stamp,
+    Store, Version, frame, naive, tag,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -251,6 +252,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             qty: qty(rng),
             order_type: order_type(rng),
             price: maybe(rng, price),
+            stop: maybe(rng, price),
             time_in_force: time_in_force(rng),
             cause: maybe(rng, cause),
         }),
@@ -274,6 +276,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             qty: qty(rng),
             order_type: order_type(rng),
             price: maybe(rng, price),
+            stop: maybe(rng, price),
             time_in_force: time_in_force(rng),
             cause: maybe(rng, cause),
         }),
@@ -290,6 +293,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             qty: qty(rng),
             order_type: order_type(rng),
             price: maybe(rng, price),
+            stop: maybe(rng, price),
             time_in_force: time_in_force(rng),
             last_qty: qty(rng),
             last_px: maybe(rng, price),
@@ -411,6 +415,7 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
                 qty: order.qty,
                 order_type: OrderType::Limit,
                 price: Some(order.price),
+                stop: None,
                 time_in_force: order.time_in_force,
                 cause: Some(order.cause),
             });
@@ -611,6 +616,67 @@ fn data_whose_length_lies_is_malformed_for_every_pair_of_fields() {
             let missing = (length < 5_000).then(|| Fault::missing(data));
             assert_eq!(fault, missing, "{length} and {data}: {alone}");
             assert!(fault.is_none_or(|f| f.reason == SessionRejectReason::RequiredTagMissing));
+        }
+    }
+}
+
+/// OrdType 3 and 4 are stop orders, whose trigger is StopPx (99); FIX 4.2, 4.4 and 5.0 SP2, "New Order - Single".
+#[test]
+fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
+    let mut rng = Rng::new(5);
+    let stop = Some(Price::from_4dp(101_0000));
+    for version in [Version::Fix42, Version::Fix44, Version::Fix50Sp2] {
+        for (order_type, expected) in [(OrderType::Market, "40=3"), (OrderType::Limit, "40=4")] {
+            let AppMessage::NewOrderSingle(order) = (loop {
+                if let found @ AppMessage::NewOrderSingle(_) = app(&mut rng) {
+                    break found;
+                }
+            }) else {
+                unreachable!("it is one")
+            };
+            let limit = (order_type == OrderType::Limit).then_some(Price::from_4dp(102_0000));
+            let message = NewOrderSingle {
+                order_type,
+                price: limit,
+                stop,
+                ..order
+            };
+            let mut buffer = [0; 1024];
+            let mut e = Encoder::new(&mut buffer, version);
+            e.text(tag::MSG_TYPE, b"D");
+            AppMessage::NewOrderSingle(message).encode_body(&mut e, &mut Stamp::new(Precision::Nanos));
+            let bytes = e.finish().unwrap().to_vec();
+            let shown = String::from_utf8_lossy(&bytes).replace('\x01', "|");
+            assert!(
+                shown.contains(&format!("|{expected}|")) && shown.contains("|99=101"),
+                "{shown}"
+            );
+            let mut index = Index::new(64);
+            let read = NewOrderSingle::decode(&index.decode(&bytes).unwrap()).unwrap();
+            assert_eq!(
+                (read.order_type, read.price, read.stop),
+                (order_type, limit, stop)
+            );
+            // Without its trigger it is no stop order, and not another one either.
+            let mut e = Encoder::new(&mut buffer, version);
+            e.text(tag::MSG_TYPE, b"D");
+            let plain = NewOrderSingle {
+                stop: None,
+                ..message
+            };
+            AppMessage::NewOrderSingle(plain).encode_body(&mut e, &mut Stamp::new(Precision::Nanos));
+            let plain = e.finish().unwrap().to_vec();
+            let ord_type = naive::decode(&plain)
+                .unwrap()
+                .into_iter()
+                .map(|(tag, value)| match tag {
+                    40 => (tag, expected.as_bytes()[3..].to_vec()),
+                    _ => (tag, value),
+                });
+            let fields: Vec<(u32, Vec<u8>)> = ord_type.collect();
+            let bare = naive::encode(&fields[2..]);
+            let refused = NewOrderSingle::decode(&index.decode(&bare).unwrap());
+            assert_eq!(refused.err(), Some(Fault::missing(tag::STOP_PX)), "{version:?}");
         }
     }
 }

@@ -69,6 +69,7 @@ fn order(id: u64) -> NewOrderSingle {
         qty: Qty(100 + id as u32),
         order_type: OrderType::Limit,
         price: Some(Price::from_4dp(1_872_500 + id as u32)),
+        stop: None,
         time_in_force: TimeInForce::Day,
         cause: None,
     }
@@ -89,6 +90,7 @@ fn report(id: u64) -> ExecutionReport {
         qty: order.qty,
         order_type: order.order_type,
         price: order.price,
+        stop: None,
         time_in_force: order.time_in_force,
         last_qty: order.qty,
         last_px: order.price,

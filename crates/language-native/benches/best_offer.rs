@@ -170,6 +170,7 @@ impl<S: Strategy> Rig<S> {
                 controls: ControlsConfig::NONE,
                 ..RiskConfig::default()
             },
+            ..ConductorConfig::default()
         };
         let mut rig = Rig {
             conductor: Conductor::new(strategy, &limits),

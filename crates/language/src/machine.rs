@@ -332,6 +332,8 @@ impl<E: Engine> Strategy for Machine<E> {
             ReportKind::CancelRejected => (5, None),
             ReportKind::ReplaceRejected { .. } => (6, None),
             ReportKind::Broken { price, .. } => (7, Some(price)),
+            // The language has no stop orders.
+            ReportKind::Triggered => return,
         };
         self.event(&[
             signed(order.id.0),

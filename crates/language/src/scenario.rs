@@ -217,6 +217,7 @@ pub fn run_test<E: Engine>(
         max_orders: 1_024,
         last_id: 0,
         risk: RiskConfig::default(),
+        ..ConductorConfig::default()
     };
     let mut rig = Rig {
         program: &own,

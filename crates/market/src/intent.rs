@@ -86,6 +86,8 @@ pub enum OrderIntent {
         order_type: OrderType,
         /// Limit price; of a market order the one that it was checked by.
         price: Price,
+        /// Of a stop order the price at which a trade triggers it: until then it is in no book. FIX StopPx (99), OrdType (40) 3 and 4.
+        stop: Option<Price>,
         /// How much.
         qty: Qty,
         /// How long.
@@ -93,7 +95,7 @@ pub enum OrderIntent {
         /// What triggered it.
         cause: Cause,
     },
-    /// Change price and quantity of a limit order.
+    /// Change price and quantity of an order; of a stop order that waits, its trigger too.
     Replace {
         /// Our number for the order as it is to be.
         id: ClientOrderId,
@@ -105,8 +107,12 @@ pub enum OrderIntent {
         instrument: InstrumentId,
         /// Its side: it stays.
         side: Side,
-        /// Limit price.
+        /// At which price or better, or at any: it stays.
+        order_type: OrderType,
+        /// Limit price; of a market order the one that it was checked by.
         price: Price,
+        /// The trigger of a stop order.
+        stop: Option<Price>,
         /// How much altogether, with what has traded.
         qty: Qty,
         /// How long: it stays.

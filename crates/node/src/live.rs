@@ -6,18 +6,19 @@ mod tests;
 use tickwire_book::Books;
 use tickwire_feed::Channel;
 use tickwire_fix::{
-    AppMessage, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate,
+    AppMessage, ExecType, ExecutionReport, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest,
+    OrderCancelRequest, OrderTemplate, QuoteAnswer, QuoteLine, Version, put_cancel_quotes, put_mass_quote,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
     Cause, ClientOrderId, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderId, OrderIntent, OrderType, Price, Side, Symbol, Venue,
+    OrderId, OrderIntent, OrderType, Price, Qty, Side, Symbol, Venue,
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
-    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
-    Strategy, Subscription,
+    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, QUOTES_MAX,
+    QuoteEntry, QuoteIntent, QuoteReport, Rejected, Strategy, Subscription,
 };
 use tickwire_trading::{
     Change, Order, OrderReport, ReportError, ReportKind, RiskConfig, RiskReject, StrategyId,
@@ -185,6 +186,7 @@ impl<S: Strategy> Live<S> {
             max_orders: waiting.max_orders,
             last_id: place as u64 * NUMBERS,
             risk: waiting.risk,
+            ..ConductorConfig::default()
         };
         let conductor = Conductor::new(waiting.strategy, &config);
         if !conductor.consolidated().is_empty() && hears.contains(&false) {
@@ -280,16 +282,46 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
     }
 
     /// Whether an order could trade with one of another strategy.
-    fn meets_another(&self, instrument: InstrumentId, side: Side, price: Price) -> bool {
+    fn meets_another(
+        &self,
+        instrument: InstrumentId,
+        (side, price, stop): (Side, Price, Option<Price>),
+    ) -> bool {
         let others = self.others.iter().copied().flatten();
         let mut orders = others.flat_map(|hosted| hosted.conductor.orders().iter_open());
-        orders.any(|order| {
-            let is_met = match side {
-                Side::Bid => price >= order.price,
-                Side::Ask => price <= order.price,
-            };
-            order.instrument == instrument && order.side == !side && is_met
-        })
+        orders.any(|order| order.instrument == instrument && order.is_met(side, price, stop))
+    }
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    /// The session that all of these are traded over, if it is one and none is another strategy's: a venue has one quote of an instrument.
+    fn session_of_quotes(&self, entries: &[QuoteEntry]) -> Result<usize, Rejected> {
+        let mut sessions = entries
+            .iter()
+            .map(|entry| self.session_of(entry.quote.instrument));
+        let first = sessions.next().ok_or(Rejected::Unsupported)?;
+        if !sessions.all(|session| session == first) {
+            return Err(Rejected::SeveralSessions);
+        }
+        let others = || self.others.iter().copied().flatten();
+        let is_anothers = |entry: &QuoteEntry| {
+            let mut quotes = others().flat_map(|hosted| hosted.conductor.quotes());
+            let is_quoted = quotes.any(|quote| quote.instrument == entry.quote.instrument && quote.is_open());
+            let sides = Side::BOTH.into_iter().zip(entry.quote.sides);
+            let mut sides = sides.filter(|(_, (_, qty))| !qty.is_zero());
+            is_quoted
+                || sides
+                    .any(|(side, (price, _))| self.meets_another(entry.quote.instrument, (side, price, None)))
+        };
+        match entries.iter().any(is_anothers) {
+            true => Err(Rejected::SelfTrade),
+            false => Ok(first),
+        }
+    }
+
+    fn symbol_of(&self, instrument: InstrumentId) -> Symbol {
+        let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
+        traded.map_or(Symbol::EMPTY, |traded| traded.symbol)
     }
 }
 
@@ -315,9 +347,10 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 instrument,
                 side,
                 price,
+                stop,
                 ..
             } => {
-                if self.meets_another(instrument, side, price) {
+                if self.meets_another(instrument, (side, price, stop)) {
                     return Err(Rejected::SelfTrade);
                 }
                 let place = self.session_of(instrument);
@@ -354,12 +387,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 venue_id,
                 instrument,
                 side,
+                order_type,
                 price,
+                stop,
                 qty,
                 time_in_force,
                 cause,
             } => {
-                if self.meets_another(instrument, side, price) {
+                if self.meets_another(instrument, (side, price, stop)) {
                     return Err(Rejected::SelfTrade);
                 }
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
@@ -372,8 +407,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                     side,
                     transact_time: now,
                     qty,
-                    order_type: OrderType::Limit,
-                    price: Some(price),
+                    order_type,
+                    price: (order_type == OrderType::Limit).then_some(price),
+                    stop,
                     time_in_force,
                     cause: Some(cause),
                 });
@@ -404,6 +440,46 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             }
         }
     }
+
+    /// Kept for no resend, as orders are not.
+    fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let (QuoteIntent::Mass {
+            id, entries, cause, ..
+        }
+        | QuoteIntent::Cancel { id, entries, cause }) = *request;
+        let place = self.session_of_quotes(entries)?;
+        let cause = self.is_cause_known(place, cause).then_some(cause);
+        let now = self.clock.now();
+        let mut lines = [QuoteLine::default(); QUOTES_MAX];
+        for (line_of, entry) in lines.iter_mut().zip(entries) {
+            *line_of = line(entry, self.symbol_of(entry.quote.instrument));
+        }
+        let lines = &lines[..entries.len().min(QUOTES_MAX)];
+        let session = self.sessions.get_mut(place).ok_or(Rejected::NoSession)?;
+        if session.fix.config().version < Version::Fix42 {
+            return Err(Rejected::Unsupported);
+        }
+        let sent = match *request {
+            QuoteIntent::Mass { resets, .. } => session
+                .fix
+                .send_any_passing(now, b"i", |e| put_mass_quote(e, id.0, cause, resets, lines)),
+            QuoteIntent::Cancel { .. } => session
+                .fix
+                .send_any_passing(now, b"Z", |e| put_cancel_quotes(e, id.0, lines)),
+        };
+        sent.map_err(|_| Rejected::NoSession)?;
+        session.transmit();
+        Ok(())
+    }
+}
+
+/// The bid and the offer of a quote with its names.
+fn line(entry: &QuoteEntry, symbol: Symbol) -> QuoteLine {
+    QuoteLine {
+        name: entry.name,
+        symbol,
+        sides: entry.quote.sides,
+    }
 }
 
 fn number(id: Option<OrderId>) -> Id {
@@ -417,6 +493,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         side,
         order_type,
         price,
+        stop,
         qty,
         time_in_force,
         cause,
@@ -433,6 +510,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         qty,
         order_type,
         price: (order_type == OrderType::Limit).then_some(price),
+        stop,
         time_in_force,
         cause: Some(cause),
     }))
@@ -570,8 +648,11 @@ impl<S: Strategy> Rule for Live<S> {
 
     fn open(&self, session: Option<usize>) -> u32 {
         let of = |hosted: &Hosted<S>| match session {
-            None => hosted.conductor.orders().open(),
-            Some(session) => open_of(hosted, self.bits, session).count() as u32,
+            None => hosted.conductor.orders().open() + quotes_of(hosted, self.bits, None),
+            Some(session) => {
+                open_of(hosted, self.bits, session).count() as u32
+                    + quotes_of(hosted, self.bits, Some(session))
+            }
         };
         self.hosted.iter().map(of).sum()
     }
@@ -763,6 +844,112 @@ impl<S: Strategy> Rule for Live<S> {
         done
     }
 
+    fn on_quotes<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        answer: &QuoteAnswer,
+        names: &[u64],
+    ) {
+        let id = |id| ClientOrderId(id);
+        match *answer {
+            QuoteAnswer::Answered { id: of, is_rejected } => {
+                let report = QuoteReport::Answered {
+                    id: id(of),
+                    is_rejected,
+                    refused: names,
+                };
+                quote_report(hot, session, Some(of), now, &report);
+            }
+            QuoteAnswer::Removed { .. } => {
+                for at in 0..hot.rule.hosted.len() {
+                    let conductor = &hot.rule.hosted[at].conductor;
+                    if let Some(name) = names.iter().find(|name| conductor.is_quote(**name)) {
+                        quote_report(hot, session, Some(*name), now, &QuoteReport::Removed { names });
+                    }
+                }
+            }
+            QuoteAnswer::Cancelled { id: of, is_done } => {
+                let report = QuoteReport::Cancelled { id: id(of), is_done };
+                quote_report(hot, session, Some(of), now, &report);
+            }
+            QuoteAnswer::Left { symbol, open } => {
+                for at in 0..hot.rule.hosted.len() {
+                    let hosted = &hot.rule.hosted[at];
+                    let is_it = |instrument: InstrumentId| {
+                        let traded = hosted.traded.get(instrument.index()).and_then(Option::as_deref);
+                        traded.is_some_and(|traded| traded.symbol == symbol)
+                            && route_of(hosted, hot.rule.bits, instrument) == session
+                    };
+                    let quotes = hosted.conductor.quotes().filter(|quote| quote.is_open());
+                    let mut own = quotes.filter(|quote| is_it(quote.instrument));
+                    let Some((name, instrument)) = own.next().map(|quote| (quote.name, quote.instrument))
+                    else {
+                        continue;
+                    };
+                    drop(own);
+                    let report = QuoteReport::Left {
+                        instrument,
+                        left: open.map(Qty),
+                    };
+                    quote_report(hot, session, Some(name), now, &report);
+                }
+            }
+        }
+    }
+
+    fn on_quotes_unknown<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos) {
+        quote_report(hot, session, None, now, &QuoteReport::Unknown);
+    }
+
+    fn on_quote_trade<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        report: &ExecutionReport,
+    ) -> bool {
+        let name = report.cl_ord_id.to_number().unwrap_or_default();
+        let at = hot.rule.who(ClientOrderId(name));
+        let hosted = hot.rule.hosted.get(at);
+        if !hosted.is_some_and(|hosted| hosted.conductor.is_quote(name)) {
+            return false;
+        }
+        let (side, qty, price) = (report.side, report.last_qty, report.last_px.unwrap_or_default());
+        let told = match report.exec_type {
+            ExecType::Trade => QuoteReport::Filled {
+                name,
+                side,
+                qty,
+                price,
+                of: (report.price.unwrap_or_default(), report.qty),
+            },
+            ExecType::TradeCancel => QuoteReport::Broken {
+                name,
+                side,
+                qty,
+                price,
+            },
+            _ => return true,
+        };
+        quote_report(hot, session, Some(name), now, &told);
+        true
+    }
+
+    fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
+        let bits = hot.rule.bits;
+        for at in 0..hot.rule.hosted.len() {
+            let hosted = &hot.rule.hosted[at];
+            if quotes_of(hosted, bits, Some(session)) == 0 {
+                continue;
+            }
+            let routes = hosted.routes.clone();
+            parts(hot, at, 0, |conductor, markets, port| {
+                let is_meant = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+                conductor.cancel_quotes_of(now, again, is_meant, markets, port)
+            });
+        }
+    }
+
     fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
             parts(hot, at, 0, |conductor, markets, port| {
@@ -784,6 +971,32 @@ impl<S: Strategy> Rule for Live<S> {
 fn route_of<S>(hosted: &Hosted<S>, bits: u32, instrument: InstrumentId) -> usize {
     let source = instrument.index() >> bits;
     hosted.routes.get(source).copied().unwrap_or_default()
+}
+
+/// How many of a strategy's quotes are open, over one session or over all.
+fn quotes_of<S: Strategy>(hosted: &Hosted<S>, bits: u32, session: Option<usize>) -> u32 {
+    let quotes = hosted.conductor.quotes().filter(|quote| quote.is_open());
+    let is_over = |instrument| session.is_none_or(|session| route_of(hosted, bits, instrument) == session);
+    quotes.filter(|quote| is_over(quote.instrument)).count() as u32
+}
+
+/// Tells the strategy whose request or quote `of` is, or all of them, what a venue said.
+fn quote_report<O: OrderOut, S: Strategy>(
+    hot: &mut HotPath<O, true, Live<S>>,
+    session: usize,
+    of: Option<u64>,
+    now: Nanos,
+    report: &QuoteReport<'_>,
+) {
+    let only = of.map(|of| hot.rule.who(ClientOrderId(of)));
+    for at in 0..hot.rule.hosted.len() {
+        if only.is_none_or(|only| only == at) && hot.rule.hosted[at].uses(session) {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_quote_report(now, report, markets, port)
+            });
+        }
+    }
+    hot.rule.share();
 }
 
 /// A strategy's open orders of a session.
@@ -895,8 +1108,8 @@ pub fn memory_path<S: Strategy, const STAMPED: bool>(
             .next_power_of_two()
             .trailing_zeros(),
         max_orders: limits.max_orders,
-        last_id: 0,
         risk: limits.risk,
+        ..ConductorConfig::default()
     };
     let mut live = Live::alone(strategy, &config);
     live.known.fill(true);

@@ -89,6 +89,8 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     session.heartbeat_s = section.heartbeat_s_of(section.trader_comp_id);
     session.reset_on_logon = true;
     session.cancels_tag = section.cancel_on_disconnect_tag;
+    // Answers about quotes are no typed messages.
+    session.any_message = true;
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
@@ -120,7 +122,12 @@ where
     differences: u64,
     /// By rule: whether the operator was told that a control has stopped it.
     told_stopped: Vec<bool>,
+    /// Quotes that a message names.
+    named: Vec<u64>,
 }
+
+/// The most quotes that one message may name.
+const NAMED_MAX: usize = 512;
 
 /// Market data of one channel: how long a pause is believed, and the last packet that was noted.
 struct Hearing {
@@ -341,6 +348,7 @@ where
             beat: Beat::open(&config.controls)?,
             turned: Nanos::ZERO,
             differences: 0,
+            named: Vec::with_capacity(NAMED_MAX),
         })
     }
 

@@ -298,7 +298,7 @@ impl Dog<'_> {
     }
 
     fn answer(&mut self, now: Nanos) {
-        let mut named = Vec::new();
+        let mut named = Vec::<u16>::new();
         let Some(message) = self.session.message() else {
             return;
         };

@@ -279,6 +279,7 @@ fn expired(order: &NewOrderSingle, number: u64, now: Nanos) -> ExecutionReport {
         qty: order.qty,
         order_type: order.order_type,
         price: order.price,
+        stop: None,
         time_in_force: order.time_in_force,
         last_qty: Qty::ZERO,
         last_px: None,

@@ -170,6 +170,7 @@ impl<O: OrderOut> SideSink for SideWire<'_, O> {
                 qty,
                 order_type: OrderType::Limit,
                 price: Some(price),
+                stop: None,
                 time_in_force: TimeInForce::Day,
                 cause,
             }),
@@ -184,6 +185,7 @@ impl<O: OrderOut> SideSink for SideWire<'_, O> {
                     qty,
                     order_type: OrderType::Limit,
                     price: Some(price),
+                    stop: None,
                     time_in_force: TimeInForce::Day,
                     cause,
                 })

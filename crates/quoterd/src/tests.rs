@@ -679,6 +679,7 @@ impl<C: Channel> World<C> {
             qty: Qty(1 + self.random.below(40) as u32),
             order_type: OrderType::Limit,
             price: Some(price),
+            stop: None,
             time_in_force,
             cause: None,
         };

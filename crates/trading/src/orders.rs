@@ -72,6 +72,8 @@ pub struct NewOrder {
 pub struct Terms {
     /// At a limit or at any price.
     pub order_type: OrderType,
+    /// Of a stop order the price at which a trade triggers it.
+    pub stop: Option<Price>,
     /// How long it lives.
     pub time_in_force: TimeInForce,
 }
@@ -91,7 +93,7 @@ pub struct Order {
     pub state: OrderState,
     /// Whether its cancellation has been asked for.
     pub is_cancel_requested: bool,
-    /// Limit price.
+    /// Limit price; of a market order the one that it was checked by.
     pub price: Price,
     /// How much was ordered.
     pub qty: Qty,
@@ -101,6 +103,10 @@ pub struct Order {
     pub broken: Qty,
     /// At a limit or at any price.
     pub order_type: OrderType,
+    /// Of a stop order the price at which a trade triggers it.
+    pub stop: Option<Price>,
+    /// Whether that has happened: it is in the book, or over.
+    pub is_triggered: bool,
     /// How long it lives.
     pub time_in_force: TimeInForce,
     /// The order whose place it is to take, or has taken.
@@ -116,6 +122,34 @@ impl Order {
     #[inline]
     pub const fn is_replacing(&self) -> bool {
         self.replaces.is_some() && matches!(self.state, OrderState::PendingNew)
+    }
+
+    /// Whether it is a stop order that no trade has triggered: it is in no book.
+    #[inline]
+    pub const fn is_waiting(&self) -> bool {
+        self.stop.is_some() && !self.is_triggered
+    }
+
+    /// Whether an order of ours at `price` that may rest, or a stop order of ours with the trigger `stop` whose worst price that is, could trade with this
+    /// one. A stop order that waits is met from its trigger to its worst price: what stood before its trigger has traded when that is reached.
+    pub fn is_met(&self, side: Side, price: Price, stop: Option<Price>) -> bool {
+        let between = |(trigger, worst): (Price, Price), price: Price, stop_side: Side| match stop_side {
+            Side::Bid => trigger <= price && price <= worst,
+            Side::Ask => worst <= price && price <= trigger,
+        };
+        if self.side == side {
+            return false;
+        }
+        match (stop, self.stop.filter(|_| self.is_waiting())) {
+            (None, None) => match side {
+                Side::Bid => price >= self.price,
+                Side::Ask => price <= self.price,
+            },
+            (Some(trigger), None) => between((trigger, price), self.price, side),
+            (None, Some(trigger)) => between((trigger, self.price), price, self.side),
+            // A rise triggers the one, a fall the other.
+            (Some(_), Some(_)) => false,
+        }
     }
 
     /// What may still trade: 0 once it has ended.
@@ -162,6 +196,8 @@ pub enum ReportKind {
         /// How much has traded without it. FIX CumQty (14): tells a repeated report from a new one.
         cumulative: Qty,
     },
+    /// A trade has triggered a stop order: it is in the book now, or trades at once.
+    Triggered,
     /// What had not traded is cancelled.
     Cancelled,
     /// It is refused.
@@ -236,6 +272,8 @@ pub struct Orders {
     mask: u64,
     last_id: u64,
     open: u32,
+    /// Stop orders that are open and wait for their trigger.
+    waiting: u32,
     /// How many orders of the session are in each state now, ended ones included.
     counts: [u64; OrderState::ALL.len()],
 }
@@ -251,6 +289,7 @@ impl Orders {
             mask: places as u64 - 1,
             last_id: 0,
             open: 0,
+            waiting: 0,
             counts: [0; OrderState::ALL.len()],
         }
     }
@@ -282,22 +321,27 @@ impl Orders {
         self.insert_as(new, Terms::default())
     }
 
-    /// Enters an order that is to take the place of an open one, which must not be replaced yet. Until the venue has said, both are open.
+    /// Enters an order that is to take the place of an open one, which must not be replaced yet, with the trigger `stop` if that waits for one. Until the
+    /// venue has said, both are open.
     pub fn insert_replacement(
         &mut self,
         new: &NewOrder,
         old: ClientOrderId,
+        stop: Option<Price>,
     ) -> Result<ClientOrderId, OrdersFull> {
         let slot = (old.0 & self.mask) as usize;
         let before = self.slots[slot];
         debug_assert!(before.id == old && before.is_open() && before.replaced_by.is_none());
         let terms = Terms {
             order_type: before.order_type,
+            stop,
             time_in_force: before.time_in_force,
         };
         let id = self.insert_as(new, terms)?;
         self.slots[slot].replaced_by = Some(id);
-        let entered = &mut self.slots[(id.0 & self.mask) as usize];
+        let next = (id.0 & self.mask) as usize;
+        self.set_triggered(next, before.is_triggered);
+        let entered = &mut self.slots[next];
         entered.replaces = Some(old);
         (entered.filled, entered.broken) = (before.filled, before.broken);
         Ok(id)
@@ -329,9 +373,11 @@ impl Orders {
             qty,
             cause,
             order_type: terms.order_type,
+            stop: terms.stop,
             time_in_force: terms.time_in_force,
             ..Order::default()
         };
+        self.waiting += u32::from(terms.stop.is_some());
         self.link((id.0 & self.mask) as u32);
         self.open += 1;
         self.counts[OrderState::PendingNew as usize] += 1;
@@ -360,6 +406,8 @@ impl Orders {
                     OrderState::PartiallyFilled
                 };
                 filled = qty;
+                // Not every venue tells of a trigger.
+                order.is_triggered |= order.stop.is_some();
             }
             ReportKind::Broken { qty, cumulative, .. } => {
                 order.filled = filled_without(&before, qty, cumulative)?;
@@ -370,6 +418,10 @@ impl Orders {
                 }
                 broken = qty;
             }
+            ReportKind::Triggered => {
+                order.state = triggered(&before)?;
+                order.is_triggered = true;
+            }
             ReportKind::Cancelled => order.state = cancelled(before.state)?,
             ReportKind::Rejected => order.state = rejected(before.state)?,
             ReportKind::CancelRejected if before.is_cancel_requested => order.is_cancel_requested = false,
@@ -379,6 +431,8 @@ impl Orders {
         }
         self.slots[slot] = order;
         self.moved(slot, before.state, order.state);
+        let waits = |order: &Order| order.is_waiting() && order.is_open();
+        self.waiting -= u32::from(waits(&before) && !waits(&order));
         let released = if order.is_open() {
             Qty::ZERO
         } else {
@@ -421,7 +475,10 @@ impl Orders {
         let released = old.remaining().0 + since.min(new.remaining().0);
         self.slots[slot].state = OrderState::Replaced;
         self.moved(slot, old.state, OrderState::Replaced);
+        self.waiting -= u32::from(old.is_waiting()) + u32::from(new.is_waiting());
         let order = Order {
+            // It may have been triggered since the request was made.
+            is_triggered: old.is_triggered,
             filled: old.filled,
             broken: old.broken,
             venue_id: venue_id.or(old.venue_id),
@@ -432,6 +489,7 @@ impl Orders {
         };
         self.slots[next] = order;
         self.moved(next, OrderState::PendingNew, state);
+        self.waiting += u32::from(order.is_waiting() && order.is_open());
         Ok(Change {
             order,
             filled: Qty::ZERO,
@@ -454,6 +512,7 @@ impl Orders {
         }
         self.slots[next].state = OrderState::Rejected;
         self.moved(next, OrderState::PendingNew, OrderState::Rejected);
+        self.waiting -= u32::from(new.is_waiting());
         self.slots[slot].replaced_by = None;
         Ok(Change {
             order: self.slots[slot],
@@ -520,6 +579,12 @@ impl Orders {
         self.open
     }
 
+    /// How many stop orders are open that no trade has triggered.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
     /// How many orders of the session are in this state now.
     pub fn count(&self, state: OrderState) -> u64 {
         self.counts[state as usize]
@@ -544,6 +609,13 @@ impl Orders {
             self.open -= 1;
             self.unlink(slot);
         }
+    }
+
+    /// Says of an order that was just entered whether it waits for its trigger still.
+    fn set_triggered(&mut self, slot: usize, is_triggered: bool) {
+        let order = &mut self.slots[slot];
+        self.waiting -= u32::from(order.is_waiting() && is_triggered);
+        order.is_triggered = is_triggered;
     }
 
     #[inline]
@@ -584,6 +656,16 @@ const fn accepted(state: OrderState) -> Result<OrderState, ReportError> {
         OrderState::PendingNew => Ok(OrderState::New),
         OrderState::Rejected => Err(ReportError::OutOfOrder),
         _ => Err(ReportError::Duplicate),
+    }
+}
+
+/// A trigger comes once; it may come before the acknowledgement.
+const fn triggered(order: &Order) -> Result<OrderState, ReportError> {
+    match (order.is_waiting(), order.state) {
+        (true, OrderState::PendingNew) => Ok(OrderState::New),
+        (true, state) if state.is_open() => Ok(state),
+        (false, state) if state.is_open() && order.stop.is_some() => Err(ReportError::Duplicate),
+        _ => Err(ReportError::OutOfOrder),
     }
 }
 

@@ -155,6 +155,92 @@ impl Risk {
         (open_orders, rests): (u32, bool),
         position: &Position,
     ) -> Result<(), RiskReject> {
+        self.judge::<false>(now, order, order.price, (open_orders, rests), position)
+    }
+
+    /// The same of a stop order, `order.price` its limit or [`Risk::worst_of_stop`]. Until it is triggered it does not rest.
+    pub fn check_stop(
+        &mut self,
+        now: Nanos,
+        order: &NewOrder,
+        trigger: Price,
+        open_orders: u32,
+        position: &Position,
+    ) -> Result<(), RiskReject> {
+        self.judge::<true>(now, order, trigger, (open_orders, false), position)
+    }
+
+    /// Whether a quote may go out: a side without quantity is not looked at, one that takes both away always may. What rests of ours is not compared with
+    /// it. If it does, it must be told with [`Risk::quoted`].
+    pub fn check_quote(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        sides: [(Price, Qty); 2],
+        position: &Position,
+    ) -> Result<(), RiskReject> {
+        let is_any = sides.iter().any(|(_, qty)| !qty.is_zero());
+        if !self.has_session && !(is_any && self.controls.is_killed()) {
+            return Err(RiskReject::NoSession);
+        }
+        let [(bid, bid_qty), (ask, ask_qty)] = sides;
+        if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
+            return Err(RiskReject::SelfTrade);
+        }
+        for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
+            if qty.is_zero() {
+                continue;
+            }
+            let wanted = Wanted {
+                strategy: StrategyId::Rule,
+                slot: instrument.index(),
+                side,
+                price,
+                qty,
+                cause: None,
+            };
+            self.controls.check_apart(now, &wanted, price)?;
+            if position.worst(side, qty) > self.config.max_position {
+                return Err(RiskReject::Position);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one more message may go out, a mass quote of however many instruments; it is counted.
+    pub fn take_message(&mut self, now: Nanos) -> Result<(), RiskReject> {
+        match self.sent.take(now) {
+            true => Ok(()),
+            false => Err(RiskReject::OrderRate),
+        }
+    }
+
+    /// A quote of an instrument goes out.
+    pub fn quoted(&mut self, now: Nanos, instrument: InstrumentId) {
+        self.controls.charge(now, instrument.index());
+    }
+
+    /// The worst price at which a stop order without a limit is expected to trade: as far behind its trigger as an order may be from the mid price. Its
+    /// value is judged by it; the venue may trade it at a worse one.
+    pub fn worst_of_stop(&self, side: Side, trigger: Price) -> Price {
+        let raw = i128::from(trigger.raw());
+        let reach = raw.abs() * i128::from(self.config.price_band_bp) / 10_000;
+        let worst = match side {
+            Side::Bid => raw + reach,
+            Side::Ask => raw - reach,
+        };
+        Price::from_raw(worst.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+
+    #[inline(always)]
+    fn judge<const IS_STOP: bool>(
+        &mut self,
+        now: Nanos,
+        order: &NewOrder,
+        trigger: Price,
+        (open_orders, rests): (u32, bool),
+        position: &Position,
+    ) -> Result<(), RiskReject> {
         let config = &self.config;
         if !self.has_session && !self.controls.is_killed() {
             return Err(RiskReject::NoSession);
@@ -167,7 +253,10 @@ impl Risk {
             qty: order.qty,
             cause: Some(order.cause.seq),
         };
-        self.controls.check(now, &wanted)?;
+        match IS_STOP {
+            false => self.controls.check(now, &wanted)?,
+            true => self.controls.check_apart(now, &wanted, trigger)?,
+        }
         if open_orders >= config.max_open_orders {
             return Err(RiskReject::OpenOrders);
         }

@@ -132,8 +132,10 @@ impl TickToTrade {
             ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
             ReportKind::Rejected => self.counters.bump(Counter::OrdersRejected),
             // It asks for no replacement.
-            ReportKind::CancelRejected | ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. } => {
-            }
+            ReportKind::Triggered
+            | ReportKind::CancelRejected
+            | ReportKind::Replaced { .. }
+            | ReportKind::ReplaceRejected { .. } => {}
         }
         Ok(change)
     }
@@ -249,6 +251,7 @@ impl TickToTrade {
             side,
             order_type: OrderType::Limit,
             price,
+            stop: None,
             qty,
             time_in_force: self.time_in_force,
             cause,

@@ -191,6 +191,7 @@ impl History {
             ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. } => {
                 unreachable!("nothing is replaced here")
             }
+            ReportKind::Triggered => unreachable!("there are no stop orders here"),
             ReportKind::Filled { cumulative, .. } if cumulative.0 <= filled => Err(ReportError::Duplicate),
             ReportKind::Filled { .. } if !self.is_open(id) => Err(ReportError::OutOfOrder),
             ReportKind::Filled { qty, cumulative, .. } if qty.0 == 0 || cumulative.0 < filled + qty.0 => {

@@ -31,7 +31,6 @@ use crate::order::{BreakReason, CancelReason, Firm, NewOrder, Owner, Reject, Sel
 mod own {
     pub(super) const EXEC_INST: u32 = 18;
     pub(super) const EXEC_REF_ID: u32 = 19;
-    pub(super) const STOP_PX: u32 = 99;
     pub(super) const MAX_FLOOR: u32 = 111;
     pub(super) const SECURITY_STATUS_REQ_ID: u32 = 324;
     pub(super) const SECURITY_TRADING_STATUS: u32 = 326;
@@ -794,7 +793,7 @@ fn read(m: &Message<'_>, version: Version) -> Result<Request, Refused> {
                 orig: id_of(m, tag::ORIG_CL_ORD_ID)?,
                 qty: required(m, tag::ORDER_QTY, |m, f| m.qty(f))?,
                 price: optional(m, tag::PRICE, |m, f| m.price(f))?,
-                stop: optional(m, own::STOP_PX, |m, f| m.price(f))?,
+                stop: optional(m, tag::STOP_PX, |m, f| m.price(f))?,
                 ord_type,
             })
         }
@@ -851,7 +850,7 @@ fn read_new(m: &Message<'_>) -> Result<New, Refused> {
     };
     let stop = match is_stop {
         true => {
-            let stop = optional(m, own::STOP_PX, |m, f| m.price(f))?;
+            let stop = optional(m, tag::STOP_PX, |m, f| m.price(f))?;
             Some(stop.ok_or(conditional("StopPx (99) of a stop order is missing"))?)
         }
         false => None,
@@ -1228,7 +1227,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         e.price(tag::PRICE, order.price);
     }
     if let Some(stop) = order.stop {
-        e.price(own::STOP_PX, stop);
+        e.price(tag::STOP_PX, stop);
     }
     let is_on_close_type = matches!(order.own as u8, b'5' | b'B');
     if !is_on_close_type {

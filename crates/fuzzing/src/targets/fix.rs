@@ -366,6 +366,7 @@ fn order() -> AppMessage {
         qty: Qty(100),
         order_type: OrderType::Limit,
         price: Some(Price::from_4dp(873_900)),
+        stop: None,
         time_in_force: TimeInForce::Day,
         cause: None,
     })

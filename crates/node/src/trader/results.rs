@@ -126,6 +126,7 @@ pub fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
         }),
         ExecType::Canceled | ExecType::Expired | ExecType::DoneForDay => Some(ReportKind::Cancelled),
         ExecType::Rejected => Some(ReportKind::Rejected),
+        ExecType::Triggered => Some(ReportKind::Triggered),
         _ => None,
     }
 }
@@ -164,6 +165,7 @@ mod tests {
             qty: Qty(100),
             order_type: OrderType::Limit,
             price: Some(Price::from_4dp(10_0000)),
+            stop: None,
             time_in_force: TimeInForce::Day,
             last_qty: Qty(40),
             last_px: Some(Price::from_4dp(9_0000)),

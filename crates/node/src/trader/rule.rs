@@ -1,6 +1,7 @@
 //! What the trading thread asks of what it runs: the built-in rule, or strategies of one's own.
 
 use tickwire_feed::Channel;
+use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId, TickToTrade};
@@ -27,7 +28,7 @@ pub trait Rule: Sized {
     fn gain(&self) -> i64;
     /// What they counted.
     fn counters(&self) -> Counters;
-    /// How many orders are open, over one session or over all.
+    /// How many orders and quotes are open, over one session or over all.
     fn open(&self, session: Option<usize>) -> u32;
     /// An order of a session by its number.
     fn order(&self, session: usize, id: ClientOrderId) -> Option<&Order>;
@@ -81,6 +82,34 @@ pub trait Rule: Sized {
         now: Nanos,
         report: &OrderReport,
     ) -> Result<Change, ReportError>;
+    /// The venue of a session has said something of quotes; `names` are the numbers of those that it names.
+    fn on_quotes<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        answer: &QuoteAnswer,
+        names: &[u64],
+    ) {
+        let _ = (hot, session, now, answer, names);
+    }
+    /// The venue of a session does not know requests about quotes.
+    fn on_quotes_unknown<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos) {
+        let _ = (hot, session, now);
+    }
+    /// A report of a trade names a quote instead of an order; whether it does.
+    fn on_quote_trade<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        report: &ExecutionReport,
+    ) -> bool {
+        let _ = (hot, session, now, report);
+        false
+    }
+    /// Cancels every quote that is open over a session; `again`, those too that it was done for before and nobody has answered.
+    fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
+        let _ = (hot, session, now, again);
+    }
     /// The run is over.
     fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
 }

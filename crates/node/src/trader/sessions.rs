@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tickwire_fix::{AppMessage, CancelKind, DisconnectReason, Event, ExecType, ExecutionReport};
+use tickwire_fix::{
+    AppMessage, CancelKind, DisconnectReason, Event, ExecType, ExecutionReport, read_quote_answer,
+};
 use tickwire_market::{ClientOrderId, EventSink, Nanos, OrderId, Side};
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::Waiter;
@@ -157,6 +159,9 @@ where
         let begun = self.hot.clock.now();
         let mut count = 0_u32;
         let is_up = self.hot.sessions[line].is_active();
+        if is_up {
+            R::cancel_quotes(&mut self.hot, line, now, false);
+        }
         while is_up && let Some(cancel) = stop::next_cancel(&mut self.hot.rule, line, symbol, now) {
             count += 1;
             // Kept for no resend: what is open is asked for instead.
@@ -256,6 +261,9 @@ where
         if !self.hot.sessions[line].is_active() {
             return;
         }
+        if self.lines[line].stopping.is_some() {
+            R::cancel_quotes(&mut self.hot, line, now, true);
+        }
         let symbol = self.config.trader.symbol.0;
         let rule = &self.hot.rule;
         let mut asked: Vec<(ClientOrderId, Side, tickwire_market::Symbol)> = Vec::new();
@@ -351,30 +359,8 @@ where
                         false => session.fix.set_reset_on_logon(false),
                     }
                 }
-                Event::App {
-                    message: AppMessage::ExecutionReport(report),
-                    ..
-                } => self.execution_report(line, now, &report),
-                Event::App {
-                    message: AppMessage::OrderCancelReject(reject),
-                    ..
-                } => {
-                    // Too late, or unknown: the order's own reports say which, or its status does.
-                    let kind = match reject.response_to {
-                        CancelKind::Cancel => ReportKind::CancelRejected,
-                        CancelKind::Replace => ReportKind::ReplaceRejected {
-                            by: ClientOrderId(reject.cl_ord_id.to_number().unwrap_or(0)),
-                        },
-                    };
-                    let refused = OrderReport {
-                        id: ClientOrderId(reject.orig_cl_ord_id.to_number().unwrap_or(0)),
-                        venue_id: None,
-                        kind,
-                    };
-                    let _ = R::on_report(&mut self.hot, line, now, &refused);
-                }
-                // Reports of a kind the rule never asks for; the session has counted and sequenced them.
-                Event::App { .. } | Event::Admin { .. } | Event::Message { .. } | Event::Gap { .. } => {}
+                Event::Message { .. } => self.message(line, now),
+                Event::App { .. } | Event::Admin { .. } | Event::Gap { .. } => {}
                 // An initiator is asked about no logon, and no cancel is configured.
                 Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
                 Event::Rejected { ref_seq, text, .. } => {
@@ -424,6 +410,53 @@ where
         Ok(())
     }
 
+    /// What the venue says of orders and quotes.
+    fn message(&mut self, line: usize, now: Nanos) {
+        let session = &mut self.hot.sessions[line];
+        let Some(message) = session.fix.message() else {
+            return;
+        };
+        let told = match read_quote_answer(&message, &mut self.named) {
+            Ok(Some(answer)) => {
+                return R::on_quotes(&mut self.hot, line, now, &answer, &self.named);
+            }
+            Ok(None) => AppMessage::decode(&message),
+            Err(fault) => Err(fault),
+        };
+        match told {
+            Ok(Some(AppMessage::ExecutionReport(report))) => self.execution_report(line, now, &report),
+            Ok(Some(AppMessage::OrderCancelReject(reject))) => {
+                // Too late, or unknown: the order's own reports say which, or its status does.
+                let kind = match reject.response_to {
+                    CancelKind::Cancel => ReportKind::CancelRejected,
+                    CancelKind::Replace => ReportKind::ReplaceRejected {
+                        by: ClientOrderId(reject.cl_ord_id.to_number().unwrap_or(0)),
+                    },
+                };
+                let refused = OrderReport {
+                    id: ClientOrderId(reject.orig_cl_ord_id.to_number().unwrap_or(0)),
+                    venue_id: None,
+                    kind,
+                };
+                let _ = R::on_report(&mut self.hot, line, now, &refused);
+            }
+            Ok(Some(AppMessage::BusinessMessageReject(reject))) => {
+                if matches!(reject.ref_msg_type.as_bytes(), b"i" | b"Z") {
+                    warn(format_args!(
+                        "{}the venue takes no request about quotes: {}",
+                        self.of(line),
+                        reject.text.as_str()
+                    ));
+                    R::on_quotes_unknown(&mut self.hot, line, now);
+                }
+            }
+            // A request: not for us. The session has counted and sequenced it.
+            Ok(Some(_)) => {}
+            Ok(None) => session.fix.refuse(now),
+            Err(fault) => session.fix.reject(now, fault),
+        }
+    }
+
     fn execution_report(&mut self, line: usize, now: Nanos, report: &ExecutionReport) {
         if report.exec_type == ExecType::OrderStatus {
             let (found, reports) = stop::compare(&self.hot.rule, line, report);
@@ -441,6 +474,9 @@ where
                     if found.is_over { "; it is over there" } else { "" }
                 ));
             }
+            return;
+        }
+        if R::on_quote_trade(&mut self.hot, line, now, report) {
             return;
         }
         let replaced = (report.exec_type == ExecType::Replaced).then(|| ReportKind::Replaced {

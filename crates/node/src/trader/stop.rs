@@ -376,6 +376,7 @@ mod tests {
             qty: Qty(100),
             order_type: OrderType::Limit,
             price: Some(Price::from_4dp(100_0000)),
+            stop: None,
             time_in_force: TimeInForce::Day,
             last_qty: Qty(0),
             last_px: None,

@@ -229,6 +229,36 @@ impl Controls {
     /// The first control that stops it.
     #[inline]
     pub fn check(&mut self, now: Nanos, wanted: &Wanted) -> Result<(), RiskReject> {
+        self.judge::<false>(now, wanted, wanted.price)
+    }
+
+    /// The same of what is not compared with what rests of ours here, see [`crate::Order::is_met`]: of a stop order that waits for a trade at `near`, with
+    /// the worst price that it may reach as `wanted.price`, and of a side of a quote, with its price as both. `near` is compared with the mid price,
+    /// the worst price with `near`, and the money is the larger of both.
+    ///
+    /// # Errors
+    /// The first control that stops it.
+    pub fn check_apart(&mut self, now: Nanos, wanted: &Wanted, near: Price) -> Result<(), RiskReject> {
+        if let Some(bp) = self.config.band_bp
+            && !within_band(wanted.price, near, bp)
+            && distance(wanted.price, near) > self.config.band_min.raw().unsigned_abs()
+        {
+            return Err(match self.is_killed {
+                true => RiskReject::KillSwitch,
+                false => RiskReject::PriceBand,
+            });
+        }
+        self.judge::<true>(now, wanted, near)
+    }
+
+    /// `near` is the price that is compared with the mid price.
+    #[inline(always)]
+    fn judge<const IS_APART: bool>(
+        &mut self,
+        now: Nanos,
+        wanted: &Wanted,
+        near: Price,
+    ) -> Result<(), RiskReject> {
         if self.is_killed {
             return Err(RiskReject::KillSwitch);
         }
@@ -241,26 +271,32 @@ impl Controls {
         };
         if let Some(mid) = slot.mid {
             if let Some(bp) = config.band_bp
-                && !within_band(wanted.price, mid, bp)
-                && distance(wanted.price, mid) > config.band_min.raw().unsigned_abs()
+                && !within_band(near, mid, bp)
+                && distance(near, mid) > config.band_min.raw().unsigned_abs()
             {
                 return Err(RiskReject::PriceBand);
             }
             if config.drift_bp > 0
-                && !within_band(wanted.price, slot.anchors[0], config.drift_bp)
-                && distance(wanted.price, slot.anchors[0]) > config.band_min.raw().unsigned_abs()
+                && !within_band(near, slot.anchors[0], config.drift_bp)
+                && distance(near, slot.anchors[0]) > config.band_min.raw().unsigned_abs()
             {
                 return Err(RiskReject::PriceDrift);
             }
         } else if config.needs_reference {
             return Err(RiskReject::NoReference);
         }
-        let notional = u128::from(wanted.price.raw().unsigned_abs()) * u128::from(wanted.qty.0);
+        let amount = wanted.price.raw().unsigned_abs();
+        let amount = if IS_APART {
+            amount.max(near.raw().unsigned_abs())
+        } else {
+            amount
+        };
+        let notional = u128::from(amount) * u128::from(wanted.qty.0);
         if notional > slot.notional_max {
             return Err(RiskReject::OrderValue);
         }
         let other = !wanted.side as usize;
-        if slot.open[other] > 0 && crosses(wanted.side, wanted.price, slot.best[other]) {
+        if !IS_APART && slot.open[other] > 0 && crosses(wanted.side, wanted.price, slot.best[other]) {
             return Err(RiskReject::SelfTrade);
         }
         if wanted.cause.is_some_and(|seq| seq.0 > 0) && slot.last.as_ref() == Some(wanted) {

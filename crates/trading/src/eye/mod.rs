@@ -642,6 +642,7 @@ impl Eye {
             side,
             order_type: OrderType::Limit,
             price,
+            stop: None,
             qty,
             time_in_force: TimeInForce::ImmediateOrCancel,
             cause,
@@ -689,6 +690,8 @@ impl Eye {
                 self.stop(EyeOff::Killed);
             }
             ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
+            // It sends no stop orders.
+            ReportKind::Triggered => {}
             ReportKind::Rejected => {
                 self.counters.bump(Counter::OrdersRejected);
                 if let Some(option) = self.tags[self.place(report.id)].option {

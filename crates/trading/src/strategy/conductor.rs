@@ -11,6 +11,7 @@ use tickwire_market::{
 };
 
 use super::context::{NOTES, State};
+use super::quotes::{NAMES, Quotes};
 use super::{
     BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
 };
@@ -27,6 +28,8 @@ pub struct ConductorConfig {
     pub max_orders: u32,
     /// Orders and requests have numbers above this: of several strategies over one session each has its own. Default 0.
     pub last_id: u64,
+    /// Instruments that may be quoted by mass quotes, below 65 535. Default 1024.
+    pub max_quotes: u32,
     /// The limits.
     pub risk: RiskConfig,
 }
@@ -38,6 +41,7 @@ impl Default for ConductorConfig {
             instrument_bits: 16,
             max_orders: 1 << 16,
             last_id: 0,
+            max_quotes: 1024,
             risk: RiskConfig::default(),
         }
     }
@@ -111,6 +115,7 @@ impl<S: Strategy> Conductor<S> {
             strategy,
             state: State {
                 orders: Orders::new(config.max_orders).numbered_behind(config.last_id),
+                quotes: Quotes::new(instruments, config.max_quotes, config.last_id + NAMES),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
                 counters: Counters::default(),
@@ -539,7 +544,7 @@ impl<S: Strategy> Conductor<S> {
             ReportKind::Rejected | ReportKind::ReplaceRejected { .. } => {
                 counters.bump(Counter::OrdersRejected)
             }
-            ReportKind::CancelRejected | ReportKind::Replaced { .. } => {}
+            ReportKind::Triggered | ReportKind::CancelRejected | ReportKind::Replaced { .. } => {}
         }
         let event = OrderEvent {
             order: change.order,
@@ -586,6 +591,9 @@ impl<S: Strategy> Conductor<S> {
     pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
         self.state.risk.set_session(are_up);
         if !are_up {
+            let lost = self.state.quotes.iter_mut();
+            lost.filter(|quote| is_lost(quote.instrument))
+                .for_each(|quote| quote.cancel = None);
             self.state.orders.forget_cancels(is_lost);
         }
     }
@@ -665,7 +673,7 @@ impl<S: Strategy> Conductor<S> {
         self.callback.get()
     }
 
-    fn context<'a>(
+    pub(super) fn context<'a>(
         &'a mut self,
         now: Nanos,
         cause: Cause,
@@ -682,7 +690,7 @@ impl<S: Strategy> Conductor<S> {
     }
 
     #[inline(always)]
-    fn call(
+    pub(super) fn call(
         &mut self,
         name: &'static str,
         now: Nanos,
@@ -752,15 +760,23 @@ impl State {
     }
 
     /// An order has ended or moved: what is left decides which of our own prices must not be crossed.
-    fn count_resting(&mut self, instrument: InstrumentId, side: Side) {
+    pub(super) fn count_resting(&mut self, instrument: InstrumentId, side: Side) {
         let (mut count, mut best) = (0, Price::ZERO);
         for order in self.orders.iter_open() {
-            if order.instrument == instrument && order.side == side && order.time_in_force.rests() {
+            let rests = order.time_in_force.rests() && !order.is_waiting();
+            if order.instrument == instrument && order.side == side && rests {
                 if count == 0 || side.better(order.price, best) {
                     best = order.price;
                 }
                 count += 1;
             }
+        }
+        let quote = self.quotes.of(instrument);
+        for price in quote.into_iter().flat_map(|quote| quote.prices(side)) {
+            if count == 0 || side.better(price, best) {
+                best = price;
+            }
+            count += 1;
         }
         self.risk.resting(instrument, side, (count, best));
     }
@@ -782,6 +798,7 @@ impl State {
         }
         if order.time_in_force.rests()
             && (!order.state.is_open()
+                || order.stop.is_some()
                 || matches!(
                     report.kind,
                     ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. }

@@ -11,6 +11,7 @@ use tickwire_market::{
 };
 
 use super::consolidated::{Consolidated, SuperChange};
+use super::quotes::{QUOTES_MAX, QuoteIntent, Quotes};
 use crate::orders::Terms;
 use crate::{NewOrder, Order, Orders, Position, Positions, Risk, RiskReject};
 
@@ -27,6 +28,12 @@ pub struct TimerId(pub u8);
 pub trait OrderPort {
     /// Takes a request that has passed every check, at once. An error means that nothing has left.
     fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected>;
+
+    /// The same of a request about quotes. Who has no such request refuses it as [`Rejected::Unsupported`].
+    fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let _ = (now, request);
+        Err(Rejected::Unsupported)
+    }
 }
 
 /// A request that could not leave.
@@ -36,8 +43,10 @@ pub enum Rejected {
     Unsupported,
     /// The session is not up, or its connection failed.
     NoSession,
-    /// It could trade with an order of another strategy of this program.
+    /// It could trade with an order of another strategy of this program, or take the place of its quote.
     SelfTrade,
+    /// The instruments of one mass quote are not traded over one session.
+    SeveralSessions,
 }
 
 /// Why a request was not sent.
@@ -57,8 +66,18 @@ pub enum NotSent {
     Pending,
     /// A market order without an opposite side to value it by.
     NoOpposite,
+    /// A stop order whose trigger the market has reached already.
+    StopPrice,
+    /// The order has no such price: a market order no limit, any other than a stop order that waits no trigger.
+    WrongType,
     /// Every place of the order table holds an open order.
     OrdersFull,
+    /// A mass quote of no instrument, of more than [`QUOTES_MAX`], or of one more than once.
+    QuoteCount,
+    /// Every place for quotes is taken: `max_quotes`.
+    QuotesFull,
+    /// The instruments of one mass quote are not traded over one session.
+    SeveralSessions,
     /// The order session has no such request.
     Unsupported,
     /// The order session is not up.
@@ -77,7 +96,19 @@ impl fmt::Display for NotSent {
             NotSent::NotOpen => f.write_str("the order is not open"),
             NotSent::Pending => f.write_str("a cancellation or replacement of the order is under way"),
             NotSent::NoOpposite => f.write_str("a market order needs an opposite side in the book"),
+            NotSent::StopPrice => f.write_str("the market has reached the trigger of the stop order already"),
+            NotSent::WrongType => f.write_str("the order has no such price to change"),
             NotSent::OrdersFull => f.write_str("every place of the order table holds an open order"),
+            NotSent::QuoteCount => {
+                write!(
+                    f,
+                    "a mass quote is of 1 to {QUOTES_MAX} instruments, of each once"
+                )
+            }
+            NotSent::QuotesFull => f.write_str("every place for quotes is taken"),
+            NotSent::SeveralSessions => {
+                f.write_str("the instruments of one mass quote are not traded over one session")
+            }
             NotSent::Unsupported => f.write_str("the order session has no such request"),
             NotSent::NoSession => f.write_str("the order session is not up"),
             NotSent::Stopping => f.write_str("the run is ending"),
@@ -94,6 +125,8 @@ pub struct Ticket {
     pub(super) qty: Qty,
     /// None of a market order.
     pub(super) price: Option<Price>,
+    /// The trigger of a stop order.
+    pub(super) stop: Option<Price>,
     pub(super) time_in_force: TimeInForce,
     pub(super) is_on_stale: bool,
 }
@@ -106,8 +139,33 @@ impl Ticket {
             side,
             qty: Qty(qty),
             price: Some(price),
+            stop: None,
             time_in_force: TimeInForce::Day,
             is_on_stale: false,
+        }
+    }
+
+    /// A stop order, for the day: the venue keeps it out of its book until somebody trades at `trigger` or beyond it (for a purchase at or above, for a
+    /// sale at or below), and makes a market order of it then.
+    pub fn stop(side: Side, instrument: InstrumentId, qty: u32, trigger: Price) -> Ticket {
+        Ticket {
+            price: None,
+            stop: Some(trigger),
+            ..Ticket::limit(side, instrument, qty, Price::ZERO)
+        }
+    }
+
+    /// The same, and then a limit order at `price`.
+    pub fn stop_limit(
+        side: Side,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+        price: Price,
+    ) -> Ticket {
+        Ticket {
+            stop: Some(trigger),
+            ..Ticket::limit(side, instrument, qty, price)
         }
     }
 
@@ -214,6 +272,7 @@ impl<'a> Markets<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) orders: Orders,
+    pub(super) quotes: Quotes,
     pub(super) positions: Positions,
     pub(super) risk: Risk,
     pub(super) counters: Counters,
@@ -375,6 +434,26 @@ impl<'a> Context<'a> {
         self.submit(Ticket::limit(Side::Ask, instrument, qty, price).immediate_or_cancel())
     }
 
+    /// Buys at any price once somebody trades at `trigger` or above: see [`Ticket::stop`].
+    pub fn buy_stop(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::stop(Side::Bid, instrument, qty, trigger))
+    }
+
+    /// Sells at any price once somebody trades at `trigger` or below.
+    pub fn sell_stop(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        trigger: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::stop(Side::Ask, instrument, qty, trigger))
+    }
+
     /// Enters an order. What it gives is the order's number; an error names what stopped it, and nothing has left then.
     #[inline]
     pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
@@ -384,9 +463,21 @@ impl<'a> Context<'a> {
 
     /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded (FIX OrderQty of an order cancel/replace
     /// request). The order goes on under the number that this gives, once the venue agrees; until then both count against the limits. It keeps
-    /// its place in the queue where the venue's rules let it.
+    /// its place in the queue where the venue's rules let it. A stop order keeps its trigger.
     pub fn replace(&mut self, id: ClientOrderId, qty: u32, price: Price) -> Result<ClientOrderId, NotSent> {
-        let done = self.replaced(id, Qty(qty), price);
+        let done = self.replaced(id, Qty(qty), Some(price), None);
+        self.counted(done)
+    }
+
+    /// The same of a stop order that waits, with its trigger; `price` is its limit, where it has one, which moves with it.
+    pub fn replace_stop(
+        &mut self,
+        id: ClientOrderId,
+        qty: u32,
+        trigger: Price,
+        price: Option<Price>,
+    ) -> Result<ClientOrderId, NotSent> {
+        let done = self.replaced(id, Qty(qty), price, Some(trigger));
         self.counted(done)
     }
 
@@ -412,9 +503,9 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Cancels every open order that is not being cancelled yet; how many requests have left.
+    /// Cancels every open order that is not being cancelled yet, and every quote; how many requests have left.
     pub fn cancel_all(&mut self) -> u32 {
-        let mut count = 0;
+        let mut count = u32::from(self.cancel_quotes() > 0);
         while let Some(id) = self.state.orders.next_to_cancel() {
             if self.cancel(id).is_err() {
                 break;
@@ -461,7 +552,7 @@ impl<'a> Context<'a> {
     }
 
     #[inline]
-    fn counted<T>(&mut self, done: Result<T, NotSent>) -> Result<T, NotSent> {
+    pub(super) fn counted<T>(&mut self, done: Result<T, NotSent>) -> Result<T, NotSent> {
         if let Err(NotSent::Check(reason)) = done {
             self.state.counters.bump(Counter::RiskRejects);
             self.state.counters.bump(reason.counter());
@@ -469,8 +560,18 @@ impl<'a> Context<'a> {
         done
     }
 
-    fn replaced(&mut self, id: ClientOrderId, qty: Qty, price: Price) -> Result<ClientOrderId, NotSent> {
+    fn replaced(
+        &mut self,
+        id: ClientOrderId,
+        qty: Qty,
+        price: Option<Price>,
+        trigger: Option<Price>,
+    ) -> Result<ClientOrderId, NotSent> {
         let old = *self.open_order(id)?;
+        let has_limit = old.order_type == OrderType::Limit;
+        if price.is_some() != has_limit || (trigger.is_some() && !old.is_waiting()) {
+            return Err(NotSent::WrongType);
+        }
         if old.is_cancel_requested || old.replaced_by.is_some() || old.is_replacing() {
             return Err(NotSent::Pending);
         }
@@ -481,7 +582,8 @@ impl<'a> Context<'a> {
             instrument: old.instrument,
             side: old.side,
             qty,
-            price: Some(price),
+            price,
+            stop: trigger.or(old.stop),
             time_in_force: old.time_in_force,
             is_on_stale: false,
         };
@@ -495,9 +597,12 @@ impl<'a> Context<'a> {
             side,
             qty,
             price,
+            stop,
             time_in_force,
             is_on_stale,
         } = ticket;
+        // What was triggered is an order like any other.
+        let trigger = stop.filter(|_| old.is_none_or(Order::is_waiting));
         let state = &mut *self.state;
         if state.is_stopping {
             return Err(NotSent::Stopping);
@@ -515,9 +620,10 @@ impl<'a> Context<'a> {
         if !is_on_stale && book.state() != BookState::Live {
             return Err(NotSent::StaleBook);
         }
-        let (order_type, limit) = match price {
-            Some(price) => (OrderType::Limit, price),
-            None => (
+        let (order_type, limit) = match (price, trigger) {
+            (Some(price), _) => (OrderType::Limit, price),
+            (None, Some(trigger)) => (OrderType::Market, state.risk.worst_of_stop(side, trigger)),
+            (None, None) => (
                 OrderType::Market,
                 book.best(!side).ok_or(NotSent::NoOpposite)?.price,
             ),
@@ -530,17 +636,24 @@ impl<'a> Context<'a> {
             cause: self.cause,
         };
         let position = state.positions.get(instrument);
-        let rests = time_in_force.rests();
-        state
-            .risk
-            .check(self.now, &order, (state.orders.open(), rests), &position)
-            .map_err(NotSent::Check)?;
+        let rests = time_in_force.rests() && trigger.is_none();
+        let has_stops = trigger.is_some() || state.orders.waiting() > 0;
+        if has_stops {
+            state.check_stops(&order, trigger, (time_in_force.rests(), &book))?;
+        }
+        let open = state.orders.open();
+        let checked = match trigger {
+            None => state.risk.check(self.now, &order, (open, rests), &position),
+            Some(trigger) => state.risk.check_stop(self.now, &order, trigger, open, &position),
+        };
+        checked.map_err(NotSent::Check)?;
         let terms = Terms {
             order_type,
+            stop,
             time_in_force,
         };
         let entered = match old {
-            Some(old) => state.orders.insert_replacement(&order, old.id),
+            Some(old) => state.orders.insert_replacement(&order, old.id, stop),
             None => state.orders.insert_as(&order, terms),
         };
         let Ok(id) = entered else {
@@ -559,6 +672,7 @@ impl<'a> Context<'a> {
                 side,
                 order_type,
                 price: limit,
+                stop,
                 qty,
                 time_in_force,
                 cause: self.cause,
@@ -569,7 +683,9 @@ impl<'a> Context<'a> {
                 venue_id: old.venue_id,
                 instrument,
                 side,
+                order_type,
                 price: limit,
+                stop,
                 qty,
                 time_in_force,
                 cause: self.cause,
@@ -588,15 +704,57 @@ impl<'a> Context<'a> {
     }
 }
 
-fn not_sent(error: Rejected) -> NotSent {
+pub(super) fn not_sent(error: Rejected) -> NotSent {
     match error {
         Rejected::Unsupported => NotSent::Unsupported,
         Rejected::NoSession => NotSent::NoSession,
         Rejected::SelfTrade => NotSent::Check(RiskReject::SelfTrade),
+        Rejected::SeveralSessions => NotSent::SeveralSessions,
     }
 }
 
 impl State {
+    /// What concerns stop orders: where the trigger of one is, and whether one could trade with another order of ours.
+    #[cold]
+    fn check_stops(
+        &self,
+        order: &NewOrder,
+        trigger: Option<Price>,
+        (rests, book): (bool, &BookRef<'_>),
+    ) -> Result<(), NotSent> {
+        if let Some(trigger) = trigger
+            && let Some(best) = book.best(!order.side)
+        {
+            let is_reached = match order.side {
+                Side::Bid => best.price > trigger,
+                Side::Ask => best.price < trigger,
+            };
+            if is_reached {
+                return Err(NotSent::StopPrice);
+            }
+        }
+        let is_quoted = trigger.is_some_and(|trigger| {
+            let quote = self.quotes.of(order.instrument);
+            let mut prices = quote.into_iter().flat_map(|quote| quote.prices(!order.side));
+            prices.any(|price| match order.side {
+                Side::Bid => trigger <= price && price <= order.price,
+                Side::Ask => order.price <= price && price <= trigger,
+            })
+        });
+        let is_met = is_quoted
+            || self.orders.iter_open().any(|other| {
+                // What trades at once is compared with what rests by the checks.
+                let is_new = trigger.is_some() || (rests && other.is_waiting());
+                is_new
+                    && other.instrument == order.instrument
+                    && other.is_met(order.side, order.price, trigger)
+            });
+        match is_met {
+            true => Err(NotSent::Check(RiskReject::SelfTrade)),
+            false => Ok(()),
+        }
+    }
+
     /// When the next timer is due; [`Nanos::ZERO`] for never.
     pub(super) fn soonest(&self) -> Nanos {
         let set = self.timers.iter().filter(|at| **at != Nanos::ZERO);

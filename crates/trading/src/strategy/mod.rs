@@ -29,12 +29,16 @@
 mod conductor;
 mod consolidated;
 mod context;
+mod quotes;
 #[cfg(test)]
 mod tests;
 
 pub use conductor::{Conductor, ConductorConfig, Outcome};
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use quotes::{
+    OwnQuote, QUOTES_MAX, Quote, QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, QuoteSide,
+};
 
 use alloc::vec::Vec;
 use tickwire_market::{
@@ -103,6 +107,11 @@ pub trait Strategy {
 
     /// Something has happened to one of our orders.
     fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
+        let _ = (ctx, event);
+    }
+
+    /// Something has happened to a quote of ours ([`Context::mass_quote`]): the venue has answered, or it traded.
+    fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
         let _ = (ctx, event);
     }
 

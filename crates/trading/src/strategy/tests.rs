@@ -9,6 +9,9 @@ use tickwire_market::{
     OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 
+mod quotes;
+mod stops;
+
 use super::*;
 use crate::{ControlsConfig, OrderReport, OrderState, RiskConfig, RiskReject};
 
@@ -61,6 +64,14 @@ impl Strategy for Probe {
             e.order.filled
         ));
     }
+    fn on_own_quote(&mut self, _: &mut Context<'_>, e: &QuoteEvent) {
+        let open = Side::BOTH.map(|side| e.quote.open(side).0);
+        self.heard.push(alloc::format!(
+            "quote {} {:?} open {open:?}",
+            e.quote.instrument.0,
+            e.kind
+        ));
+    }
     fn on_timer(&mut self, _: &mut Context<'_>, timer: TimerId) {
         self.heard.push(alloc::format!("timer {}", timer.0));
     }
@@ -72,6 +83,8 @@ impl Strategy for Probe {
 #[derive(Default)]
 struct Port {
     sent: Vec<OrderIntent>,
+    /// Mass quotes and cancellations, and the names in each.
+    quotes: Vec<(bool, u64, Vec<u64>)>,
     refuses: Option<Rejected>,
 }
 
@@ -84,6 +97,19 @@ impl OrderPort for Port {
                 Ok(())
             }
         }
+    }
+
+    fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        if let Some(reason) = self.refuses {
+            return Err(reason);
+        }
+        let (is_mass, id, entries) = match *request {
+            QuoteIntent::Mass { id, entries, .. } => (true, id, entries),
+            QuoteIntent::Cancel { id, entries, .. } => (false, id, entries),
+        };
+        let names = entries.iter().map(|entry| entry.name).collect();
+        self.quotes.push((is_mass, id.0, names));
+        Ok(())
     }
 }
 
@@ -121,6 +147,7 @@ impl Rig {
             max_orders: 16,
             last_id: 0,
             risk,
+            ..ConductorConfig::default()
         };
         let mut rig = Rig {
             books: vec![Books::new(config), Books::new(config)],
