@@ -6,6 +6,7 @@
 //!
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
 //! what others quote too well, by a ladder of its own. [`MarketMaker`] is both over the same options, within one set of limits.
+//! [`OptionQuoter`] is the quoter as a [`strategy::Strategy`].
 //!
 //! [`Controls`] is the gate that orders and quotes of all of them pass last.
 //!
@@ -46,6 +47,7 @@ mod controls;
 mod exposure;
 mod eye;
 mod maker;
+mod option_quoter;
 mod orders;
 pub mod portfolio;
 mod positions;
@@ -59,6 +61,7 @@ pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use maker::{EyeFill, MarketMaker};
+pub use option_quoter::{Ladders, OptionQuoter, QuotedOption};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind, Terms,
 };

@@ -346,6 +346,11 @@ impl Risk {
         &mut self.controls
     }
 
+    /// Whether an order entry session is logged on.
+    pub fn has_session(&self) -> bool {
+        self.has_session
+    }
+
     /// Says whether an order entry session is logged on.
     pub fn set_session(&mut self, is_up: bool) {
         self.has_session = is_up;

@@ -213,12 +213,10 @@ pub(super) fn others(
     quote: u16,
     instrument: InstrumentId,
 ) -> [Option<Price>; 2] {
-    let book = books.book(instrument);
-    Side::BOTH.map(|side| {
-        let mut levels = book.as_ref()?.levels(side);
-        let level = levels.find(|level| !quoter.is_own(now, quote, side, (level.price, level.qty)))?;
-        Some(level.price)
-    })
+    match books.book(instrument) {
+        Some(book) => quoter.others(now, quote, &book),
+        None => [None; 2],
+    }
 }
 
 impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {

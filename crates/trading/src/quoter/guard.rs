@@ -3,6 +3,7 @@
 use super::ladder::BLOCK;
 use super::pull::State;
 use super::{QuoteSink, Quoter, Row, places};
+use tickwire_book::BookRef;
 use tickwire_market::{Nanos, Price, Side, Volume};
 
 impl Quoter {
@@ -57,6 +58,16 @@ impl Quoter {
         };
         (live == ticks && qty.0 <= u64::from(open[side as usize]))
             || self.markets.was_told(now, at, side, (ticks, qty))
+    }
+
+    /// The best prices of an option's book, by side, that are not only ours.
+    #[inline]
+    pub fn others(&self, now: Nanos, quote: u16, book: &BookRef<'_>) -> [Option<Price>; 2] {
+        Side::BOTH.map(|side| {
+            let mut levels = book.levels(side);
+            let level = levels.find(|level| !self.is_own(now, quote, side, (level.price, level.qty)))?;
+            Some(level.price)
+        })
     }
 
     /// Takes an option out until its quote and its market go together again.

@@ -15,6 +15,13 @@ macro_rules! pull_reasons {
         impl PullReason {
             /// Every reason, in the order of their declaration.
             pub const ALL: &[PullReason] = &[$(PullReason::$name),*];
+
+            /// The reason as it is written here.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(PullReason::$name => stringify!($name),)*
+                }
+            }
         }
     };
 }

@@ -385,6 +385,12 @@ impl<'a> Context<'a> {
         local == InstrumentId::WHOLE_FEED && self.markets.local(instrument).0 == place
     }
 
+    /// Whether every order session that this strategy may need is logged on.
+    #[inline]
+    pub fn has_session(&self) -> bool {
+        self.state.risk.has_session()
+    }
+
     /// Whether somebody or a check has stopped everything.
     pub fn is_stopped(&self) -> bool {
         self.state.risk.is_killed() || self.state.risk.stopped().is_some()
