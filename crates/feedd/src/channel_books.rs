@@ -1,14 +1,17 @@
-//! From a channel's events to its books in shared memory, as calls in order: what `tickwire_node::hot` is to trading.
+//! From a channel's events to its books in shared memory, as calls in order: what `tickwire_node::hot` is to
+//! trading.
 //!
 //! ```text
 //! ThreadBooks ─► ChannelBooks::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► consolidated books
 //! ```
-//! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events have several messages and
-//! packets, after the last one of those ([`EventFlags::LAST`]). What is between (cleared, about to be marked) is nobody's book.
+//! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events
+//! have several messages and packets, after the last one of those ([`EventFlags::LAST`]). What is between
+//! (cleared, about to be marked) is nobody's book.
 //!
-//! Nothing here allocates, locks or calls the system after it is set up; the tests of `publishbench.rs` run it for every feed with an
-//! armed allocator. A book has no slot until it has something to show: its name comes from the channel's directory, which cannot be
-//! asked while the channel speaks, so that [`ChannelBooks::settle`] does it after the packet.
+//! Nothing here allocates, locks or calls the system after it is set up; the tests of `publishbench.rs` run
+//! it for every feed with an armed allocator. A book has no slot until it has something to show: its name
+//! comes from the channel's directory, which cannot be asked while the channel speaks, so that
+//! [`ChannelBooks::settle`] does it after the packet.
 
 mod places;
 #[cfg(test)]
@@ -166,7 +169,8 @@ impl<'r> ChannelBooks<'r> {
         self.fetch(instrument);
     }
 
-    /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is any.
+    /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is
+    /// any.
     pub fn visible_ns(&self) -> Option<u64> {
         (self.packet_visible != NOT_VISIBLE).then_some(self.packet_visible)
     }
@@ -292,8 +296,8 @@ impl<'r> ChannelBooks<'r> {
         }
     }
 
-    /// A book has something to show at the end of the group, if it has a slot to show it in; without one it is named after the
-    /// packet, and shown as a whole then.
+    /// A book has something to show at the end of the group, if it has a slot to show it in; without one it
+    /// is named after the packet, and shown as a whole then.
     #[inline]
     fn note(&mut self, instrument: InstrumentId) {
         let Some(place) = self.places.get_mut(instrument.index()) else {
@@ -430,7 +434,8 @@ impl<'r> ChannelBooks<'r> {
         }
     }
 
-    /// All books changed: their state is the channel's, so that one word says it; what was cleared is shown book by book.
+    /// All books changed: their state is the channel's, so that one word says it; what was cleared is shown
+    /// book by book.
     #[cold]
     fn show_feed(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if event.kind == EventKind::Clear {
@@ -653,7 +658,8 @@ impl<'r> ChannelBooks<'r> {
         self.is_unsubscribing = is_unsubscribing;
     }
 
-    /// An instrument is no longer wanted: it leaves its consolidated book, and its book is marked until it is wanted again.
+    /// An instrument is no longer wanted: it leaves its consolidated book, and its book is marked until it is
+    /// wanted again.
     pub fn leave(&mut self, id: InstrumentId, shared: &mut ThreadShared<'r>) {
         let Some(place) = self.places.get_mut(id.index()) else {
             return;

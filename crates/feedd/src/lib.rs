@@ -5,7 +5,8 @@
 //! super thread   rings of levels ──────► SuperPublisher ─────────► consolidated books ───────────►┘
 //! this thread    heartbeat, control socket, metrics, latency files, the service manager, signals
 //! ```
-//! The feed threads own everything on the hot path; this one starts them, asks them over a bounded line, and ends them.
+//! The feed threads own everything on the hot path; this one starts them, asks them over a bounded line, and
+//! ends them.
 //!
 //! ```
 //! use std::path::Path;
@@ -99,8 +100,8 @@ pub struct FeedArgs {
     /// Configuration file (TOML): feeds and `[daemon]`; see examples/daemon.toml
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file, else /run/tickwire for root and
-    /// $XDG_RUNTIME_DIR/tickwire for others
+    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file, else
+    /// /run/tickwire for root and $XDG_RUNTIME_DIR/tickwire for others
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Captures to play instead of receiving (repeatable), by group and port

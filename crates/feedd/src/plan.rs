@@ -1,4 +1,5 @@
-//! What a configuration makes of the daemon: which channel is which source, on which thread, and how large the region is.
+//! What a configuration makes of the daemon: which channel is which source, on which thread, and how large
+//! the region is.
 
 use tickwire_book::super_books::{SOURCES_MAX, Source};
 use tickwire_book::{Relay, SuperConfig};

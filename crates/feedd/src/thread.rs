@@ -1,4 +1,5 @@
-//! A feed thread: its channels, received or played from recordings, their books, and what the control thread asks between two packets.
+//! A feed thread: its channels, received or played from recordings, their books, and what the control thread
+//! asks between two packets.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -129,7 +130,8 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         Ok(thread)
     }
 
-    /// Makes the channels, with the books of the day before, or with a new row each; joins their groups unless they are played.
+    /// Makes the channels, with the books of the day before, or with a new row each; joins their groups
+    /// unless they are played.
     fn open(
         &mut self,
         before: Vec<ChannelBooks<'r>>,

@@ -1,4 +1,5 @@
-//! The books of every channel of one feed thread: what the thread's [`tickwire_receive::receiver::Receiver`] tells.
+//! The books of every channel of one feed thread: what the thread's [`tickwire_receive::receiver::Receiver`]
+//! tells.
 //!
 //! ```text
 //! Receiver ─► ThreadBooks ─► ChannelBooks of the source ─► shared memory
@@ -28,7 +29,8 @@ struct Published<'r> {
 /// What a visit to the channels is for.
 enum Errand {
     Nothing,
-    /// The first packet has not come: quotas of an earlier run go on, and only these instruments are wanted; `None` is all.
+    /// The first packet has not come: quotas of an earlier run go on, and only these instruments are wanted;
+    /// `None` is all.
     Begin(Option<Vec<Pattern>>),
     Command(Box<Command>),
 }
@@ -52,7 +54,8 @@ pub struct ThreadBooks<'r> {
 }
 
 impl<'r> ThreadBooks<'r> {
-    /// Without any channel yet. `has_kernel_stamps`: sockets stamp every datagram with the kernel's receive time.
+    /// Without any channel yet. `has_kernel_stamps`: sockets stamp every datagram with the kernel's receive
+    /// time.
     pub fn new(shared: ThreadShared<'r>, has_kernel_stamps: bool) -> ThreadBooks<'r> {
         ThreadBooks {
             shared,
@@ -66,7 +69,8 @@ impl<'r> ThreadBooks<'r> {
         }
     }
 
-    /// The books of the next channel. `feed` is the number of its feed; after `silence_ns` nanoseconds without a packet they are marked stale.
+    /// The books of the next channel. `feed` is the number of its feed; after `silence_ns` nanoseconds
+    /// without a packet they are marked stale.
     pub fn add(&mut self, books: ChannelBooks<'r>, feed: u8, silence_ns: u64) {
         self.channels.push(Published {
             books,
@@ -76,7 +80,8 @@ impl<'r> ThreadBooks<'r> {
         });
     }
 
-    /// The last channel goes on with what an earlier run used of the day's quotas, and leaves there what this one uses.
+    /// The last channel goes on with what an earlier run used of the day's quotas, and leaves there what this
+    /// one uses.
     pub(crate) fn keep_quota(&mut self, quota: Cell) {
         if let Some(channel) = self.channels.last_mut() {
             channel.quota = Some(quota);
@@ -88,7 +93,8 @@ impl<'r> ThreadBooks<'r> {
         self.channels.drain(..).map(|channel| channel.books).collect()
     }
 
-    /// How long after a channel's last packet was in memory its last book was visible, nanoseconds, if it changed any.
+    /// How long after a channel's last packet was in memory its last book was visible, nanoseconds, if it
+    /// changed any.
     pub fn visible_ns(&self, source: usize) -> Option<u64> {
         self.channels[source].books.visible_ns()
     }
@@ -314,7 +320,8 @@ impl Consumer for ThreadBooks<'_> {
         self.books().begin(tsc(), now);
     }
 
-    /// What was not said by a live packet is shown at once: it is no part of a group, or the group will never be over.
+    /// What was not said by a live packet is shown at once: it is no part of a group, or the group will never
+    /// be over.
     fn ends_aside<C: Channel>(&mut self, channel: &C) {
         let Published { books, .. } = &mut self.channels[self.source];
         books.settle(channel, &mut self.shared);

@@ -20,7 +20,8 @@ use tickwire_venues::wait::Wait;
 pub(crate) use eye::EyeSection;
 pub(crate) use terms::{OptionTerms, TermsSection};
 
-/// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at `order_entry.address`.
+/// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at
+/// `order_entry.address`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuoterSection {
@@ -28,7 +29,8 @@ pub struct QuoterSection {
     pub comp_id: CompId,
     /// The future whose options are quoted: all that the venue has defined, of expiries that `surface` has.
     pub underlying: SymbolName,
-    /// File of volatilities, from where this file lies (docs/vol.md). Without one, `volatility` is that of every option.
+    /// File of volatilities, from where this file lies (docs/vol.md). Without one, `volatility` is that of
+    /// every option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<PathBuf>,
     /// Per year, 0.15 is 15 %.
@@ -49,8 +51,8 @@ pub struct QuoterSection {
     /// How the thread that quotes waits: `spin`, `poll`, or `auto`.
     #[serde(default = "auto")]
     pub wait: Wait,
-    /// While it spins, that thread goes through what the next tick might cause this often, microseconds, and sends nothing of it, so that a
-    /// tick after a silence finds code and data in the caches; 0 is never.
+    /// While it spins, that thread goes through what the next tick might cause this often, microseconds, and
+    /// sends nothing of it, so that a tick after a silence finds code and data in the caches; 0 is never.
     #[serde(default = "default_rehearse")]
     pub rehearse_us: u32,
     /// Half ticks of the underlying to either side of its price for which quotes are worked out beforehand.
@@ -65,14 +67,16 @@ pub struct QuoterSection {
     /// Entries of one mass quote; CME takes 15.
     #[serde(default = "default_entries")]
     pub entries_max: u8,
-    /// How quotes are entered: `mass-quotes`, or `orders`, a bid and an offer for each option, where a venue takes no mass quotes.
+    /// How quotes are entered: `mass-quotes`, or `orders`, a bid and an offer for each option, where a venue
+    /// takes no mass quotes.
     #[serde(default)]
     pub entry: QuoteEntry,
-    /// Folder of the control socket, from where this file lies; none without it. For `tickwire vol`, `tickwire risk` and `tickwire quote --tell`.
+    /// Folder of the control socket, from where this file lies; none without it. For `tickwire vol`,
+    /// `tickwire risk` and `tickwire quote --tell`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<PathBuf>,
-    /// Folder of what outlives the process, from where this file lies: the session's numbers (`session.store`) and everything traded
-    /// (`fills`). Without it, both begin anew with the process.
+    /// Folder of what outlives the process, from where this file lies: the session's numbers
+    /// (`session.store`) and everything traded (`fills`). Without it, both begin anew with the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
     /// When a change of the underlying pulls quotes.
@@ -87,14 +91,15 @@ pub struct QuoterSection {
     /// Our own market maker protection.
     #[serde(default)]
     pub protection: OwnProtectionSection,
-    /// The electronic eye: takes what others quote too well (docs/eye.md). Without the section there is none; with it, it is off until the
-    /// operator turns it on (`tickwire quote --tell eye-on`).
+    /// The electronic eye: takes what others quote too well (docs/eye.md). Without the section there is none;
+    /// with it, it is off until the operator turns it on (`tickwire quote --tell eye-on`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eye: Option<EyeSection>,
     /// What the account reckons with (`tickwire risk --socket FOLDER`).
     #[serde(default)]
     pub risk: RiskSection,
-    /// How quotes lie around their theoretical values. All that match an option apply, the last one that sets a value decides.
+    /// How quotes lie around their theoretical values. All that match an option apply, the last one that sets
+    /// a value decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<TermsSection>,
 }
@@ -131,7 +136,8 @@ pub struct TriggerSection {
     pub fade_ticks: u16,
     /// for so long, milliseconds.
     pub fade_ms: u32,
-    /// A quote that the venue rejected is tried again after so long, milliseconds; 0: not before the option's status changes.
+    /// A quote that the venue rejected is tried again after so long, milliseconds; 0: not before the option's
+    /// status changes.
     pub retry_ms: u32,
     /// Half ticks of the underlying from one look to the next that are a jump: all quotes are pulled.
     pub jump_half_ticks: u32,
@@ -141,26 +147,29 @@ pub struct TriggerSection {
     pub calm_ms: u32,
 }
 
-/// How far our quotes, the eye's values and our volatilities may be from the market of others. An option whose quote is not within this is
-/// not quoted, until it has been for `calm_ms`.
+/// How far our quotes, the eye's values and our volatilities may be from the market of others. An option
+/// whose quote is not within this is not quoted, until it has been for `calm_ms`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarketSection {
     /// Whether anything compares them. Without it, a wrong volatility is quoted to whoever sees it first.
     pub check: bool,
-    /// Finest ticks of the options by which a side may be better than the market's best of that side. A quote that would cross or lock the
-    /// market is never sent.
+    /// Finest ticks of the options by which a side may be better than the market's best of that side. A quote
+    /// that would cross or lock the market is never sent.
     pub better_max: u16,
-    /// Finest ticks by which the middle of a quote, and the value that the eye trades by, may be away from the middle of the market,
+    /// Finest ticks by which the middle of a quote, and the value that the eye trades by, may be away from
+    /// the middle of the market,
     pub mid_ticks: u16,
     /// or this share of the market's middle, 0.05 is 5 %: whichever is more.
     pub mid_share: f64,
     /// What happens where the market of an option has no bid or no offer, ours left out.
     pub without_market: WithoutMarket,
-    /// A quote must have been within all of this for so long before an option that was pulled is quoted again, milliseconds.
+    /// A quote must have been within all of this for so long before an option that was pulled is quoted
+    /// again, milliseconds.
     pub calm_ms: u32,
-    /// How far volatilities may be from those that the market of an expiry's options near the money implies, when quoting begins and when a
-    /// file is read again; 0.03 is three percent (points). More is refused without `--force`.
+    /// How far volatilities may be from those that the market of an expiry's options near the money implies,
+    /// when quoting begins and when a file is read again; 0.03 is three percent (points). More is refused
+    /// without `--force`.
     pub vol_distance_max: f64,
     /// Where there is no such market, volatilities at the money are refused below and
     pub vol_min: f64,
@@ -168,7 +177,8 @@ pub struct MarketSection {
     pub vol_max: f64,
 }
 
-/// What happens where the market of an option has no price. Whatever is there is held to; a book with a gap is never quoted in.
+/// What happens where the market of an option has no price. Whatever is there is held to; a book with a gap
+/// is never quoted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMarket {
@@ -224,30 +234,36 @@ pub struct LimitsSection {
     pub short_max: u64,
     /// Most contracts on both sides of all quotes.
     pub quoted_max: u64,
-    /// Most premium paid less received, if every bid traded, in units of the options' currency; 0 is no limit.
+    /// Most premium paid less received, if every bid traded, in units of the options' currency; 0 is no
+    /// limit.
     pub premium_paid_max: u64,
     /// Most premium received less paid, if every offer traded.
     pub premium_received_max: u64,
-    /// Contracts of any one order and any side of a quote, at most: a configuration that says more is refused; 0 is no limit.
+    /// Contracts of any one order and any side of a quote, at most: a configuration that says more is
+    /// refused; 0 is no limit.
     pub size_max: u32,
-    /// Price of an option, in points, above which nothing is quoted and the eye trades nothing; 0 is no limit.
+    /// Price of an option, in points, above which nothing is quoted and the eye trades nothing; 0 is no
+    /// limit.
     pub price_max: u64,
-    /// Messages a second: mass quotes, and orders of the eye; when a quote that must move has no room in it, all are pulled.
+    /// Messages a second: mass quotes, and orders of the eye; when a quote that must move has no room in it,
+    /// all are pulled.
     pub messages_per_s: u32,
     /// Of these, mass quotes that only improve.
     pub improvements_per_s: u32,
     /// An answer that takes longer ends trust in the session, milliseconds.
     pub answer_max_ms: u32,
-    /// The operator must be heard this often (`tickwire quote --tell heartbeat`), milliseconds; 0 is no such need.
+    /// The operator must be heard this often (`tickwire quote --tell heartbeat`), milliseconds; 0 is no such
+    /// need.
     pub heartbeat_ms: u32,
-    /// The quoting thread pulls everything when it finds that it did not run for so long (stopped, swapped out, its core taken), before it does
-    /// anything else, milliseconds; 0: it does not look.
+    /// The quoting thread pulls everything when it finds that it did not run for so long (stopped, swapped
+    /// out, its core taken), before it does anything else, milliseconds; 0: it does not look.
     pub stall_ms: u32,
-    /// Everything is pulled when no packet of the underlying's channel came for so long, milliseconds, and quoted again when they come; 0: however
-    /// long. "auto" follows the channel: three times its longest pause of the last seconds, at least 250, at most 2.5 heartbeats of
-    /// the venue or 5000.
+    /// Everything is pulled when no packet of the underlying's channel came for so long, milliseconds, and
+    /// quoted again when they come; 0: however long. "auto" follows the channel: three times its longest
+    /// pause of the last seconds, at least 250, at most 2.5 heartbeats of the venue or 5000.
     pub silence_ms: SilenceMs,
-    /// The same when the underlying's own book did not change for so long, whatever else its channel sends; 0: however long.
+    /// The same when the underlying's own book did not change for so long, whatever else its channel sends;
+    /// 0: however long.
     pub underlying_silence_ms: u32,
     /// Attempts to take a lost session up again before the run ends with exit code 4; 0: none.
     pub reconnects_max: u32,
@@ -255,7 +271,8 @@ pub struct LimitsSection {
     pub reconnect_ms: u32,
     /// A loss of so much, in units of the options' currency, pulls all quotes; 0 is no limit.
     pub loss_max: u64,
-    /// What is held is marked, for that, at theoretical values or at the market's mid prices: `worse` is whichever shows the larger loss.
+    /// What is held is marked, for that, at theoretical values or at the market's mid prices: `worse` is
+    /// whichever shows the larger loss.
     pub loss_by: LossMark,
 }
 
@@ -277,7 +294,8 @@ pub struct OwnProtectionSection {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RiskSection {
-    /// Gains by theoretical value and by market mid that differ by more, in units of the options' currency, are a warning; 0 is none.
+    /// Gains by theoretical value and by market mid that differ by more, in units of the options' currency,
+    /// are a warning; 0 is none.
     pub mark_difference_max: u64,
     /// What a contract of an option costs to trade, in units of the options' currency. Without it, nothing.
     #[serde(skip_serializing_if = "Option::is_none")]

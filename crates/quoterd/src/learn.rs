@@ -1,4 +1,5 @@
-//! What is learned before anything is quoted: the books, the underlying, its options, and a price to begin with.
+//! What is learned before anything is quoted: the books, the underlying, its options, and a price to begin
+//! with.
 
 use tickwire_book::{Applied, Books};
 use tickwire_feed::Channel;

@@ -5,7 +5,8 @@
 //!                     ▲ ladders, as boxes            │ fills, by a ring; the underlying's price, by an atomic
 //! pricing thread   Pricer: volatilities, forwards, positions, terms ─► ladders
 //! ```
-//! The two share nothing else but `Shared`. A full ring of fills pulls every quote: what is held would not be known.
+//! The two share nothing else but `Shared`. A full ring of fills pulls every quote: what is held would not be
+//! known.
 //!
 //! ```
 //! use tickwire_market::Nanos;

@@ -1,4 +1,5 @@
-//! Before the first quote: sockets, what has to be learned, the pricing thread, and the state of a process before this one.
+//! Before the first quote: sockets, what has to be learned, the pricing thread, and the state of a process
+//! before this one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -341,7 +342,8 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// Above every order number of a process before this one, as long as it sent fewer than half a million a second: microseconds since 1970.
+/// Above every order number of a process before this one, as long as it sent fewer than half a million a
+/// second: microseconds since 1970.
 pub(crate) fn first_order(now: Nanos) -> u64 {
     now.0 / Nanos::MICRO
 }

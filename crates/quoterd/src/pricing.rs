@@ -1,8 +1,10 @@
-//! The pricing thread: makes ladders whenever something that they are made of has changed, and hands them over whole.
+//! The pricing thread: makes ladders whenever something that they are made of has changed, and hands them
+//! over whole.
 //!
-//! After an edit or a fill the rows around the underlying's price go first ([`NEAR_HALF_TICKS`]), then all of them. Ladders come back
-//! to be filled again, so that there are never more than [`LADDERS`] of each size. They go by rings ([`tickwire_runtime::spsc`]), one each
-//! way, where a model checker has looked for a row that is read while it is filled.
+//! After an edit or a fill the rows around the underlying's price go first ([`NEAR_HALF_TICKS`]), then all of
+//! them. Ladders come back to be filled again, so that there are never more than [`LADDERS`] of each size.
+//! They go by rings ([`tickwire_runtime::spsc`]), one each way, where a model checker has looked for a row
+//! that is read while it is filled.
 
 mod priced;
 mod shared;
@@ -48,7 +50,8 @@ const LADDERS_MAX: usize = (2 * LADDERS).next_power_of_two();
 const FIRST_MAX: Duration = Duration::from_secs(10);
 /// Views of the market for the account: one on its way, one being filled.
 const VIEWS: usize = 2;
-/// How long the thread sleeps when there is nothing to do: fills and prices are looked at this often, edits wake it.
+/// How long the thread sleeps when there is nothing to do: fills and prices are looked at this often, edits
+/// wake it.
 const REST: Duration = Duration::from_micros(200);
 
 /// What the operator asks the pricing thread, and where the answer goes.
@@ -67,8 +70,8 @@ pub(crate) enum Wish {
 pub(crate) struct Made {
     pub quotes: Box<Ladder>,
     pub eye: Option<Box<Ladder>>,
-    /// What hedges one contract of each option, in thousandths of a contract of the underlying; empty without an eye, and of a narrow
-    /// ladder.
+    /// What hedges one contract of each option, in thousandths of a contract of the underlying; empty without
+    /// an eye, and of a narrow ladder.
     pub hedges: Vec<i32>,
 }
 
@@ -145,7 +148,8 @@ impl Ladders {
     }
 }
 
-/// What is known of the market before the first quote, and whether volatilities that it contradicts are meant.
+/// What is known of the market before the first quote, and whether volatilities that it contradicts are
+/// meant.
 pub(crate) struct Begins<'b> {
     /// Bid plus ask of the underlying, in its ticks.
     pub half_tick: i64,

@@ -255,7 +255,8 @@ impl QuotingThread<'_> {
         self.lose(now, why);
     }
 
-    /// Ends the session where its connection failed, where it ended itself, and where the venue does not confirm that it cancelled.
+    /// Ends the session where its connection failed, where it ended itself, and where the venue does not
+    /// confirm that it cancelled.
     fn mind_session(&mut self, now: Nanos) {
         let is_quoting = matches!(self.end, End::Quoting);
         if let Some(error) = self.hot.path.wire.out.failure.take()
@@ -284,7 +285,8 @@ impl QuotingThread<'_> {
         self.hot.path.wire.out.replace(Entry(None));
     }
 
-    /// Everything slow, ten times a second; once a second the clock follows the kernel's (`follows`). How the run ended, once it has.
+    /// Everything slow, ten times a second; once a second the clock follows the kernel's (`follows`). How the
+    /// run ended, once it has.
     fn look(
         &mut self,
         now: Nanos,
@@ -341,8 +343,8 @@ impl QuotingThread<'_> {
         Ok(None)
     }
 
-    /// The end, step by step: everything is pulled, the venue confirms, we log out. Market data that is silent is no end: nothing is quoted
-    /// until it comes again.
+    /// The end, step by step: everything is pulled, the venue confirms, we log out. Market data that is
+    /// silent is no end: nothing is quoted until it comes again.
     fn conclude(&mut self, now: Nanos) -> Option<Result<(), Failure>> {
         let QuotingThread {
             run,

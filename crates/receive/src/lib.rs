@@ -1,5 +1,5 @@
-//! The loop of a thread that receives channels: both lines, recovery groups, request servers and recovery connections of each, of any protocols,
-//! into one [`receiver::Consumer`].
+//! The loop of a thread that receives channels: both lines, recovery groups, request servers and recovery
+//! connections of each, of any protocols, into one [`receiver::Consumer`].
 //!
 //! ```
 //! use tickwire_market::{EventSink, MarketEvent, Nanos};

@@ -1,11 +1,13 @@
-//! Several channels received by one thread, each with its sockets, into one consumer that is told whose packet it is.
+//! Several channels received by one thread, each with its sockets, into one consumer that is told whose
+//! packet it is.
 //!
 //! ```text
 //! Receiver ─► source 0: sockets ─► channel ─┐
 //!          ─► source 1: sockets ─► channel ─┴─► Consumer: turn_to(source), begins, events, ends
 //! ```
-//! Channels of different protocols stand behind one call each time their sockets are looked at; from there to the consumer every call is static.
-//! Trader, strategies, the quoter, the feed daemon and whoever only listens have this one loop: `cargo xtask tidy` refuses a second one.
+//! Channels of different protocols stand behind one call each time their sockets are looked at; from there to
+//! the consumer every call is static. Trader, strategies, the quoter, the feed daemon and whoever only
+//! listens have this one loop: `cargo xtask tidy` refuses a second one.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
@@ -33,7 +35,8 @@ const PACKETS_PER_LOOK: u32 = 16;
 const LOOK_NS: u64 = 100 * Nanos::MILLI;
 /// How often a thread that never sleeps looks at recovery groups and connections: each look is a system call.
 const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
-/// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of them.
+/// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of
+/// them.
 const SOCKETS_ASKED_MAX: usize = 8;
 
 /// Who takes what the channels of a [`Receiver`] say.
@@ -54,7 +57,8 @@ pub trait Consumer: EventSink + Sized {
     /// What comes next is of this source, until another one is named.
     fn turn_to(&mut self, source: usize);
 
-    /// A datagram of a live line was taken off its socket when the time stamp counter stood at `tsc`: what time that was.
+    /// A datagram of a live line was taken off its socket when the time stamp counter stood at `tsc`: what
+    /// time that was.
     fn begins(&mut self, tsc: u64) -> Nanos;
 
     /// A datagram out of a recording is in memory, which says that it came at `now`.
@@ -63,8 +67,8 @@ pub trait Consumer: EventSink + Sized {
         let _ = now;
     }
 
-    /// Everything that this datagram said was told. `arrived`: when the kernel had it, in nanoseconds of the system's clock; asked for only when it is
-    /// called, and none of a recording.
+    /// Everything that this datagram said was told. `arrived`: when the kernel had it, in nanoseconds of the
+    /// system's clock; asked for only when it is called, and none of a recording.
     #[inline]
     fn ends<C: Channel>(&mut self, channel: &C, port: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
         let _ = (channel, port, arrived);
@@ -82,7 +86,8 @@ pub trait Consumer: EventSink + Sized {
         let _ = channel;
     }
 
-    /// Now and then, off the way of a packet: what the channel's directory knows. `count` adds what its sockets have counted.
+    /// Now and then, off the way of a packet: what the channel's directory knows. `count` adds what its
+    /// sockets have counted.
     fn looks<C: Channel>(&mut self, channel: &C, count: impl FnOnce(&mut Counters)) {
         let _ = (channel, count);
     }
@@ -148,7 +153,8 @@ pub trait Source<H: Consumer> {
         stamping: Stamping,
         waiter: &mut Waiter,
     ) -> Result<(), Failure>;
-    /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request server sent.
+    /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request
+    /// server sent.
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
     /// A datagram out of a recording; timers that were due before it are handled first.
     fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H);
@@ -400,8 +406,8 @@ pub struct Receiver<H: Consumer> {
 }
 
 impl<H: Consumer> Receiver<H> {
-    /// No channel yet: [`Receiver::add`] makes them. A thread that spins and has more than a few sockets (`sockets`) asks the kernel which have input,
-    /// without sleeping.
+    /// No channel yet: [`Receiver::add`] makes them. A thread that spins and has more than a few sockets
+    /// (`sockets`) asks the kernel which have input, without sleeping.
     pub fn empty(wait: WaitStrategy, sockets: usize) -> Receiver<H> {
         let asks_kernel = sockets > SOCKETS_ASKED_MAX;
         let spins = wait == WaitStrategy::Spin;
@@ -419,7 +425,8 @@ impl<H: Consumer> Receiver<H> {
         }
     }
 
-    /// Makes one of a feed's channels, and takes its memory; [`Receiver::join_one`] opens its sockets. Its number is its place here.
+    /// Makes one of a feed's channels, and takes its memory; [`Receiver::join_one`] opens its sockets. Its
+    /// number is its place here.
     ///
     /// # Errors
     /// The configuration of the channel.
@@ -472,7 +479,8 @@ impl<H: Consumer> Receiver<H> {
         self.facts.clear();
     }
 
-    /// Makes the channels, each by the place of its feed and its own place there; takes all their memory. [`Receiver::join`] opens their sockets.
+    /// Makes the channels, each by the place of its feed and its own place there; takes all their memory.
+    /// [`Receiver::join`] opens their sockets.
     ///
     /// # Errors
     /// The configuration of a channel.
@@ -552,8 +560,8 @@ impl<H: Consumer> Receiver<H> {
         &*self.sources[number]
     }
 
-    /// What every channel's lines hold, up to a bound; and what recovery groups sent, at each call of a thread that sleeps, every 50 µs of one that
-    /// does not.
+    /// What every channel's lines hold, up to a bound; and what recovery groups sent, at each call of a
+    /// thread that sleeps, every 50 µs of one that does not.
     #[inline]
     pub fn receive(&mut self, hot: &mut H) -> Taken {
         let mut look = Look {

@@ -1,7 +1,8 @@
 //! A market maker: a [`Quoter`], and an [`Eye`] over the same options where there is one.
 //!
-//! The eye looks first: after the quoter, quotes that move are under way, and it trades with none that could be ours. What it has under way, has
-//! sent and has traded counts towards the quoter's limits, and the quoter's trades towards its own: here, in one place. One reason stops both.
+//! The eye looks first: after the quoter, quotes that move are under way, and it trades with none that could
+//! be ours. What it has under way, has sent and has traded counts towards the quoter's limits, and the
+//! quoter's trades towards its own: here, in one place. One reason stops both.
 
 use crate::{
     Eye, Fill, Ladder, OrderReport, OrderSink, PullReason, QuoteLive, QuoteSink, Quoter, QuotingState,
@@ -10,7 +11,8 @@ use crate::{
 use alloc::boxed::Box;
 use tickwire_market::{BookUpdate, Counters, Nanos, Price, Qty};
 
-/// Quotes options, and takes what others quote too well. One thread owns it; nothing allocates after it is made.
+/// Quotes options, and takes what others quote too well. One thread owns it; nothing allocates after it is
+/// made.
 #[derive(Debug)]
 pub struct MarketMaker {
     /// What is quoted, and what is believed live.
@@ -51,7 +53,8 @@ impl MarketMaker {
         self.quoter.state() == QuotingState::Quoting
     }
 
-    /// Has the eye do something: what it has under way and has sent counts towards the quoter's limits from then on.
+    /// Has the eye do something: what it has under way and has sent counts towards the quoter's limits from
+    /// then on.
     #[inline]
     fn with_eye<R>(&mut self, now: Nanos, does: impl FnOnce(&mut Eye, &Quoter) -> R) -> Option<R> {
         let eye = self.eye.as_mut()?;
@@ -70,13 +73,15 @@ impl MarketMaker {
         self.quoter.on_underlying(now, top, sink);
     }
 
-    /// The book of an option changed: what the eye makes of it. [`MarketMaker::on_market`] comes next, when controls have seen the market.
+    /// The book of an option changed: what the eye makes of it. [`MarketMaker::on_market`] comes next, when
+    /// controls have seen the market.
     #[inline]
     pub fn on_option(&mut self, now: Nanos, option: u16, top: &BookUpdate, sink: &mut impl OrderSink) {
         self.with_eye(now, |eye, quoter| eye.on_option(now, option, top, quoter, sink));
     }
 
-    /// The same for the quoter: best prices of others by side, and whether the book is to be trusted ([`Quoter::on_market`]).
+    /// The same for the quoter: best prices of others by side, and whether the book is to be trusted
+    /// ([`Quoter::on_market`]).
     #[inline]
     pub fn on_market(
         &mut self,
@@ -97,8 +102,8 @@ impl MarketMaker {
         self.quoter.set_quoted(now, option, is_open, sink);
     }
 
-    /// A turn of the loop begins, before anything else is done in it ([`Quoter::on_turn`]). For how long the loop stood still, in nanoseconds, if
-    /// that was too long.
+    /// A turn of the loop begins, before anything else is done in it ([`Quoter::on_turn`]). For how long the
+    /// loop stood still, in nanoseconds, if that was too long.
     #[inline]
     pub fn on_turn(&mut self, now: Nanos, sink: &mut impl QuoteSink) -> Option<u64> {
         let stood = self.quoter.on_turn(now, sink);
@@ -127,7 +132,8 @@ impl MarketMaker {
         self.quoter.replace_ladder(now, ladder, sink)
     }
 
-    /// A newer ladder of the eye, to be replaced before that of the quotes; it comes back at once where there is no eye.
+    /// A newer ladder of the eye, to be replaced before that of the quotes; it comes back at once where there
+    /// is no eye.
     pub fn replace_eye_ladder(
         &mut self,
         now: Nanos,
@@ -231,8 +237,9 @@ impl MarketMaker {
         self.with_eye(now, |eye, _| eye.on_report(now, report, sink).map(drop))
     }
 
-    /// An order of the eye traded in an option, or that trade was taken back (`kind`): `fill` is what is booked. One that is `live`, of this session,
-    /// trips the protection of both; `is_unknown`: no order of this process has it.
+    /// An order of the eye traded in an option, or that trade was taken back (`kind`): `fill` is what is
+    /// booked. One that is `live`, of this session, trips the protection of both; `is_unknown`: no order of
+    /// this process has it.
     pub fn on_eye_trade(
         &mut self,
         now: Nanos,
@@ -303,8 +310,9 @@ impl MarketMaker {
         }
     }
 
-    /// Turns the eye on for as long as it stays so without a heartbeat; options that it no longer watched because an order was rejected
-    /// are watched again where they trade. `false`: there is none, or the kill switch has it.
+    /// Turns the eye on for as long as it stays so without a heartbeat; options that it no longer watched
+    /// because an order was rejected are watched again where they trade. `false`: there is none, or the kill
+    /// switch has it.
     pub fn arm_eye(&mut self, now: Nanos, are_open: &[bool]) -> bool {
         let Some(eye) = &mut self.eye else { return false };
         for (option, is_open) in (0..).zip(are_open) {
@@ -339,8 +347,9 @@ impl MarketMaker {
         self.quoter.resume(now)
     }
 
-    /// One reason stops both: what pulls quotes for as long as nobody resumes turns the eye off, and what the underlying is not trusted for
-    /// leaves it idle. To be called when quotes may have been pulled by what the quoter was told.
+    /// One reason stops both: what pulls quotes for as long as nobody resumes turns the eye off, and what the
+    /// underlying is not trusted for leaves it idle. To be called when quotes may have been pulled by what
+    /// the quoter was told.
     #[inline]
     pub fn follow_pull(&mut self, now: Nanos) {
         if !self.is_quoting() {

@@ -5,10 +5,12 @@
 //! on_own_quote ─► answers of a message, gathered ─► Quoter
 //! on_timer ─► ladders, timeouts, the session
 //! ```
-//! Ladders come from outside ([`Ladders`]): pricing takes floats and time, which a strategy's thread has neither of.
+//! Ladders come from outside ([`Ladders`]): pricing takes time and floating point, which have no place in a
+//! callback.
 //!
-//! What `tickwire quote` has beyond it needs more than a strategy is told: which protection took quotes away, executions of a session before
-//! this one, orders of the eye beside the quotes. It runs the same [`Quoter`] on a path of its own.
+//! What `tickwire quote` has beyond it needs more than a strategy is told: which protection took quotes away,
+//! executions of a session before this one, orders of the eye beside the quotes. It runs the same [`Quoter`]
+//! on a path of its own.
 
 use crate::quoter::{ENTRIES_MAX, NO_ASK, NO_BID};
 use crate::strategy::{
@@ -91,8 +93,20 @@ struct Message {
     id: u64,
     waits: u8,
     count: u8,
+    quotes: [u16; ENTRIES_MAX],
     refused: [u16; ENTRIES_MAX],
     refusals: u8,
+}
+
+impl Message {
+    const FREE: Message = Message {
+        id: 0,
+        waits: 0,
+        count: 0,
+        quotes: [0; ENTRIES_MAX],
+        refused: [0; ENTRIES_MAX],
+        refusals: 0,
+    };
 }
 
 /// What is under way, and what the last request came to.
@@ -112,18 +126,19 @@ impl Answers {
         let Some(free) = self.messages.iter().position(|message| message.waits == 0) else {
             return false;
         };
-        for entry in entries {
+        let mut message = Message {
+            id,
+            waits: entries.len() as u8,
+            count: entries.len() as u8,
+            ..Message::FREE
+        };
+        for (entry, quote) in entries.iter().zip(&mut message.quotes) {
+            *quote = entry.quote;
             if let Some(of) = self.message_of.get_mut(usize::from(entry.quote)) {
                 *of = free as u16;
             }
         }
-        self.messages[free] = Message {
-            id,
-            waits: entries.len() as u8,
-            count: entries.len() as u8,
-            refused: [0; ENTRIES_MAX],
-            refusals: 0,
-        };
+        self.messages[free] = message;
         true
     }
 
@@ -204,9 +219,10 @@ impl QuoteSink for Port<'_, '_, '_> {
 }
 
 impl<L: Ladders> OptionQuoter<L> {
-    /// Quotes `options`, at most `config.quotes` of them, in the order of their delta; nothing until the feed has named them and a ladder has come.
-    /// `config.underlying` and `config.silence` mean nothing: it is found by its symbol, and a strategy is told of books, not of packets, whose silence is
-    /// the host's to watch.
+    /// Quotes `options`, at most `config.quotes` of them, in the order of their delta; nothing until the feed
+    /// has named them and a ladder has come. `config.underlying` and `config.silence` mean nothing: it is
+    /// found by its symbol, and a strategy is told of books, not of packets, whose silence is the host's to
+    /// watch.
     pub fn new(
         config: QuoterConfig,
         underlying: Symbol,
@@ -222,13 +238,6 @@ impl<L: Ladders> OptionQuoter<L> {
             ..config
         };
         let count = usize::from(config.quotes);
-        let free = Message {
-            id: 0,
-            waits: 0,
-            count: 0,
-            refused: [0; ENTRIES_MAX],
-            refusals: 0,
-        };
         OptionQuoter {
             quoter: Quoter::new(config),
             config,
@@ -243,7 +252,7 @@ impl<L: Ladders> OptionQuoter<L> {
                 trades: vec![true; count],
             },
             answers: Answers {
-                messages: vec![free; usize::from(config.in_flight_max).max(1)],
+                messages: vec![Message::FREE; usize::from(config.in_flight_max).max(1)],
                 message_of: vec![NONE; count],
                 cancelling: None,
                 stopped_by: None,
@@ -360,6 +369,13 @@ impl<L: Ladders> OptionQuoter<L> {
         self.with(ctx, |quoter, now, port| {
             quoter.on_answer(now, message.id, is_any.then_some(refused), port);
         });
+        // Some of it may have traded before it was answered.
+        for quote in &message.quotes[..usize::from(message.count)] {
+            let id = self.known.ids.get(usize::from(*quote)).copied().flatten();
+            if let Some(own) = id.and_then(|id| ctx.own_quote(id)) {
+                self.quoter.on_left(*quote, own.live.map(|side| side.left.0));
+            }
+        }
     }
 
     /// One of the quotes that are being cancelled is; the quoter is told when all of them are.
@@ -491,7 +507,11 @@ impl<L: Ladders> Strategy for OptionQuoter<L> {
             QuoteEventKind::Refused => self.answered(ctx, quote, true),
             QuoteEventKind::Filled { side, qty, price } => {
                 if let Some(fill) = self.fill_of(quote, side, qty, price) {
-                    self.with(ctx, |quoter, now, port| quoter.on_fill(now, &fill, port));
+                    // One that was not answered yet may trade already.
+                    self.with(ctx, |quoter, now, port| match quoter.is_in_flight(quote) {
+                        true => quoter.on_order_fill(now, &fill, port),
+                        false => quoter.on_fill(now, &fill, port),
+                    });
                 }
             }
             QuoteEventKind::Broken { side, qty, price } => {

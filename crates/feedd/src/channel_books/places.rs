@@ -15,7 +15,8 @@ pub(super) enum Hearing {
     Ended,
 }
 
-/// Whether a book can be shown: its slot is that of a symbol, and the symbol comes from the channel's directory.
+/// Whether a book can be shown: its slot is that of a symbol, and the symbol comes from the channel's
+/// directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Naming {
     /// Nothing of it was to be shown yet, or its number was given to another symbol.

@@ -108,7 +108,8 @@ impl WithChannel for Shown<'_> {
         thread.on_event(&event(EventKind::Gap, EventFlags::LAST));
         assert_eq!(seen(&reader, kept), (BookState::Stale, 0));
 
-        // A clear of everything, as a reset of the channel is, makes books right: not those that nobody keeps.
+        // A clear of everything, as a reset of the channel is, makes books right: not those that nobody
+        // keeps.
         let clear = MarketEvent {
             instrument: InstrumentId::WHOLE_FEED,
             ..event(EventKind::Clear, EventFlags::LAST)

@@ -21,8 +21,8 @@ pub struct EyeSection {
     pub orders_per_s: u32,
     /// How long an option is left alone after its order was answered, milliseconds.
     pub cool_down_ms: u32,
-    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too. Whatever is said here, the eye
-    /// stays within `quoter.limits` as well.
+    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too.
+    /// Whatever is said here, the eye stays within `quoter.limits` as well.
     pub long_max: u64,
     /// Most contracts short.
     pub short_max: u64,
@@ -34,13 +34,14 @@ pub struct EyeSection {
     pub ladder_age_max_ms: u32,
     /// An answer that takes longer turns it off, milliseconds.
     pub answer_max_ms: u32,
-    /// It turns itself off when the operator was not heard for so long (`--tell heartbeat`, `--tell eye-on`), milliseconds.
+    /// It turns itself off when the operator was not heard for so long (`--tell heartbeat`, `--tell eye-on`),
+    /// milliseconds.
     pub armed_ms: u32,
     /// Trades the delta of fills away in the underlying. Without the section, nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hedge: Option<HedgeSection>,
-    /// How far from their theoretical values options are taken: as `quoter.terms`, where `bid` is to buy and `ask` to sell. Without any,
-    /// half a point and a hundredth of the value.
+    /// How far from their theoretical values options are taken: as `quoter.terms`, where `bid` is to buy and
+    /// `ask` to sell. Without any, half a point and a hundredth of the value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<TermsSection>,
 }

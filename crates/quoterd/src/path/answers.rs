@@ -49,7 +49,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.out.let_go();
     }
 
-    /// What is sent again (`is_late`) is of a connection that was lost, and its quotes with it: only executions still count.
+    /// What is sent again (`is_late`) is of a connection that was lost, and its quotes with it: only
+    /// executions still count.
     pub(super) fn answer(&mut self, now: Nanos, is_late: bool) {
         let Some(message) = self.wire.session.message() else {
             return;

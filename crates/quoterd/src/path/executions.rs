@@ -49,7 +49,8 @@ pub struct Traded {
 }
 
 impl Traded {
-    /// Our side of the trade that it is about: of one that was taken back, the other one than it is booked on.
+    /// Our side of the trade that it is about: of one that was taken back, the other one than it is booked
+    /// on.
     pub fn side_of_trade(&self) -> Side {
         if self.is_broken { !self.side } else { self.side }
     }
@@ -69,7 +70,8 @@ pub struct Executions<T> {
     pub trades_lost: u64,
     /// Executions that were booked before, left out.
     pub repeated: u64,
-    /// MsgSeqNum of the message being answered, and of the last execution that was booked, of a process before this one too.
+    /// MsgSeqNum of the message being answered, and of the last execution that was booked, of a process
+    /// before this one too.
     pub(super) told: u64,
     pub(super) booked: u64,
     /// ExecIDs of the last executions, the next one's place.
@@ -94,8 +96,8 @@ impl<T> Executions<T> {
         *next += 1;
     }
 
-    /// Whether an execution is in the positions already: it was sent again because it was not known that we have it, or the venue says it
-    /// twice.
+    /// Whether an execution is in the positions already: it was sent again because it was not known that we
+    /// have it, or the venue says it twice.
     pub(super) fn is_booked(&mut self, report: &ExecutionReport, is_late: bool) -> bool {
         let is_known = (is_late && self.told <= self.booked)
             || (!report.exec_id.is_empty() && self.recent.0.contains(&report.exec_id));
@@ -111,8 +113,8 @@ impl<T> Executions<T> {
 }
 
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
-    /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that are not quoted any more,
-    /// contracts bought or sold.
+    /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that
+    /// are not quoted any more, contracts bought or sold.
     pub fn restore(&mut self, recovered: &Recovered) -> u64 {
         let mut elsewhere = 0;
         for fill in &recovered.fills {
@@ -208,8 +210,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
     }
 
-    /// The venue takes a trade back. It is booked the other way round at its price, as what is held and what was paid are then; everything
-    /// is pulled until an operator has seen to it.
+    /// The venue takes a trade back. It is booked the other way round at its price, as what is held and what
+    /// was paid are then; everything is pulled until an operator has seen to it.
     #[cold]
     pub(super) fn broken(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
         if self.executions.is_booked(report, is_late) {
@@ -247,8 +249,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         })
     }
 
-    /// What became of an order of the eye. What traded is booked whether the order is known or not: those of a process before this one
-    /// are not.
+    /// What became of an order of the eye. What traded is booked whether the order is known or not: those of
+    /// a process before this one are not.
     pub(super) fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64, is_late: bool) {
         if report.exec_type == ExecType::Trade && self.executions.is_booked(report, is_late) {
             return;
@@ -256,7 +258,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.order_traded(now, report, id, report.side, is_late);
     }
 
-    /// The same when what traded is not in the positions yet; it is booked on `side`: the other one where the trade is taken back.
+    /// The same when what traded is not in the positions yet; it is booked on `side`: the other one where the
+    /// trade is taken back.
     pub(super) fn order_traded(
         &mut self,
         now: Nanos,
@@ -336,7 +339,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
     }
 
-    /// Without an eye, what trades under an order's number and is no option was a hedge of a process that had one.
+    /// Without an eye, what trades under an order's number and is no option was a hedge of a process that had
+    /// one.
     pub(super) fn is_underlying(&self, symbol: &Symbol) -> bool {
         let last = self.wire.orders.last();
         last.is_none_or(|template| template.symbol() == *symbol)

@@ -21,8 +21,9 @@ pub(super) struct Underlying {
 }
 
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
-    /// A turn of the loop begins, before anything else is done in it: whether it comes in time, and market data does ([`Quoter::on_turn`]). For
-    /// how long the loop stood still, in nanoseconds, if that was too long: everything is pulled.
+    /// A turn of the loop begins, before anything else is done in it: whether it comes in time, and market
+    /// data does ([`Quoter::on_turn`]). For how long the loop stood still, in nanoseconds, if that was too
+    /// long: everything is pulled.
     #[inline]
     pub fn turn(&mut self, now: Nanos) -> Option<u64> {
         self.wire.now = now;
@@ -60,7 +61,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.settle(now);
     }
 
-    /// A packet is over: what it changed is quoted, even where the venue forgot to say that its event is over.
+    /// A packet is over: what it changed is quoted, even where the venue forgot to say that its event is
+    /// over.
     #[inline]
     pub fn settle(&mut self, now: Nanos) {
         if self.underlying.is_new {
@@ -155,7 +157,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             .filter(|quote| *quote != NONE)
     }
 
-    /// What was known before quoting began: states of the instruments, the top of the underlying, and the channel's next message.
+    /// What was known before quoting began: states of the instruments, the top of the underlying, and the
+    /// channel's next message.
     pub fn begin(&mut self, now: Nanos, (venue, next_seq): (Venue, SeqNo), status: TradingStatus) {
         self.underlying.status = status;
         self.underlying.top.venue = venue;
@@ -189,7 +192,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.maker.replace_eye_ladder(now, ladder, &mut self.wire)
     }
 
-    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do ([`Quoter::rehearse`]).
+    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
+    /// ([`Quoter::rehearse`]).
     pub fn rehearse(&mut self, now: Nanos) {
         self.wire.now = now;
         self.maker.quoter.rehearse(now, &mut self.wire);

@@ -1,11 +1,13 @@
-//! From a packet to mass quotes, and from the venue's answers back to what is believed live: everything between sockets and the quoter.
+//! From a packet to mass quotes, and from the venue's answers back to what is believed live: everything
+//! between sockets and the quoter.
 //!
 //! ```text
 //! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Eye, Quoter::on_underlying ─► QuoteWire ─► out
 //! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter · Eye ─► QuoteWire ─► out
 //! ```
-//! The electronic eye looks first: after the quoter, quotes that move are under way, and it trades with none that could be ours. Its orders
-//! go out by the same session; their numbers begin above those of the quotes, and above those of every process before this one.
+//! The electronic eye looks first: after the quoter, quotes that move are under way, and it trades with none
+//! that could be ours. Its orders go out by the same session; their numbers begin above those of the quotes,
+//! and above those of every process before this one.
 //!
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
@@ -173,12 +175,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         })
     }
 
-    /// Has every quote and order pass the controls from now on. Their slots: the quotes in their order, then the underlying.
+    /// Has every quote and order pass the controls from now on. Their slots: the quotes in their order, then
+    /// the underlying.
     pub fn set_controls(&mut self, controls: Controls) {
         self.wire.controls = Some(Box::new(controls));
     }
 
-    /// From now on a venue whose Logon does not confirm that it cancels when the connection is lost is not quoted at, or it is said.
+    /// From now on a venue whose Logon does not confirm that it cancels when the connection is lost is not
+    /// quoted at, or it is said.
     pub fn set_venue_cancels(&mut self, policy: Policy, tag: u32) {
         self.session.venue_cancels = (policy, tag);
     }
@@ -188,7 +192,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.options.is_open.len()
     }
 
-    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup; it is off.
+    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup;
+    /// it is off.
     ///
     /// # Errors
     /// A symbol that an order cannot have.

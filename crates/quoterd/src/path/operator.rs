@@ -76,7 +76,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         is_quoting
     }
 
-    /// What is seen now: markets of the options and our quotes in them, in the order of the quotes, then the underlying's market.
+    /// What is seen now: markets of the options and our quotes in them, in the order of the quotes, then the
+    /// underlying's market.
     #[cold]
     pub fn look(&self, now: Nanos, view: &mut View) {
         // Ours is no market: it would be marked by what we think ourselves.

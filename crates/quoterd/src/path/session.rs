@@ -32,9 +32,10 @@ pub struct VenueSession {
     pub(super) named: Vec<u16>,
 }
 
-/// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its first logon begins with 1
-/// anew. A connection that is lost is taken up where it was: executions of the time between are sent again. `heartbeat_s` is HeartBtInt (108):
-/// the venue gives up who was not heard for 2.4 times as long, and cancels.
+/// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its
+/// first logon begins with 1 anew. A connection that is lost is taken up where it was: executions of the time
+/// between are sent again. `heartbeat_s` is HeartBtInt (108): the venue gives up who was not heard for 2.4
+/// times as long, and cancels.
 pub fn session_of(ids: [CompId; 2], version: Version, resets: bool, heartbeat_s: u32) -> QuoteSession {
     let config = SessionConfig {
         reset_on_logon: resets,
@@ -98,7 +99,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.maker.on_disconnect();
     }
 
-    /// The session is logged on. Nothing leaves until everything is here that the venue has said before: what is held would not be known.
+    /// The session is logged on. Nothing leaves until everything is here that the venue has said before: what
+    /// is held would not be known.
     pub fn logged_on(&mut self, now: Nanos, is_reset: bool) {
         self.session.is_catching_up = true;
         if is_reset {
@@ -109,7 +111,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.catch_up(now);
     }
 
-    /// The session of somebody who logged on and left the venue's messages alone, the first one of which waits.
+    /// The session of somebody who logged on and left the venue's messages alone, the first one of which
+    /// waits.
     pub fn take_over(&mut self, now: Nanos, pending: Option<(SeqNo, bool)>, rest: &[u8]) {
         if let Some((seq, is_late)) = pending {
             self.wire.now = now;
@@ -190,7 +193,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.transmit();
     }
 
-    /// Orders of an earlier session may rest, since the venue has not confirmed that it cancelled them: the session ends, so that another one begins.
+    /// Orders of an earlier session may rest, since the venue has not confirmed that it cancelled them: the
+    /// session ends, so that another one begins.
     #[cold]
     pub(super) fn refuse_to_begin(&mut self, now: Nanos) {
         self.wire.session.logout(now, "cancel on logon was not confirmed");

@@ -16,10 +16,11 @@ pub struct QuoteWire<O> {
     /// The order entry session.
     pub session: QuoteSession,
     pub(super) entry: QuoteEntryForm,
-    /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an eye.
+    /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an
+    /// eye.
     pub(super) orders: Box<[OrderTemplate]>,
-    /// Even, and above every number that orders of this session have had. The eye's are even from there on, those that are sides of quotes
-    /// odd.
+    /// Even, and above every number that orders of this session have had. The eye's are even from there on,
+    /// those that are sides of quotes odd.
     pub(super) first_order: u64,
     /// Where the bytes leave, those of one packet together.
     pub out: Gathered<O>,
@@ -29,8 +30,8 @@ pub struct QuoteWire<O> {
     pub sent: [u64; 2],
     /// Orders of the eye sent.
     pub orders_sent: u64,
-    /// What every quote and order passes last, a slot for each quote and one for the underlying behind them; `None` for tests and
-    /// measurements of something else.
+    /// What every quote and order passes last, a slot for each quote and one for the underlying behind them;
+    /// `None` for tests and measurements of something else.
     pub controls: Option<Box<Controls>>,
     /// The last control that stopped something.
     pub stopped_by: Option<RiskReject>,
@@ -180,8 +181,8 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     #[cold]
     fn cancel_all(&mut self, id: u64, _: &Cause) -> bool {
         let now = self.now;
-        // Nor is it kept: with a connection that is lost the venue cancels by itself, and when it is asked for again it would cancel, and
-        // confirm, quotes of the next one.
+        // Nor is it kept: with a connection that is lost the venue cancels by itself, and when it is asked
+        // for again it would cancel, and confirm, quotes of the next one.
         let sent = match &mut self.entry {
             QuoteEntryForm::MassQuotes(_) => self
                 .session

@@ -11,7 +11,8 @@ pub struct Priced {
     /// Ladders made, and those there was no room for: the quoting thread had not taken the one before.
     pub ladders: u64,
     pub ladders_late: u64,
-    /// Contracts held, bought less sold, by quote, as counted from fills alone: those of quotes and of the eye's orders.
+    /// Contracts held, bought less sold, by quote, as counted from fills alone: those of quotes and of the
+    /// eye's orders.
     pub positions: Vec<i64>,
     /// Contracts of the underlying held, from hedges.
     #[serde(default)]

@@ -15,10 +15,11 @@ use crate::path::{QuotePath, Trades};
 pub(crate) struct Shared {
     /// Bid plus ask of the underlying, in its ticks, as last seen by the thread that quotes.
     pub half_tick: AtomicI64,
-    /// MsgSeqNum up to which the venue's messages were taken, and their fills handed over, by the thread that quotes.
+    /// MsgSeqNum up to which the venue's messages were taken, and their fills handed over, by the thread that
+    /// quotes.
     pub heard: AtomicU64,
-    /// The kill switch: how often everything was to be pulled, and quoting resumed. The thread that quotes compares them with what it
-    /// has done.
+    /// The kill switch: how often everything was to be pulled, and quoting resumed. The thread that quotes
+    /// compares them with what it has done.
     pulls: AtomicU64,
     resumes: AtomicU64,
     /// How often the operator was heard.
@@ -31,15 +32,16 @@ pub(crate) struct Shared {
     /// What of these was obeyed; written by the thread that quotes.
     obeyed: [AtomicU64; 6],
     pub(super) ends: AtomicBool,
-    /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then the reason by its place in
-    /// [`PullReason::ALL`]; the same of the last pull, from 1 on; mass quotes sent; contracts held.
+    /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then the
+    /// reason by its place in [`PullReason::ALL`]; the same of the last pull, from 1 on; mass quotes sent;
+    /// contracts held.
     state: [AtomicU64; 3],
     /// How often quoting stopped, by reason.
     pulled: [AtomicU64; PullReason::ALL.len()],
     messages: AtomicU64,
     net: AtomicI64,
-    /// The eye's: 0 there is none, 1 it trades, from 2 on [`EYE_OFF`]; orders sent, contracts traded and those of the underlying still to
-    /// be traded against them, in thousandths.
+    /// The eye's: 0 there is none, 1 it trades, from 2 on [`EYE_OFF`]; orders sent, contracts traded and
+    /// those of the underlying still to be traded against them, in thousandths.
     eye: [AtomicU64; 3],
     unhedged: AtomicI64,
     /// Options that are not quoted because of their market, in the order of [`OffMarket::ALL`].

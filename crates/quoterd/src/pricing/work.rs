@@ -24,7 +24,8 @@ use tickwire_desk::vol::{self, Begun};
 
 /// How often the account is valued.
 const VALUE_NS: u64 = Nanos::SECOND;
-/// How often it is written down how far the venue was heard: what a process that is killed has to be told again is no more than that.
+/// How often it is written down how far the venue was heard: what a process that is killed has to be told
+/// again is no more than that.
 const NOTE_NS: u64 = 250 * Nanos::MILLI;
 /// A day.
 const MINUTES_MAX: usize = 1_440;
@@ -181,8 +182,8 @@ impl Work {
         }
     }
 
-    /// Values the account by the present volatilities. Where that cannot be done it stays as it was, quotes do not depend on it, and whoever
-    /// asks for a report is told why.
+    /// Values the account by the present volatilities. Where that cannot be done it stays as it was, quotes
+    /// do not depend on it, and whoever asks for a report is told why.
     fn revalue(&mut self, half_tick: i64) -> Result<(), String> {
         let now = self.clock.now();
         let valued = self
@@ -191,8 +192,9 @@ impl Work {
         valued.map_err(|e| format!("the account cannot be valued: {e}"))
     }
 
-    /// Makes ladders of what has changed and hands them over, those around the price first if `is_urgent`; `false` where there is none
-    /// left to fill, because the quoting thread has not taken the last ones: later.
+    /// Makes ladders of what has changed and hands them over, those around the price first if `is_urgent`;
+    /// `false` where there is none left to fill, because the quoting thread has not taken the last ones:
+    /// later.
     fn follow(&mut self, half_tick: i64, is_urgent: bool) -> Result<bool, Failure> {
         self.pricer.settle(half_tick)?;
         self.mark(half_tick)?;
@@ -202,8 +204,9 @@ impl Work {
         self.publish(half_tick, true)
     }
 
-    /// Does what a line says to the volatilities. Quotes follow it before a file is written, so that they do not wait for a disk; whoever
-    /// asked is answered behind both. An edit that cannot be priced or kept is taken back, and quotes go back with it.
+    /// Does what a line says to the volatilities. Quotes follow it before a file is written, so that they do
+    /// not wait for a disk; whoever asked is answered behind both. An edit that cannot be priced or kept is
+    /// taken back, and quotes go back with it.
     fn edit(&mut self, line: &str, by: &vol::By, is_new: &mut bool) -> Result<String, String> {
         let Some(file) = &mut self.times.file else {
             return Err(
@@ -368,7 +371,8 @@ impl Work {
         self.pricer.filled(quote, signed);
     }
 
-    /// What is held, at theoretical values and at the market's mids; too large a loss pulls everything, and too large a difference is said.
+    /// What is held, at theoretical values and at the market's mids; too large a loss pulls everything, and
+    /// too large a difference is said.
     fn mark(&mut self, half_tick: i64) -> Result<(), Failure> {
         self.priced.value = self.pricer.value_held(half_tick)?;
         let (mut off, mut without) = (0.0, (0, 0));

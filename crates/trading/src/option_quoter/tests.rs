@@ -1,4 +1,5 @@
-//! The strategy beside the quoter itself: of the same market, ladders, answers and fills come the same mass quotes.
+//! The strategy beside the quoter itself: of the same market, ladders, answers and fills come the same mass
+//! quotes.
 
 use super::*;
 use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting};
@@ -111,7 +112,8 @@ struct Both {
     half_tick: i64,
     /// Prices of the underlying that are shown, in ticks.
     shown: [i64; 2],
-    /// Requests that the venue has not answered: the strategy's numbers (it cancels some at a time), the quoter's, and what it was.
+    /// Requests that the venue has not answered: the strategy's numbers (it cancels some at a time), the
+    /// quoter's, and what it was.
     open: VecDeque<(Vec<u64>, u64, Sent)>,
     messages: u64,
 }
@@ -356,7 +358,8 @@ impl Both {
         self.quoter.on_fill(now, &fill, &mut self.direct);
     }
 
-    /// What left of both since the last look is the same. A cancellation of nothing is none at the venue, and done at once.
+    /// What left of both since the last look is the same. A cancellation of nothing is none at the venue, and
+    /// done at once.
     fn compare(&mut self, what: &str) {
         let now = self.now;
         let (theirs, mut ours) = (
@@ -513,4 +516,44 @@ fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
     let state = both.conductor.strategy().quoter().state();
     assert_eq!(state, QuotingState::Pulling(PullReason::Control));
     assert!(both.session.sent.iter().any(|(_, sent)| *sent == Sent::Cancel));
+}
+
+#[test]
+fn what_trades_before_its_answer_is_counted_once() {
+    let mut both = Both::new(3);
+    both.tick();
+    both.timer(Some(1));
+    both.compare("first");
+    both.now = both.now.after(200 * Nanos::MILLI);
+    both.timer(None);
+    both.compare("calm");
+    let Some((ids, _, Sent::Mass(_, entries))) = both.open.front().cloned() else {
+        panic!("a mass quote left")
+    };
+    let entry = *entries
+        .iter()
+        .find(|entry| !entry.bid_qty.is_zero())
+        .expect("a bid");
+    let price = Price::from_raw(config().option_tick.raw() * i64::from(entry.bid_ticks));
+    let (now, name) = (both.now, both.name(entry.quote));
+    let filled = QuoteReport::Filled {
+        name,
+        side: Side::Bid,
+        qty: Qty(4),
+        price,
+        of: (price, entry.bid_qty),
+    };
+    let answered = QuoteReport::Answered {
+        id: ClientOrderId(ids[0]),
+        is_rejected: false,
+        refused: &[],
+    };
+    both.with(|c, m, s| {
+        c.on_quote_report(now, &filled, m, s);
+        c.on_quote_report(now, &answered, m, s);
+    });
+    let quoter = both.conductor.strategy().quoter();
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    assert_eq!(quoter.position(entry.quote), 4);
+    assert_eq!(quoter.open(entry.quote)[0], entry.bid_qty.0 - 4);
 }

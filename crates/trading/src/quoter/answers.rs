@@ -7,7 +7,8 @@ use crate::exposure::exposures;
 use tickwire_market::{Counter, Nanos};
 
 impl Quoter {
-    /// A mass quote was answered: accepted, but for the quotes in `rejected`. `None` if all of it was rejected.
+    /// A mass quote was answered: accepted, but for the quotes in `rejected`. `None` if all of it was
+    /// rejected.
     pub fn on_answer(&mut self, now: Nanos, id: u64, rejected: Option<&[u16]>, sink: &mut impl QuoteSink) {
         let Some(flight) = self.flights.arrive(id) else {
             return self.unmatched(now, sink);
@@ -100,8 +101,8 @@ impl Quoter {
         self.pulls.state = State::Halted(reason);
     }
 
-    /// The venue took sides of a quote away without being asked: the instrument is halted, its session is over, it would have traded
-    /// with an order of ours.
+    /// The venue took sides of a quote away without being asked: the instrument is halted, its session is
+    /// over, it would have traded with an order of ours.
     pub fn on_removed(&mut self, quote: u16, sides: [bool; 2]) {
         self.on_left(quote, sides.map(|is_gone| if is_gone { 0 } else { u32::MAX }));
     }

@@ -3,7 +3,8 @@
 use super::{MarketGuard, SilenceConfig};
 use tickwire_market::{InstrumentId, Nanos, Price, Qty};
 
-/// Our own copy of a venue's market-maker protection, to be set tighter than it. 0 is no limit. CME: Mass Quote Protections.
+/// Our own copy of a venue's market-maker protection, to be set tighter than it. 0 is no limit. CME: Mass
+/// Quote Protections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Protection {
     /// How long fills count together, from the first of them, in nanoseconds.
@@ -37,20 +38,22 @@ pub struct QuoterConfig {
     pub trigger_ticks: u16,
     /// A quote is not improved before it has lived so long, in nanoseconds. Default 0.
     pub life_min_ns: u64,
-    /// Messages within `window_ns`: mass quotes, and orders beside them. Default 500. When a quote that must move has no room in it, everything is pulled.
+    /// Messages within `window_ns`: mass quotes, and orders beside them. Default 500. When a quote that must
+    /// move has no room in it, everything is pulled.
     pub messages_max: u32,
     /// Of these, mass quotes that only improve. Default 400.
     pub improvements_max: u32,
     /// The window of both rates. Default one second.
     pub window_ns: u64,
-    /// How far quotes may be from the markets of their options; `None`: nothing compares them. Default `None`, for those who have no such
-    /// markets; `tickwire quote` has it on.
+    /// How far quotes may be from the markets of their options; `None`: nothing compares them. Default
+    /// `None`, for those who have no such markets; `tickwire quote` has it on.
     pub market: Option<MarketGuard>,
     /// A filled side stays so many ticks away from its fill. Default 0.
     pub fade_ticks: u16,
     /// For so long, in nanoseconds. Default 0.
     pub fade_ns: u64,
-    /// A quote that the venue rejected is tried again after so long, in nanoseconds; 0: not until [`Quoter::set_quoted`]. Default 0.
+    /// A quote that the venue rejected is tried again after so long, in nanoseconds; 0: not until
+    /// [`Quoter::set_quoted`]. Default 0.
     pub retry_ns: u64,
     /// Half ticks of the underlying from one look to the next that are a jump. Default 40.
     pub jump_half_ticks: u32,
@@ -62,11 +65,13 @@ pub struct QuoterConfig {
     pub answer_max_ns: u64,
     /// The operator's client must be heard this often; 0 is no such need. Default 0.
     pub heartbeat_ns: u64,
-    /// The longest time between two turns of the loop ([`Quoter::on_turn`]) that is no stall; 0 is any. Default 250 ms.
+    /// The longest time between two turns of the loop ([`Quoter::on_turn`]) that is no stall; 0 is any.
+    /// Default 250 ms.
     pub stall_ns: u64,
     /// When the market data of the underlying is silent ([`Quoter::on_packet`]).
     pub silence: SilenceConfig,
-    /// How long the underlying's own book may be without a change ([`Quoter::on_change`]), in nanoseconds; 0 is for any time. Default 0.
+    /// How long the underlying's own book may be without a change ([`Quoter::on_change`]), in nanoseconds; 0
+    /// is for any time. Default 0.
     pub underlying_silence_ns: u64,
     /// Most contracts held, bought less sold, if every bid traded.
     pub long_max: u64,
@@ -74,8 +79,8 @@ pub struct QuoterConfig {
     pub short_max: u64,
     /// Most contracts on both sides of all quotes together.
     pub quoted_max: u64,
-    /// Most premium, in ticks times contracts: paid less received if every bid traded, received less paid if every offer did. Indexed
-    /// by [`Side`]. Default: no limit.
+    /// Most premium, in ticks times contracts: paid less received if every bid traded, received less paid if
+    /// every offer did. Indexed by [`Side`]. Default: no limit.
     pub premium_max: [u64; 2],
     /// Our own protection.
     pub protection: Protection,

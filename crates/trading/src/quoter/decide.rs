@@ -1,4 +1,5 @@
-//! From a look at the underlying to mass quotes: what differs, what must move first, and what there is room for.
+//! From a look at the underlying to mass quotes: what differs, what must move first, and what there is room
+//! for.
 
 use super::ladder::BLOCK;
 use super::pull::State;
@@ -40,9 +41,10 @@ impl Quoter {
         before
     }
 
-    /// Goes through what half a tick of the underlying would cause, up to the encoded bytes, and forgets it: nothing is sent, charged
-    /// or changed. For a loop that has nothing else to do: what has not run for a millisecond is in no near cache and no branch
-    /// predictor, which makes the next tick some microseconds longer. One block of 64 quotes a call, up and down in turns.
+    /// Goes through what half a tick of the underlying would cause, up to the encoded bytes, and forgets it:
+    /// nothing is sent, charged or changed. For a loop that has nothing else to do: what has not run for a
+    /// millisecond is in no near cache and no branch predictor, which makes the next tick some microseconds
+    /// longer. One block of 64 quotes a call, up and down in turns.
     pub fn rehearse(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
         let (State::Quoting, Some(look)) = (self.pulls.state, self.trust.look) else {
             return;
@@ -154,7 +156,8 @@ impl Quoter {
             .fold(0, |worth, quote| worth | 1 << (quote % BLOCK))
     }
 
-    /// Whether an improvement is large enough, and the quote old enough. A side that is not quoted yet is always worth it.
+    /// Whether an improvement is large enough, and the quote old enough. A side that is not quoted yet is
+    /// always worth it.
     #[inline]
     pub(super) fn is_worth_it(&self, now: Nanos, row: &Row<'_>, quote: usize) -> bool {
         let (bid, ask) = self.table.wanted(row, quote);
@@ -190,7 +193,8 @@ impl Quoter {
         quotes
     }
 
-    /// Sends the message being filled, which is empty then; `false` if it may not or could not leave. One without entries need not.
+    /// Sends the message being filled, which is empty then; `false` if it may not or could not leave. One
+    /// without entries need not.
     pub(super) fn send(&mut self, now: Nanos, cause: &Cause, sink: &mut impl QuoteSink) -> bool {
         let open = self.fit();
         let must = core::mem::take(&mut self.batch.musts) > 0;

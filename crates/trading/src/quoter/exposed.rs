@@ -24,7 +24,8 @@ pub(super) struct Exposed {
 }
 
 impl Quoter {
-    /// Takes room for the message being filled: at once where there is room for all of it. What may trade of it if it leaves.
+    /// Takes room for the message being filled: at once where there is room for all of it. What may trade of
+    /// it if it leaves.
     #[inline]
     pub(super) fn fit(&mut self) -> [Exposure; 2] {
         let mut sum = [Exposure::default(); 2];
@@ -47,7 +48,8 @@ impl Quoter {
         sum
     }
 
-    /// The same entry by entry: one that must move loses the sides there is no room for, an improvement is left out.
+    /// The same entry by entry: one that must move loses the sides there is no room for, an improvement is
+    /// left out.
     #[cold]
     pub(super) fn squeeze_all(&mut self) -> [Exposure; 2] {
         let count = core::mem::take(&mut self.batch.count);
@@ -73,7 +75,8 @@ impl Quoter {
         self.exposed.room_all -= more.contracts;
     }
 
-    /// Takes room for an entry, without the sides there is none for if it must move; `false` if the quote is to be left as it is.
+    /// Takes room for an entry, without the sides there is none for if it must move; `false` if the quote is
+    /// to be left as it is.
     pub(super) fn squeeze(&mut self, entry: &mut MassQuoteEntry, must: bool) -> bool {
         let wanted = exposures_of(entry);
         for (side, more) in wanted.into_iter().enumerate() {

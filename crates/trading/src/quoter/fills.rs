@@ -24,13 +24,14 @@ pub(super) struct Fade {
 }
 
 impl Quoter {
-    /// An execution against a quote. One that fits nothing quoted means that we do not know what is live: everything is pulled.
+    /// An execution against a quote. One that fits nothing quoted means that we do not know what is live:
+    /// everything is pulled.
     pub fn on_fill(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
         self.fill(now, fill, false, sink);
     }
 
-    /// An execution of an order that is a side of a quote. One side's order may rest, and trade, before the other side's is answered:
-    /// then it is of what is under way.
+    /// An execution of an order that is a side of a quote. One side's order may rest, and trade, before the
+    /// other side's is answered: then it is of what is under way.
     pub fn on_order_fill(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
         let is_under_way = fill.quote < self.config.quotes && self.is_in_flight(fill.quote);
         self.fill(now, fill, is_under_way, sink);
@@ -68,7 +69,8 @@ impl Quoter {
         self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
     }
 
-    /// An execution of a session that was lost, heard of in the next one: it counts, and is of no quote that we have.
+    /// An execution of a session that was lost, heard of in the next one: it counts, and is of no quote that
+    /// we have.
     pub fn on_late_fill(&mut self, fill: &Fill) {
         let signed = fill.signed();
         self.add_net(signed, fill.paid());
@@ -79,8 +81,8 @@ impl Quoter {
         }
     }
 
-    /// An execution that does not count after all: the venue took it back, maybe long after its quote was gone. It is held no more, and
-    /// everything is pulled until [`Quoter::resume`].
+    /// An execution that does not count after all: the venue took it back, maybe long after its quote was
+    /// gone. It is held no more, and everything is pulled until [`Quoter::resume`].
     pub fn on_broken(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
         let signed = fill.signed();
         self.add_net(-signed, -fill.paid());
@@ -92,15 +94,16 @@ impl Quoter {
         self.pull_on_break(now, sink);
     }
 
-    /// Contracts of options that were bought (or sold, below 0), and the premium paid for them (or received), in ticks times contracts:
-    /// by an electronic eye for instance. They count towards the limits on what is held.
+    /// Contracts of options that were bought (or sold, below 0), and the premium paid for them (or received),
+    /// in ticks times contracts: by an electronic eye for instance. They count towards the limits on what is
+    /// held.
     pub fn add_net(&mut self, contracts: i64, paid: i64) {
         self.exposed.net = self.exposed.net.saturating_add(contracts);
         self.exposed.paid = self.exposed.paid.saturating_add(paid);
     }
 
-    /// An execution of an order beside the quotes, of an electronic eye for instance: it counts towards what is held, and towards our own
-    /// protection as one of a quote does.
+    /// An execution of an order beside the quotes, of an electronic eye for instance: it counts towards what
+    /// is held, and towards our own protection as one of a quote does.
     pub fn on_fill_beside(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
         let signed = fill.signed();
         self.add_net(signed, fill.paid());
@@ -117,14 +120,15 @@ impl Quoter {
         }
     }
 
-    /// Whether an order beside the quotes may leave, the one of this number since [`Quoter::on_sent_beside`]: quotes go out, and the rate of
-    /// messages has room for it.
+    /// Whether an order beside the quotes may leave, the one of this number since [`Quoter::on_sent_beside`]:
+    /// quotes go out, and the rate of messages has room for it.
     #[inline]
     pub(crate) fn admits_beside(&self, now: Nanos, nth: u32) -> bool {
         self.pulls.state == State::Quoting && self.messages.has_room(now, nth)
     }
 
-    /// How much more may trade on a side by this quoter's limits if all quotes did; orders beside them are not in it.
+    /// How much more may trade on a side by this quoter's limits if all quotes did; orders beside them are
+    /// not in it.
     #[inline]
     pub(crate) fn room_beside(&self, side: Side) -> Exposure {
         self.room_of(side as usize)
@@ -136,8 +140,8 @@ impl Quoter {
         self.exposed.beside = open;
     }
 
-    /// What quotes of an option have traded before, bought less sold, and what was paid for it, in ticks times contracts: of a process
-    /// before this one. Nothing happens for an option that there is none of.
+    /// What quotes of an option have traded before, bought less sold, and what was paid for it, in ticks
+    /// times contracts: of a process before this one. Nothing happens for an option that there is none of.
     pub fn hold(&mut self, quote: u16, contracts: i64, paid: i64) {
         if let Some(position) = self.exposed.positions.get_mut(usize::from(quote)) {
             *position = position.saturating_add(contracts);

@@ -7,8 +7,8 @@ use tickwire_book::BookRef;
 use tickwire_market::{Nanos, Price, Side, Volume};
 
 impl Quoter {
-    /// The market of an option changed: best prices of *others* ([`Quoter::is_own`]) by side, and whether its book is to be trusted. With
-    /// [`QuoterConfig::market`], a quote that does not go with it is taken away.
+    /// The market of an option changed: best prices of *others* ([`Quoter::is_own`]) by side, and whether its
+    /// book is to be trusted. With [`QuoterConfig::market`], a quote that does not go with it is taken away.
     #[inline]
     pub fn on_market(
         &mut self,
@@ -40,8 +40,9 @@ impl Quoter {
         }
     }
 
-    /// Whether a level of an option's book is a quote of ours, and nobody else's: its price is one that is live or was told within the
-    /// last second, and it is no larger. The book may show a quote of ours some time after it was replaced.
+    /// Whether a level of an option's book is a quote of ours, and nobody else's: its price is one that is
+    /// live or was told within the last second, and it is no larger. The book may show a quote of ours some
+    /// time after it was replaced.
     #[inline]
     pub fn is_own(&self, now: Nanos, quote: u16, side: Side, (price, qty): (Price, Volume)) -> bool {
         let at = usize::from(quote);

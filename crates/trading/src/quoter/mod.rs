@@ -1,21 +1,24 @@
 //! Quotes many options at once: from a tick of the underlying to mass quotes.
 //!
-//! Nothing is priced here. Another thread prices, and hands over a [`Ladder`] of what is wanted at each price of the underlying; a tick
-//! is then one look-up, one comparison of the row with what the venue was last told ([`Table`]), and the entries that differ. Quotes lie
-//! in the order of their delta, and go out in it: first those that are *exposed* (a side is better for others than it should be), each
-//! message as soon as it is full, then those that could be better, as far as the message rates allow.
+//! Nothing is priced here. Another thread prices, and hands over a [`Ladder`] of what is wanted at each price
+//! of the underlying; a tick is then one look-up, one comparison of the row with what the venue was last told
+//! ([`Table`]), and the entries that differ. Quotes lie in the order of their delta, and go out in it: first
+//! those that are *exposed* (a side is better for others than it should be), each message as soon as it is
+//! full, then those that could be better, as far as the message rates allow.
 //!
-//! Each quote has at most one change under way; what it should be once that is answered is found by comparing again, so that any number
-//! of ticks in between become one message. What the venue could trade against us is known at any time as an upper bound: what is live,
-//! and what is under way.
+//! Each quote has at most one change under way; what it should be once that is answered is found by comparing
+//! again, so that any number of ticks in between become one message. What the venue could trade against us is
+//! known at any time as an upper bound: what is live, and what is under way.
 //!
-//! A quote that does not go with the market of its option (see [`MarketGuard`]) is not sent, and that option is pulled.
+//! A quote that does not go with the market of its option (see [`MarketGuard`]) is not sent, and that option
+//! is pulled.
 //!
-//! When something is not to be trusted (see [`PullReason`]) all quotes are taken away by one message, and none goes out until the venue
-//! has confirmed that and the reason is gone.
+//! When something is not to be trusted (see [`PullReason`]) all quotes are taken away by one message, and
+//! none goes out until the venue has confirmed that and the reason is gone.
 //!
-//! **Assumed of the venue**, as of CME: an entry that is rejected leaves the quote before it; answers come in the order of the requests;
-//! executions against a quote come after the answer that accepted it; a lost session cancels every quote.
+//! **Assumed of the venue**, as of CME: an entry that is rejected leaves the quote before it; answers come in
+//! the order of the requests; executions against a quote come after the answer that accepted it; a lost
+//! session cancels every quote.
 
 mod answers;
 mod config;
@@ -159,7 +162,8 @@ impl Quoter {
         }
     }
 
-    /// How often quoting stopped, by [`PullReason::ALL`]; where a reason that stays took the place of one that passes, both count.
+    /// How often quoting stopped, by [`PullReason::ALL`]; where a reason that stays took the place of one
+    /// that passes, both count.
     pub fn pulls(&self) -> &[u64] {
         &self.pulls.counts
     }
@@ -169,7 +173,8 @@ impl Quoter {
         self.pulls.last
     }
 
-    /// What the venue was last told of a quote and accepted, in ticks: [`NO_BID`] and [`NO_ASK`] where nothing is live.
+    /// What the venue was last told of a quote and accepted, in ticks: [`NO_BID`] and [`NO_ASK`] where
+    /// nothing is live.
     pub fn live(&self, quote: u16) -> (u16, u16) {
         let at = usize::from(quote);
         (self.table.live_bids[at], self.table.live_asks[at])

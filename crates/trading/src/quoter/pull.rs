@@ -59,7 +59,8 @@ pull_reasons! {
     Loss,
     /// The venue took a trade back: what is held is not what was decided on.
     BrokenTrade,
-    /// The thread that quotes did not run for longer than [`QuoterConfig::stall_ns`]: what it saw last may be long past.
+    /// The thread that quotes did not run for longer than [`QuoterConfig::stall_ns`]: what it saw last may be
+    /// long past.
     Stall,
     /// No packet of the underlying's market data came for longer than [`QuoterConfig::silence`] allows.
     Silence,
@@ -147,8 +148,8 @@ impl Quoter {
         self.pull_for(now, PullReason::BrokenTrade, self.last_cause(), sink);
     }
 
-    /// Quotes again after a pull that does not pass by itself. `false` while quotes are still being taken away, and when there is no
-    /// session: then as soon as there is one.
+    /// Quotes again after a pull that does not pass by itself. `false` while quotes are still being taken
+    /// away, and when there is no session: then as soon as there is one.
     pub fn resume(&mut self, now: Nanos) -> bool {
         self.session.heard = now;
         match self.pulls.state {

@@ -20,15 +20,17 @@ pub struct MassQuote<'q> {
 pub trait QuoteSink {
     /// Sends a mass quote.
     fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool;
-    /// Whether the controls ([`crate::Controls`]) let a mass quote leave, else the first that does not: an instrument's rate of messages
-    /// counts as the session's, anything else pulls every quote until a person resumes.
+    /// Whether the controls ([`crate::Controls`]) let a mass quote leave, else the first that does not: an
+    /// instrument's rate of messages counts as the session's, anything else pulls every quote until a person
+    /// resumes.
     fn admit(&mut self, now: Nanos, quote: &MassQuote<'_>) -> Result<(), RiskReject> {
         let _ = (now, quote);
         Ok(())
     }
     /// Cancels every quote (QuoteCancel, 298=4).
     fn cancel_all(&mut self, id: u64, cause: &Cause) -> bool;
-    /// Does with a mass quote what sending it would, but for the sending: nothing may leave or be counted. See [`super::Quoter::rehearse`].
+    /// Does with a mass quote what sending it would, but for the sending: nothing may leave or be counted.
+    /// See [`super::Quoter::rehearse`].
     fn rehearse(&mut self, quote: &MassQuote<'_>) {
         let _ = quote;
     }

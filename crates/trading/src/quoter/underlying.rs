@@ -24,7 +24,8 @@ pub(super) struct Trust {
 }
 
 impl Quoter {
-    /// The underlying's book changed: quotes that must move or may be improved are sent, or all of them pulled.
+    /// The underlying's book changed: quotes that must move or may be improved are sent, or all of them
+    /// pulled.
     #[inline]
     pub fn on_underlying(&mut self, now: Nanos, update: &BookUpdate, sink: &mut impl QuoteSink) {
         let cause = Cause {
@@ -85,9 +86,10 @@ impl Quoter {
         self.trust.changed = now;
     }
 
-    /// A turn of the loop begins, before anything else is done in it. One that comes too late after the turn before pulls everything, as
-    /// does market data that is silent: what is quoted by may be long past. Either passes by itself. How long the loop stood still,
-    /// in nanoseconds, if it was too long; what waits in the sockets then is older than it seems, see [`Quoter::on_backlog`].
+    /// A turn of the loop begins, before anything else is done in it. One that comes too late after the turn
+    /// before pulls everything, as does market data that is silent: what is quoted by may be long past.
+    /// Either passes by itself. How long the loop stood still, in nanoseconds, if it was too long; what waits
+    /// in the sockets then is older than it seems, see [`Quoter::on_backlog`].
     #[inline]
     pub fn on_turn(&mut self, now: Nanos, sink: &mut impl QuoteSink) -> Option<u64> {
         let before = core::mem::replace(&mut self.trust.turned, now);
