@@ -85,6 +85,12 @@ const TARGETS: &[Target] = &[
             "seen",
             "--test",
             "itch",
+            "--test",
+            "pitch",
+            "--test",
+            "claims",
+            "--test",
+            "arbiter_edges",
         ],
     },
 ];

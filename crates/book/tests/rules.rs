@@ -468,3 +468,44 @@ fn the_extremes_of_price_sort_right_on_both_sides() {
     assert_eq!(prices(Side::Bid), [Price::MAX, Price::ZERO, Price::MIN]);
     assert_eq!(prices(Side::Ask), [Price::MIN, Price::ZERO, Price::MAX]);
 }
+
+#[test]
+fn a_book_that_became_stale_by_itself_is_named_once() {
+    let mut books = books(Depth::Aggregated);
+    assert_eq!(books.next_distrusted(), None);
+    changed(&mut books, order(1, Side::Bid, 100, 10));
+    assert_eq!(
+        rejected(&mut books, event(EventKind::Execute, 1, 11)),
+        BookError::Excess
+    );
+    let unusable = MarketEvent {
+        instrument: InstrumentId(2),
+        flags: EventFlags::UNUSABLE,
+        ..feed(EventKind::Gap)
+    };
+    books.apply(&unusable);
+    let mut named: Vec<_> = std::iter::from_fn(|| books.next_distrusted()).collect();
+    named.sort();
+    assert_eq!(named, [STOCK, InstrumentId(2)]);
+    // It is stale already: whoever makes it right knows.
+    books.apply(&unusable);
+    assert_eq!(books.next_distrusted(), None);
+}
+
+#[test]
+fn every_error_has_words_of_its_own() {
+    use BookError::*;
+    let all = [
+        UnknownOrder,
+        DuplicateOrder,
+        Excess,
+        QtyRange,
+        Instrument,
+        UnknownLevel,
+        Depth,
+        Full,
+    ];
+    let words: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), all.len());
+    assert!(words.iter().all(|word| word.len() > 5), "{words:?}");
+}

@@ -660,11 +660,6 @@ impl Arbiter {
         }
     }
 
-    /// The number after the latest message known to exist.
-    pub fn highest(&self) -> SeqNo {
-        SeqNo(self.high())
-    }
-
     /// The next message to deliver.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.next)

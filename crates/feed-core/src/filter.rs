@@ -240,7 +240,7 @@ impl Filter {
         (next < self.instruments_max).then_some(InstrumentId(self.counts.first + next as u32))
     }
 
-    /// The venue says who a number is: whether it passes is what the rules say of its symbol, unless it joins. What was known of it
+    /// The venue says who a number is: whether it passes is what the rules say of its symbol, if it has one, unless it joins. What was known of it
     /// before; `None`, and nothing changes, for a number out of range.
     pub fn enter(&mut self, instrument: Instrument) -> Option<Instrument> {
         let at = instrument.id.0.checked_sub(self.counts.first)? as usize;
@@ -253,7 +253,8 @@ impl Filter {
         let before = core::mem::replace(&mut self.instruments[at], instrument);
         self.known += u32::from(before.symbol.is_empty() && !instrument.symbol.is_empty());
         self.known -= u32::from(!before.symbol.is_empty() && instrument.symbol.is_empty());
-        if !self.is_joining(instrument.id) || self.passes_joining() {
+        let is_open = !self.is_joining(instrument.id) || self.passes_joining();
+        if is_open && !instrument.symbol.is_empty() {
             self.subscriptions.learn(instrument.id, &instrument.symbol);
         }
         Some(before)

@@ -1,5 +1,7 @@
 //! How an arbiter is set up, and the words in which it says what to do.
 
+#[cfg(doc)]
+use super::Arbiter;
 use crate::Line;
 use crate::SessionId;
 use crate::recovery::RecoveryLimits;

@@ -94,7 +94,7 @@ impl Channel for CqsChannel {
             Port::Snapshot => self.snapshot.on_block(now, bytes, &mut self.feed, sink),
             // Ahead of both lines there is nothing to send again: such numbers are from before a reset.
             Port::Retransmission
-                if Cqs::parse(bytes).is_ok_and(|frame| frame.first < self.feed.arbiter().highest()) =>
+                if Cqs::parse(bytes).is_ok_and(|frame| frame.first < self.feed.arbiter().latest()) =>
             {
                 self.on_block(now, Line::Retransmit, bytes, sink)
             }

@@ -1,5 +1,9 @@
 //! What a session tells its owner.
 
+#[cfg(doc)]
+use super::Session;
+#[cfg(doc)]
+use crate::config::SessionConfig;
 use crate::message::AppMessage;
 use crate::text::CompId;
 use crate::text::Reason;
