@@ -32,6 +32,7 @@ mod run;
 mod soak;
 mod source;
 mod supply;
+mod tables;
 mod tidy;
 
 use run::{Context, Outcome};
@@ -128,6 +129,7 @@ The project's own commands.
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
+  cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
@@ -169,6 +171,7 @@ fn main() -> ExitCode {
             fetched
         }
         ["promtool", rest @ ..] => promtool::run(rest),
+        ["tables", rest @ ..] => tables::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),

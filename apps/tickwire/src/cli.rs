@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use tickwire_desk::risk::RiskArgs;
 use tickwire_desk::vol::VolArgs;
+use tickwire_export::ExportArgs;
 use tickwire_feedd::FeedArgs;
 use tickwire_inspect::InspectArgs;
 use tickwire_player::PlayArgs;
@@ -181,6 +182,22 @@ Examples:
 Exit codes: 0 shown, 1 shown, but damage, gaps or a late beginning make its books unreliable, 2 wrong arguments, 3 a file cannot be \
 read or written, 130 Ctrl-C.")]
     Inspect(InspectArgs),
+    /// Recordings as tables in the schemas of DBN: CSV or Parquet, one file or one for every date, venue and symbol
+    #[command(after_help = "\
+Prices are exact decimals. Rows of a book that may be wrong have bit 4 in flags. A file has its name only when it is whole. \
+docs/export.md.
+
+Examples:
+  tickwire export day.pcap --out day.csv
+  tickwire export day.pcap --schema mbp-10 --symbol AAPL --out aapl.csv
+  tickwire export 01302020.NASDAQ_ITCH50.gz --date 2020-01-30 --out tables \\
+      --partition --format parquet
+  tickwire export day.pcap --schema ohlcv-1m --out bars.csv \\
+      --from 2026-01-05T14:30:00Z --to 2026-01-05T21:00:00Z
+
+Exit codes: 0 written, 1 written, but damage or gaps make some rows doubtful (they are marked), 2 wrong arguments, or a format that this \
+program was built without, 3 a file cannot be read or written, 130 Ctrl-C (the same command with --partition goes on).")]
+    Export(ExportArgs),
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
 Examples:

@@ -119,6 +119,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Journal(args) => journal::run(args),
         Command::Reconcile(args) => reconcile::run(args),
         Command::Feed(args) => feed(args, &stop),
+        Command::Export(args) => tickwire_export::run(args, &stop),
         Command::Inspect(args) => tickwire_inspect::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),

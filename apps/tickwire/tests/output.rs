@@ -15,6 +15,7 @@ const COMMANDS: &[(&str, i32)] = &[
     ("counters", 0),
     ("demo --seconds 0.2 --symbols 3 --dir {dir}/demo", 0),
     ("decode {dir}/day.pcap", 0),
+    ("export {dir}/day.pcap --out {dir}/day.csv", 0),
     ("inspect {dir}/day.pcap", 0),
     ("inspect {dir}/day.pcap --json", 0),
     ("replay {dir}/day.pcap", 0),

@@ -217,6 +217,7 @@ const ROWS: &[Row] = &[
         &[],
         By("the_books_of_lobster_messages_equal_its_order_book_after_every_message"),
     ),
+    Row("export", &[], &[], DONE),
     Row(
         "inspect 01302020.NASDAQ_ITCH50.gz",
         &[],

@@ -521,6 +521,86 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>, keeps_mode: bool) -> io::Re
     made
 }
 
+/// A file that has its name only when it is whole: it is written beside its place (a dot, its name, `.part`), brought to the disk, and
+/// moved there at once. Whoever is killed in between leaves nothing under the name; the next one of the name takes the remainder away.
+#[derive(Debug)]
+pub struct Pending {
+    file: File,
+    part: PathBuf,
+    path: PathBuf,
+    is_done: bool,
+}
+
+impl Pending {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// As [`create_new`], or a remainder that cannot be removed.
+    pub fn create(path: &Path) -> io::Result<Pending> {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".part");
+        let part = path.with_file_name(name);
+        match fs::remove_file(&part) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        Ok(Pending {
+            file: create_new(&part)?,
+            part,
+            path: path.to_path_buf(),
+            is_done: false,
+        })
+    }
+
+    /// The open file, to be written to.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Everything is written: the file takes its name.
+    ///
+    /// # Errors
+    /// What the system says; nothing has the name then but what had it before.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.part, &self.path)?;
+        self.is_done = true;
+        let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// A file without a name, for what is needed only until it is closed; made in this folder.
+///
+/// # Errors
+/// As [`create_new`].
+pub fn nameless(folder: &Path) -> io::Result<File> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!(".tickwire-{}-{number}", std::process::id()));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(FILE_MODE)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 /// Whether others than the owner may read a file: its mode then.
 pub fn is_readable_by_others(path: &Path) -> Option<u32> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
@@ -550,6 +630,27 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn a_pending_file_has_its_name_only_when_it_is_whole() {
+        let folder = std::env::temp_dir().join(format!("tickwire-pending-{}", std::process::id()));
+        create_folder(&folder).expect("a folder");
+        let path = folder.join("rows.csv");
+        let names = || fs::read_dir(&folder).expect("the folder").count();
+        let dropped = Pending::create(&path).expect("a file");
+        assert!(!path.exists() && names() == 1);
+        drop(dropped);
+        assert_eq!(names(), 0);
+        // A remainder of somebody who was killed is in nobody's way.
+        fs::write(folder.join(".rows.csv.part"), "half").expect("a file");
+        let pending = Pending::create(&path).expect("a file");
+        pending.file().expect("the file").write_all(b"whole").expect("written");
+        pending.finish().expect("moved");
+        assert_eq!((fs::read(&path).expect("the file"), names()), (b"whole".to_vec(), 1));
+        nameless(&folder).expect("a file").write_all(b"x").expect("written");
+        assert_eq!(names(), 1);
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -1,0 +1,350 @@
+//! `tickwire export`: rows against what `replay` and `inspect` count, marks of stale books, partitions that go on after a kill.
+
+mod common;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{Folder, run, text, tickwire};
+use tickwire_export::batch::Value;
+use tickwire_export::{Schema, csv};
+use tickwire_testdata::workspace;
+
+/// A capture of an example.
+fn capture(folder: &Folder, example: &str, packets: &str) -> String {
+    let config = workspace().join(format!("examples/{example}.toml"));
+    let capture = folder.0.join(format!("{example}.pcap"));
+    let made = run(&[
+        "exchange",
+        "-c",
+        &config.display().to_string(),
+        "--write-capture",
+        &capture.display().to_string(),
+        "--packets",
+        packets,
+    ]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    capture.display().to_string()
+}
+
+type Row = HashMap<&'static str, Value>;
+
+fn rows_of(path: &Path, schema: Schema) -> Vec<Row> {
+    let columns = schema.columns();
+    let bytes = std::fs::read(path).expect("the table");
+    let rows = csv::read(&bytes[..], &columns).expect("it reads back");
+    let named = |row: Vec<Value>| columns.iter().map(|c| c.name).zip(row).collect();
+    rows.into_iter().map(named).collect()
+}
+
+fn export(folder: &Folder, file: &str, schema: Schema, words: &[&str]) -> Vec<Row> {
+    let out = folder.0.join(format!("{}.csv", schema.name()));
+    let out_text = out.display().to_string();
+    let mut args = vec!["export", file, "--schema", schema.name(), "--out", &out_text];
+    args.extend(words);
+    let done = run(&args);
+    assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+    rows_of(&out, schema)
+}
+
+fn number(row: &Row, name: &str) -> i128 {
+    match &row[name] {
+        Value::Number(n) => *n,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn letter(row: &Row, name: &str) -> String {
+    match &row[name] {
+        Value::Text(t) => t.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn price(row: &Row, name: &str) -> Option<i64> {
+    match &row[name] {
+        Value::Price(p) => *p,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// The levels that orders make: by symbol, side and price the quantity.
+fn book_of(rows: &[Row]) -> BTreeMap<(String, String, i64), i128> {
+    let mut orders: HashMap<i128, (String, String, i64, i128)> = HashMap::new();
+    for row in rows {
+        let id = number(row, "order_id");
+        let size = number(row, "size");
+        match &letter(row, "action")[..] {
+            "A" | "M" => {
+                let at = price(row, "price").expect("a price");
+                orders.insert(id, (letter(row, "symbol"), letter(row, "side"), at, size));
+            }
+            "C" => {
+                let order = orders.get_mut(&id).expect("an order that was added");
+                assert_eq!(
+                    price(row, "price"),
+                    Some(order.2),
+                    "a cancel has its order's price"
+                );
+                order.3 -= size;
+                assert!(order.3 >= 0);
+                if order.3 == 0 {
+                    orders.remove(&id);
+                }
+            }
+            "R" => {
+                let symbol = letter(row, "symbol");
+                orders.retain(|_, order| order.0 != symbol);
+            }
+            _ => {}
+        }
+    }
+    let mut levels = BTreeMap::new();
+    for (symbol, side, at, left) in orders.into_values() {
+        *levels.entry((symbol, side, at)).or_default() += left;
+    }
+    levels
+}
+
+#[test]
+fn orders_of_a_table_make_the_books_of_replay_and_levels_bars_and_trades_agree_with_them() {
+    let folder = Folder::new("export-agrees");
+    let file = capture(&folder, "nasdaq", "3000");
+    let orders = export(&folder, &file, Schema::Mbo, &[]);
+    let replayed = run(&["replay", &file, "--book", "all", "--levels", "100000", "--json"]);
+    let replayed: serde_json::Value = serde_json::from_str(&text(&replayed.stdout)).expect("JSON");
+    let mut expected = BTreeMap::new();
+    for (symbol, book) in replayed["books"].as_object().expect("books") {
+        for (side, letter) in [("bids", "B"), ("asks", "A")] {
+            for level in book[side].as_array().expect("levels") {
+                let at = tickwire_market::Price::parse(level["price"].as_str().expect("a price").as_bytes());
+                let key = (symbol.clone(), letter.to_string(), at.expect("a price").raw());
+                expected.insert(key, i128::from(level["qty"].as_u64().expect("a quantity")));
+            }
+        }
+    }
+    assert!(expected.len() > 100, "{}", expected.len());
+    assert_eq!(book_of(&orders), expected);
+    // Times come from 09:30 in New York, of the day on which the packets were received.
+    for row in &orders {
+        let (received, venue) = (number(row, "ts_recv"), number(row, "ts_event"));
+        assert!((received - venue).abs() < 3_600_000_000_000, "{received} {venue}");
+        assert_eq!(number(row, "flags") & 4, 0);
+        assert_eq!(number(row, "publisher_id"), 2);
+    }
+    let levels = export(&folder, &file, Schema::Mbp10, &[]);
+    let mut last: HashMap<String, &Row> = HashMap::new();
+    levels
+        .iter()
+        .for_each(|row| _ = last.insert(letter(row, "symbol"), row));
+    for (symbol, row) in &last {
+        let best = |side: &str| {
+            let of = expected
+                .keys()
+                .filter(|k| k.0 == *symbol && k.1 == side)
+                .map(|k| k.2);
+            if side == "B" { of.max() } else { of.min() }
+        };
+        assert_eq!(price(row, "bid_px_00"), best("B"), "{symbol}");
+        assert_eq!(price(row, "ask_px_00"), best("A"), "{symbol}");
+    }
+    let trades = export(&folder, &file, Schema::Trades, &[]);
+    let is_trade = |row: &&Row| letter(row, "action") == "T";
+    assert_eq!(orders.iter().filter(is_trade).count(), trades.len());
+    assert!(trades.len() > 10);
+    let volume: i128 = trades.iter().map(|row| number(row, "size")).sum();
+    for schema in [Schema::Ohlcv1s, Schema::Ohlcv1m] {
+        let bars = export(&folder, &file, schema, &[]);
+        assert_eq!(
+            bars.iter().map(|row| number(row, "volume")).sum::<i128>(),
+            volume,
+            "{schema:?}"
+        );
+        for bar in &bars {
+            let [open, high, low, close] =
+                ["open", "high", "low", "close"].map(|n| price(bar, n).expect("a price"));
+            assert!(low <= open.min(close) && high >= open.max(close));
+        }
+    }
+    let best = export(&folder, &file, Schema::Mbp1, &[]);
+    assert!(best.len() < levels.len() && !best.is_empty());
+    assert!(!export(&folder, &file, Schema::Bbo1s, &[]).is_empty());
+    let names: std::collections::HashSet<String> = export(&folder, &file, Schema::Definition, &[])
+        .iter()
+        .map(|row| letter(row, "symbol"))
+        .collect();
+    assert!(orders.iter().all(|row| names.contains(&letter(row, "symbol"))));
+    assert!(!export(&folder, &file, Schema::Status, &[]).is_empty());
+    // One symbol and a part of the time.
+    let one = letter(&orders[orders.len() / 2], "symbol");
+    let middle = number(&orders[orders.len() / 2], "ts_recv").to_string();
+    let part = export(
+        &folder,
+        &file,
+        Schema::Mbo,
+        &["--symbol", &one, "--from", &middle],
+    );
+    let since = |row: &&Row| {
+        letter(row, "symbol") == one && number(row, "ts_recv") >= middle.parse::<i128>().expect("a number")
+    };
+    assert_eq!(part.len(), orders.iter().filter(since).count());
+    assert!(!part.is_empty());
+}
+
+#[test]
+fn rows_behind_a_gap_are_marked_and_the_command_says_so() {
+    let folder = Folder::new("export-gap");
+    let file = capture(&folder, "nasdaq", "2000");
+    // A copy without some packets in the middle of both lines.
+    let cut = folder.0.join("cut.pcap");
+    let mut reader = tickwire_runtime::capture::CaptureReader::open(&file).expect("the capture");
+    let link = tickwire_runtime::capture::LinkType::ETHERNET;
+    let mut writer = tickwire_runtime::capture::PcapWriter::create(&cut, link).expect("a capture");
+    let mut nth = 0;
+    while let Some(packet) = reader.next_packet().expect("a packet") {
+        nth += 1;
+        if !(1000..1040).contains(&nth) {
+            writer
+                .write_frame(packet.time.expect("a time"), packet.bytes)
+                .expect("written");
+        }
+    }
+    writer.finish().expect("written");
+    for schema in [Schema::Mbo, Schema::Mbp10] {
+        let out = folder.0.join("gap.csv");
+        let done = run(&[
+            "export",
+            &cut.display().to_string(),
+            "--schema",
+            schema.name(),
+            "--out",
+            &out.display().to_string(),
+        ]);
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
+        assert!(
+            text(&done.stderr).contains("maybe bad book"),
+            "{}",
+            text(&done.stderr)
+        );
+        let rows = rows_of(&out, schema);
+        let first = rows
+            .iter()
+            .position(|row| number(row, "flags") & 4 != 0)
+            .expect("a mark");
+        assert!(first > 0, "what comes before the gap is right");
+        assert!(rows[first..].iter().all(|row| number(row, "flags") & 4 != 0));
+    }
+}
+
+fn tables(folder: &Path, ending: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(ending) && !name.starts_with('.') {
+                let bytes = std::fs::read(&path).expect("a table");
+                all.insert(path, bytes);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn an_export_that_is_killed_leaves_no_half_table_and_goes_on() {
+    let folder = Folder::new("export-killed");
+    let file = capture(&folder, "nasdaq", "6000");
+    let args = |out: &str| {
+        let words = [
+            "export",
+            &file,
+            "--schema",
+            "mbo",
+            "--format",
+            "csv",
+            "--partition",
+            "--out",
+            out,
+        ];
+        words.map(str::to_string)
+    };
+    let whole = folder.0.join("whole").display().to_string();
+    let done = run(&args(&whole).each_ref().map(String::as_str));
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let expected = tables(Path::new(&whole), ".csv");
+    assert!(expected.len() > 50, "{}", expected.len());
+    let again = run(&args(&whole).each_ref().map(String::as_str));
+    let said = text(&again.stdout);
+    assert!(
+        said.contains(&format!("0 files written, {} were there already", expected.len())),
+        "{said}"
+    );
+    // The same place of the same table, in another folder.
+    let under = |path: &Path, folder: &str| path.strip_prefix(folder).expect("below it").to_path_buf();
+    let expected: BTreeMap<PathBuf, Vec<u8>> = expected
+        .into_iter()
+        .map(|(path, bytes)| (under(&path, &whole), bytes))
+        .collect();
+    let killed = folder.0.join("killed").display().to_string();
+    let mut kills = 0;
+    let mut seen = 0;
+    for wait in (0..60).map(|n| 20 + 15 * n) {
+        let mut child = tickwire()
+            .args(args(&killed))
+            .spawn()
+            .expect("the program starts");
+        std::thread::sleep(Duration::from_millis(wait));
+        let ended = child.try_wait().expect("a child can be waited for").is_some();
+        child.kill().expect("killed, or over");
+        child.wait().expect("it ended");
+        let have = tables(Path::new(&killed), ".csv");
+        for (path, bytes) in &have {
+            assert_eq!(
+                Some(bytes),
+                expected.get(&under(path, &killed)),
+                "{}",
+                path.display()
+            );
+        }
+        assert!(have.len() >= seen, "what is there stays");
+        seen = have.len();
+        if ended && seen == expected.len() {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 0);
+    let done = run(&args(&killed).each_ref().map(String::as_str));
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(tables(Path::new(&killed), ".csv").len(), expected.len());
+    // Another export has no business there.
+    let other = run(&[
+        "export",
+        &file,
+        "--schema",
+        "trades",
+        "--format",
+        "csv",
+        "--partition",
+        "--out",
+        &killed,
+    ]);
+    assert_eq!(other.status.code(), Some(2), "{}", text(&other.stderr));
+}
+
+#[test]
+fn a_feed_without_orders_has_no_mbo_and_says_so() {
+    let folder = Folder::new("export-levels");
+    let file = capture(&folder, "cqs", "8000");
+    let out = folder.0.join("rows.csv").display().to_string();
+    let done = run(&["export", &file, "--out", &out]);
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("mbp-10") && !Path::new(&out).exists());
+    let rows = export(&folder, &file, Schema::Mbp1, &[]);
+    assert!(!rows.is_empty());
+}

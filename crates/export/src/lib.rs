@@ -1,0 +1,383 @@
+//! Recordings as tables: `tickwire export`.
+//!
+//! ```text
+//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV or Parquet
+//! ```
+//! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are exact: decimals of nine places
+//! in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong (after a gap, before its beginning) have the bit
+//! [`schema::flags::MAYBE_BAD_BOOK`] in `flags`.
+//!
+//! ```
+//! use clap::Parser;
+//! use tickwire_export::{ExportArgs, Schema, batch::Value, csv, export};
+//! use tickwire_runtime::signal::StopFlag;
+//!
+//! #[derive(Parser)]
+//! struct Cli {
+//!     #[command(flatten)]
+//!     export: ExportArgs,
+//! }
+//!
+//! let folder = std::env::temp_dir();
+//! let path = folder.join(format!("AAPL_export_{}_message_10.csv", std::process::id()));
+//! std::fs::write(&path, "34200.1,1,1,100,5853300,1\n34200.2,3,1,100,5853300,1\n")?;
+//! let out = folder.join(format!("export-{}.csv", std::process::id()));
+//! let words = ["example", path.to_str().expect("text"), "--format", "csv", "--out", out.to_str().expect("text")];
+//! let (done, _) = export(&Cli::parse_from(words).export, &StopFlag::install()?)?;
+//! assert_eq!(done.rows, 2);
+//! let rows = csv::read(&std::fs::read(&out)?[..], &Schema::Mbo.columns())?;
+//! assert_eq!(rows[0][7], Value::Price(Some(585_330_000_000)));
+//! # std::fs::remove_file(&path)?;
+//! # std::fs::remove_file(&out)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate tickwire_console;
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use tickwire_book::{Books, BooksConfig};
+use tickwire_console::failure::Failure;
+use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, Symbol, Venue};
+use tickwire_replay::played::{Follow, Keep, Play};
+use tickwire_replay::replay::{self, Fed, MakePlay, ReplayArgs};
+use tickwire_runtime::signal::StopFlag;
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::wiring::Reception;
+
+pub mod batch;
+pub mod csv;
+mod out;
+#[cfg(feature = "tables")]
+pub mod parquet;
+mod rows;
+pub mod schema;
+
+pub use out::{Done, Format};
+pub use rows::publisher;
+pub use schema::Schema;
+
+use out::Out;
+use rows::{Making, Rows};
+
+/// The arguments of `tickwire export`.
+#[derive(clap::Args, Debug)]
+pub struct ExportArgs {
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, or LOBSTER message files; gzip and zstd are recognised
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The file to write, or the folder with --partition
+    #[arg(short, long, value_name = "PATH")]
+    pub out: PathBuf,
+    /// What rows tell
+    #[arg(long, value_enum, default_value = "mbo", value_name = "SCHEMA")]
+    pub schema: Schema,
+    /// The form of the files; told by the ending of --out unless given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// A file for every date, venue and symbol: date=…/venue=…/symbol=…; the same command goes on where it was ended
+    #[arg(long)]
+    pub partition: bool,
+    /// Only these symbols (repeatable)
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Vec<String>,
+    /// Only rows received from then on: 2026-01-05T14:30:00Z, or nanoseconds since the epoch
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub from: Option<u64>,
+    /// Only rows received before then
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to: Option<u64>,
+    /// The day, in the venue's time zone, of files whose times have none (ITCH, LOBSTER): 2026-01-05
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub date: Option<jiff::civil::Date>,
+    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are found out
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What the payloads are; without it, told by --config, else recognised
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub protocol: Option<Protocol>,
+    /// FAST template file of MOEX, or `builtin` (repeatable)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub templates: Vec<PathBuf>,
+    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
+    #[arg(long, value_name = "N")]
+    pub max_orders: Option<u32>,
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    if let Ok(ns) = text.parse() {
+        return Ok(ns);
+    }
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        "give a time with its zone, such as 2026-01-05T14:30:00Z, or nanoseconds since the epoch".to_string()
+    })?;
+    u64::try_from(time.as_nanosecond()).map_err(|_| "times begin in 1970".into())
+}
+
+fn date(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "give a date such as 2026-01-05".into())
+}
+
+/// Runs `tickwire export`: writes the tables and says how many rows they have.
+///
+/// # Errors
+/// A file that cannot be read or written, a signal (nothing has its final name then but whole partitions); and, after everything is
+/// written, damage or gaps in the recording: the rows of books that may be wrong are marked.
+pub fn run(args: &ExportArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let (done, fault) = export(args, stop)?;
+    println!(
+        "{} rows of {}, {} of them marked as of a book that may be wrong; {} files written, {} were there already",
+        done.rows,
+        args.schema.name(),
+        done.marked,
+        done.files,
+        done.kept
+    );
+    match fault {
+        Some(fault) => Err(Failure::check(format!(
+            "{fault}; rows of such books have bit 4 (maybe bad book) in flags"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Writes the tables: what was written, and why some of it is not to be relied on, if so.
+///
+/// # Errors
+/// As [`run`], but for damage and gaps.
+pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String>), Failure> {
+    let format = match (args.format, args.out.extension().and_then(|e| e.to_str())) {
+        (Some(format), _) => format,
+        (None, Some("csv")) => Format::Csv,
+        (None, Some("parquet")) => Format::Parquet,
+        _ => {
+            return Err(Failure::config(
+                "give --format csv or --format parquet, or a file that ends so",
+            ));
+        }
+    };
+    let span = [args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX)];
+    let what = what(args, format)?;
+    let out = Out::new(&args.out, args.schema, (format, args.partition), span, &what)?;
+    let shared = Rc::new(RefCell::new(out));
+    let mut make = Make {
+        out: shared.clone(),
+        schema: args.schema,
+        date: args.date,
+        refused: Vec::new(),
+    };
+    let replayed = ReplayArgs {
+        config: args.config.clone(),
+        protocol: args.protocol,
+        templates: args.templates.clone(),
+        symbol: args.symbol.clone(),
+        max_orders: args.max_orders,
+        ..ReplayArgs::of(args.files.clone())
+    };
+    let Fed { fault, .. } = replay::feed(&replayed, stop, &mut make)?;
+    for name in &make.refused {
+        eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
+    }
+    let is_all = !make.refused.is_empty() && make.refused.len() == shared.borrow().venues.len();
+    if is_all {
+        return Err(Failure::config(
+            "no feed of the recording tells orders; give --schema mbp-10 or another one",
+        ));
+    }
+    let done = shared.borrow_mut().finish()?;
+    Ok((done, fault))
+}
+
+/// What is exported: a text that differs where the rows may.
+fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
+    let mut text = format!(
+        "tickwire export 1\nschema {}\nformat {format:?}\n",
+        args.schema.name()
+    );
+    for path in args.files.iter().chain(&args.config).chain(&args.templates) {
+        if path.as_os_str() == tickwire_venues::channels::BUILT_IN {
+            continue;
+        }
+        let about = std::fs::metadata(path)
+            .map_err(|e| Failure::system(format!("cannot read {}: {e}", path.display())))?;
+        let modified = about
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        _ = writeln!(
+            text,
+            "file {} {} {}",
+            path.display(),
+            about.len(),
+            modified.map_or(0, |at| at.as_nanos())
+        );
+    }
+    _ = writeln!(
+        text,
+        "symbols {:?} from {:?} to {:?} date {:?} protocol {:?}",
+        args.symbol, args.from, args.to, args.date, args.protocol
+    );
+    Ok(text)
+}
+
+/// Makes channels whose events become rows.
+struct Make {
+    out: Rc<RefCell<Out>>,
+    schema: Schema,
+    date: Option<jiff::civil::Date>,
+    /// Channels without orders, of which orders were asked for.
+    refused: Vec<String>,
+}
+
+impl Make {
+    fn rows(&self, venue: Venue, tells_groups: bool) -> Rows {
+        let mut out = self.out.borrow_mut();
+        out.venues.push(venue);
+        let midnight = self
+            .date
+            .and_then(|date| rows::midnight_of(date, rows::zone_of(venue)));
+        Rows::new(Making {
+            schema: self.schema,
+            channel: out.venues.len() - 1,
+            venue,
+            tells_groups,
+            midnight,
+        })
+    }
+}
+
+/// A channel without orders, of which orders were asked for.
+struct Nothing;
+
+impl Keep for Nothing {
+    fn event(&mut self, event: &MarketEvent, books: &mut Books) {
+        books.apply(event);
+    }
+}
+
+/// A channel's rows, on their way out.
+struct Writing {
+    rows: Rows,
+    channel: usize,
+    out: Rc<RefCell<Out>>,
+    /// Of files of records, which have no books for it.
+    books: Option<Box<Books>>,
+}
+
+impl Writing {
+    /// The packet is over: its instruments have names now.
+    fn hand_over(&mut self) {
+        if self.rows.pending.is_empty() {
+            return;
+        }
+        let mut out = self.out.borrow_mut();
+        out.take(&self.rows.pending);
+        self.rows.pending.clear();
+        if let Some(unfit) = self.rows.unfit.take()
+            && !out.has_failed()
+        {
+            out.fail(Failure::check(unfit));
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.rows.flush();
+        self.hand_over();
+    }
+}
+
+impl Keep for Writing {
+    fn event(&mut self, event: &MarketEvent, books: &mut Books) {
+        self.rows.event(event, books);
+    }
+
+    fn defined(&mut self, instrument: &Instrument) {
+        self.out
+            .borrow_mut()
+            .names
+            .insert(self.channel, instrument.id, instrument.symbol);
+        self.rows.defined(instrument);
+    }
+
+    fn packet(&mut self, _: Nanos, _: usize, _: &dyn Fn() -> Counters) {
+        self.hand_over();
+    }
+}
+
+impl Follow for Writing {
+    fn record(&mut self, _: Nanos, _: Option<InstrumentId>) {
+        self.hand_over();
+    }
+
+    fn event(&mut self, event: &MarketEvent) {
+        if let Some(books) = &mut self.books {
+            self.rows.event(event, books);
+        }
+    }
+
+    fn named(&mut self, id: InstrumentId, symbol: Symbol) {
+        self.out.borrow_mut().names.insert(self.channel, id, symbol);
+    }
+}
+
+impl MakePlay for Make {
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure> {
+        let by_price = matches!(
+            feed.protocol(),
+            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3
+        );
+        let rows = self.rows(feed.venue, feed.protocol().tells_match_events());
+        let keep: Box<dyn Keep> = match by_price && self.schema == Schema::Mbo {
+            true => {
+                self.refused.push(name.clone());
+                Box::new(Nothing)
+            }
+            false => Box::new(Writing {
+                channel: self.out.borrow().venues.len() - 1,
+                rows,
+                out: self.out.clone(),
+                books: None,
+            }),
+        };
+        replay::kept(feed, number, reception, name, books, keep)
+    }
+
+    fn records(
+        &mut self,
+        name: &str,
+        is_by_order: bool,
+        books: BooksConfig,
+    ) -> Result<Option<Box<dyn Follow>>, Failure> {
+        if !is_by_order {
+            return Err(Failure::config(format!(
+                "{name}: of DBN, files of market by order (mbo) can be exported; others are in their schema already"
+            )));
+        }
+        let rows = self.rows(books.venue, true);
+        Ok(Some(Box::new(Writing {
+            channel: self.out.borrow().venues.len() - 1,
+            rows,
+            out: self.out.clone(),
+            books: Some(Box::new(Books::new(books))),
+        })))
+    }
+
+    fn is_for_channels(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,452 @@
+//! Where rows go: one file, or a file for every date, venue and symbol.
+//!
+//! ```text
+//! one file     rows ─► batch ─► writer ─► .NAME.part ─► NAME
+//! partitions   rows ─► a block for every partition ─► spool, a file without a name, blocks of a partition linked backwards
+//!              at the end, partition by partition: blocks ─► batches ─► writer ─► date=…/venue=…/symbol=…/SCHEMA.EXT
+//! ```
+//! A file has its name only when it is whole and on the disk ([`files::Pending`]). Memory does not grow with the recording: a batch, and
+//! of partitions a block of a few KiB each. A folder of partitions says in `.tickwire-export` what it is an export of; the same export
+//! begun again writes only the partitions that are not there.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use tickwire_console::failure::Failure;
+use tickwire_market::{Date, Nanos, Venue};
+use tickwire_runtime::files::{self, Pending};
+
+use crate::batch::{Batch, Names, ROWS};
+use crate::csv;
+#[cfg(feature = "tables")]
+use crate::parquet::Parquet;
+use crate::schema::Schema;
+
+/// The form of the files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// Text, a line a row
+    Csv,
+    /// Columns, compressed by zstd, with statistics
+    Parquet,
+}
+
+impl Format {
+    /// What a file's name ends with.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    /// Whether this program writes it.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        match self {
+            Format::Parquet if cfg!(not(feature = "tables")) => Err(Failure::config(
+                "this program was built without Parquet: build it with `--features tables`, or give --format csv",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn cannot(path: &Path, e: impl std::fmt::Display) -> Failure {
+    Failure::system(format!("cannot write {}: {e}", path.display()))
+}
+
+enum Body {
+    Csv(BufWriter<File>),
+    #[cfg(feature = "tables")]
+    Parquet(Box<Parquet<BufWriter<File>>>),
+}
+
+/// A file that is being written.
+struct Table {
+    path: PathBuf,
+    pending: Pending,
+    body: Body,
+}
+
+impl Table {
+    fn create(path: &Path, format: Format, schema: Schema) -> Result<Table, Failure> {
+        format.check()?;
+        let pending = Pending::create(path).map_err(|e| cannot(path, e))?;
+        let mut out = BufWriter::with_capacity(1 << 20, pending.file().map_err(|e| cannot(path, e))?);
+        let columns = schema.columns();
+        let body = match format {
+            Format::Csv => {
+                csv::head(&mut out, &columns).map_err(|e| cannot(path, e))?;
+                Body::Csv(out)
+            }
+            #[cfg(feature = "tables")]
+            Format::Parquet => Body::Parquet(Box::new(
+                Parquet::new(out, &columns).map_err(|e| cannot(path, e))?,
+            )),
+            #[cfg(not(feature = "tables"))]
+            Format::Parquet => unreachable!("it was checked"),
+        };
+        Ok(Table {
+            path: path.to_path_buf(),
+            pending,
+            body,
+        })
+    }
+
+    fn rows(&mut self, batch: &Batch, names: &Names) -> Result<(), Failure> {
+        if batch.rows() == 0 {
+            return Ok(());
+        }
+        match &mut self.body {
+            Body::Csv(out) => csv::rows(out, batch, names).map_err(|e| cannot(&self.path, e)),
+            #[cfg(feature = "tables")]
+            Body::Parquet(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        match self.body {
+            Body::Csv(mut out) => out.flush().map_err(|e| cannot(&self.path, e))?,
+            #[cfg(feature = "tables")]
+            Body::Parquet(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
+        }
+        self.pending.finish().map_err(|e| cannot(&self.path, e))
+    }
+}
+
+/// Whose rows a block has: day since 1970-01-01, word of the symbol.
+type Key = (u32, u64);
+
+/// No block before this one.
+const FIRST: u64 = u64::MAX;
+/// Words of a block beside what it begins with: where the one before it is, and how many words it has.
+const BLOCK_WORDS: usize = 510;
+
+/// Rows of every partition, on the disk until their file is written.
+struct Spool {
+    file: File,
+    at: u64,
+    open: BTreeMap<Key, Block>,
+}
+
+struct Block {
+    before: u64,
+    words: Vec<u64>,
+}
+
+impl Spool {
+    fn push(&mut self, key: Key, row: &[u64]) -> std::io::Result<()> {
+        let block = self.open.entry(key).or_insert_with(|| Block {
+            before: FIRST,
+            words: Vec::new(),
+        });
+        if block.words.len() + row.len() > BLOCK_WORDS.max(row.len()) {
+            let mut bytes = Vec::with_capacity((block.words.len() + 2) * 8);
+            for word in [block.before, block.words.len() as u64]
+                .iter()
+                .chain(&block.words)
+            {
+                bytes.extend(word.to_le_bytes());
+            }
+            self.file.write_all_at(&bytes, self.at)?;
+            block.before = self.at;
+            self.at += bytes.len() as u64;
+            block.words.clear();
+        }
+        block.words.extend_from_slice(row);
+        Ok(())
+    }
+
+    /// The blocks of a partition that are on the disk, in the order in which they were written.
+    fn places(&self, mut before: u64) -> std::io::Result<Vec<(u64, u64)>> {
+        let mut all = Vec::new();
+        while before != FIRST {
+            let mut head = [0; 16];
+            self.file.read_exact_at(&mut head, before)?;
+            let word = |at: usize| {
+                let bytes: [u8; 8] = head[at * 8..at * 8 + 8].try_into().unwrap_or_default();
+                u64::from_le_bytes(bytes)
+            };
+            all.push((before + 16, word(1)));
+            before = word(0);
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    fn read(&self, (at, words): (u64, u64)) -> std::io::Result<Vec<u64>> {
+        let mut bytes = vec![0; words as usize * 8];
+        self.file.read_exact_at(&mut bytes, at)?;
+        let words = bytes.chunks_exact(8).map(|b| {
+            let word: [u8; 8] = b.try_into().unwrap_or_default();
+            u64::from_le_bytes(word)
+        });
+        Ok(words.collect())
+    }
+}
+
+enum Target {
+    One(Option<Table>, Batch),
+    Partitions(PathBuf, Box<Spool>),
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Done {
+    /// Rows of the export, in files that were written now and in those that were there.
+    pub rows: u64,
+    /// Of these, rows of books that may be wrong.
+    pub marked: u64,
+    /// Files written now.
+    pub files: u64,
+    /// Files that were there already, whole.
+    pub kept: u64,
+}
+
+/// See the module's description.
+pub(crate) struct Out {
+    schema: Schema,
+    format: Format,
+    stride: usize,
+    flags_at: Option<usize>,
+    target: Target,
+    pub(crate) names: Names,
+    /// By channel.
+    pub(crate) venues: Vec<Venue>,
+    span: [u64; 2],
+    done: Done,
+    /// Why nothing is taken any more.
+    failed: Option<Failure>,
+}
+
+/// What a folder of partitions says of itself.
+const MANIFEST: &str = ".tickwire-export";
+
+impl Out {
+    /// `what`: a text that is the same only for the same export.
+    pub(crate) fn new(
+        path: &Path,
+        schema: Schema,
+        (format, is_partitioned): (Format, bool),
+        span: [u64; 2],
+        what: &str,
+    ) -> Result<Out, Failure> {
+        format.check()?;
+        let columns = schema.columns();
+        let (stride, flags_at) = (columns.len(), columns.iter().position(|c| c.name == "flags"));
+        let target = match is_partitioned {
+            false => Target::One(Some(Table::create(path, format, schema)?), Batch::new(columns)),
+            true => Target::Partitions(path.to_path_buf(), Box::new(begin(path, what)?)),
+        };
+        Ok(Out {
+            schema,
+            format,
+            stride,
+            flags_at,
+            target,
+            names: Names::default(),
+            venues: Vec::new(),
+            span,
+            done: Done::default(),
+            failed: None,
+        })
+    }
+
+    /// Why nothing is taken any more, if so.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failed.get_or_insert(failure);
+    }
+
+    /// Rows of a packet, one behind the other.
+    pub(crate) fn take(&mut self, rows: &[u64]) {
+        for row in rows.chunks_exact(self.stride) {
+            let time = row[self.schema.time_column()];
+            if self.failed.is_some() || time < self.span[0] || time >= self.span[1] {
+                continue;
+            }
+            match &mut self.target {
+                Target::One(_, batch) => batch.push(row),
+                Target::Partitions(folder, spool) => {
+                    let key = ((time / Nanos::DAY) as u32, row[self.stride - 1]);
+                    if let Err(e) = spool.push(key, row) {
+                        self.failed = Some(cannot(folder, e));
+                    }
+                }
+            }
+            self.count(row);
+        }
+        if let Target::One(Some(table), batch) = &mut self.target
+            && batch.rows() >= ROWS
+        {
+            let written = table.rows(batch, &self.names);
+            batch.clear();
+            if let Err(failure) = written {
+                self.fail(failure);
+            }
+        }
+    }
+
+    fn count(&mut self, row: &[u64]) {
+        self.done.rows += 1;
+        let bad = crate::schema::flags::MAYBE_BAD_BOOK;
+        self.done.marked += u64::from(self.flags_at.is_some_and(|at| row[at] & bad != 0));
+    }
+
+    /// Nothing comes any more: files take their names.
+    pub(crate) fn finish(&mut self) -> Result<Done, Failure> {
+        if let Some(failure) = self.failed.take() {
+            return Err(failure);
+        }
+        match &mut self.target {
+            Target::One(table, batch) => {
+                if let Some(mut table) = table.take() {
+                    table.rows(batch, &self.names)?;
+                    table.finish()?;
+                    self.done.files = 1;
+                }
+            }
+            Target::Partitions(folder, spool) => {
+                let open = std::mem::take(&mut spool.open);
+                let mut used = BTreeMap::new();
+                for ((day, word), block) in open {
+                    let venue = self
+                        .venues
+                        .get((word >> 32) as usize)
+                        .copied()
+                        .unwrap_or_default();
+                    let under = format!(
+                        "date={}/venue={}/symbol={}",
+                        Date::of_days(day),
+                        venue.name(),
+                        escaped(&self.names.text(word))
+                    );
+                    // Two channels of a venue may have an instrument each of the same name.
+                    let nth: &mut u32 = used.entry(under.clone()).or_default();
+                    *nth += 1;
+                    let suffix = if *nth == 1 {
+                        String::new()
+                    } else {
+                        format!("-{nth}")
+                    };
+                    let name = format!("{}{suffix}.{}", self.schema.name(), self.format.extension());
+                    let path = folder.join(under).join(name);
+                    if path.exists() {
+                        self.done.kept += 1;
+                        continue;
+                    }
+                    let parent = path.parent().unwrap_or(folder);
+                    files::create_folders(parent).map_err(|e| cannot(parent, e))?;
+                    let mut table = Table::create(&path, self.format, self.schema)?;
+                    let mut batch = Batch::new(self.schema.columns());
+                    for place in spool.places(block.before).map_err(|e| cannot(folder, e))? {
+                        let words = spool.read(place).map_err(|e| cannot(folder, e))?;
+                        words.chunks_exact(self.stride).for_each(|row| batch.push(row));
+                        if batch.rows() >= ROWS {
+                            table.rows(&batch, &self.names)?;
+                            batch.clear();
+                        }
+                    }
+                    block
+                        .words
+                        .chunks_exact(self.stride)
+                        .for_each(|row| batch.push(row));
+                    table.rows(&batch, &self.names)?;
+                    table.finish()?;
+                    self.done.files += 1;
+                }
+            }
+        }
+        Ok(self.done)
+    }
+}
+
+/// A folder for partitions: a new one, an empty one, or one of the same export.
+fn begin(folder: &Path, what: &str) -> Result<Spool, Failure> {
+    files::create_folders(folder).map_err(|e| cannot(folder, e))?;
+    let manifest = folder.join(MANIFEST);
+    match std::fs::read_to_string(&manifest) {
+        Ok(before) if before == what => {}
+        Ok(_) => {
+            return Err(Failure::config(format!(
+                "{} holds an export of something else (see {}); give another folder",
+                folder.display(),
+                manifest.display()
+            )));
+        }
+        Err(_) => {
+            let mut entries = std::fs::read_dir(folder).map_err(|e| cannot(folder, e))?;
+            if entries
+                .any(|entry| entry.is_ok_and(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")))
+            {
+                return Err(Failure::config(format!(
+                    "{} is not empty, and no export that could be gone on with; give a new folder",
+                    folder.display()
+                )));
+            }
+            files::replace(&manifest, what, false).map_err(|e| cannot(&manifest, e))?;
+        }
+    }
+    Ok(Spool {
+        file: files::nameless(folder).map_err(|e| cannot(folder, e))?,
+        at: 0,
+        open: BTreeMap::new(),
+    })
+}
+
+/// A symbol in a path, as Hive's partitions have it: what is no letter, digit, dot, dash or underscore as % and its number.
+fn escaped(symbol: &str) -> String {
+    let mut all = String::new();
+    for byte in symbol.bytes() {
+        match byte {
+            b'-' | b'_' | b'.' => all.push(char::from(byte)),
+            b if b.is_ascii_alphanumeric() => all.push(char::from(b)),
+            b => all += &format!("%{b:02X}"),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_gives_back_every_row_of_every_partition_in_order() {
+        let folder = std::env::temp_dir();
+        let mut spool = Spool {
+            file: files::nameless(&folder).expect("a file"),
+            at: 0,
+            open: BTreeMap::new(),
+        };
+        let stride = 15;
+        for n in 0..5000_u64 {
+            let key = (0, n % 7);
+            let row: Vec<u64> = (0..stride).map(|at| n * 100 + at).collect();
+            spool.push(key, &row).expect("written");
+        }
+        for of in 0..7_u64 {
+            let block = &spool.open[&(0, of)];
+            let mut words = Vec::new();
+            for place in spool.places(block.before).expect("read") {
+                words.extend(spool.read(place).expect("read"));
+            }
+            words.extend(&block.words);
+            let firsts: Vec<u64> = words.chunks(stride as usize).map(|row| row[0] / 100).collect();
+            let expected: Vec<u64> = (0..5000).filter(|n| n % 7 == of).collect();
+            assert_eq!(firsts, expected);
+        }
+    }
+
+    #[test]
+    fn symbols_with_odd_letters_stay_one_folder() {
+        assert_eq!(escaped("BRK.B"), "BRK.B");
+        assert_eq!(escaped("A/B C+"), "A%2FB%20C%2B");
+    }
+}
