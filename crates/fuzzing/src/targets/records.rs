@@ -6,13 +6,14 @@ use tickwire_replay::played::Follow;
 use tickwire_replay::replay::play_records;
 
 /// Books of orders, as a backtest has them.
-struct Held(Books);
+struct Held(Books, bool);
 
 impl Follow for Held {
     const HEARS_EXECUTIONS: bool = true;
 
     fn event(&mut self, event: &MarketEvent) {
-        if event.kind == EventKind::Execute {
+        // What a line of LOBSTER executes beyond its order, the books refuse and count.
+        if event.kind == EventKind::Execute && self.1 {
             let order = self.0.order(event.order_id);
             assert!(
                 order.is_some_and(|order| event.qty.0 <= order.qty.0.into()),
@@ -45,5 +46,9 @@ pub fn records(bytes: &[u8]) {
         levels: 512,
         ..BooksConfig::default()
     };
-    let _ = play_records(bytes.to_vec(), sizes, Held(Books::new(sizes)));
+    let _ = play_records(
+        bytes.to_vec(),
+        sizes,
+        Held(Books::new(sizes), bytes.starts_with(b"DBN")),
+    );
 }
