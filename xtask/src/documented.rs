@@ -9,6 +9,7 @@ use crate::{BARE, HEADER, STEPS};
 /// Commands that are no step, and the source that reads their options.
 const COMMANDS: &[(&str, &str)] = &[
     ("attack", "attack.rs"),
+    ("backtest-peers", "backtest_peers.rs"),
     ("check", "main.rs"),
     ("comments", "comments.rs"),
     ("demo-soak", "soak.rs"),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod attack;
+mod backtest_peers;
 mod bare;
 mod bindings;
 mod comments;
@@ -127,6 +128,7 @@ The project's own commands.
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
+  cargo xtask backtest-peers    backtests beside hftbacktest and nautilus_trader; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
@@ -164,6 +166,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
+        ["backtest-peers", rest @ ..] => backtest_peers::run(rest),
         ["quantlib", rest @ ..] => quantlib::run(rest),
         ["fetch-data", rest @ ..] => {
             let fetched = recorded::fetch(rest);

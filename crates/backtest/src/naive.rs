@@ -134,6 +134,19 @@ impl NaiveVenue {
         self.items.iter().position(is)
     }
 
+    /// Recorded orders stand across each other, which they do before an opening or in an auction; then nobody who comes trades.
+    fn is_auction(&self) -> bool {
+        let is_recorded = |item: &&Item| item.own.is_none() && item.recorded > 0;
+        let of = |side: Side| {
+            let prices = self.items.iter().filter(is_recorded);
+            prices
+                .filter(move |item| item.side == side)
+                .map(|item| item.price)
+        };
+        let best = (of(Side::Bid).max(), of(Side::Ask).min());
+        matches!(best, (Some(bid), Some(ask)) if bid >= ask)
+    }
+
     /// Whoever has nothing left, here or there, is no more.
     fn sweep(&mut self) {
         self.items.retain(|item| item.here > 0 || item.recorded > 0);
@@ -235,10 +248,12 @@ impl NaiveVenue {
                 .map(|item| item.here)
                 .sum::<u64>();
             self.items.retain(|item| !same(item));
-            let here = item.here;
-            let reaches = |other: &Item| !Self::better(side, other.price, price);
-            let all = self.items.len();
-            item.here = self.give(!side, all, here, |other| match (reaches(other), other.own) {
+            let (at, here) = (self.items.len(), item.here);
+            self.items.push(item.clone());
+            let is_auction = self.is_auction();
+            self.items.truncate(at);
+            let reaches = |other: &Item| !is_auction && !Self::better(side, other.price, price);
+            item.here = self.give(!side, at, here, |other| match (reaches(other), other.own) {
                 (false, _) => 0,
                 (true, Some(_)) => other.here,
                 (true, None) => other.here.saturating_sub(other.recorded),
@@ -316,7 +331,7 @@ impl NaiveVenue {
             event.kind,
             EventKind::Add | EventKind::Replace | EventKind::Modify
         );
-        if adds && !self.is_matching && self.is_live {
+        if adds && !self.is_matching && self.is_live && !self.is_auction() {
             self.meet();
         }
         self.trigger();
@@ -432,8 +447,10 @@ impl NaiveVenue {
         life: TimeInForce,
     ) {
         let mut wanted = of - filled;
+        let is_auction = self.is_auction();
         let is_within = |item: &Item| {
-            item.side != side
+            !is_auction
+                && item.side != side
                 && item.own.is_none()
                 && limit.is_none_or(|limit| !Self::better(!side, limit, item.price))
         };

@@ -527,14 +527,16 @@ impl SimVenue {
         {
             return tell.report(at, report(own.id, None, ReportKind::Cancelled));
         }
+        let is_auction = is_auction(books, local);
         if self.matches(books) {
             self.hit_world(at, &mut own, limit, instrument, (books, local), tell);
-        } else if let Some(book) = books.book(local) {
+        } else if let Some(book) = books.book(local).filter(|_| !is_auction) {
             for level in book.levels(!own.side) {
                 if own.leaves() == 0 || !within(own.side, level.price, limit) {
                     break;
                 }
-                let taken = self.take_level(&own, instrument, books, local, (level.price, level.qty.0));
+                let wanted = (own.side, own.leaves());
+                let taken = self.take_level(wanted, instrument, books, local, (level.price, level.qty.0));
                 if taken == 0 {
                     continue;
                 }
@@ -579,6 +581,10 @@ impl SimVenue {
             let book = books.book(local);
             book.map_or_else(World::default, World::of)
         });
+        // It rests, and trades when the recording says that others do.
+        if is_auction(books, local) {
+            return;
+        }
         let mut parts: Vec<(Price, u32)> = Vec::new();
         world.hit(!own.side, limit, own.leaves().into(), |price, qty| {
             match parts.last_mut().filter(|(last, _)| *last == price) {
@@ -640,31 +646,30 @@ impl SimVenue {
             .sum()
     }
 
-    /// Takes as much as is wanted and left of a level.
+    /// Takes as much as an order of ours of this side wants and a level of the other side has left.
     fn take_level(
         &mut self,
-        own: &Own,
+        (side, wanted): (Side, u32),
         instrument: InstrumentId,
         books: &Books,
         local: InstrumentId,
         (price, qty): (Price, u64),
     ) -> u32 {
-        let wanted = own.leaves();
         if self.model == FillModel::Touch {
             return wanted;
         }
         if books.config().depth != Depth::ByOrder {
-            let left = self.left_of(instrument, books, local, !own.side, (price, qty));
+            let left = self.left_of(instrument, books, local, !side, (price, qty));
             let taken = left.min(wanted.into()) as u32;
             if taken > 0 {
-                let key = (instrument.0, own.side == Side::Ask, price);
+                let key = (instrument.0, side == Side::Ask, price);
                 *self.taken_of_levels.entry(key).or_default() += u64::from(taken);
             }
             return taken;
         }
         let Some(book) = books.book(local) else { return 0 };
         let mut taken = 0;
-        for order in book.orders(!own.side, price) {
+        for order in book.orders(!side, price) {
             if taken == wanted {
                 break;
             }
@@ -745,6 +750,7 @@ impl SimVenue {
             return;
         };
         let (order, qty) = (event.order_id, event.qty.0);
+        world.is_auction = is_auction(books.0, books.1);
         match event.kind {
             EventKind::Add => world.add(order, event.side, event.price, qty),
             EventKind::Execute if had.is_some_and(|had| is_elsewhere(event, had)) => {
@@ -918,19 +924,27 @@ impl SimVenue {
         let Some(book) = books.book(local).filter(|_| adds) else {
             return;
         };
-        if book.state() != BookState::Live {
+        let is_reached = |own: &Own| {
+            let opposite = book.best(!own.side);
+            opposite.is_some_and(|best| own.is_reached_by(best.price))
+        };
+        if book.state() != BookState::Live
+            || !self.orders[instrument.index()].iter().any(is_reached)
+            || is_auction(books, local)
+        {
             return;
         }
         let mut place = 0;
         while let Some(own) = self.orders[instrument.index()].get(place) {
-            let own = own.clone();
+            let side = own.side;
             let mut is_over = false;
-            for level in book.levels(!own.side) {
-                let left = self.orders[instrument.index()][place].clone();
-                if is_over || !own.is_reached_by(level.price) {
+            for level in book.levels(!side) {
+                let own = &self.orders[instrument.index()][place];
+                if !own.is_reached_by(level.price) {
                     break;
                 }
-                let taken = self.take_level(&left, instrument, books, local, (level.price, level.qty.0));
+                let wanted = (side, own.leaves());
+                let taken = self.take_level(wanted, instrument, books, local, (level.price, level.qty.0));
                 if taken == 0 {
                     continue;
                 }
@@ -1089,13 +1103,13 @@ impl SimVenue {
     ) -> bool {
         let own = &mut self.orders[instrument.index()][place];
         own.filled += qty;
-        let (shown, price) = (own.clone(), own.price);
-        tell_fill(at, &shown, instrument, (qty, price), true, tell);
-        if shown.leaves() > 0 {
+        tell_fill(at, own, instrument, (qty, own.price), true, tell);
+        let id = own.id;
+        if own.leaves() > 0 {
             return false;
         }
         self.orders[instrument.index()].remove(place);
-        self.place_of.remove(&shown.id);
+        self.place_of.remove(&id);
         true
     }
 
@@ -1143,6 +1157,16 @@ impl SimVenue {
         self.place_of.clear();
         self.is_busy.fill(false);
     }
+}
+
+/// Whether recorded orders stand across each other: then nobody matches them, before an opening or in an auction, and orders rest until a recorded
+/// execution. Where levels or quotes are told, those of several venues may cross while all of them trade.
+fn is_auction(books: &Books, local: InstrumentId) -> bool {
+    let book = books
+        .book(local)
+        .filter(|_| books.config().depth == Depth::ByOrder);
+    let best = book.and_then(|book| book.best(Side::Bid).zip(book.best(Side::Ask)));
+    best.is_some_and(|(bid, ask)| bid.price >= ask.price)
 }
 
 /// Whether an order may trade at a price of the other side.

@@ -60,6 +60,8 @@ pub(crate) struct World {
     different: usize,
     /// Our orders that were hit, in the order in which they were, since this was last taken.
     pub(crate) hits: Vec<Hit>,
+    /// Recorded orders stand across each other: nobody matches, what comes to rest trades with nobody.
+    pub(crate) is_auction: bool,
     /// Recorded executions that found less here than they took.
     pub(crate) found_less: u64,
     /// Recorded orders that were executed whole in the recording, and not here.
@@ -296,7 +298,10 @@ impl World {
         self.delete(order);
         let qty = qty + spared;
         // Recorded orders that cross recorded ones did so without trading, before an opening: only what differs here trades.
-        let met = self.take(!side, Some(price), qty, From::Ahead, None, |_, _| ());
+        let met = match self.is_auction {
+            true => 0,
+            false => self.take(!side, Some(price), qty, From::Ahead, None, |_, _| ()),
+        };
         self.stand(
             (side, price),
             Standing {

@@ -1,7 +1,8 @@
 //! A strategy in a simulated venue, and the same strategy in a backtest of what that venue published: every order, every report, at the same time.
 //!
-//! The venue is the exchange simulator's matching engine in memory; the strategy trades in it, and its own orders are in what is published. In the backtest
-//! ours stands as a marker right before the order that it once was, and takes what that one took.
+//! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and
+//! its own orders are in what is published. In the backtest ours stands as a marker right before the order that it once was, and takes what that one
+//! took. Over sockets time is the machine's: there orders and reports are compared by the number of the message that the strategy had heard last.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,9 @@ use tickwire_trading::strategy::{
 };
 use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportKind, RiskConfig};
 
+#[path = "equality/sockets.rs"]
+mod sockets;
+
 const SYMBOLS: u16 = 3;
 const OWN: Owner = Owner(1);
 
@@ -40,7 +44,7 @@ impl Rng {
     }
 }
 
-/// What is compared: orders and reports with their times.
+/// What is compared: orders and reports with their times, or with what the strategy had heard before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Said {
     New(u64, ClientOrderId, Side, Price, u32),
@@ -54,7 +58,26 @@ struct Trader {
     is_taker: bool,
     rng: Rng,
     open: Vec<ClientOrderId>,
+    /// The last message that changed a book.
+    heard: u64,
+    stamp: Stamp,
     said: Vec<Said>,
+}
+
+/// What orders and reports are compared by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stamp {
+    Time,
+    Heard,
+}
+
+impl Trader {
+    fn stamp(&self, ctx: &Context<'_>) -> u64 {
+        match self.stamp {
+            Stamp::Time => ctx.now().0,
+            Stamp::Heard => self.heard,
+        }
+    }
 }
 
 impl Strategy for Trader {
@@ -63,7 +86,8 @@ impl Strategy for Trader {
     }
 
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
-        let (id, now) = (change.instrument, ctx.now().0);
+        self.heard = change.after.seq.0;
+        let (id, now) = (change.instrument, self.stamp(ctx));
         let held = ctx.position(id).qty;
         let best = |side| change.after.best(side);
         let (Some((bid, _)), Some((ask, _))) = (best(Side::Bid), best(Side::Ask)) else {
@@ -115,9 +139,9 @@ impl Strategy for Trader {
     }
 
     fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
-        let order = event.order;
+        let (order, now) = (event.order, self.stamp(ctx));
         self.said
-            .push(Said::Heard(ctx.now().0, order.id, order.state, order.filled.0));
+            .push(Said::Heard(now, order.id, order.state, order.filled.0));
         if let Some(old) = event.replaced {
             self.open.retain(|id| *id != old);
         }
@@ -146,18 +170,104 @@ impl Trader {
             ticket.immediate_or_cancel()
         };
         if let Ok(id) = ctx.submit(ticket) {
-            self.said.push(Said::New(ctx.now().0, id, side, price, qty));
+            self.said.push(Said::New(self.stamp(ctx), id, side, price, qty));
         }
     }
 }
 
-fn trader(seed: u64, is_taker: bool) -> Trader {
+/// Which one, and what it is compared by.
+#[derive(Clone, Copy, Debug)]
+struct Which {
+    seed: u64,
+    is_taker: bool,
+    stamp: Stamp,
+}
+
+fn trader(which: Which) -> Trader {
     Trader {
-        is_taker,
-        rng: Rng(seed),
+        is_taker: which.is_taker,
+        rng: Rng(which.seed),
         open: Vec::new(),
+        heard: 0,
+        stamp: which.stamp,
         said: Vec::new(),
     }
+}
+
+/// Where the strategy runs while the venue is simulated.
+trait Host {
+    /// It hears a message.
+    fn message(&mut self, now: Nanos, message: &[u8]);
+    /// It hears of an order of its own.
+    fn report(&mut self, now: Nanos, report: &OrderReport);
+    /// What it has sent since this was last asked.
+    fn requests(&mut self) -> Vec<OrderIntent>;
+    /// What it said.
+    fn finish(self) -> Vec<Said>;
+}
+
+/// On the venue's thread, by calls.
+struct InMemory<C> {
+    channel: C,
+    books: Vec<Books>,
+    conductor: Conductor<Trader>,
+    port: Sent,
+}
+
+fn in_memory(which: Which) -> InMemory<impl Channel> {
+    let (books, mut port) = (vec![books()], Sent::default());
+    let mut conductor = Conductor::new(trader(which), &conductor());
+    conductor.start(Nanos::ZERO, Markets::new(&books, 3), &mut port);
+    InMemory {
+        channel: channel(),
+        books,
+        conductor,
+        port,
+    }
+}
+
+impl<C: Channel> InMemory<C> {
+    fn event(&mut self, event: &MarketEvent) {
+        let outcome = Outcome::of(&mut self.books[0], event);
+        define(
+            &mut self.conductor,
+            &self.channel,
+            event,
+            &self.books,
+            &mut self.port,
+        );
+        let markets = Markets::new(&self.books, 3);
+        self.conductor
+            .on_event(0, event, outcome, false, markets, &mut self.port);
+    }
+}
+
+impl<C: Channel> Host for InMemory<C> {
+    fn message(&mut self, now: Nanos, message: &[u8]) {
+        for event in events_of(&mut self.channel, now, message) {
+            self.event(&event);
+        }
+    }
+
+    fn report(&mut self, now: Nanos, report: &OrderReport) {
+        let markets = Markets::new(&self.books, 3);
+        let heard = self.conductor.on_report(now, report, markets, &mut self.port);
+        heard.expect("one of ours");
+    }
+
+    fn requests(&mut self) -> Vec<OrderIntent> {
+        std::mem::take(&mut self.port.0)
+    }
+
+    fn finish(self) -> Vec<Said> {
+        self.conductor.strategy().said.clone()
+    }
+}
+
+fn events_of(channel: &mut impl Channel, now: Nanos, message: &[u8]) -> Vec<MarketEvent> {
+    let mut events = Vec::new();
+    channel.on_message(now, message, &mut |event: &MarketEvent| events.push(*event));
+    events
 }
 
 fn conductor() -> ConductorConfig {
@@ -428,7 +538,7 @@ impl Sim {
 }
 
 /// The strategy in the venue: what it said, and what was published.
-fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
+fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
     let all = listings(SYMBOLS);
     let mut engine = Engine::new(EngineConfig {
         instruments: SYMBOLS.into(),
@@ -453,11 +563,9 @@ fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
         ours: BTreeMap::new(),
         filled: BTreeMap::new(),
     };
-    let (mut channel, mut books) = (channel(), vec![books()]);
-    let mut conductor = Conductor::new(trader(seed, is_taker), &conductor());
-    let mut port = Sent::default();
+    // The venue's own reading of what it publishes.
+    let (mut channel, mut books) = (channel(), books());
     let mut recording = Recording::new();
-    conductor.start(Nanos::ZERO, Markets::new(&books, 3), &mut port);
     let mut time = 0;
     for step in 0..=steps {
         let mut ours = Ours::default();
@@ -474,13 +582,9 @@ fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
             time += 1_000;
             let now = Nanos(time);
             for message in messages {
-                let mut events = Vec::new();
-                channel.on_message(now, &message, &mut |event: &MarketEvent| events.push(*event));
-                recording.push((now, message));
-                for event in events {
-                    let outcome = Outcome::of(&mut books[0], &event);
-                    define(&mut conductor, &channel, &event, &books, &mut port);
-                    conductor.on_event(0, &event, outcome, false, Markets::new(&books, 3), &mut port);
+                host.message(now, &message);
+                for event in events_of(&mut channel, now, &message) {
+                    books.apply(&event);
                     let own = sim.ours.get(&event.order_id).copied();
                     if event.kind == tickwire_market::EventKind::Execute
                         && let Some(id) = own
@@ -488,31 +592,29 @@ fn sim(seed: u64, is_taker: bool, steps: u32) -> (Vec<Said>, Recording) {
                         let (number, is_maker, qty, price) = fills.next().expect("one that was executed");
                         assert!(is_maker && number == event.order_id);
                         let report = sim.fill(id, qty, price);
-                        if sim.engine.order(number).is_none() && books[0].order(number).is_none() {
+                        if sim.engine.order(number).is_none() && books.order(number).is_none() {
                             sim.ours.remove(&number);
                         }
-                        let markets = Markets::new(&books, 3);
-                        conductor
-                            .on_report(now, &report, markets, &mut port)
-                            .expect("ours");
+                        host.report(now, &report);
+                    }
+                }
+                recording.push((now, message));
+            }
+            // What the strategy wants arrives after all of it.
+            loop {
+                let requests = host.requests();
+                if requests.is_empty() {
+                    break;
+                }
+                for request in requests {
+                    for report in sim.request(&request, &mut writer) {
+                        host.report(now, &report);
                     }
                 }
             }
-            // What the strategy wants arrives after all of it.
-            let mut at = 0;
-            while at < port.0.len() {
-                let request = port.0[at];
-                at += 1;
-                for report in sim.request(&request, &mut writer) {
-                    conductor
-                        .on_report(now, &report, Markets::new(&books, 3), &mut port)
-                        .expect("ours");
-                }
-            }
-            port.0.clear();
         }
     }
-    (conductor.strategy().said.clone(), recording)
+    (host.finish(), recording)
 }
 
 fn define<C: Channel>(
@@ -531,17 +633,15 @@ fn define<C: Channel>(
 }
 
 /// The same strategy in a backtest of what was published.
-fn backtest(seed: u64, is_taker: bool, recording: &Recording) -> Vec<Said> {
+fn backtest(which: Which, recording: &Recording) -> Vec<Said> {
     let config = BacktestConfig {
         conductor: conductor(),
         ..BacktestConfig::default()
     };
-    let mut test = Backtest::new(trader(seed, is_taker), vec![books()], config);
+    let mut test = Backtest::new(trader(which), vec![books()], config);
     let mut channel = channel();
     for (now, message) in recording {
-        let mut events = Vec::new();
-        channel.on_message(*now, message, &mut |event: &MarketEvent| events.push(*event));
-        for event in events {
+        for event in events_of(&mut channel, *now, message) {
             test.on_event(0, &event);
             if event.kind == tickwire_market::EventKind::Definition
                 && let Some(instrument) = channel.instrument(event.instrument)
@@ -553,33 +653,72 @@ fn backtest(seed: u64, is_taker: bool, recording: &Recording) -> Vec<Said> {
     test.conductor().strategy().said.clone()
 }
 
+/// The first difference, with what was before.
+fn agree(which: Which, really: &[Said], again: &[Said]) {
+    for (at, (a, b)) in really.iter().zip(again).enumerate() {
+        let before = &really[at.saturating_sub(6)..at];
+        assert_eq!(a, b, "{which:?}, number {at}; before: {before:#?}");
+    }
+}
+
+/// Orders, and reports of orders that were filled.
+fn counted(said: &[Said]) -> [usize; 2] {
+    let orders = said.iter().filter(|said| matches!(said, Said::New(..))).count();
+    let filled = |said: &&Said| matches!(said, Said::Heard(.., filled) if *filled > 0);
+    [orders, said.iter().filter(filled).count()]
+}
+
 #[test]
 fn orders_and_reports_in_a_venue_and_in_a_backtest_of_its_recording_are_the_same() {
-    let (mut orders, mut fills) = (0, 0);
+    let mut all = [0, 0];
     for seed in 1..=12 {
         for is_taker in [true, false] {
-            let (really, recording) = sim(seed, is_taker, 4_000);
-            let again = backtest(seed, is_taker, &recording);
-            for (at, (a, b)) in really.iter().zip(&again).enumerate() {
-                assert_eq!(
-                    a,
-                    b,
-                    "seed {seed}, taker {is_taker}, number {at}; before: {:#?}",
-                    &really[at.saturating_sub(6)..at]
-                );
-            }
+            let stamp = Stamp::Time;
+            let which = Which {
+                seed,
+                is_taker,
+                stamp,
+            };
+            let (really, recording) = sim(seed, 4_000, in_memory(which));
+            let again = backtest(which, &recording);
+            agree(which, &really, &again);
             // What happened at the very end the recording does not show the backtest any more.
-            assert!(
-                really.len() - again.len() <= 4,
-                "{} of {}",
-                again.len(),
-                really.len()
-            );
-            orders += really.iter().filter(|said| matches!(said, Said::New(..))).count();
-            let filled = |said: &&Said| matches!(said, Said::Heard(.., filled) if *filled > 0);
-            fills += really.iter().filter(filled).count();
+            let short = really.len() - again.len();
+            assert!(short <= 4, "{} of {}", again.len(), really.len());
+            all = std::array::from_fn(|at| all[at] + counted(&really)[at]);
         }
     }
+    let [orders, fills] = all;
     println!("{orders} orders, {fills} reports of orders that were filled");
     assert!(orders > 2_000 && fills > 2_000, "{orders} orders, {fills} fills");
+}
+
+#[test]
+fn over_sockets_in_memory_and_in_a_backtest_the_orders_are_the_same_by_what_was_heard_before() {
+    let mut all = [0, 0];
+    for seed in 1..=3 {
+        for is_taker in [true, false] {
+            let stamp = Stamp::Heard;
+            let which = Which {
+                seed,
+                is_taker,
+                stamp,
+            };
+            let (in_memory, recording) = sim(seed, 2_000, in_memory(which));
+            let (over_sockets, received) = sim(seed, 2_000, sockets::over_sockets(which));
+            agree(which, &in_memory, &over_sockets);
+            assert_eq!(in_memory.len(), over_sockets.len(), "{which:?}");
+            assert!(
+                recording == received,
+                "{which:?}: the venue has published something else"
+            );
+            let again = backtest(which, &received);
+            agree(which, &over_sockets, &again);
+            assert!(over_sockets.len() - again.len() <= 4, "{which:?}");
+            all = std::array::from_fn(|at| all[at] + counted(&over_sockets)[at]);
+        }
+    }
+    let [orders, fills] = all;
+    println!("{orders} orders over sockets, {fills} reports of orders that were filled");
+    assert!(orders > 400 && fills > 400, "{orders} orders, {fills} fills");
 }

@@ -1,14 +1,22 @@
 //! Ghost replay: an order out of a recording is entered a second time as ours, right behind which the real one stands; it must get the real
 //! one's fills, one by one. Thousands of orders, on a day of the exchange simulator that an independent decoder has read.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use tickwire_backtest::{Backtest, BacktestConfig, FillModel, GhostConfig, GhostResult, Ghosts, Nobody};
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_exchange::generate_itch;
 use tickwire_feed::{
     ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig, Start,
 };
-use tickwire_market::{BookState, MarketEvent, Nanos};
+use tickwire_market::{BookState, Instrument, MarketEvent, Nanos, OrderId, PointValue};
+use tickwire_replay::played::Follow;
+use tickwire_replay::replay::play_records;
 use tickwire_trading::strategy::ConductorConfig;
+
+#[path = "../benches/flow/told.rs"]
+mod told;
 
 /// The events of a generated day.
 fn day(seed: u64, messages: u64) -> Vec<MarketEvent> {
@@ -33,37 +41,126 @@ fn day(seed: u64, messages: u64) -> Vec<MarketEvent> {
     events
 }
 
-fn replay(seed: u64, messages: u64, fill: FillModel) -> GhostResult {
-    let books = Books::new(BooksConfig {
+fn sizes() -> BooksConfig {
+    BooksConfig {
         depth: Depth::ByOrder,
         instruments: 64,
         orders: 1 << 17,
         levels: 1 << 20,
         initial: BookState::Live,
         ..BooksConfig::default()
-    });
-    let config = BacktestConfig {
-        fill,
-        conductor: ConductorConfig {
-            instrument_bits: 6,
-            max_orders: 1,
-            ..ConductorConfig::default()
-        },
-        ..BacktestConfig::default()
-    };
-    let mut test = Backtest::new(Nobody, vec![books], config);
-    let mut ghosts = Ghosts::new(GhostConfig {
-        every: if fill == FillModel::Queue { 8 } else { 1 },
-        one_at_a_time: fill == FillModel::Matching,
-        ..GhostConfig::default()
-    });
-    for event in &day(seed, messages) {
-        ghosts.on_event(&mut test, 0, event);
     }
-    let result = ghosts.result().clone();
-    let doubts = test.finish().doubts;
-    assert_eq!(doubts.took_recorded, 0, "no ghost took: its order had rested");
-    result
+}
+
+/// A recording with ghosts in it.
+struct Haunted {
+    test: Backtest<Nobody>,
+    ghosts: Ghosts,
+}
+
+impl Haunted {
+    fn new(fill: FillModel, is_grouped: bool) -> Haunted {
+        let config = BacktestConfig {
+            fill,
+            is_grouped: vec![is_grouped],
+            conductor: ConductorConfig {
+                instrument_bits: 6,
+                max_orders: 1,
+                ..ConductorConfig::default()
+            },
+            ..BacktestConfig::default()
+        };
+        Haunted {
+            test: Backtest::new(Nobody, vec![Books::new(sizes())], config),
+            ghosts: Ghosts::new(GhostConfig {
+                every: if fill == FillModel::Queue { 8 } else { 1 },
+                one_at_a_time: fill == FillModel::Matching,
+                ..GhostConfig::default()
+            }),
+        }
+    }
+
+    fn event(&mut self, event: &MarketEvent) {
+        self.ghosts.on_event(&mut self.test, 0, event);
+    }
+
+    fn finish(&mut self) -> GhostResult {
+        let result = self.ghosts.result().clone();
+        let doubts = self.test.finish().doubts;
+        assert_eq!(doubts.took_recorded, 0, "no ghost took: its order had rested");
+        result
+    }
+}
+
+fn replay(seed: u64, messages: u64, fill: FillModel) -> GhostResult {
+    let mut haunted = Haunted::new(fill, false);
+    day(seed, messages).iter().for_each(|event| haunted.event(event));
+    haunted.finish()
+}
+
+/// The records of a DBN file go where the events of a channel go.
+struct Records(Rc<RefCell<Haunted>>);
+
+impl Follow for Records {
+    const HEARS_EXECUTIONS: bool = true;
+
+    fn event(&mut self, event: &MarketEvent) {
+        self.0.borrow_mut().event(event);
+    }
+
+    fn defined(&mut self, _: &Instrument, _: Option<PointValue>) {}
+
+    fn order(&self, order: OrderId) -> Option<OrderView> {
+        self.0.borrow().test.books(0).order(order)
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(self.0.borrow().test.books(0));
+    }
+}
+
+/// A day as a DBN file, whose fills are told apart from what becomes of the orders.
+fn as_dbn(seed: u64, messages: u64) -> Vec<u8> {
+    let mut books = Books::new(sizes());
+    let with_order = |event: MarketEvent| {
+        let had = books.order(event.order_id);
+        books.apply(&event);
+        (event, had)
+    };
+    let events: Vec<told::WithOrder> = day(seed, messages).into_iter().map(with_order).collect();
+    told::dbn_file(&events)
+}
+
+#[test]
+fn every_ghost_in_a_dbn_file_gets_the_fills_of_its_order() {
+    for (fill, least) in [
+        (FillModel::Queue, [15_000, 500]),
+        (FillModel::Matching, [5_000, 100]),
+    ] {
+        let mut all = GhostResult::default();
+        for seed in 1..=2 {
+            let haunted = Rc::new(RefCell::new(Haunted::new(fill, true)));
+            let counters = play_records(as_dbn(seed, 150_000), sizes(), Records(haunted.clone()));
+            let counters = counters.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            assert_eq!(
+                counters.get(tickwire_market::Counter::BookRejects),
+                0,
+                "seed {seed}"
+            );
+            let result = haunted.borrow_mut().finish();
+            assert_eq!(result.different, 0, "{fill:?}, seed {seed}: {:#?}", result.first);
+            all.ghosts += result.ghosts;
+            all.filled = [0, 1].map(|at| all.filled[at] + result.filled[at]);
+        }
+        println!(
+            "{fill:?}: {} ghosts in DBN files, {} of them filled, by {} fills, each as its order",
+            all.ghosts, all.filled[0], all.filled[1]
+        );
+        assert!(
+            all.ghosts >= least[0] && all.filled[0] >= least[1],
+            "{fill:?}: {all:?}"
+        );
+    }
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub struct FlowConfig {
     pub reference: Option<Reference>,
     /// Orders that not every venue has.
     pub kinds: OrderKinds,
+    /// Whether owners make orders smaller in their place; the Moscow Exchange does not let them.
+    pub reduces: bool,
 }
 
 /// Shares of kinds of orders that not every venue has, in a million. They change what a seed gives only where they are not 0.
@@ -92,6 +94,7 @@ impl Default for FlowConfig {
             reaction_ns: 50_000,
             reference: None,
             kinds: OrderKinds::NONE,
+            reduces: true,
         }
     }
 }
@@ -342,7 +345,7 @@ impl Flow {
         let done = match self.draw_action() {
             Action::Add => false,
             Action::Replace => self.replace(at, now, engine, out),
-            Action::Reduce => self.reduce(id, engine, out),
+            Action::Reduce => self.config.reduces && self.reduce(id, engine, out),
             Action::Take => self.take(at, engine, out),
             Action::Dark => self.dark(engine, out),
             Action::Indicate => self.indicate(at, engine, out),

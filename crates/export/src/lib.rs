@@ -41,11 +41,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tickwire_book::{Books, BooksConfig};
+use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
-use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, Symbol, Venue};
+use tickwire_market::{
+    Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue,
+};
 use tickwire_replay::played::{Follow, Keep, Play};
-use tickwire_replay::replay::{self, Fed, MakePlay, ReplayArgs};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
@@ -313,6 +315,8 @@ impl Keep for Writing {
 }
 
 impl Follow for Writing {
+    const HEARS_EXECUTIONS: bool = true;
+
     fn record(&mut self, _: Nanos, _: Option<InstrumentId>) {
         self.hand_over();
     }
@@ -323,8 +327,18 @@ impl Follow for Writing {
         }
     }
 
-    fn named(&mut self, id: InstrumentId, symbol: Symbol) {
-        self.out.borrow_mut().names.insert(self.channel, id, symbol);
+    fn defined(&mut self, instrument: &Instrument, _: Option<PointValue>) {
+        Keep::defined(self, instrument);
+    }
+
+    fn order(&self, order: OrderId) -> Option<OrderView> {
+        self.books.as_ref()?.order(order)
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        if let Some(books) = &self.books {
+            at(books);
+        }
     }
 }
 
@@ -357,24 +371,22 @@ impl MakePlay for Make {
         replay::kept(feed, number, reception, name, books, keep)
     }
 
-    fn records(
-        &mut self,
-        name: &str,
-        is_by_order: bool,
-        books: BooksConfig,
-    ) -> Result<Option<Box<dyn Follow>>, Failure> {
-        if !is_by_order {
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
+        if !file.is_by_order() {
             return Err(Failure::config(format!(
-                "{name}: of DBN, files of market by order (mbo) can be exported; others are in their schema already"
+                "{}: of DBN, files of market by order (mbo) can be exported; others are in their schema already",
+                file.name()
             )));
         }
+        let books = file.books();
         let rows = self.rows(books.venue, true);
-        Ok(Some(Box::new(Writing {
+        let writing = Writing {
             channel: self.out.borrow().venues.len() - 1,
             rows,
             out: self.out.clone(),
             books: Some(Box::new(Books::new(books))),
-        })))
+        };
+        Ok(file.into_play(writing))
     }
 
     fn is_for_channels(&self) -> bool {

@@ -196,6 +196,12 @@ pub const TARGETS: &[Target] = &[
         targets::capture,
     ),
     target(
+        "records",
+        "a file of DBN records or of LOBSTER lines ends or is refused; an order executes no more than it shows",
+        seeds::records,
+        targets::records,
+    ),
+    target(
         "capture_frames",
         "every frame is counted once, fragments and streams are put together within bounds",
         seeds::capture_frames,

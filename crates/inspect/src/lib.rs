@@ -38,13 +38,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tickwire_book::{Books, BooksConfig};
+use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_market::{
-    Counter, Counters, EventKind, Instrument, InstrumentId, MarketEvent, Nanos, Symbol, Venue,
+    Counter, Counters, EventKind, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Symbol,
+    Venue,
 };
 use tickwire_replay::played::{Follow, Keep, Play};
-use tickwire_replay::replay::{self, Fed, FedChannel, MakePlay, ReplayArgs, Survey};
+use tickwire_replay::replay::{self, Fed, FedChannel, MakePlay, RecordsFile, ReplayArgs, Survey};
 use tickwire_runtime::capture::FrameCounts;
 use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
@@ -313,8 +314,12 @@ impl MakePlay for Make {
         replay::kept(feed, number, reception, name, books, Box::new(keep))
     }
 
-    fn records(&mut self, _: &str, _: bool, _: BooksConfig) -> Result<Option<Box<dyn Follow>>, Failure> {
-        Ok(Some(Box::new(self.watched())))
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
+        let counted = Counted {
+            watched: self.watched(),
+            books: Books::new(file.books()),
+        };
+        Ok(file.into_play(counted))
     }
 
     fn is_for_channels(&self) -> bool {
@@ -354,16 +359,34 @@ impl Drop for Packets {
     }
 }
 
-impl Follow for Watched {
+/// Of a file of records, with its books.
+struct Counted {
+    watched: Watched,
+    books: Books,
+}
+
+impl Follow for Counted {
+    const HEARS_EXECUTIONS: bool = false;
+
     fn record(&mut self, now: Nanos, instrument: Option<InstrumentId>) {
-        let mut gathered = self.gathered.borrow_mut();
-        gathered.note(self.channel, now, 0, 1);
+        let mut gathered = self.watched.gathered.borrow_mut();
+        gathered.note(self.watched.channel, now, 0, 1);
         if let Some(id) = instrument {
-            gathered.channels[self.channel].event(id);
+            gathered.channels[self.watched.channel].event(id);
         }
     }
 
-    fn event(&mut self, _: &MarketEvent) {}
+    fn event(&mut self, event: &MarketEvent) {
+        self.books.apply(event);
+    }
 
-    fn named(&mut self, _: InstrumentId, _: Symbol) {}
+    fn defined(&mut self, _: &Instrument, _: Option<PointValue>) {}
+
+    fn order(&self, order: OrderId) -> Option<OrderView> {
+        self.books.order(order)
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.books);
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tickwire_book::{Applied, Books};
+use tickwire_book::{Applied, Books, OrderView};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Side,
-    Symbol,
+    Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Port,
+    SeqNo, Side, Symbol,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 
@@ -47,16 +47,26 @@ pub trait Play {
     }
 }
 
-/// Who follows the events of a file of records beside its books: a backtest, an export.
+/// What a file of records is played into: books alone, a backtest or an export with its own.
 pub trait Follow {
+    /// Whether it hears of an execution when it happens, and where match events end. Books alone change by the record that comes behind.
+    const HEARS_EXECUTIONS: bool;
     /// A record, or a line, was read at its time; what it tells follows. `instrument`: whom it is about, if that is known.
     fn record(&mut self, now: Nanos, instrument: Option<InstrumentId>) {
         let _ = (now, instrument);
     }
     /// An event, in the order of the file.
     fn event(&mut self, event: &MarketEvent);
-    /// An instrument's symbol.
-    fn named(&mut self, id: InstrumentId, symbol: Symbol);
+    /// An instrument's number and symbol; the step of its prices, and what a point of them is worth, where a definition said so.
+    fn defined(&mut self, instrument: &Instrument, point: Option<PointValue>);
+    /// An order that stands in the books.
+    fn order(&self, order: OrderId) -> Option<OrderView>;
+    /// Shows the books to `at`, which may read them.
+    fn look(&self, at: &mut dyn FnMut(&Books));
+    /// The lines of `--step` since the last call.
+    fn take_shown(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Who keeps the books of a channel, and so sees them around every event: an export, an inspection.

@@ -11,6 +11,7 @@
 //! said so.
 
 mod lines;
+mod lobster;
 mod records;
 mod spool;
 pub mod survey;
@@ -21,6 +22,7 @@ use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tickwire_book::{BookRef, Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
@@ -34,11 +36,12 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
 use tickwire_wire::{Malformed, dbn, itch50};
 
-use crate::played::{Follow, Keep, Play, Played, of_books};
+use crate::played::{Keep, Play, Played, of_books};
 use crate::tape::{End, Frame, Speed, Tape};
-use records::{Check, Records};
+use records::{Alone, Check};
+pub use records::{RecordsFile, play_records};
 pub use survey::Survey;
-use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped};
+use survey::{Addressee, At, Files, Found, Heard, Load, Progress, Stopped};
 use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};
@@ -153,14 +156,13 @@ struct Replay<'a> {
     about: Vec<About>,
     tape: Tape,
     make: &'a mut dyn MakePlay,
+    /// The order book of a LOBSTER file.
+    rows: Option<PathBuf>,
     other_feeds: u64,
     damage: Option<String>,
     /// Of every file in which there is nothing: what it is.
     empty: Vec<String>,
 }
-
-/// The number of a LOBSTER file's only instrument.
-const ONE_LOBSTER: u32 = 1;
 
 /// What is known of a channel beside its books.
 struct About {
@@ -330,13 +332,8 @@ pub trait MakePlay {
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure>;
 
-    /// Who follows the events of a file of records beside its books, if anybody does. `is_by_order`: it tells every order.
-    fn records(
-        &mut self,
-        name: &str,
-        is_by_order: bool,
-        books: BooksConfig,
-    ) -> Result<Option<Box<dyn Follow>>, Failure>;
+    /// A file of records: [`RecordsFile::into_play`] plays it into whoever follows.
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure>;
 
     /// Whether every channel is made before the first packet is played.
     fn is_for_channels(&self) -> bool;
@@ -367,8 +364,12 @@ impl MakePlay for Plain {
         wiring::with_channel(feed, number, reception, boxed)
     }
 
-    fn records(&mut self, _: &str, _: bool, _: BooksConfig) -> Result<Option<Box<dyn Follow>>, Failure> {
-        Ok(None)
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
+        let alone = Alone {
+            books: Books::new(file.books()),
+            shown: self.is_stepping.then(Vec::new),
+        };
+        Ok(file.into_play(alone))
     }
 
     fn is_for_channels(&self) -> bool {
@@ -383,6 +384,8 @@ fn read<'a>(
     make: &'a mut dyn MakePlay,
 ) -> Result<Replay<'a>, Failure> {
     tickwire_runtime::alloc::populate_large_blocks();
+    let (files, rows) = pair(files)?;
+    let files = &files[..];
     let routes = match routes(args, files, stop) {
         Ok(routes) => routes,
         Err(Stopped::Failed(failure)) => return Err(failure),
@@ -399,7 +402,11 @@ fn read<'a>(
     let mut replay = Replay {
         args,
         stop,
-        clock: Clock::calibrate(),
+        // What packets cost is read where the books are all there is; a backtest need not wait for that.
+        clock: Clock::calibrate_for(match make.is_for_channels() {
+            true => Duration::ZERO,
+            false => Duration::from_millis(20),
+        }),
         symbols: symbols_of(&args.symbol)?,
         routes,
         slots: HashMap::new(),
@@ -410,6 +417,7 @@ fn read<'a>(
         about: Vec::new(),
         tape: Tape::new(args.speed),
         make,
+        rows,
         other_feeds: 0,
         damage: None,
         empty: Vec::new(),
@@ -430,6 +438,23 @@ fn read<'a>(
         about.end = Ending::of(&**played);
     }
     Ok(replay)
+}
+
+/// Files to play, and the order book among them that belongs to LOBSTER's messages, which has no mark of its own but its name.
+fn pair(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<PathBuf>), Failure> {
+    let is_rows = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.contains("_orderbook_") && name.contains(".csv"))
+    };
+    let (rows, files): (Vec<PathBuf>, Vec<PathBuf>) = files.iter().cloned().partition(|path| is_rows(&path));
+    match &rows[..] {
+        [] => Ok((files, None)),
+        [one] if files.len() == 1 => Ok((files, Some(one.clone()))),
+        [one, ..] => Err(Failure::config(format!(
+            "{}: a LOBSTER order book goes with one file of messages",
+            one.display()
+        ))),
+    }
 }
 
 /// The first reading.
@@ -569,6 +594,31 @@ impl Room {
             orders: most(args.max_orders),
             // Each side of a book begins with a block of eight, and leaves blocks behind while it grows.
             levels: args.max_levels.unwrap_or(clamp(entries * 20, ROOM_MAX)),
+        }
+    }
+}
+
+impl Room {
+    /// Of files of records, which are not counted before: what their size and their symbols let them need.
+    fn of_records(files: Files, is_lobster: bool, args: &ReplayArgs) -> Room {
+        let (count, symbols) = match is_lobster {
+            true => (files.lines, 1),
+            // Files without a list of symbols are of few, or of a whole market.
+            false => (
+                files.records,
+                if files.symbols == 0 { 512 } else { files.symbols },
+            ),
+        };
+        // CME's fullest book has some 9,000 orders, the fullest day of a stock exchange 1.7 million in 8,000 books.
+        let orders = (symbols * 2_048).clamp(1 << 18, ROOM_MAX);
+        let orders = orders.min(count.saturating_add(64)) as u32;
+        let levels = orders.max((64 * symbols).min(ROOM_MAX) as u32);
+        let instruments = (symbols + 4_096).min(count + 64);
+        let most = u64::from(INSTRUMENTS_MAX);
+        Room {
+            instruments: args.max_instruments.unwrap_or(instruments.min(most) as u32),
+            orders: args.max_orders.unwrap_or(orders),
+            levels: args.max_levels.unwrap_or(levels),
         }
     }
 }
@@ -877,52 +927,38 @@ impl Replay<'_> {
                 "a {kind} file has no addresses: leave --config out"
             )));
         };
-        let files = survey.files;
-        let count = if is_lobster { files.lines } else { files.records };
+        let (files, args) = (survey.files, self.args);
         let depth = match (is_lobster, files.has_orders) {
             (true, _) => Depth::ByOrder,
             (false, true) => Depth::Aggregated,
             (false, false) => Depth::ByPrice,
         };
-        let load = Load {
-            messages: count * if depth == Depth::ByPrice { 20 } else { 4 },
-            bytes: 0,
-            highest: None,
-        };
-        let mut room = Room::of(Protocol::Itch50, load, self.args);
-        room.instruments = room.instruments.min(count.min(u64::from(u32::MAX)) as u32 + 4096);
+        let room = Room::of_records(files, is_lobster, args);
         let venue = match name.strip_prefix("dbn ").unwrap_or_default() {
             dataset if dataset.starts_with("GLBX") => Venue::Cme,
             _ => Venue::Nasdaq,
         };
-        let sizes = BooksConfig {
-            depth,
-            venue,
-            instruments: room.instruments.saturating_add(2),
-            orders: room.orders,
-            levels: room.levels,
-            initial: BookState::Live,
-            ..BooksConfig::default()
-        };
-        let follower = self
-            .make
-            .records(name, depth != Depth::ByPrice, sizes)
-            .map_err(End::Failed)?;
-        let books = Books::new(sizes);
-        let check = match &self.args.check {
-            Some(path) => records::check_of(path)?,
-            None => Check::None,
-        };
-        let mut records = Records::new(
-            name.to_string(),
-            books,
+        let file = RecordsFile {
+            name: name.to_string(),
+            is_by_order: depth != Depth::ByPrice,
             is_lobster,
-            check,
-            self.args.step,
-            self.clock.clone(),
-        );
-        records.follow(follower);
-        self.played.push(Box::new(records));
+            books: BooksConfig {
+                depth,
+                venue,
+                instruments: room.instruments.saturating_add(2),
+                orders: room.orders,
+                levels: room.levels,
+                initial: BookState::Live,
+                ..BooksConfig::default()
+            },
+            check: match self.rows.as_ref().or(args.check.as_ref()) {
+                Some(path) => records::check_of(path)?,
+                None => Check::None,
+            },
+            clock: self.clock.clone(),
+        };
+        let played = self.make.records(file).map_err(End::Failed)?;
+        self.played.push(played);
         self.about.push(About {
             protocol: kind,
             on: Vec::new(),
@@ -944,16 +980,7 @@ impl Replay<'_> {
                 *self.of_records.insert(channel)
             }
         };
-        let played = &mut self.played[channel];
-        metadata
-            .mappings(&mut |symbol, number| {
-                let number = std::str::from_utf8(number).ok().and_then(|n| n.parse().ok());
-                // Numbers may be asked for by number: what is mapped then is the symbol.
-                if let Some(number) = number {
-                    played.name(number, symbol);
-                }
-            })
-            .map_err(damaged)?;
+        records::name_all(&metadata, &mut *self.played[channel]).map_err(damaged)?;
         let mut progress = Progress::new("playing");
         let mut number = 0_u64;
         while let Some(record) = file.next_record()? {
@@ -990,7 +1017,7 @@ impl Replay<'_> {
                 if self.make.is_for_channels()
                     && let Some((symbol, _)) = name.split_once('_')
                 {
-                    self.played[channel].name(ONE_LOBSTER, symbol.as_bytes());
+                    self.played[channel].name(lobster::ONE.0, symbol.as_bytes());
                 }
                 *self.of_lines.insert(channel)
             }
@@ -1007,7 +1034,7 @@ impl Replay<'_> {
                 progress.show(path, number, 0);
             }
             let field = line.split(|b| *b == b',').next().unwrap_or_default();
-            let time = std::str::from_utf8(field).ok().and_then(records::lobster_time);
+            let time = std::str::from_utf8(field).ok().and_then(lobster::time_of);
             let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
             self.tape.advance(time, self.stop)?;
             self.played[channel].on_message(time, line);

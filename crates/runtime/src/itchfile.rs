@@ -3,6 +3,7 @@
 //! Also files in the wild whose length is always 0: there the message type tells, by a function the caller gives (this crate
 //! knows no venue). A length of 0 at the very end marks the end of the session.
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::capture::{CaptureError, CaptureReader, Source};
@@ -167,7 +168,22 @@ impl Recording {
     /// # Errors
     /// [`CaptureError::Unrecognised`] when it is none of them, or cannot be opened or read.
     pub fn open(path: impl AsRef<Path>, message_len: MessageLen) -> Result<Recording, CaptureError> {
-        let mut source = Source::open(path.as_ref())?;
+        Recording::new(Source::open(path.as_ref())?, message_len)
+    }
+
+    /// Reads from a pipe or from memory; `name` is for error messages.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn from_reader(
+        name: &str,
+        input: impl Read + Send + 'static,
+        message_len: MessageLen,
+    ) -> Result<Recording, CaptureError> {
+        Recording::new(Source::new(name, Box::new(input))?, message_len)
+    }
+
+    fn new(mut source: Source, message_len: MessageLen) -> Result<Recording, CaptureError> {
         if CaptureReader::recognises(source.peek(4)?) {
             return CaptureReader::new(source).map(Recording::Packets);
         }

@@ -3,7 +3,9 @@
 //! A DBN file: `DBN` and a version, the length of its metadata (4 bytes, little-endian), the metadata, then records whose first
 //! byte is their length in words of 4 bytes. What metadata and records mean is the caller's: this crate knows no venue.
 
-use crate::capture::{CaptureError, Source};
+use std::path::Path;
+
+use crate::capture::{CaptureError, Compression, Source};
 
 /// Metadata beyond this is damage: a file that maps every option of a day has 200 MB.
 const METADATA_MAX: usize = 1 << 30;
@@ -71,6 +73,11 @@ impl RecordFile {
     /// The version, as the file says it.
     pub fn version(&self) -> u8 {
         self.version
+    }
+
+    /// Whether the file holds its records as they are.
+    pub fn is_plain(&self) -> bool {
+        self.source.compression() == Compression::None
     }
 
     /// The metadata.
@@ -152,6 +159,24 @@ impl LineFile {
 
     pub(crate) fn new(source: Source) -> LineFile {
         LineFile { source, number: 0 }
+    }
+
+    /// Opens a file of any lines, plain or compressed with gzip or zstd.
+    ///
+    /// # Errors
+    /// [`CaptureError::Open`], [`CaptureError::Read`].
+    pub fn open(path: impl AsRef<Path>) -> Result<LineFile, CaptureError> {
+        Ok(LineFile::new(Source::open(path.as_ref())?))
+    }
+
+    /// Whether the file holds its lines as they are.
+    pub fn is_plain(&self) -> bool {
+        self.source.compression() == Compression::None
+    }
+
+    /// The number of the line that was read last, from 1; 0 before the first.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// How far reading has come, in bytes of decompressed data.

@@ -41,6 +41,7 @@ use tickwire_control::results::{
 };
 use tickwire_control::socket::ControlSocket;
 use tickwire_venues::ports::Ports;
+use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::Probability;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
@@ -174,6 +175,8 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
         }
     }
     let max_live = 400_000.min(c.receiver.max_orders / 2).max(symbols * 100);
+    // Its order log has no word for it: what is less there was executed.
+    let reduces = c.feed.iter().all(|feed| feed.protocol() != Protocol::Moex);
     let venues = names.into_iter().zip(outlets).zip(0_u64..);
     let venues = venues.map(|((name, outlets), nth)| {
         let config = ExchangeConfig {
@@ -183,6 +186,7 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
                 seed: e.seed.wrapping_add(nth << 32),
                 max_live,
                 reference: is_market.then_some(Reference { seed: e.seed }),
+                reduces,
                 ..FlowConfig::default()
             },
             pace: PaceConfig {

@@ -63,12 +63,15 @@ struct Own {
 enum OwnCommand {
     /// Runs the strategy on recorded market data, in virtual time
     #[command(after_help = "\
-Files are captures (pcap, pcapng) of every feed, or files of ITCH 5.0 messages, gzip and zstd too. [backtest] of the configuration says how orders \
+Files are captures (pcap, pcapng) of every feed, files of ITCH 5.0 messages, DBN files of market by order, or a LOBSTER message file with its order \
+book; gzip and zstd too. [backtest] of the configuration says how orders \
 are filled, how long they take and what they cost; [trader.risk] and [controls] are the limits; [strategy] are the parameters.
 
 Examples:
   backtest -c strategy.toml sample.pcap
   backtest -c strategy.toml --set lot=200 --fills fills.csv day.pcap.zst
+  backtest -c strategy.toml es.definition.dbn.zst es.mbo.dbn.zst
+  backtest -c strategy.toml AMZN_2012-06-21_34200000_57600000_message_10.csv AMZN_2012-06-21_34200000_57600000_orderbook_10.csv
   backtest -c strategy.toml --report page.html day.pcap.zst
   backtest -c strategy.toml --sweep lot=100,200,400 --sweep edge=1,2 --results sweep.jsonl day.pcap.zst
   backtest -c strategy.toml --ghosts day.pcap.zst")]
@@ -182,7 +185,8 @@ struct CheckArgs {
 /// What a backtest is told.
 #[derive(Args, Clone, Debug)]
 pub struct BacktestArgs {
-    /// Captures (pcap, pcapng) or files of ITCH 5.0 messages; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), files of ITCH 5.0 messages, DBN files of market by order (and of definitions before them), or a LOBSTER message file and
+    /// its order book; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Parameters, limits and the venue of the backtest (TOML)

@@ -644,15 +644,46 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Number and symbol of a definition.
-    pub fn definition(&self) -> Option<(u32, &'a [u8])> {
+    /// What a definition says.
+    pub fn definition(&self) -> Option<Terms<'a>> {
+        fn of<'a>(number: U32, symbol: &'a [u8], steps: [Px; 2], currency: &Alpha<4>) -> Terms<'a> {
+            let above_zero = |price: Px| price.get().filter(|price| *price > Price::ZERO);
+            Terms {
+                number: number.get(),
+                symbol: trim(symbol),
+                tick: above_zero(steps[0]),
+                tick_amount: above_zero(steps[1]),
+                currency: [currency.0[0], currency.0[1], currency.0[2]],
+            }
+        }
+        macro_rules! terms {
+            ($m:ident) => {{
+                let steps = [$m.min_price_increment, $m.min_price_increment_amount];
+                of($m.instrument_id, &$m.raw_symbol.0, steps, &$m.currency)
+            }};
+        }
         Some(match *self {
-            Record::DefinitionV1(m) => (m.instrument_id.get(), trim(&m.raw_symbol.0)),
-            Record::DefinitionV2(m) => (m.instrument_id.get(), trim(&m.raw_symbol.0)),
-            Record::Definition(m) => (m.instrument_id.get(), trim(&m.raw_symbol.0)),
+            Record::DefinitionV1(m) => terms!(m),
+            Record::DefinitionV2(m) => terms!(m),
+            Record::Definition(m) => terms!(m),
             _ => return None,
         })
     }
+}
+
+/// What a definition of any version says that trading needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms<'a> {
+    /// Its number on that day.
+    pub number: u32,
+    /// Its symbol, without the padding.
+    pub symbol: &'a [u8],
+    /// The smallest step of its prices; `None` where there is no single one.
+    pub tick: Option<Price>,
+    /// What that step of a contract is worth.
+    pub tick_amount: Option<Price>,
+    /// Of prices and amounts; `0` where it does not say.
+    pub currency: [u8; 3],
 }
 
 /// What a file says of itself before its records.
@@ -701,6 +732,15 @@ impl<'a> Metadata<'a> {
             symbol_len: symbol_len_at.map_or(22, |at| number(at).into()),
             lists,
         })
+    }
+
+    /// Whether every record is of orders (schema 0), or of levels (1, 2); `None` of other schemas, and of files of several.
+    pub fn is_by_order(&self) -> Option<bool> {
+        match self.schema {
+            0 => Some(true),
+            1 | 2 => Some(false),
+            _ => None,
+        }
     }
 
     /// Calls `f` with symbol and number (in characters) of every mapping of the file.

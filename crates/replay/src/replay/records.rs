@@ -4,61 +4,92 @@
 //! |---|---|
 //! | DBN `mbo` | by order: `A` adds, `C` takes away, `M` changes, `R` clears; trades and fills change nothing, the cancel after them does |
 //! | DBN `mbp-1`, `mbp-10` | by price, from the levels of every record |
-//! | LOBSTER | by order: types 1 to 4; what takes from an order that was entered before the file begins changes nothing, or with `--check` what the row shows |
+//! | DBN `definition` | none: symbols, steps of price and what a point is worth |
+//! | LOBSTER | [`super::lobster`] |
 //!
-//! `--check` compares the books with the vendor's own: a DBN file of `mbp-10` at every event, a LOBSTER order book row by row.
+//! They are read once and not looked through before: the header says what there is room needed for. `--check` compares the books with the
+//! vendor's own: a DBN file of `mbp-10` at every event, a LOBSTER order book row by row.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::io::Cursor;
 use std::path::Path;
+use std::time::Duration;
 
-use tickwire_book::{Applied, Books};
+use tickwire_book::{Applied, Books, BooksConfig, OrderView};
 use tickwire_feed::{FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Port, Price, SeqNo,
-    Side, Symbol, TradingStatus, Volume,
+    Counter, Counters, Currency, EventFlags, EventKind, Instrument, InstrumentId, MarketEvent, Nanos,
+    OrderId, PointValue, Port, Price, SeqNo, Side, Symbol, Venue, Volume,
 };
+use tickwire_runtime::capture::CaptureError;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::itchfile::Recording;
 use tickwire_wire::dbn::{self, LevelRow, Record};
-use tickwire_wire::itch50;
+use tickwire_wire::{Malformed, itch50};
 
+use super::lobster::Rows;
 use crate::played::{Checked, Cost, Follow, Play, describe};
 use crate::tape::End;
 
-/// Orders with ids from here on stand for what a row shows of orders never seen.
-const UNSEEN: u64 = 1 << 62;
-/// The only instrument of a LOBSTER file.
-const ONE: InstrumentId = InstrumentId(1);
-/// What LOBSTER writes where there is no level.
-const NO_LEVEL: i64 = 9_999_999_999;
-
-/// A file of records with its books.
-pub(super) struct Records {
-    books: Books,
+/// A file of records with what it is played into.
+pub(super) struct Records<F> {
+    pub(super) to: F,
+    venue: Venue,
     directory: BTreeMap<Symbol, InstrumentId>,
-    by_number: HashMap<u32, InstrumentId>,
-    /// Instruments whose book began with a clear, a snapshot, or a record that holds all of it.
-    whole: HashSet<InstrumentId>,
-    /// Instruments with an order event.
-    touched: HashSet<InstrumentId>,
-    counters: Counters,
+    numbers: Numbers,
+    /// By instrument: what is known of its book.
+    known: Vec<Known>,
+    pub(super) counters: Counters,
     cost: Cost,
     clock: Clock,
-    shown: Option<Vec<String>>,
-    next: SeqNo,
+    pub(super) next: SeqNo,
     is_lobster: bool,
     /// Events that took from orders entered before the file begins.
-    unseen: u64,
-    check: Check,
-    checked: Checked,
-    follower: Option<Box<dyn Follow>>,
+    pub(super) unseen: u64,
+    pub(super) check: Check,
+    pub(super) checked: Checked,
     /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of its own does.
     filled: HashMap<OrderId, u64>,
-    /// Of who follows: when and of what the match event is that is being told; whether the record at hand ends it, and has told something.
-    group: Option<(Nanos, InstrumentId)>,
+    /// The order that took in the last trade.
+    aggressor: OrderId,
+    /// Of who hears executions: when, of what and when received the match event is that is being told; whether the record at hand ends it, and has
+    /// told something.
+    group: Option<(Nanos, InstrumentId, Nanos)>,
     is_last: bool,
     has_told: bool,
+}
+
+/// What is known of a book.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// It began with a clear, a snapshot, or a record that holds all of it.
+    is_whole: bool,
+    /// There was an order event.
+    is_touched: bool,
+}
+
+/// Numbers of instruments in the order in which they are met.
+#[derive(Default)]
+struct Numbers {
+    by_number: HashMap<u32, InstrumentId>,
+    /// Records of one instrument come one after the other.
+    last: Option<(u32, InstrumentId)>,
+}
+
+impl Numbers {
+    #[inline]
+    fn id_of(&mut self, number: u32) -> InstrumentId {
+        match self.last {
+            Some((last, id)) if last == number => id,
+            _ => {
+                let next = InstrumentId(self.by_number.len() as u32 + 1);
+                let id = *self.by_number.entry(number).or_insert(next);
+                self.last = Some((number, id));
+                id
+            }
+        }
+    }
 }
 
 /// Both sides of a record of ten levels.
@@ -69,16 +100,7 @@ pub(super) enum Check {
     None,
     /// By instrument, time and number: what the vendor's book shows after that event.
     Events(HashMap<(u32, u64, u32), Vec<TenLevels>>),
-    Rows(Rows),
-}
-
-/// The rows of a LOBSTER order book.
-pub(super) struct Rows {
-    lines: std::vec::IntoIter<Vec<i64>>,
-    /// By side: levels up to here are known from messages; `None`: all.
-    known_to: [Option<i64>; 2],
-    begun: bool,
-    unseen: u64,
+    Rows(Box<Rows>),
 }
 
 /// Reads what the books are to be compared with.
@@ -94,102 +116,173 @@ pub(super) fn check_of(path: &Path) -> Result<Check, End> {
                     events.entry(key).or_default().push(m.levels());
                 }
             }
-            return match events.is_empty() {
+            match events.is_empty() {
                 true => Err(End::Damaged(format!(
                     "{} has no mbp-10 record to compare with",
                     path.display()
                 ))),
                 false => Ok(Check::Events(events)),
-            };
-        }
-        Ok(_) => {}
-        Err(e) if e.is_unreadable() => return Err(e.into()),
-        // Rows of prices and sizes have no mark of their own.
-        Err(_) => {}
-    }
-    let wrong = |what: String| End::Damaged(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-    let mut rows = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let row: Result<Vec<i64>, _> = line.split(',').map(|field| field.trim().parse()).collect();
-        match row {
-            Ok(row) if !row.is_empty() && row.len().is_multiple_of(4) => rows.push(row),
-            Err(_) if number == 0 => {}
-            _ => {
-                return Err(wrong(format!(
-                    "line {} is no row of a LOBSTER order book (ask price, ask size, bid price, bid size, level by level), \
-                     and the file is no DBN file of mbp-10",
-                    number + 1
-                )));
             }
         }
+        Err(e) if e.is_unreadable() => Err(e.into()),
+        // Rows of prices and sizes have no mark of their own.
+        _ => Rows::open(path).map(|rows| Check::Rows(Box::new(rows))),
     }
-    Ok(Check::Rows(Rows {
-        lines: rows.into_iter(),
-        known_to: [None; 2],
-        begun: false,
-        unseen: UNSEEN,
-    }))
 }
 
-impl Records {
-    pub(super) fn new(
-        name: String,
-        books: Books,
-        is_lobster: bool,
-        check: Check,
-        is_stepping: bool,
-        clock: Clock,
-    ) -> Records {
-        Records {
-            books,
+/// A file of records that is about to be played.
+pub struct RecordsFile {
+    pub(super) name: String,
+    pub(super) is_by_order: bool,
+    pub(super) is_lobster: bool,
+    pub(super) books: BooksConfig,
+    pub(super) check: Check,
+    pub(super) clock: Clock,
+}
+
+impl RecordsFile {
+    /// Of which data set it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it tells every order, not levels alone.
+    pub fn is_by_order(&self) -> bool {
+        self.is_by_order
+    }
+
+    /// The sizes that its books need, at its venue.
+    pub fn books(&self) -> BooksConfig {
+        self.books
+    }
+
+    /// Plays it into `to`.
+    pub fn into_play<F: Follow + 'static>(self, to: F) -> Box<dyn Play> {
+        Box::new(Records {
+            to,
+            venue: self.books.venue,
             directory: BTreeMap::new(),
-            by_number: HashMap::new(),
-            whole: HashSet::new(),
-            touched: HashSet::new(),
+            numbers: Numbers::default(),
+            known: Vec::new(),
             counters: Counters::default(),
             cost: Cost {
-                name,
+                name: self.name,
                 packets: 0,
                 bytes: 0,
                 per_packet: Histogram::new(),
                 busy_ticks: 0,
             },
-            clock,
-            shown: is_stepping.then(Vec::new),
+            clock: self.clock,
             next: SeqNo(1),
-            is_lobster,
+            is_lobster: self.is_lobster,
             unseen: 0,
-            check,
+            check: self.check,
             checked: Checked::default(),
-            follower: None,
             filled: HashMap::new(),
+            aggressor: OrderId::default(),
             group: None,
-            is_last: is_lobster,
+            is_last: self.is_lobster,
             has_told: false,
+        })
+    }
+}
+
+/// Plays a file of records or of lines, as it is in memory, into `to`: for whoever has no file, and for fuzzing. What was counted.
+///
+/// # Errors
+/// [`CaptureError`]: it is none, or is damaged; what was before the damage was played.
+pub fn play_records<F: Follow + 'static>(
+    bytes: Vec<u8>,
+    books: BooksConfig,
+    to: F,
+) -> Result<Counters, CaptureError> {
+    let recording = Recording::from_reader("memory", Cursor::new(bytes), itch50::message_size)?;
+    let is_lobster = matches!(recording, Recording::Lines(_));
+    let file = RecordsFile {
+        name: "memory".into(),
+        is_by_order: true,
+        is_lobster,
+        books,
+        check: Check::None,
+        // Nobody reads what it costs.
+        clock: Clock::calibrate_for(Duration::ZERO),
+    };
+    let mut played = file.into_play(to);
+    match recording {
+        Recording::Records(mut file) => {
+            if let Ok(metadata) = dbn::Metadata::parse(file.version(), file.metadata()) {
+                let _ = name_all(&metadata, &mut *played);
+            }
+            while let Some(record) = file.next_record()? {
+                played.on_message(Nanos::ZERO, record.bytes);
+            }
+        }
+        Recording::Lines(mut file) => {
+            while let Some((_, line)) = file.next_line()? {
+                played.on_message(Nanos::ZERO, line);
+            }
+        }
+        Recording::Packets(_) | Recording::Messages(_) => {}
+    }
+    Ok(played.counters())
+}
+
+/// Tells the symbols of a file's header.
+pub(super) fn name_all(metadata: &dbn::Metadata<'_>, played: &mut dyn Play) -> Result<(), Malformed> {
+    metadata.mappings(&mut |symbol, number| {
+        let number = std::str::from_utf8(number).ok().and_then(|n| n.parse().ok());
+        // Numbers may be asked for by number: what is mapped then is the symbol.
+        if let Some(number) = number {
+            played.name(number, symbol);
+        }
+    })
+}
+
+/// The books alone.
+pub(super) struct Alone {
+    pub(super) books: Books,
+    pub(super) shown: Option<Vec<String>>,
+}
+
+impl Follow for Alone {
+    const HEARS_EXECUTIONS: bool = false;
+
+    fn event(&mut self, event: &MarketEvent) {
+        let applied: Applied<'_> = self.books.apply(event);
+        if let Some(shown) = &mut self.shown {
+            shown.push(describe(event, &applied));
         }
     }
 
-    /// Lets somebody follow.
-    pub(super) fn follow(&mut self, follower: Option<Box<dyn Follow>>) {
-        self.follower = follower;
+    fn defined(&mut self, _: &Instrument, _: Option<PointValue>) {}
+
+    fn order(&self, order: OrderId) -> Option<OrderView> {
+        self.books.order(order)
     }
 
-    /// Tells who follows; the books hear of it elsewhere, or not at all.
-    fn tell(&mut self, event: &MarketEvent) {
-        if let Some(follower) = &mut self.follower {
-            let flags = match self.is_last {
-                true => event.flags.with(EventFlags::LAST),
-                false => event.flags,
-            };
-            self.has_told = true;
-            follower.event(&MarketEvent { flags, ..*event });
-        }
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.books);
+    }
+
+    fn take_shown(&mut self) -> Vec<String> {
+        self.shown.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl<F: Follow> Records<F> {
+    /// Tells who follows.
+    pub(super) fn tell(&mut self, event: &MarketEvent) {
+        let flags = match self.is_last {
+            true => event.flags.with(EventFlags::LAST),
+            false => event.flags,
+        };
+        self.has_told = true;
+        self.to.event(&MarketEvent { flags, ..*event });
     }
 
     /// The match event that is being told is over, by a record that told nothing itself.
     fn end_group(&mut self) {
-        if let Some((recv_ts, instrument)) = self.group.take() {
+        if let Some((_, instrument, recv_ts)) = self.group.take() {
             self.is_last = true;
             self.tell(&MarketEvent {
                 kind: EventKind::EndOfGroup,
@@ -200,17 +293,19 @@ impl Records {
         }
     }
 
-    fn id_of(&mut self, number: u32) -> InstrumentId {
-        let next = InstrumentId(self.by_number.len() as u32 + 1);
-        *self.by_number.entry(number).or_insert(next)
+    /// What is known of an instrument's book.
+    fn known(&mut self, id: InstrumentId) -> &mut Known {
+        if self.known.len() <= id.index() {
+            self.known.resize(id.index() + 1, Known::default());
+        }
+        &mut self.known[id.index()]
     }
 
-    fn apply(&mut self, event: &MarketEvent) -> bool {
-        let applied = self.books.apply(event);
-        if let Some(shown) = &mut self.shown {
-            shown.push(describe(event, &applied));
-        }
-        !matches!(applied, Applied::Rejected(_))
+    /// An event was about a book, which it may have begun.
+    pub(super) fn touch(&mut self, id: InstrumentId, begins: bool) {
+        let known = self.known(id);
+        known.is_whole |= begins && !known.is_touched;
+        known.is_touched = true;
     }
 
     fn dbn(&mut self, bytes: &[u8]) {
@@ -219,43 +314,43 @@ impl Records {
             Err(_) => return self.counters.bump(Counter::Malformed),
         };
         self.counters.bump(Counter::Messages);
-        if let Some((number, symbol)) = record.definition() {
-            return self.name(number, symbol);
-        }
-        let id = self.id_of(record.header().instrument_id.get());
-        let base = MarketEvent {
-            instrument: id,
-            venue_ts: record.header().ts_event.get().unwrap_or_default(),
-            ..MarketEvent::default()
-        };
-        if let Some(follower) = &mut self.follower {
-            follower.record(base.venue_ts, Some(id));
+        if record.definition().is_none() {
+            let header = record.header();
+            let id = self.numbers.id_of(header.instrument_id.get());
+            self.to.record(header.ts_event.get().unwrap_or_default(), Some(id));
         }
         match record {
-            Record::Mbo(m) if self.follower.is_none() => self.mbo(m, base),
+            Record::Mbo(m) if !F::HEARS_EXECUTIONS => self.mbo(m),
             Record::Mbo(m) => {
-                let at = received(m, &base);
-                // Not every data set says where a match event ends; its time does.
-                if self.group.is_some_and(|(before, _)| before != at) {
+                // Not every data set says where a match event ends, and of fills none does; its time does.
+                let at = m.ts_event.get().unwrap_or_default();
+                if self.group.is_some_and(|(before, ..)| before != at) {
                     self.end_group();
                 }
                 self.is_last = m.flags & dbn::flags::LAST != 0;
                 self.has_told = false;
-                self.mbo(m, base);
+                self.mbo(m);
                 match (self.is_last, self.has_told) {
                     (true, true) => self.group = None,
                     (true, false) => self.end_group(),
-                    (false, true) => self.group = Some((at, base.instrument)),
+                    (false, true) => {
+                        let instrument = self.numbers.id_of(m.instrument_id.get());
+                        self.group = Some((at, instrument, received(m)));
+                    }
                     (false, false) => {}
                 }
             }
-            Record::Mbp1(m) => self.by_price(m.levels(), m.sequence.get(), base),
-            Record::Mbp10(m) => self.by_price(m.levels(), m.sequence.get(), base),
-            _ => self.counters.bump(Counter::MessagesUnknown),
+            Record::Mbp1(m) => self.by_price(m.levels(), m.sequence.get(), &record),
+            Record::Mbp10(m) => self.by_price(m.levels(), m.sequence.get(), &record),
+            _ => match record.definition() {
+                Some(definition) => self.define(definition.number, definition.symbol, Some(&definition)),
+                None => self.counters.bump(Counter::MessagesUnknown),
+            },
         }
     }
 
-    fn mbo(&mut self, m: &dbn::Mbo, base: MarketEvent) {
+    #[inline]
+    fn mbo(&mut self, m: &dbn::Mbo) {
         self.next = SeqNo(u64::from(m.sequence.get()) + 1);
         let is_snapshot = m.flags & dbn::flags::SNAPSHOT != 0;
         let kind = match m.action.0 {
@@ -263,100 +358,136 @@ impl Records {
             b'C' => EventKind::Reduce,
             b'M' => EventKind::Modify,
             b'R' => EventKind::Clear,
-            b'F' => return self.executed(m, base),
-            b'T' | b'N' => return,
+            b'F' if F::HEARS_EXECUTIONS => EventKind::Execute,
+            b'T' => {
+                self.aggressor = OrderId(m.order_id.get());
+                return;
+            }
+            b'F' | b'N' => return,
             _ => return self.counters.bump(Counter::Malformed),
         };
-        let begins = is_snapshot || kind == EventKind::Clear;
-        if begins && !self.touched.contains(&base.instrument) {
-            self.whole.insert(base.instrument);
-        }
-        self.touched.insert(base.instrument);
+        let instrument = self.numbers.id_of(m.instrument_id.get());
+        let (side, price) = (dbn::side(m.side), m.price.get());
         let event = MarketEvent {
             kind,
+            instrument,
             seq: SeqNo(m.sequence.get().into()),
-            recv_ts: received(m, &base),
+            venue_ts: m.ts_event.get().unwrap_or_default(),
+            recv_ts: received(m),
             order_id: OrderId(m.order_id.get()),
-            side: dbn::side(m.side).unwrap_or_default(),
-            price: m.price.get().unwrap_or_default(),
+            side: side.unwrap_or_default(),
+            price: price.unwrap_or_default(),
             qty: Volume(m.size.get().into()),
             flags: if is_snapshot {
                 EventFlags::SNAPSHOT
             } else {
                 EventFlags::NONE
             },
-            ..base
+            ..MarketEvent::default()
         };
-        if kind != EventKind::Clear && (dbn::side(m.side).is_none() || m.price.get().is_none()) {
+        let is_said = side.is_some() && price.is_some();
+        if kind == EventKind::Execute {
+            // A fill of no side is of no order here. Who takes may be an order that stood: its owner moved it there, it was not hit in its queue.
+            if is_said && event.order_id != self.aggressor {
+                self.executed(&event);
+            }
+            return;
+        }
+        self.touch(instrument, is_snapshot || kind == EventKind::Clear);
+        if kind != EventKind::Clear && !is_said {
             return self.counters.bump(Counter::Malformed);
         }
-        self.follow_order(&event);
-        self.apply(&event);
-        self.check_event(m);
+        self.tell_order(&event);
+        if let Check::Events(_) = self.check {
+            self.check_event(m);
+        }
     }
 
-    /// An order was executed: the book changes by a later record, for who follows it does so now.
-    fn executed(&mut self, m: &dbn::Mbo, base: MarketEvent) {
-        let (Some(side), Some(price)) = (dbn::side(m.side), m.price.get()) else {
-            return;
-        };
-        if self.follower.is_none() {
-            return;
-        }
-        let order_id = OrderId(m.order_id.get());
-        *self.filled.entry(order_id).or_default() += u64::from(m.size.get());
-        self.tell(&MarketEvent {
-            kind: EventKind::Execute,
-            seq: SeqNo(m.sequence.get().into()),
-            recv_ts: received(m, &base),
-            order_id,
-            side,
-            price,
-            qty: Volume(m.size.get().into()),
-            ..base
-        });
-    }
-
-    /// Tells who follows of an event of an order, without what its execution has told already.
-    fn follow_order(&mut self, event: &MarketEvent) {
-        if self.follower.is_none() {
-            return;
-        }
-        let told = self.filled.remove(&event.order_id).unwrap_or(0);
-        match event.kind {
-            EventKind::Reduce if event.qty.0 <= told => {}
-            EventKind::Reduce => self.tell(&MarketEvent {
-                qty: Volume(event.qty.0 - told),
+    /// An order was executed: the book changes by a later record, for who hears executions it does so now.
+    fn executed(&mut self, event: &MarketEvent) {
+        *self.filled.entry(event.order_id).or_default() += event.qty.0;
+        let shown = self
+            .to
+            .order(event.order_id)
+            .map_or(0, |order| order.qty.0.into());
+        let of_shown = event.qty.0.min(shown);
+        if of_shown > 0 {
+            self.tell(&MarketEvent {
+                qty: Volume(of_shown),
                 ..*event
-            }),
-            // CME keeps the place of an order whose price stays and whose quantity does not grow (MDP 3.0, Order priority).
-            EventKind::Modify => {
-                let before = self.books.order(event.order_id);
-                let keeps = before.is_some_and(|o| o.price == event.price && event.qty.0 <= o.qty.0.into());
-                let flags = match keeps {
-                    true => event.flags.with(EventFlags::KEEPS_PRIORITY),
-                    false => event.flags,
-                };
-                self.tell(&MarketEvent { flags, ..*event });
+            });
+        }
+        // An iceberg trades more than it shows; what it shows next comes behind the others, by a record of its own.
+        if event.qty.0 > of_shown {
+            self.tell(&MarketEvent {
+                kind: EventKind::Trade,
+                order_id: OrderId::default(),
+                qty: Volume(event.qty.0 - of_shown),
+                flags: event.flags.with(EventFlags::NO_SIDE),
+                ..*event
+            });
+        }
+    }
+
+    /// Tells of an event of an order, without what its execution has told already.
+    #[inline]
+    fn tell_order(&mut self, event: &MarketEvent) {
+        let told = match self.filled.is_empty() {
+            true => 0,
+            false => self.filled.remove(&event.order_id).unwrap_or(0),
+        };
+        match event.kind {
+            EventKind::Reduce if told > 0 => {
+                let left = self
+                    .to
+                    .order(event.order_id)
+                    .map_or(0, |order| order.qty.0.into());
+                let more = event.qty.0.saturating_sub(told).min(left);
+                if more > 0 {
+                    self.tell(&MarketEvent {
+                        qty: Volume(more),
+                        ..*event
+                    });
+                }
             }
+            // CME keeps the place of an order whose price stays and whose quantity does not grow (MDP 3.0, Order priority).
+            EventKind::Modify => match self.to.order(event.order_id) {
+                // All that an iceberg showed was executed: it shows more, behind the others.
+                None if told > 0 => self.tell(&MarketEvent {
+                    kind: EventKind::Add,
+                    ..*event
+                }),
+                before => {
+                    let keeps =
+                        before.is_some_and(|o| o.price == event.price && event.qty.0 <= o.qty.0.into());
+                    let flags = match keeps {
+                        true => event.flags.with(EventFlags::KEEPS_PRIORITY),
+                        false => event.flags,
+                    };
+                    self.tell(&MarketEvent { flags, ..*event });
+                }
+            },
             _ => self.tell(event),
         }
     }
 
+    #[cold]
     fn check_event(&mut self, m: &dbn::Mbo) {
         let Check::Events(events) = &mut self.check else {
             return;
         };
         let key = (m.instrument_id.get(), m.ts_event.0.get(), m.sequence.get());
         let Some(rows) = events.get_mut(&key) else { return };
-        let id = self.by_number[&m.instrument_id.get()];
-        let Some(book) = self.books.book(id) else { return };
+        let id = self.numbers.id_of(m.instrument_id.get());
         let mut have = [[(None, 0, 0); 10]; 2];
-        for side in Side::BOTH {
-            for (row, level) in have[side as usize].iter_mut().zip(book.levels(side)) {
-                *row = (Some(level.price), level.qty.0 as u32, level.orders);
+        self.to.look(&mut |books| {
+            let Some(book) = books.book(id) else { return };
+            for side in Side::BOTH {
+                for (row, level) in have[side as usize].iter_mut().zip(book.levels(side)) {
+                    *row = (Some(level.price), level.qty.0 as u32, level.orders);
+                }
             }
-        }
+        });
         let before = rows.len();
         rows.retain(|row| *row != have);
         self.checked.equal += (before - rows.len()) as u64;
@@ -366,12 +497,17 @@ impl Records {
     }
 
     /// The book is what the record shows.
-    fn by_price<const N: usize>(&mut self, levels: [[LevelRow; N]; 2], sequence: u32, base: MarketEvent) {
+    fn by_price<const N: usize>(&mut self, levels: [[LevelRow; N]; 2], sequence: u32, record: &Record<'_>) {
+        let header = record.header();
+        let instrument = self.numbers.id_of(header.instrument_id.get());
         self.next = SeqNo(u64::from(sequence) + 1);
-        self.whole.insert(base.instrument);
-        self.touched.insert(base.instrument);
+        let known = self.known(instrument);
+        (known.is_whole, known.is_touched) = (true, true);
         let mut changes = Vec::new();
-        if let Some(book) = self.books.book(base.instrument) {
+        self.to.look(&mut |books| {
+            let Some(book) = books.book(instrument) else {
+                return;
+            };
             for side in Side::BOTH {
                 let wanted = &levels[side as usize];
                 let gone = book
@@ -388,252 +524,72 @@ impl Records {
                     }
                 }
             }
-        }
+        });
         for (side, price, qty, order_count) in changes {
-            self.apply(&MarketEvent {
+            self.tell(&MarketEvent {
                 kind: EventKind::Level,
+                instrument,
                 seq: SeqNo(sequence.into()),
+                venue_ts: header.ts_event.get().unwrap_or_default(),
                 side,
                 price,
                 qty: Volume(qty.into()),
                 order_count,
-                ..base
-            });
-        }
-    }
-
-    fn lobster(&mut self, line: &[u8]) {
-        let Some((kind, event)) = lobster_event(line) else {
-            return self.counters.bump(Counter::Malformed);
-        };
-        self.counters.bump(Counter::Messages);
-        if let Some(follower) = &mut self.follower {
-            follower.record(event.venue_ts, Some(ONE));
-        }
-        self.touched.insert(ONE);
-        let is_first = matches!(&self.check, Check::Rows(rows) if !rows.begun);
-        let event = MarketEvent {
-            seq: self.next,
-            ..event
-        };
-        self.next = self.next.next();
-        match kind {
-            // The first row shows the book after the first message.
-            _ if is_first => _ = self.whole.insert(ONE),
-            1 => {
-                let added = MarketEvent {
-                    kind: EventKind::Add,
-                    ..event
-                };
-                self.tell(&added);
-                self.apply(&added);
-            }
-            2..=4 => {
-                let queue: Vec<OrderId> = match self.books.book(ONE) {
-                    Some(book) => book
-                        .orders(event.side, event.price)
-                        .map(|order| order.id)
-                        .collect(),
-                    None => Vec::new(),
-                };
-                let known = queue.iter().find(|id| **id == event.order_id);
-                let known = known.or_else(|| queue.iter().find(|id| id.0 >= UNSEEN)).copied();
-                match known {
-                    Some(order_id) => {
-                        let reduced = MarketEvent {
-                            kind: EventKind::Reduce,
-                            order_id,
-                            ..event
-                        };
-                        let told = match kind {
-                            4 => EventKind::Execute,
-                            _ => EventKind::Reduce,
-                        };
-                        self.tell(&MarketEvent {
-                            kind: told,
-                            ..reduced
-                        });
-                        self.apply(&reduced);
-                    }
-                    None => self.unseen += 1,
-                }
-            }
-            // Executions of hidden orders, crosses and halts change no book.
-            5 => self.tell(&MarketEvent {
-                kind: EventKind::Trade,
-                flags: EventFlags::NO_SIDE,
-                ..event
-            }),
-            6 => {}
-            // In the place of the price: -1 halted, 0 quoting, 1 trading.
-            7 => self.tell(&MarketEvent {
-                kind: EventKind::Status,
-                status: match event.price.raw() {
-                    100_000 => TradingStatus::Trading,
-                    0 => TradingStatus::QuoteOnly,
-                    _ => TradingStatus::Halted,
-                },
-                ..event
-            }),
-            _ => return self.counters.bump(Counter::Malformed),
-        }
-        if let Check::Rows(mut rows) = std::mem::replace(&mut self.check, Check::None) {
-            if let Some(row) = rows.lines.next() {
-                self.row(&mut rows, &row);
-            }
-            self.check = Check::Rows(rows);
-        }
-    }
-
-    /// Compares the book with a row. A level that the row shows for the first time, behind all that were shown before, is taken
-    /// from it; levels behind the row's last are forgotten, because messages of them need not be in the file.
-    fn row(&mut self, rows: &mut Rows, row: &[i64]) {
-        let mut is_equal = true;
-        for side in Side::BOTH {
-            let at = 2 * usize::from(side == Side::Bid);
-            let shown = row.chunks_exact(4).map(|level| (level[at], level[at + 1]));
-            let shown: Vec<_> = shown.filter(|(price, _)| price.abs() != NO_LEVEL).collect();
-            // The larger the worse.
-            let rank = |price: i64| if side == Side::Bid { -price } else { price };
-            let have: Vec<(i64, i64)> = match self.books.book(ONE) {
-                Some(book) => book
-                    .levels(side)
-                    .map(|level| (level.price.raw() / 100_000, level.qty.0 as i64))
-                    .collect(),
-                None => Vec::new(),
-            };
-            let is_known =
-                |price: i64| rows.begun && rows.known_to[side as usize].is_none_or(|to| rank(price) <= to);
-            let expected: Vec<_> = shown.iter().filter(|level| is_known(level.0)).collect();
-            let ours: Vec<_> = have
-                .iter()
-                .take(shown.len().max(expected.len()))
-                .filter(|l| is_known(l.0))
-                .collect();
-            self.checked.levels += expected.len() as u64;
-            let mut taken: Vec<(i64, i64)> = shown
-                .iter()
-                .copied()
-                .filter(|level| !have.contains(level))
-                .collect();
-            if expected != ours {
-                is_equal = false;
-                self.checked.first.get_or_insert_with(|| {
-                    format!(
-                        "row {} {side:?}: the row has {shown:?}, the book {have:?}",
-                        self.checked.rows + 1
-                    )
-                });
-                // From here on what the row shows.
-                have.iter().for_each(|(price, _)| self.forget(side, *price));
-                taken = shown.clone();
-            }
-            for (price, qty) in taken {
-                rows.unseen += 1;
-                self.checked.taken += 1;
-                self.apply(&MarketEvent {
-                    kind: EventKind::Add,
-                    instrument: ONE,
-                    order_id: OrderId(rows.unseen),
-                    side,
-                    price: Price::from_raw(price * 100_000),
-                    qty: Volume(qty as u64),
-                    ..MarketEvent::default()
-                });
-            }
-            let is_full = shown.len() == row.len() / 4;
-            let last = shown.last().map(|level| rank(level.0)).filter(|_| is_full);
-            if let Some(last) = last {
-                let behind: Vec<i64> = have
-                    .iter()
-                    .map(|l| l.0)
-                    .filter(|price| rank(*price) > last)
-                    .collect();
-                behind.into_iter().for_each(|price| self.forget(side, price));
-            }
-            rows.known_to[side as usize] = last;
-        }
-        rows.begun = true;
-        self.checked.rows += 1;
-        self.checked.equal += u64::from(is_equal);
-    }
-
-    fn forget(&mut self, side: Side, price: i64) {
-        let price = Price::from_raw(price * 100_000);
-        let ids: Vec<OrderId> = match self.books.book(ONE) {
-            Some(book) => book.orders(side, price).map(|order| order.id).collect(),
-            None => Vec::new(),
-        };
-        for order_id in ids {
-            self.apply(&MarketEvent {
-                kind: EventKind::Delete,
-                instrument: ONE,
-                order_id,
                 ..MarketEvent::default()
             });
         }
     }
+
+    /// An instrument's symbol, and what its definition says of its prices.
+    fn define(&mut self, number: u32, symbol: &[u8], terms: Option<&dbn::Terms<'_>>) {
+        let id = self.numbers.id_of(number);
+        let Some(symbol) = Symbol::new(symbol) else {
+            return;
+        };
+        let is_known = self.directory.insert(symbol, id) == Some(id);
+        // A file's header does not know more than the definition before it.
+        if is_known && terms.is_none() {
+            return;
+        }
+        let tick = terms.and_then(|terms| terms.tick).unwrap_or_default();
+        let point = terms.and_then(|terms| {
+            let currency = Currency::new(terms.currency).unwrap_or(Currency::NONE);
+            PointValue::of_step(terms.tick?, terms.tick_amount?, currency)
+        });
+        let instrument = Instrument {
+            id,
+            symbol,
+            venue: self.venue,
+            tick,
+            ..Instrument::default()
+        };
+        self.to.defined(&instrument, point);
+    }
 }
 
 /// When a record was received; the venue's time where it does not say.
-fn received(m: &dbn::Mbo, base: &MarketEvent) -> Nanos {
-    m.ts_recv.get().unwrap_or(base.venue_ts)
+fn received(m: &dbn::Mbo) -> Nanos {
+    let venue = || m.ts_event.get().unwrap_or_default();
+    m.ts_recv.get().unwrap_or_else(venue)
 }
 
-/// Type and event of a line; what kind of event the type says.
-fn lobster_event(line: &[u8]) -> Option<(u8, MarketEvent)> {
-    let text = std::str::from_utf8(line).ok()?;
-    let mut fields = text.split(',').map(str::trim);
-    let time = lobster_time(fields.next()?)?;
-    let kind = fields.next()?.parse().ok()?;
-    let order_id = OrderId(fields.next()?.parse().ok()?);
-    let qty = fields.next()?.parse::<i64>().ok()?;
-    let price = fields.next()?.parse::<i64>().ok()?;
-    let direction = fields.next()?;
-    let side = match direction {
-        "1" => Side::Bid,
-        "-1" => Side::Ask,
-        _ => return None,
-    };
-    let event = MarketEvent {
-        instrument: ONE,
-        venue_ts: time,
-        recv_ts: time,
-        order_id,
-        side,
-        price: Price::from_raw(price.checked_mul(100_000)?),
-        qty: Volume(qty.max(0) as u64),
-        ..MarketEvent::default()
-    };
-    Some((kind, event))
-}
-
-/// Seconds since midnight with up to nine decimals.
-pub(super) fn lobster_time(text: &str) -> Option<Nanos> {
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let fraction = fraction.get(..9.min(fraction.len()))?;
-    let nanos = match fraction {
-        "" => 0,
-        digits => digits.parse::<u64>().ok()? * 10_u64.pow(9 - digits.len() as u32),
-    };
-    let seconds = seconds.parse::<u64>().ok()?;
-    Some(Nanos(seconds.checked_mul(Nanos::SECOND)?.checked_add(nanos)?))
-}
-
-impl Play for Records {
+impl<F: Follow> Play for Records<F> {
     fn on_datagram(&mut self, _: Nanos, _: Port, _: Line, _: &[u8]) {}
 
     fn on_message(&mut self, _: Nanos, message: &[u8]) {
-        let begin = tsc();
+        // What it costs is of interest where the books are all there is.
+        let begin = if F::HEARS_EXECUTIONS { 0 } else { tsc() };
         match self.is_lobster {
             true => self.lobster(message),
             false => self.dbn(message),
         }
-        let ticks = tsc() - begin;
         self.cost.packets += 1;
         self.cost.bytes += message.len() as u64;
-        self.cost.busy_ticks += ticks;
-        self.cost.per_packet.record(self.clock.span_ns(ticks));
+        if !F::HEARS_EXECUTIONS {
+            let ticks = tsc() - begin;
+            self.cost.busy_ticks += ticks;
+            self.cost.per_packet.record(self.clock.span_ns(ticks));
+        }
     }
 
     fn finish(&mut self, _: Nanos) {
@@ -648,21 +604,15 @@ impl Play for Records {
     }
 
     fn name(&mut self, number: u32, symbol: &[u8]) {
-        let id = self.id_of(number);
-        if let Some(symbol) = Symbol::new(symbol) {
-            self.directory.insert(symbol, id);
-            if let Some(follower) = &mut self.follower {
-                follower.named(id, symbol);
-            }
-        }
+        self.define(number, symbol, None);
     }
 
     fn take_shown(&mut self) -> Vec<String> {
-        self.shown.as_mut().map(std::mem::take).unwrap_or_default()
+        self.to.take_shown()
     }
 
     fn state(&self) -> FeedState {
-        match self.touched.is_subset(&self.whole) {
+        match self.known.iter().all(|known| known.is_whole || !known.is_touched) {
             true => FeedState::Live,
             false => FeedState::Building,
         }
@@ -674,12 +624,12 @@ impl Play for Records {
 
     fn counters(&self) -> Counters {
         let mut all = self.counters.clone();
-        all.merge(self.books.counters());
+        self.to.look(&mut |books| all.merge(books.counters()));
         all
     }
 
     fn look(&self, at: &mut dyn FnMut(&Books)) {
-        at(&self.books);
+        self.to.look(at);
     }
 
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {
@@ -698,3 +648,9 @@ impl Play for Records {
         self.unseen
     }
 }
+
+// What the column of prices needs.
+const _: () = assert!(
+    Price::ONE_RAW == 1_000_000_000,
+    "DBN's prices are in the units of ours"
+);

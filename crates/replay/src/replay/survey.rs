@@ -22,6 +22,7 @@ use tickwire_feed::{
 use tickwire_market::Port;
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::itchfile::Recording;
+use tickwire_runtime::recordfile::RecordFile;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
 use tickwire_wire::{cqs, dbn, itch50, mdp3, moex, openbook, xdp};
@@ -139,17 +140,64 @@ pub struct Survey {
     pub looked_into: u64,
 }
 
-/// What files without packets hold.
+/// What files without packets hold. Files of records and lines are read once: what they can hold at most follows from their sizes, and of DBN
+/// from the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files {
     /// Messages of ITCH files.
     pub messages: u64,
-    /// Records of DBN files.
+    /// Records of DBN files, at most; 1 << 40 of compressed ones.
     pub records: u64,
-    /// Lines of LOBSTER files.
+    /// Lines of LOBSTER files, likewise.
     pub lines: u64,
     /// Records are of orders, not of levels only.
     pub has_orders: bool,
+    /// Symbols of DBN files.
+    pub symbols: u64,
+}
+
+/// More than any file holds.
+pub(super) const UNKNOWN: u64 = 1 << 40;
+/// The shortest record that a book hears of, and the shortest line: `0,1,1,1,1,1` and its end.
+const RECORD_MIN: u64 = 56;
+const LINE_MIN: u64 = 12;
+
+impl Files {
+    /// Takes the header of a DBN file. Of one that does not say which records it has, all are looked at.
+    fn records(&mut self, path: &Path, mut reader: RecordFile, look: Look<'_>) -> Result<(), Stopped> {
+        let metadata = dbn::Metadata::parse(reader.version(), reader.metadata());
+        if let Ok(metadata) = &metadata {
+            let mut symbols = 0;
+            // What cannot be read is said when the file is played.
+            let _ = metadata.mappings(&mut |_, _| symbols += 1);
+            self.symbols += symbols;
+        }
+        match metadata.ok().and_then(|metadata| metadata.is_by_order()) {
+            Some(is_by_order) => {
+                self.has_orders |= is_by_order;
+                self.records += at_most(path, reader.is_plain(), RECORD_MIN);
+            }
+            None => {
+                while let Ok(Some(record)) = reader.next_record() {
+                    self.records += 1;
+                    self.has_orders |= matches!(dbn::parse(record.bytes), Ok(dbn::Record::Mbo(_)));
+                    look(self.records, reader.offset())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Now and then: whether to stop, and how far it is.
+type Look<'l> = &'l mut dyn FnMut(u64, u64) -> Result<(), Stopped>;
+
+/// How many pieces of at least so many bytes a file can have.
+fn at_most(path: &Path, is_plain: bool, least: u64) -> u64 {
+    match std::fs::metadata(path) {
+        Ok(file) if is_plain => file.len() / least + 1,
+        _ => UNKNOWN,
+    }
 }
 
 /// What a first reading of configured feeds found: by feed and channel, the load and the ports that carry messages.
@@ -257,19 +305,10 @@ fn read(
                     look(held.messages, file, reader.offset(), stop, &mut progress)?;
                 }
             }
-            Recording::Records(mut reader) => {
-                while let Ok(Some(record)) = reader.next_record() {
-                    held.records += 1;
-                    held.has_orders |= matches!(dbn::parse(record.bytes), Ok(dbn::Record::Mbo(_)));
-                    look(held.records, file, reader.offset(), stop, &mut progress)?;
-                }
-            }
-            Recording::Lines(mut reader) => {
-                while let Ok(Some(_)) = reader.next_line() {
-                    held.lines += 1;
-                    look(held.lines, file, reader.offset(), stop, &mut progress)?;
-                }
-            }
+            Recording::Records(reader) => held.records(file, reader, &mut |n, offset| {
+                look(n, file, offset, stop, &mut progress)
+            })?,
+            Recording::Lines(reader) => held.lines += at_most(file, reader.is_plain(), LINE_MIN),
         }
     }
     Ok(held)

@@ -14,12 +14,12 @@ use tickwire_backtest::{
     Backtest, BacktestConfig, Entrant, Fees, Fill, FillModel, GhostConfig, GhostResult, Ghosts, HORIZONS,
     Latency, LatencyConfig, Nobody, StrategyResult, Summary, TimedLatency,
 };
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::{Histogram, Table, parse_hgrm};
 use tickwire_market::{
-    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port,
-    Price, SeqNo, Side, Symbol, Venue,
+    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId,
+    PointValue, Port, Price, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
@@ -29,7 +29,7 @@ use crate::config::Config;
 use tickwire_console::failure::Failure;
 use tickwire_replay::played::{Cost, Follow, Play};
 use tickwire_replay::replay::ReplayArgs;
-use tickwire_replay::replay::{self, Fed, MakePlay};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring;
@@ -593,11 +593,12 @@ struct Make<S> {
 struct Follower<S> {
     shared: Rc<RefCell<Shared<S>>>,
     feed: usize,
-    venue: Venue,
     point: i64,
 }
 
 impl<S: Strategy> Follow for Follower<S> {
+    const HEARS_EXECUTIONS: bool = true;
+
     fn event(&mut self, event: &MarketEvent) {
         match self.shared.borrow_mut().run() {
             (test, Some(ghosts)) => ghosts.on_event(test, self.feed, event),
@@ -605,15 +606,23 @@ impl<S: Strategy> Follow for Follower<S> {
         }
     }
 
-    fn named(&mut self, id: InstrumentId, symbol: Symbol) {
-        let instrument = Instrument {
-            id,
-            symbol,
-            venue: self.venue,
-            ..Instrument::default()
-        };
+    fn defined(&mut self, instrument: &Instrument, point: Option<PointValue>) {
+        let point = point.map_or(self.point, |point| point.raw());
         let mut shared = self.shared.borrow_mut();
-        shared.run().0.define(self.feed, &instrument, Some(self.point));
+        shared.run().0.define(self.feed, instrument, Some(point));
+    }
+
+    fn order(&self, order: OrderId) -> Option<OrderView> {
+        match &*self.shared.borrow() {
+            Shared::Running(test, _) => test.books(self.feed).order(order),
+            Shared::Gathering(..) => None,
+        }
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        if let Shared::Running(test, _) = &*self.shared.borrow() {
+            at(test.books(self.feed));
+        }
     }
 }
 
@@ -637,29 +646,24 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
         wiring::with_channel(feed, number, reception, tested)?
     }
 
-    fn records(
-        &mut self,
-        name: &str,
-        is_by_order: bool,
-        books: BooksConfig,
-    ) -> Result<Option<Box<dyn Follow>>, Failure> {
-        if !is_by_order {
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
+        if !file.is_by_order() {
             return Err(Failure::config(format!(
-                "{name}: of DBN, files of market by order (mbo) can be backtested on"
+                "{}: of DBN, files of market by order (mbo) can be backtested on",
+                file.name()
             )));
         }
         let sizes = BooksConfig {
             depth: Depth::ByOrder,
-            ..books
+            ..file.books()
         };
         // Records say where a match event ends.
-        let feed = add_feed(&self.shared, name, (sizes, true, false))?;
-        Ok(Some(Box::new(Follower {
+        let feed = add_feed(&self.shared, file.name(), (sizes, true, false))?;
+        Ok(file.into_play(Follower {
             shared: self.shared.clone(),
             feed,
-            venue: books.venue,
             point: self.point,
-        })))
+        }))
     }
 
     fn is_for_channels(&self) -> bool {
