@@ -146,7 +146,7 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
             .arg(example)
             .arg("--write-capture")
             .arg(&capture)
-            .args(["--packets", "10000"]),
+            .args(["--packets", "30000"]),
     )?;
     let mut agree = true;
     for (schema, price, size) in SCHEMAS {

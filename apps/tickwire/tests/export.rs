@@ -110,7 +110,7 @@ fn book_of(rows: &[Row]) -> BTreeMap<(String, String, i64), i128> {
 #[test]
 fn orders_of_a_table_make_the_books_of_replay_and_levels_bars_and_trades_agree_with_them() {
     let folder = Folder::new("export-agrees");
-    let file = capture(&folder, "nasdaq", "3000");
+    let file = capture(&folder, "nasdaq", "25000");
     let orders = export(&folder, &file, Schema::Mbo, &[]);
     let replayed = run(&["replay", &file, "--book", "all", "--levels", "100000", "--json"]);
     let replayed: serde_json::Value = serde_json::from_str(&text(&replayed.stdout)).expect("JSON");

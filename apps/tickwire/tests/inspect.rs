@@ -66,7 +66,7 @@ fn the_configuration_written_for_every_example_gives_the_books_of_its_own() {
         let written = folder.0.join(format!("{example}.toml")).display().to_string();
         // Units of four venues that have said nothing but the same beginning cannot be told apart: give each more than that.
         let packets = match example {
-            "whole-market" => "6000",
+            "whole-market" => "20000",
             _ => "3000",
         };
         let made = run(&[

@@ -1,5 +1,6 @@
-//! Parquet: a row group a batch, zstd, statistics of every column. Times are `TIMESTAMP(NANOS, UTC)`, prices `DECIMAL(18, 9)` over 64 bits
-//! and null where there is none, numbers unsigned of their width, characters and symbols `STRING`.
+//! Parquet: a row group a batch, zstd, statistics of every column. Times are `TIMESTAMP(NANOS)` in UTC without the mark of
+//! a zone (DuckDB cuts times with one to microseconds), prices `DECIMAL(18, 9)` over 64 bits and null where there is none,
+//! numbers unsigned of their width, characters and symbols `STRING`.
 //!
 //! Nothing of the crates behind it is in a type here.
 
@@ -37,7 +38,7 @@ fn message(columns: &[Column]) -> String {
     let mut text = String::from("message rows {\n");
     for Column { name, kind } in columns {
         text += &match kind {
-            Kind::Time => format!("required int64 {name} (TIMESTAMP(NANOS, true));\n"),
+            Kind::Time => format!("required int64 {name} (TIMESTAMP(NANOS, false));\n"),
             Kind::Price => format!("optional int64 {name} (DECIMAL(18, 9));\n"),
             Kind::Unsigned(64) => format!("required int64 {name} (INTEGER(64, false));\n"),
             Kind::Unsigned(bits) => format!("required int32 {name} (INTEGER({bits}, false));\n"),

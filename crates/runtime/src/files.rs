@@ -645,10 +645,20 @@ mod tests {
         // A remainder of somebody who was killed is in nobody's way.
         fs::write(folder.join(".rows.csv.part"), "half").expect("a file");
         let pending = Pending::create(&path).expect("a file");
-        pending.file().expect("the file").write_all(b"whole").expect("written");
+        pending
+            .file()
+            .expect("the file")
+            .write_all(b"whole")
+            .expect("written");
         pending.finish().expect("moved");
-        assert_eq!((fs::read(&path).expect("the file"), names()), (b"whole".to_vec(), 1));
-        nameless(&folder).expect("a file").write_all(b"x").expect("written");
+        assert_eq!(
+            (fs::read(&path).expect("the file"), names()),
+            (b"whole".to_vec(), 1)
+        );
+        nameless(&folder)
+            .expect("a file")
+            .write_all(b"x")
+            .expect("written");
         assert_eq!(names(), 1);
         fs::remove_dir_all(&folder).expect("removed");
     }
