@@ -43,9 +43,7 @@ use std::rc::Rc;
 
 use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
-use tickwire_market::{
-    Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue,
-};
+use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
 use tickwire_replay::played::{Follow, Keep, Play};
 use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
 use tickwire_runtime::signal::StopFlag;

@@ -179,7 +179,9 @@ impl Host for OverSockets {
                 user_ref_num: of(by),
                 ..OrderRejected::NEW
             }),
-            ReportKind::Rejected | ReportKind::Triggered | ReportKind::Broken { .. } => panic!("{report:?}: the venue does not"),
+            ReportKind::Rejected | ReportKind::Triggered | ReportKind::Broken { .. } => {
+                panic!("{report:?}: the venue does not")
+            }
         };
         self.say(&Packet::Sequenced(&message));
         self.step(Step::Report);

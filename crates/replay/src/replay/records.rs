@@ -317,7 +317,8 @@ impl<F: Follow> Records<F> {
         if record.definition().is_none() {
             let header = record.header();
             let id = self.numbers.id_of(header.instrument_id.get());
-            self.to.record(header.ts_event.get().unwrap_or_default(), Some(id));
+            self.to
+                .record(header.ts_event.get().unwrap_or_default(), Some(id));
         }
         match record {
             Record::Mbo(m) if !F::HEARS_EXECUTIONS => self.mbo(m),
