@@ -45,7 +45,7 @@ impl Quoter {
         self.decide(now, first..end, sink);
     }
 
-    /// A quote that is two orders ([`QuoteOrders`]) was answered: what is live of it.
+    /// A quote that is two orders ([`QuoteOrders`](super::QuoteOrders)) was answered: what is live of it.
     pub fn on_orders(&mut self, now: Nanos, live: &QuoteLive, sink: &mut impl QuoteSink) {
         let Some(flight) = self.flights.arrive(live.id) else {
             return self.unmatched(now, sink);

@@ -30,7 +30,7 @@ pub struct QuoterConfig {
     pub quotes: u16,
     /// Contracts on each side of a quote.
     pub size: Qty,
-    /// Entries of one mass quote, 1 to [`ENTRIES_MAX`]. Default 15.
+    /// Entries of one mass quote, 1 to [`ENTRIES_MAX`](super::ENTRIES_MAX). Default 15.
     pub entries_max: u8,
     /// Mass quotes that may wait for an answer. Default 256.
     pub in_flight_max: u16,
@@ -53,7 +53,7 @@ pub struct QuoterConfig {
     /// For so long, in nanoseconds. Default 0.
     pub fade_ns: u64,
     /// A quote that the venue rejected is tried again after so long, in nanoseconds; 0: not until
-    /// [`Quoter::set_quoted`]. Default 0.
+    /// [`Quoter::set_quoted`](super::Quoter::set_quoted). Default 0.
     pub retry_ns: u64,
     /// Half ticks of the underlying from one look to the next that are a jump. Default 40.
     pub jump_half_ticks: u32,
@@ -65,12 +65,12 @@ pub struct QuoterConfig {
     pub answer_max_ns: u64,
     /// The operator's client must be heard this often; 0 is no such need. Default 0.
     pub heartbeat_ns: u64,
-    /// The longest time between two turns of the loop ([`Quoter::on_turn`]) that is no stall; 0 is any.
+    /// The longest time between two turns of the loop ([`Quoter::on_turn`](super::Quoter::on_turn)) that is no stall; 0 is any.
     /// Default 250 ms.
     pub stall_ns: u64,
-    /// When the market data of the underlying is silent ([`Quoter::on_packet`]).
+    /// When the market data of the underlying is silent ([`Quoter::on_packet`](super::Quoter::on_packet)).
     pub silence: SilenceConfig,
-    /// How long the underlying's own book may be without a change ([`Quoter::on_change`]), in nanoseconds; 0
+    /// How long the underlying's own book may be without a change ([`Quoter::on_change`](super::Quoter::on_change)), in nanoseconds; 0
     /// is for any time. Default 0.
     pub underlying_silence_ns: u64,
     /// Most contracts held, bought less sold, if every bid traded.
@@ -80,7 +80,7 @@ pub struct QuoterConfig {
     /// Most contracts on both sides of all quotes together.
     pub quoted_max: u64,
     /// Most premium, in ticks times contracts: paid less received if every bid traded, received less paid if
-    /// every offer did. Indexed by [`Side`]. Default: no limit.
+    /// every offer did. Indexed by [`Side`](tickwire_market::Side). Default: no limit.
     pub premium_max: [u64; 2],
     /// Our own protection.
     pub protection: Protection,
