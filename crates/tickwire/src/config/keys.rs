@@ -68,7 +68,7 @@ delta = 10.0
 
 /// Keys that what is made here does not show, and where they are read.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("receiver.receive_buffer", "lib.rs", "receiver.receive_buffer"),
+    ("receiver.receive_buffer", "opening.rs", "receiver.receive_buffer"),
     ("receiver.line_wait_us", "wiring.rs", "c.line_wait_us"),
     ("receiver.request_timeout_ms", "wiring.rs", "c.request_timeout_ms"),
     ("receiver.request_attempts", "wiring.rs", "c.request_attempts"),
@@ -150,8 +150,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("watchdog.heartbeat_s", "watchdog.rs", "watchdog.heartbeat_s"),
     ("quoter.core", "lib.rs", "section.core"),
     ("quoter.pricing_core", "pricing.rs", "section.pricing_core"),
-    ("quoter.rehearse_us", "lib.rs", "section.rehearse_us"),
-    ("quoter.volatility", "pricing.rs", "section.volatility"),
+    ("quoter.rehearse_us", "quoting.rs", "section.rehearse_us"),
+    (
+        "quoter.volatility",
+        "pricing/volatilities.rs",
+        "section.volatility",
+    ),
     ("quoter.rate", "pricer.rs", "section.rate"),
     (
         "quoter.reach_half_ticks",
@@ -161,8 +165,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("quoter.reprice_ms", "pricing.rs", "section.reprice_ms"),
     ("quoter.limits.size_max", "config.rs", "self.limits.size_max"),
     ("quoter.limits.price_max", "pricer.rs", "limits.price_max"),
-    ("quoter.limits.reconnects_max", "lib.rs", "limits.reconnects_max"),
-    ("quoter.limits.reconnect_ms", "lib.rs", "limits.reconnect_ms"),
+    (
+        "quoter.limits.reconnects_max",
+        "opening.rs",
+        "limits.reconnects_max",
+    ),
+    ("quoter.limits.reconnect_ms", "opening.rs", "limits.reconnect_ms"),
     ("quoter.limits.loss_max", "pricing.rs", "limits.loss_max"),
     (
         "quoter.market.vol_distance_max",
