@@ -19,6 +19,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("interop", "interop.rs"),
     ("lab-peers", "interop.rs"),
     ("miri", "miri.rs"),
+    ("mutants", "mutants.rs"),
     ("oracle", "oracle"),
     ("pictures", "pictures.rs"),
     ("promtool", "promtool.rs"),
@@ -26,6 +27,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("publish", "publish.rs"),
     ("quantlib", "quantlib.rs"),
     ("supply", "supply.rs"),
+    ("tables", "tables.rs"),
 ];
 
 fn pages() -> Vec<PathBuf> {

@@ -21,6 +21,7 @@ pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// The crates with property tests.
 const CRATES: &[&str] = &[
+    "export",
     "fix",
     "fixmsg",
     "kernel",
