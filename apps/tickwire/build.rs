@@ -1,5 +1,6 @@
-//! Which commit the program is built from, for `tickwire --version` and reports: from the environment variable TICKWIRE_COMMIT, else
-//! from the repository's own files, without git. A source archive has neither: the version then stands alone.
+//! Which commit the program is built from, for `tickwire --version` and reports: from the environment
+//! variable TICKWIRE_COMMIT, else from the repository's own files, without git. A source archive has neither:
+//! the version then stands alone.
 //!
 //! Only optimised builds know it: in others every commit would build the whole program once more.
 
@@ -39,8 +40,8 @@ fn main() {
     }
 }
 
-/// The commit that is checked out in `root`, shortened; `read` gets the files that say so, and nothing that is not there: cargo
-/// would build again and again for it.
+/// The commit that is checked out in `root`, shortened; `read` gets the files that say so, and nothing that
+/// is not there: cargo would build again and again for it.
 pub(crate) fn commit_of(root: &Path, read: &mut Vec<PathBuf>) -> Option<String> {
     let mut text = |path: PathBuf| {
         let text = fs::read_to_string(&path).ok()?;

@@ -1,7 +1,8 @@
 //! Finds the folder of recorded data for the marks, and has them expanded anew when it changes.
 //!
-//! Cargo watches the folder where there is one. A folder that does not exist cannot be watched without building every test
-//! on every run; `cargo xtask` touches this file when the folder has come, and a test of `crates/testdata` fails until then.
+//! Cargo watches the folder where there is one. A folder that does not exist cannot be watched without
+//! building every test on every run; `cargo xtask` touches this file when the folder has come, and a test of
+//! `crates/testdata` fails until then.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,8 @@ fn main() {
     println!("cargo::rustc-env=TICKWIRE_RECORDED_REQUIRED={is_required}");
 }
 
-/// The folder that the variable names, seen from the workspace's root as cargo's tests see it; else `../shared`.
+/// The folder that the variable names, seen from the workspace's root as cargo's tests see it; else
+/// `../shared`.
 fn root() -> PathBuf {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let workspace = here.ancestors().nth(2).unwrap_or(Path::new("."));

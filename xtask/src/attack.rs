@@ -19,7 +19,8 @@ socket call; clocks that are set; forged and hostile input. Then programs left a
 Faults need network namespaces (root), else they are not tested, which is said. Exit code 1: an attack succeeded. 2: it could not begin.
 ";
 
-/// An attack: its name, the tests that make it, as `cargo test` takes them, and how many kills one turn of it has.
+/// An attack: its name, the tests that make it, as `cargo test` takes them, and how many kills one turn of it
+/// has.
 struct Attack {
     name: &'static str,
     tests: &'static [&'static str],

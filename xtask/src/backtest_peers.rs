@@ -1,4 +1,5 @@
-//! `cargo xtask backtest-peers`: our backtests beside hftbacktest's and nautilus_trader's, in one run (`peers/backtest`).
+//! `cargo xtask backtest-peers`: our backtests beside hftbacktest's and nautilus_trader's, in one run
+//! (`peers/backtest`).
 
 use std::path::PathBuf;
 use std::process::ExitCode;

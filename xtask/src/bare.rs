@@ -1,11 +1,12 @@
-//! The proof that the pure crates need no operating system: `crates/bare` calls each of them and is linked without C
-//! library and start files, so that any symbol of an operating system is a link error. On Linux it is also run.
+//! The proof that the pure crates need no operating system: `crates/bare` calls each of them and is linked
+//! without C library and start files, so that any symbol of an operating system is a link error. On Linux it
+//! is also run.
 
 use crate::run::{Context, Outcome, cargo, target_dir};
 use std::process::Command;
 
-/// Everything stays in the program (`link-dead-code`), so that unused functions are checked too; a fixed address because
-/// nobody is there to relocate it.
+/// Everything stays in the program (`link-dead-code`), so that unused functions are checked too; a fixed
+/// address because nobody is there to relocate it.
 const FLAGS: &str = "-D warnings -C relocation-model=static -C link-dead-code -C link-arg=-nostdlib -C link-arg=-nostartfiles -C link-arg=-static";
 
 /// The whole step.
@@ -17,8 +18,8 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
             ..Outcome::default()
         };
     };
-    // A named target keeps these flags away from build scripts and procedural macros; a directory of its own keeps the
-    // ordinary builds from being redone.
+    // A named target keeps these flags away from build scripts and procedural macros; a directory of its own
+    // keeps the ordinary builds from being redone.
     let dir = target_dir().join("bare");
     let mut build = cargo();
     build.args([

@@ -1,9 +1,9 @@
-//! The readers in other languages: the C header is generated and compared, C programs are compiled against it and run, the
-//! Python package is built, installed into an environment of its own and tested.
+//! The readers in other languages: the C header is generated and compared, C programs are compiled against it
+//! and run, the Python package is built, installed into an environment of its own and tested.
 //!
-//! Everything that is made lands below `target/bindings`. Python packages come from PyPI once; a run that finds them there
-//! needs no network. Where the machine has no Python, or no way to PyPI, the package's tests are skipped and counted, except where
-//! `CI` is set: there it is a failure.
+//! Everything that is made lands below `target/bindings`. Python packages come from PyPI once; a run that
+//! finds them there needs no network. Where the machine has no Python, or no way to PyPI, the package's tests
+//! are skipped and counted, except where `CI` is set: there it is a failure.
 
 use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir, words};
 use crate::source::{files, read, shown};
@@ -97,7 +97,8 @@ fn header_is_fresh(ctx: &Context) -> Outcome {
     }
 }
 
-/// The template with the layout's definitions, which the example `c_layout` of the shared memory crate prints.
+/// The template with the layout's definitions, which the example `c_layout` of the shared memory crate
+/// prints.
 fn generated(ctx: &Context) -> Result<String, Outcome> {
     let built = build_as_tested(ctx, &["--example", "c_layout"]);
     if built.failed > 0 {
@@ -128,7 +129,8 @@ fn generated(ctx: &Context) -> Result<String, Outcome> {
     }
 }
 
-/// What the tests of both languages run: a program that writes known books, the feed handler, and a recording for it.
+/// What the tests of both languages run: a program that writes known books, the feed handler, and a recording
+/// for it.
 fn programs(ctx: &Context) -> Outcome {
     let built = build_as_tested(ctx, &["--example", "region", "--bin", "tickwire"]);
     if built.failed > 0 {
@@ -297,7 +299,8 @@ fn python(ctx: &Context) -> Outcome {
         }
         all.passed += 1;
     }
-    // Hints against the code of the installed package, of its tests and its examples; stubs against the module; then the tests.
+    // Hints against the code of the installed package, of its tests and its examples; stubs against the
+    // module; then the tests.
     let config = ["-m", "mypy", "--config-file", "bindings/python/pyproject.toml"];
     let package = [&config[..], &["-p", "tickwire"]].concat();
     let programs = [

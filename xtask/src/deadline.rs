@@ -1,5 +1,6 @@
-//! A test program that does not end is killed and named, so that `check` always says what happened: cargo starts every test program by
-//! `xtask within SECONDS PROGRAM ARGUMENT…` (a runner, <https://doc.rust-lang.org/cargo/reference/config.html#targettriplerunner>).
+//! A test program that does not end is killed and named, so that `check` always says what happened: cargo
+//! starts every test program by `xtask within SECONDS PROGRAM ARGUMENT…` (a runner,
+//! <https://doc.rust-lang.org/cargo/reference/config.html#targettriplerunner>).
 
 use std::process::{Command, ExitCode};
 use std::thread::sleep;

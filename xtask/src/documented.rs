@@ -1,4 +1,5 @@
-//! Every `cargo xtask` command that the pages and the script of CI show is one there is, with options that it reads.
+//! Every `cargo xtask` command that the pages and the script of CI show is one there is, with options that it
+//! reads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,8 @@ fn wrong(words: &[&str]) -> Option<String> {
     unknown.map(|option| format!("{name} does not read {option}"))
 }
 
-/// The words of each command in a text: up to the end of the line, of the code in it, or of the words before a remark.
+/// The words of each command in a text: up to the end of the line, of the code in it, or of the words before
+/// a remark.
 fn commands(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .flat_map(|line| line.split("cargo xtask ").skip(1))

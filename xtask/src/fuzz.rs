@@ -1,4 +1,5 @@
-//! Fuzzing on stable: starts the runner of `crates/fuzzing`, which holds the targets, the mutator and the corpus.
+//! Fuzzing on stable: starts the runner of `crates/fuzzing`, which holds the targets, the mutator and the
+//! corpus.
 
 use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir};
 use std::process::{Command, ExitCode};

@@ -1,4 +1,5 @@
-//! `cargo xtask interop`: our FIX programs against QuickFIX C++ and QuickFIX/J, on loopback (`peers/interop`).
+//! `cargo xtask interop`: our FIX programs against QuickFIX C++ and QuickFIX/J, on loopback
+//! (`peers/interop`).
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,17 @@
 //! Keys of the configuration: what `tickwire config` prints is read by somebody.
 //!
-//! A field of a section is printed because it is there (`Serialize`), and no compiler says that nothing else looks at it. The rule counts
-//! names: the fields called so in all sections together, and the places that read one (`.name`, outside of tests and of the checks of
-//! the sections themselves). Whether a key does what it says is for
-//! tests.
+//! A field of a section is printed because it is there (`Serialize`), and no compiler says that nothing else
+//! looks at it. The rule counts names: the fields called so in all sections together, and the places that
+//! read one (`.name`, outside of tests and of the checks of the sections themselves). Whether a key does what
+//! it says is for tests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::source::{files, production_only, read, shown};
 
-/// Where sections are, and who reads them: everywhere but in these. They know no configuration, and names of theirs would count as reads.
+/// Where sections are, and who reads them: everywhere but in these. They know no configuration, and names of
+/// theirs would count as reads.
 const LIBRARIES: &[&str] = &[
     "backtest", "bare", "book", "exchange", "feed", "fix", "fixgen", "fixmsg", "fuzzing", "market",
     "options", "persist", "recorded", "rig", "runtime", "shm", "testdata", "trading", "wire",

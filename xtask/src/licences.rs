@@ -1,5 +1,5 @@
-//! Licences of every dependency against the allow list in `deny.toml`. Works offline; when cargo-deny is installed, it runs
-//! too and adds sources, bans and (with its database at hand) advisories.
+//! Licences of every dependency against the allow list in `deny.toml`. Works offline; when cargo-deny is
+//! installed, it runs too and adds sources, bans and (with its database at hand) advisories.
 
 use crate::run::{Context, Outcome, cargo, root};
 use crate::source::read;
@@ -114,7 +114,8 @@ fn metadata(manifest: &str) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Whether an SPDX expression can be met with allowed licences only. `AND` binds tighter than `OR`; the old `/` means `OR`.
+/// Whether an SPDX expression can be met with allowed licences only. `AND` binds tighter than `OR`; the old
+/// `/` means `OR`.
 fn permits(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression
         .replace('/', " OR ")

@@ -1,7 +1,9 @@
-//! The project's own commands: `cargo xtask check` is all of them, and what CI runs; `cargo xtask <step>` is one.
+//! The project's own commands: `cargo xtask check` is all of them, and what CI runs; `cargo xtask <step>` is
+//! one.
 //!
-//! A step is a row of [`STEPS`]; [`run`] starts its commands and keeps their output, [`tidy`] and [`purity`] read the sources
-//! themselves. A Rust toolchain with rustfmt and clippy is enough for all but `bindings`, which uses Python where there is one.
+//! A step is a row of [`STEPS`]; [`run`] starts its commands and keeps their output, [`tidy`] and [`purity`]
+//! read the sources themselves. A Rust toolchain with rustfmt and clippy is enough for all but `bindings`,
+//! which uses Python where there is one.
 #![forbid(unsafe_code)]
 
 mod attack;

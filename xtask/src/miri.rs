@@ -1,5 +1,5 @@
-//! `cargo xtask miri`: the tests of every crate with `unsafe` code, interpreted by Miri, which sees reads of what is not there,
-//! races, and broken aliasing rules.
+//! `cargo xtask miri`: the tests of every crate with `unsafe` code, interpreted by Miri, which sees reads of
+//! what is not there, races, and broken aliasing rules.
 
 use crate::run::{root, target_dir};
 use std::process::{Command, ExitCode};
@@ -95,7 +95,8 @@ mod tests {
     /// Every crate that may hold unsafe code is interpreted, or it is said why not.
     #[test]
     fn no_crate_with_unsafe_code_is_forgotten() {
-        // Stands in for the C library and the start files; runs machine code that it has made: nothing that Miri could interpret.
+        // Stands in for the C library and the start files; runs machine code that it has made: nothing that
+        // Miri could interpret.
         let left_out = ["bare", "language-native"];
         let mut forgotten = Vec::new();
         for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {

@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, by cargo-mutants, and sees whether a test notices.
+//! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, by cargo-mutants, and
+//! sees whether a test notices.
 
 use crate::run::{root, target_dir};
 use std::collections::BTreeSet;

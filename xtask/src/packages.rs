@@ -1,4 +1,5 @@
-//! What holds for the manifests: what every member inherits, what a published crate says and has, and no dependency that nothing uses.
+//! What holds for the manifests: what every member inherits, what a published crate says and has, and no
+//! dependency that nothing uses.
 
 use crate::source::{self, code_only, files, read, shown};
 use std::collections::BTreeMap;
@@ -24,7 +25,8 @@ pub(crate) fn is_published(manifest: &toml::Table) -> bool {
     publish.and_then(toml::Value::as_bool) != Some(false)
 }
 
-/// Every member inherits version, licence and lints, and says what it is; one that is published says it in the registry's words too.
+/// Every member inherits version, licence and lints, and says what it is; one that is published says it in
+/// the registry's words too.
 pub(crate) fn manifests() -> Vec<String> {
     let mut findings = Vec::new();
     for (dir, manifest) in source::manifests() {

@@ -1,4 +1,5 @@
-//! `cargo xtask properties`: the property tests with many more cases than the ordinary tests draw, from a seed of its own each time.
+//! `cargo xtask properties`: the property tests with many more cases than the ordinary tests draw, from a
+//! seed of its own each time.
 
 use crate::run::root;
 use std::process::{Command, ExitCode};

@@ -1,12 +1,12 @@
-//! The sans-I/O crates stay pure: no operating system, no clock, no global, no float, no allocation-happy container on the
-//! path, imports one way only. Each finding names the replacement.
+//! The sans-I/O crates stay pure: no operating system, no clock, no global, no float, no allocation-happy
+//! container on the path, imports one way only. Each finding names the replacement.
 
 use crate::run::{Context, Outcome, root};
 use crate::source::{self, lines_with, production_only, read, shown};
 use std::path::Path;
 
-/// The crates that hold no socket, thread, clock or global, and what of the project each may import. This is the table of
-/// ARCHITECTURE: a crate not named here may import what it likes.
+/// The crates that hold no socket, thread, clock or global, and what of the project each may import. This is
+/// the table of ARCHITECTURE: a crate not named here may import what it likes.
 pub(crate) const PURE: &[(&str, &[&str])] = &[
     ("market", &[]),
     ("wire-core", &["market"]),
@@ -74,7 +74,8 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
 /// Third-party crates a pure crate may depend on.
 const PURE_DEPENDENCIES: &[&str] = &["cpufeatures", "libm", "roxmltree"];
 
-/// Files that may hold unsafe code although their crate denies it, or is not one of the system's: native code of strategy files is called by address.
+/// Files that may hold unsafe code although their crate denies it, or is not one of the system's: native code
+/// of strategy files is called by address.
 const UNSAFE_FILES: &[&str] = &[
     "crates/book/src/prefetch.rs",
     "crates/language-native/src/lib.rs",
@@ -84,18 +85,18 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/wire-core/src/pod.rs",
 ];
 
-/// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else is generic;
-/// and the words that a FIX store lasts in.
+/// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else
+/// is generic; and the words that a FIX store lasts in.
 const ATOMIC_FILES: &[&str] = &[
     "crates/fix/src/lasting.rs",
     "crates/fix/src/lasting/tests.rs",
     "crates/shm/src/word.rs",
 ];
 
-/// Files of pure crates, or folders, that may compute with floating point, and why it stays outside prices and quantities:
-/// an option's value is a real number, and becomes a price by `options/src/edge.rs` alone, rounded to a tick by name.
-/// The wanted quotes of a ladder are ticks, made from such values where they are made. A portfolio's Greeks and what they explain of its gain
-/// are real numbers; its money is not.
+/// Files of pure crates, or folders, that may compute with floating point, and why it stays outside prices
+/// and quantities: an option's value is a real number, and becomes a price by `options/src/edge.rs` alone,
+/// rounded to a tick by name. The wanted quotes of a ladder are ticks, made from such values where they are
+/// made. A portfolio's Greeks and what they explain of its gain are real numbers; its money is not.
 const FLOAT_FILES: &[&str] = &[
     "crates/options/src/",
     "crates/trading/src/eye/tests.rs",

@@ -1,4 +1,5 @@
-//! `cargo xtask quantlib`: our option values beside QuantLib's, and their speed beside others' (`peers/options`).
+//! `cargo xtask quantlib`: our option values beside QuantLib's, and their speed beside others'
+//! (`peers/options`).
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

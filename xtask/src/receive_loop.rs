@@ -1,5 +1,5 @@
-//! There is one receive loop: who else takes packets off the sockets of lines has arbitration, recovery and timers to do again, and does them
-//! otherwise.
+//! There is one receive loop: who else takes packets off the sockets of lines has arbitration, recovery and
+//! timers to do again, and does them otherwise.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
 //! Which crate may import which: the table "Rooms" of ARCHITECTURE.md, held against the manifests.
 //!
-//! A row is `| name | its one reason to change | what it may import |`, with `–` for nothing and `all` for everything. Every crate that
-//! has something to ship has a row; those for tests and tools (named in [`BESIDE`]) have none, and nobody with a row may depend on them.
+//! A row is `| name | its one reason to change | what it may import |`, with `–` for nothing and `all` for
+//! everything. Every crate that has something to ship has a row; those for tests and tools (named in
+//! [`BESIDE`]) have none, and nobody with a row may depend on them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Running commands: output kept in a log, shown when it matters, tests counted; and the steps that are one cargo call.
+//! Running commands: output kept in a log, shown when it matters, tests counted; and the steps that are one
+//! cargo call.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -215,15 +216,16 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     outcome
 }
 
-/// Builds programs as the tests have them: of the whole workspace and with an example, because that decides which features their
-/// dependencies have. After the step `test` nothing is built again.
+/// Builds programs as the tests have them: of the whole workspace and with an example, because that decides
+/// which features their dependencies have. After the step `test` nothing is built again.
 pub(crate) fn build_as_tested(ctx: &Context, targets: &[&str]) -> Outcome {
     let mut build = cargo();
     build.args(["build", "--quiet", "--locked", "--workspace", "--profile", "test"]);
     ctx.check(build.args(targets))
 }
 
-/// Every benchmark in its tiny form: without `--bench` on its command line it runs once and checks its answer.
+/// Every benchmark in its tiny form: without `--bench` on its command line it runs once and checks its
+/// answer.
 pub(crate) fn benches(ctx: &Context) -> Outcome {
     if bench_targets() == 0 {
         return Outcome {
@@ -366,8 +368,8 @@ fn failures(output: &str) -> Vec<String> {
         .collect()
 }
 
-/// The reason of every test that the harness did not run: `test NAME ... ignored, REASON`. As many as its results say, so that
-/// none is lost whose line another test's output has broken.
+/// The reason of every test that the harness did not run: `test NAME ... ignored, REASON`. As many as its
+/// results say, so that none is lost whose line another test's output has broken.
 fn ignored(output: &str) -> Vec<String> {
     let lines = output.lines().filter(|line| line.starts_with("test "));
     let reasons = lines.filter_map(|line| line.split_once(" ... ignored").map(|(_, reason)| reason));
@@ -382,8 +384,9 @@ fn ignored(output: &str) -> Vec<String> {
     reasons
 }
 
-/// Tests that found out while they ran that there is nothing to test here (`tickwire_testdata::not_tested`): `skipped: NAME: REASON`, on
-/// a line of its own or behind the name of the test that runs. Once each, by name; those that failed all the same are none.
+/// Tests that found out while they ran that there is nothing to test here (`tickwire_testdata::not_tested`):
+/// `skipped: NAME: REASON`, on a line of its own or behind the name of the test that runs. Once each, by
+/// name; those that failed all the same are none.
 fn untested(output: &str) -> BTreeMap<String, String> {
     let failed = failures(output);
     let lines = output.lines().filter_map(|line| {

@@ -1,4 +1,5 @@
-//! `cargo xtask demo-soak`: the demonstration again and again, in every feed, beside a load that leaves it too few cores.
+//! `cargo xtask demo-soak`: the demonstration again and again, in every feed, beside a load that leaves it
+//! too few cores.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// Directories that hold no source of ours.
 const SKIPPED: &[&str] = &["target", ".git", "artifacts", "coverage", "node_modules"];
 
-/// Every file below `dir` (relative to the root; "" is the root) whose name ends in `.ext`, sorted; absolute paths.
+/// Every file below `dir` (relative to the root; "" is the root) whose name ends in `.ext`, sorted; absolute
+/// paths.
 pub(crate) fn files(dir: &str, ext: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&root().join(dir), &mut found);
@@ -48,7 +49,8 @@ pub(crate) fn manifests() -> Vec<(PathBuf, toml::Table)> {
         .collect()
 }
 
-/// The text with comments and the contents of string and character literals blanked; lines stay where they are.
+/// The text with comments and the contents of string and character literals blanked; lines stay where they
+/// are.
 pub(crate) fn code_only(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();

@@ -1,6 +1,6 @@
-//! What the program is made of and who has looked at it: the table of packages in `docs/supply-chain.md`, which the step
-//! `licences` compares with the sources that cargo has fetched, and `cargo xtask supply`, which adds what needs tools of its
-//! own: advisories, a bill of materials.
+//! What the program is made of and who has looked at it: the table of packages in `docs/supply-chain.md`,
+//! which the step `licences` compares with the sources that cargo has fetched, and `cargo xtask supply`,
+//! which adds what needs tools of its own: advisories, a bill of materials.
 
 use crate::run::{cargo, root, target_dir};
 use crate::source::read;
@@ -349,8 +349,9 @@ fn members() -> Result<Vec<PathBuf>, String> {
     Ok(folders.collect())
 }
 
-/// Name and version of what the program is linked with (`normal`) or built with. One target, so that the table does not depend
-/// on where it was written; a procedural macro's own packages are edges of `normal`, too.
+/// Name and version of what the program is linked with (`normal`) or built with. One target, so that the
+/// table does not depend on where it was written; a procedural macro's own packages are edges of `normal`,
+/// too.
 fn tree(edges: &str) -> Result<Vec<(String, String)>, String> {
     let output = cargo()
         .current_dir(root())
@@ -420,7 +421,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 }
 
 impl Facts {
-    /// Words in the code of one file: rough on purpose (code of other targets and of tests counts), but it cannot miss a word.
+    /// Words in the code of one file: rough on purpose (code of other targets and of tests counts), but it
+    /// cannot miss a word.
     fn add(&mut self, text: &str) {
         for line in text.lines() {
             let code = line.split("//").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! House rules a machine can hold: what a review had to say twice becomes a rule here, with the remedy in its message.
+//! House rules a machine can hold: what a review had to say twice becomes a rule here, with the remedy in its
+//! message.
 
 use crate::purity;
 use crate::run::{Context, Outcome, root};
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// Crates outside the pure ones that may hold unsafe code (and must prove each use of it).
 const UNSAFE_CRATES: &[&str] = &["crates/runtime/", "crates/bare/"];
 
-/// Directories on machines of developers, which mean nothing elsewhere; pieced together so that this file passes its own rule.
+/// Directories on machines of developers, which mean nothing elsewhere; pieced together so that this file
+/// passes its own rule.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/tm", "p/"),
@@ -29,6 +31,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("no opening", openings()),
         ("wire struct", wire_citations()),
         ("safety", safety_comments()),
+        ("comment", crate::comments::too_wide()),
         ("nobody includes", orphan_modules()),
         ("orphan vector", orphan_vectors()),
         ("dead vector", dead_vectors()),
@@ -211,7 +214,8 @@ fn cites(doc: &str) -> bool {
             .any(|word| doc.contains(word))
 }
 
-/// Unsafe code only where it is allowed. Clippy asks for the proof of blocks and impls; functions state obligations here.
+/// Unsafe code only where it is allowed. Clippy asks for the proof of blocks and impls; functions state
+/// obligations here.
 fn safety_comments() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {
@@ -441,8 +445,8 @@ fn machine_paths() -> Vec<String> {
     findings
 }
 
-/// Recorded data is read through `crates/testdata`, which refuses what a test's mark does not name; so nobody else knows where it
-/// lies.
+/// Recorded data is read through `crates/testdata`, which refuses what a test's mark does not name; so nobody
+/// else knows where it lies.
 fn recorded_data() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {
@@ -465,7 +469,8 @@ fn recorded_data() -> Vec<String> {
 /// Crates that are no library: their README shows a command.
 const PROGRAMS: &[&str] = &["bare"];
 
-/// Every crate has a README, which is part of its documentation (`include_str!`) or repeats an example of it: the tests compile that.
+/// Every crate has a README, which is part of its documentation (`include_str!`) or repeats an example of it:
+/// the tests compile that.
 fn crate_readmes() -> Vec<String> {
     let mut findings = Vec::new();
     for (dir, _) in source::manifests() {
@@ -608,7 +613,8 @@ const COUNTS: &[&str] = &[
     concat!("_SC_", "NPROCESSORS"),
 ];
 
-/// Cores are counted in one place, before any thread is pinned: elsewhere a thread that is pinned would find one.
+/// Cores are counted in one place, before any thread is pinned: elsewhere a thread that is pinned would find
+/// one.
 fn counted_cores() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {
@@ -622,10 +628,12 @@ fn counted_cores() -> Vec<String> {
     findings
 }
 
-/// Where a test may say by itself that it did not run: benchmarks have a line of their own, and the helper is the helper.
+/// Where a test may say by itself that it did not run: benchmarks have a line of their own, and the helper is
+/// the helper.
 const MAY_SAY_SKIPPED: &[&str] = &["crates/testdata/", "xtask/"];
 
-/// What a test prints is not shown when it passes: one that finds nothing to test here says so by the helper, which is counted.
+/// What a test prints is not shown when it passes: one that finds nothing to test here says so by the helper,
+/// which is counted.
 fn silent_skips() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {
@@ -658,7 +666,8 @@ fn skips_in(text: &str) -> Vec<usize> {
     found
 }
 
-/// Calls that make files and folders, as everybody's umask would have them and through whatever link is there.
+/// Calls that make files and folders, as everybody's umask would have them and through whatever link is
+/// there.
 const MAKES_FILES: &[&str] = &[
     "File::create",
     "File::create_new",
@@ -684,7 +693,8 @@ const FILES_ARE_MADE_IN: &[(&str, &str)] = &[
     ("xtask/", "is a tool of developers"),
 ];
 
-/// Whatever the program writes goes through one helper: ours alone (0600, 0700), no link followed, nobody else's file touched.
+/// Whatever the program writes goes through one helper: ours alone (0600, 0700), no link followed, nobody
+/// else's file touched.
 fn files_made_elsewhere() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {
@@ -736,7 +746,8 @@ const WALL_IS_READ_IN: &[(&str, &str)] = &[
     ("xtask/", "is a tool of developers"),
 ];
 
-/// Nothing is waited for or measured by a clock that somebody can set: all time is of the one clock, which stamps by UTC where that is wanted.
+/// Nothing is waited for or measured by a clock that somebody can set: all time is of the one clock, which
+/// stamps by UTC where that is wanted.
 fn wall_read_elsewhere() -> Vec<String> {
     let mut findings = Vec::new();
     for path in rust_files() {

@@ -1,8 +1,8 @@
 //! `tickwire bench`: the hot path in memory, without sockets, on one core, with its answer checked.
 //!
-//! One generated session (what a real matching engine published) is decoded, put into books, and led to orders. The books
-//! must equal the engine's level by level, else the figures are not shown. A regression here means more work per message:
-//! compare ratios of one run, not nanoseconds of two machines.
+//! One generated session (what a real matching engine published) is decoded, put into books, and led to
+//! orders. The books must equal the engine's level by level, else the figures are not shown. A regression
+//! here means more work per message: compare ratios of one run, not nanoseconds of two machines.
 
 use std::hint::black_box;
 
@@ -247,7 +247,8 @@ fn path(
     Ok(hot.sessions[0].out.orders)
 }
 
-/// Packets that each change the best offer of one instrument: an offer one cent better enters, then leaves again.
+/// Packets that each change the best offer of one instrument: an offer one cent better enters, then leaves
+/// again.
 fn best_offer_packets(count: u64) -> Vec<u8> {
     let (locate, time) = (1, 1);
     let stock = Alpha::from_symbol(&tickwire_exchange::listings(1)[0].symbol)
@@ -282,7 +283,8 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
     out
 }
 
-/// The whole path when every packet moves the best offer: code and data are warm. Answers how many orders left.
+/// The whole path when every packet moves the best offer: code and data are warm. Answers how many orders
+/// left.
 fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;

@@ -79,7 +79,8 @@ Example:
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FixCommand {
-    /// Measures an order's round trip over loopback: two whole sessions with their stores, beside bare TCP in the same run
+    /// Measures an order's round trip over loopback: two whole sessions with their stores, beside bare TCP in
+    /// the same run
     #[command(after_help = "\
 Examples:
   tickwire fix bench
@@ -87,7 +88,8 @@ Examples:
 
 Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line is wrong, 3 the system refused, 130 Ctrl-C.")]
     Bench(FixBenchArgs),
-    /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of `tickwire lab run fix`
+    /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of
+    /// `tickwire lab run fix`
     #[command(after_help = "\
 Examples:
   tickwire fix trader -c trader.cfg
@@ -127,7 +129,8 @@ pub(crate) struct BenchArgs {
     /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
     #[arg(long, value_name = "P", value_parser = parse_feed)]
     pub(crate) feed: Vec<FeedChoice>,
-    /// Measure from packet to shared memory instead: books, rings, consolidated books (every protocol unless --feed says which)
+    /// Measure from packet to shared memory instead: books, rings, consolidated books (every protocol unless --feed
+    /// says which)
     #[arg(long)]
     pub(crate) publish: bool,
     /// With --publish: how full the packets are (repeatable; both unless given)
@@ -177,7 +180,8 @@ pub(crate) struct FixTraderArgs {
     /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// Writes the stamps of orders to this file at the end: records of seven numbers of 64 bits, as docs/lab.md says
+    /// Writes the stamps of orders to this file at the end: records of seven numbers of 64 bits, as
+    /// docs/lab.md says
     #[arg(long, value_name = "FILE")]
     pub(crate) stamps: Option<PathBuf>,
     /// Of one order in so many

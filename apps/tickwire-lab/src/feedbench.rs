@@ -1,8 +1,9 @@
 //! `tickwire bench --feed`: what a message costs, feed by feed, on one core and in one run.
 //!
-//! For each protocol the simulator publishes one session in virtual time. Its live datagrams are then read by the wire
-//! layer alone ([`crate::wirebench`]), and taken by the receiving channel: into nothing (decode → event), into books, and with nothing subscribed but the least active
-//! instruments (filtered out). The books must be the venue's at every level, else no figure is shown.
+//! For each protocol the simulator publishes one session in virtual time. Its live datagrams are then read by
+//! the wire layer alone ([`crate::wirebench`]), and taken by the receiving channel: into nothing (decode →
+//! event), into books, and with nothing subscribed but the least active instruments (filtered out). The books
+//! must be the venue's at every level, else no figure is shown.
 
 use std::sync::Arc;
 

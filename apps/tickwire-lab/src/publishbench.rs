@@ -1,8 +1,10 @@
-//! `tickwire bench --publish`: from a packet in memory to its book visible in shared memory, feed by feed, in one run.
+//! `tickwire bench --publish`: from a packet in memory to its book visible in shared memory, feed by feed, in
+//! one run.
 //!
-//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, its books, book slot, ring, consolidated book. Afterwards the
-//! books are read as any other process would read them and must be the venue's, level by level, else no figure is shown.
-//! A regression here is one of every reader of shared memory.
+//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, its books, book
+//! slot, ring, consolidated book. Afterwards the books are read as any other process would read them and must
+//! be the venue's, level by level, else no figure is shown. A regression here is one of every reader of
+//! shared memory.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
@@ -53,8 +55,8 @@ struct Figures {
     supers: Histogram,
 }
 
-/// Looks through a session: where the datagram is that ends it (from then on a channel is no part of a consolidated book), and how many
-/// messages each one before it holds.
+/// Looks through a session: where the datagram is that ends it (from then on a channel is no part of a
+/// consolidated book), and how many messages each one before it holds.
 struct Survey<'a>(&'a Session);
 
 /// What a look through a session found.
@@ -215,7 +217,8 @@ impl WithChannel for Pass<'_> {
         if self.with_supers && !is_national {
             check_supers(&reader, venue)?;
         }
-        // A channel that has ended is no part of a consolidated book, and on some venues the close empties the books.
+        // A channel that has ended is no part of a consolidated book, and on some venues the close empties
+        // the books.
         play(close, Play::InOrder, &mut source, &mut books_of_thread, |_, _| ());
         check_books(session, &reader)?;
         let shown = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
@@ -230,8 +233,8 @@ impl WithChannel for Pass<'_> {
     }
 }
 
-/// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram and how long after it was
-/// in memory its last book was visible.
+/// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram
+/// and how long after it was in memory its last book was visible.
 fn play<C: Channel + 'static>(
     live: &[u8],
     play: Play,
@@ -317,8 +320,8 @@ fn check_books(session: &Session, reader: &Reader<'_, AtomicU64>) -> Result<(), 
         let slot = reader.find(listing.symbol).next();
         let is_read = slot.is_some_and(|(slot, _)| reader.read_book(slot, &mut copy).is_ok());
         for side in Side::BOTH {
-            let outlet = &session.exchange.outlets()[0];
-            let theirs = outlet
+            let published_channel = &session.exchange.published_channels()[0];
+            let theirs = published_channel
                 .publisher
                 .levels(session.exchange.engine(), listing.id, side);
             let top = &theirs[..theirs.len().min(LEVELS as usize)];
@@ -563,7 +566,8 @@ mod tests {
             let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
             assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
             assert_eq!(plain.books.count, merged.books.count, "{protocol}");
-            // The simulator lists shares, and by CME's convention what is no future is in no consolidated book.
+            // The simulator lists shares, and by CME's convention what is no future is in no consolidated
+            // book.
             let expected = if protocol == Protocol::Mdp3 { 0 } else { 1_000 };
             assert!(
                 merged.supers.count >= expected,

@@ -1,8 +1,8 @@
-//! The wire layer alone, for `tickwire bench --feed`: framing and messages parsed, every field that a book needs read, and
-//! nothing else: no sequencing, no instrument looked up, no event made.
+//! The wire layer alone, for `tickwire bench --feed`: framing and messages parsed, every field that a book
+//! needs read, and nothing else: no sequencing, no instrument looked up, no event made.
 //!
-//! What was read is summed. The same sum is formed from the fields as `tickwire decode` shows them, by name; the two must
-//! agree, so that a decoder that skips or misreads a field cannot be fast.
+//! What was read is summed. The same sum is formed from the fields as `tickwire decode` shows them, by name;
+//! the two must agree, so that a decoder that skips or misreads a field cannot be fast.
 
 use std::hint::black_box;
 use std::sync::Arc;

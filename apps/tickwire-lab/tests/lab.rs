@@ -1,4 +1,5 @@
-//! `tickwire lab`: scenarios run, kept, shown and compared; what is wrong fails; the page draws its pictures and loads nothing.
+//! `tickwire lab`: scenarios run, kept, shown and compared; what is wrong fails; the page draws its pictures
+//! and loads nothing.
 
 #[path = "../../tickwire/tests/common/mod.rs"]
 mod common;
@@ -110,7 +111,8 @@ fn a_run_is_kept_whole_shown_again_and_compared_with_another() {
         "{rows}"
     );
 
-    // Both runs of the same system as one of four repetitions; not with the slow one, whose cases have other parameters.
+    // Both runs of the same system as one of four repetitions; not with the slow one, whose cases have other
+    // parameters.
     let join = |other: &Path| {
         let out = folder.0.join("joined");
         let [a, b, out] = [&first, other, &out].map(|path| path.to_str().unwrap());
@@ -150,7 +152,8 @@ fn a_run_is_kept_whole_shown_again_and_compared_with_another() {
 
 #[test]
 fn a_regression_is_an_exit_code() {
-    // Written by hand, so that no machine's mood decides: the second run is the first one, one and a half times as slow.
+    // Written by hand, so that no machine's mood decides: the second run is the first one, one and a half
+    // times as slow.
     let folder = Folder::new("lab-regression");
     let made = |name: &str, factor: u64| {
         use tickwire_lab::{Case, Measure, RunRecord, folder::FORMAT};
@@ -231,7 +234,8 @@ fn what_a_system_under_test_does_wrong_fails_the_run_and_keeps_it() {
     }
 }
 
-/// A connection that breaks in one case is the end of that case: those behind it are measured, and the failed one says why it has no figures.
+/// A connection that breaks in one case is the end of that case: those behind it are measured, and the failed
+/// one says why it has no figures.
 #[test]
 fn a_case_that_fails_leaves_the_others_run_and_is_a_failed_case() {
     let folder = Folder::new("lab-failed-case");
@@ -341,7 +345,8 @@ fn exchange_and_trader_answer_every_message_through_every_back_end() {
     }
 }
 
-/// The trade by FIX, tiny: every message and order by our engine, checked by the naive rule; what is expected wrongly fails it.
+/// The trade by FIX, tiny: every message and order by our engine, checked by the naive rule; what is expected
+/// wrongly fails it.
 #[test]
 fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
     let folder = Folder::new("lab-fix");
@@ -412,7 +417,8 @@ fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
     another_engine(&folder, &set);
 }
 
-/// More than any engine takes: it is sent no more once it is too far behind, what was sent is checked, and the report says how far it came.
+/// More than any engine takes: it is sent no more once it is too far behind, what was sent is checked, and
+/// the report says how far it came.
 #[test]
 fn a_trader_that_falls_too_far_behind_is_given_up_and_nothing_of_it_is_lost() {
     let folder = Folder::new("lab-fix-behind");
@@ -447,7 +453,8 @@ fn a_trader_that_falls_too_far_behind_is_given_up_and_nothing_of_it_is_lost() {
     }
 }
 
-/// Ended in the middle of a long cycle: the one before is whole, nothing is lost, and the report says that it is less.
+/// Ended in the middle of a long cycle: the one before is whole, nothing is lost, and the report says that it
+/// is less.
 #[test]
 fn an_interrupted_run_keeps_what_was_measured_and_says_so() {
     let folder = Folder::new("lab-interrupted");
@@ -707,7 +714,8 @@ fn quotes_are_matched_by_what_caused_them_and_a_lost_one_fails_the_run() {
     );
     for case in cases {
         let summary = &case["repetitions"][0]["summaries"][0];
-        // Of 40: where the machine is slow, an answer comes after the next packets, and quotes follow it instead of them.
+        // Of 40: where the machine is slow, an answer comes after the next packets, and quotes follow it
+        // instead of them.
         assert!(summary["count"].as_u64() > Some(0), "{case}");
     }
     let said = std::fs::read_to_string(results.join("report.txt")).expect("a report");
@@ -770,7 +778,8 @@ fn serve(page: String) -> (u16, Arc<Mutex<Vec<String>>>) {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let (noted, page) = (Arc::clone(&noted), page.clone());
-            // A browser opens connections that it may never use: none of them keeps another waiting, or is a question.
+            // A browser opens connections that it may never use: none of them keeps another waiting, or is a
+            // question.
             std::thread::spawn(move || {
                 let mut request = vec![0; 4_096];
                 let len = stream.read(&mut request).unwrap_or(0);
@@ -792,7 +801,8 @@ fn serve(page: String) -> (u16, Arc<Mutex<Vec<String>>>) {
     (port, asked)
 }
 
-/// What the page says of itself in a browser, and what was asked of its server; why not, if a busy machine's browser gave up.
+/// What the page says of itself in a browser, and what was asked of its server; why not, if a busy machine's
+/// browser gave up.
 fn render(browser: &str, page: &str, scheme: &str, profile: &Path) -> Result<(String, Vec<String>), String> {
     let (port, asked) = serve(page.to_owned());
     let address = format!("http://127.0.0.1:{port}/report");

@@ -46,7 +46,8 @@ Exit codes:
 Start with:  tickwire demo"
 )]
 pub(crate) struct Cli {
-    /// Trust what this user of the machine runs, beside what you and root run: regions and control sockets; else TICKWIRE_OWNER
+    /// Trust what this user of the machine runs, beside what you and root run: regions and control sockets;
+    /// else TICKWIRE_OWNER
     #[arg(long, global = true, value_name = "USER")]
     pub(crate) owner: Option<String>,
     #[command(subcommand)]
@@ -55,7 +56,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Exchange and trader, or quoter, on this machine: multicast in, orders out, books compared, latency reported
+    /// Exchange and trader, or quoter, on this machine: multicast in, orders out, books compared, latency
+    /// reported
     #[command(after_help = "\
 Example:
   tickwire demo --loss 0.01 --seconds 10
@@ -64,7 +66,8 @@ Example:
   tickwire demo quoter --entry orders   for a venue that takes no mass quotes
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
-    /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes orders by FIX and OUCH
+    /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes
+    /// orders by FIX and OUCH
     #[command(after_help = "\
 Ready when it prints its ports (standard error): \"listening: order entry on port 26404, OUCH on port 26405, ...\".
 With exchange.journal in the file it goes on where it was, however it ended; see `tickwire journal --help`.
@@ -103,7 +106,8 @@ Examples:
   tickwire reconcile --own state/fills --venue exchange.journal --session QUOTER
   tickwire reconcile --own log/FIX.4.4-TRADER-VENUE.messages.log --venue dropcopy.log")]
     Reconcile(ReconcileArgs),
-    /// Writes a package for a trading rule of your own: source, parameters, and a capture of the simulated exchange to try it on
+    /// Writes a package for a trading rule of your own: source, parameters, and a capture of the simulated
+    /// exchange to try it on
     #[command(after_help = "\
 The package needs Rust; `cargo run --release -- backtest -c strategy.toml sample.pcap` in it builds and backtests. \
 docs/write-a-strategy.md goes on from there.
@@ -112,7 +116,8 @@ Example:
   tickwire new my-strategy --tickwire .
       in a checkout of Tickwire")]
     New(NewArgs),
-    /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs it
+    /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs
+    /// it
     #[command(after_help = "\
 Example:
   tickwire strategy test examples/strategies/*.tw
@@ -133,7 +138,8 @@ Examples:
   tickwire trade --socket FOLDER --tell kill
       the running one whose file says trader.control = FOLDER")]
     Trade(SideArgs),
-    /// Watches a trader or quoter from a process of its own, and has the venue cancel everything when it does not turn any more
+    /// Watches a trader or quoter from a process of its own, and has the venue cancel everything when it does
+    /// not turn any more
     #[command(after_help = "\
 It reads the count that the other process keeps in shared memory (controls.beat), and has a session of its own at the venue ([watchdog]), \
 which must be let cancel for the firm. docs/controls.md.
@@ -158,7 +164,8 @@ Examples:
 Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away \
 or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
     Quote(QuoteArgs),
-    /// The feed handler as a daemon: books, consolidated books, events and statistics in shared memory for other programs
+    /// The feed handler as a daemon: books, consolidated books, events and statistics in shared memory for
+    /// other programs
     #[command(after_help = "\
 Examples:
   tickwire feed -c examples/daemon.toml
@@ -167,7 +174,8 @@ Examples:
       --exit
   tickwire feed -c feeds.toml --folder $XDG_RUNTIME_DIR/second")]
     Feed(FeedArgs),
-    /// What is in recordings: protocols, lines, channels, symbols, rates, gaps, damage, and the configuration for them
+    /// What is in recordings: protocols, lines, channels, symbols, rates, gaps, damage, and the configuration
+    /// for them
     #[command(after_help = "\
 The files are read twice: first to find out by content which destinations are lines and recovery ports of one channel, then through \
 channels and books. docs/inspect.md.
@@ -182,7 +190,8 @@ Examples:
 Exit codes: 0 shown, 1 shown, but damage, gaps or a late beginning make its books unreliable, 2 wrong arguments, 3 a file cannot be \
 read or written, 130 Ctrl-C.")]
     Inspect(InspectArgs),
-    /// Recordings as tables in the schemas of DBN: CSV or Parquet, one file or one for every date, venue and symbol
+    /// Recordings as tables in the schemas of DBN: CSV or Parquet, one file or one for every date, venue and
+    /// symbol
     #[command(after_help = "\
 Prices are exact decimals. Rows of a book that may be wrong have bit 4 in flags. A file has its name only when it is whole. \
 docs/export.md.
@@ -212,7 +221,8 @@ Examples:
   tickwire replay -c examples/whole-market.toml day.pcap.zst
       every configured feed at once, a table per feed")]
     Replay(ReplayArgs),
-    /// Sends captures to the network as they were recorded, faster, or one packet at a time with the orders waited for
+    /// Sends captures to the network as they were recorded, faster, or one packet at a time with the orders
+    /// waited for
     #[command(after_help = "\
 Examples:
   tickwire play day.pcap.zst
@@ -279,7 +289,8 @@ Examples:
       --fail-above 1.05 --at p99"
     )]
     Lab(Passed),
-    /// Positions, gain and risk of a portfolio of options, from files or of a running quoter: tables, CSV, a page with plots
+    /// Positions, gain and risk of a portfolio of options, from files or of a running quoter: tables, CSV, a
+    /// page with plots
     #[command(after_help = "\
 The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards, \
 volatilities) and limits; docs/risk.md describes it, examples/risk/portfolio.toml is one. The other files are CSV with a header that names their \
@@ -334,7 +345,8 @@ Examples:
       decode -> event, books, filtered, packet -> order, feed by feed"
     )]
     Bench(Passed),
-    /// A symbol's book, live in the terminal: the consolidated book with each venue's share, or the venues' own ladders
+    /// A symbol's book, live in the terminal: the consolidated book with each venue's share, or the venues'
+    /// own ladders
     #[command(after_help = "\
 Examples:
   tickwire book AAPL
@@ -367,7 +379,8 @@ Examples:
 
 Exit codes: 0 shown, 3 the shared memory cannot be read, 4 no daemon.")]
     Stats(StatsArgs),
-    /// Latency per feed, per message type and over all: averages and percentiles, from files or from the running daemon
+    /// Latency per feed, per message type and over all: averages and percentiles, from files or from the
+    /// running daemon
     #[command(after_help = "\
 Examples:
   tickwire latency
@@ -422,8 +435,8 @@ Example:
     Subscriptions(SubscriptionsArgs),
 }
 
-/// Reads a command line. A value may begin with a minus sign: whether it may be negative is for the option to say, in its own
-/// words, and not for a search for an option called `-0`.
+/// Reads a command line. A value may begin with a minus sign: whether it may be negative is for the option to
+/// say, in its own words, and not for a search for an option called `-0`.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = with_signs(Cli::command());
     let mut matches = command.try_get_matches_from_mut(args)?;
@@ -488,7 +501,8 @@ pub(crate) struct ReconcileArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DecodeArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are
+    /// recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Only messages of this type (repeatable): as the venue writes it (A, 0x21, 46, QF, 3610), or its name
@@ -497,7 +511,8 @@ pub(crate) struct DecodeArgs {
     /// Stop after this many messages
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each
+    /// group
     #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
     pub(crate) protocol: Option<Payloads>,
     /// Feeds by group and port (TOML, see examples/): names feed, channel and line of every packet
@@ -506,7 +521,8 @@ pub(crate) struct DecodeArgs {
     /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub(crate) templates: Vec<PathBuf>,
-    /// Which release of NYSE's XDP packets are of; without it, told by the messages themselves, and marked where they do not
+    /// Which release of NYSE's XDP packets are of; without it, told by the messages themselves, and marked
+    /// where they do not
     #[arg(long, value_enum, value_name = "V", conflicts_with = "config")]
     pub(crate) xdp: Option<tickwire_venues::protocol::XdpRelease>,
     /// Print the header of every packet too, as an object with "Header"
@@ -522,7 +538,8 @@ pub(crate) struct FixArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FixCommand {
-    /// Takes connections; sends orders back as they came, which is what acceptance suites and first tries want, or plays a script
+    /// Takes connections; sends orders back as they came, which is what acceptance suites and first tries
+    /// want, or plays a script
     #[command(after_help = "\
 Examples:
   tickwire fix acceptor -c examples/fix/acceptor.cfg
@@ -570,7 +587,8 @@ Examples:
   tickwire fix dictionary                              their names
   tickwire fix dictionary FIX.4.4 > venue.xml")]
     Dictionary(FixDictionaryArgs),
-    /// Messages of stores and message logs for people: names of tags and values, filtered, followed, or as JSON
+    /// Messages of stores and message logs for people: names of tags and values, filtered, followed, or as
+    /// JSON
     #[command(after_help = "\
 Examples:
   tickwire fix log log/FIX.4.4-TRADER-VENUE.messages.current.log
@@ -583,7 +601,8 @@ and raw data (96) are shown as ***.
 
 Exit codes: 0 shown, 1 a store is damaged, 2 the command line or a dictionary is wrong, 3 a file cannot be read.")]
     Log(FixLogArgs),
-    /// Measures an order's round trip over loopback: two whole sessions with their stores, beside bare TCP in the same run
+    /// Measures an order's round trip over loopback: two whole sessions with their stores, beside bare TCP in
+    /// the same run
     #[command(
         disable_help_flag = true,
         after_help = "\
@@ -594,7 +613,8 @@ Examples:
 Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line is wrong, 3 the system refused, 130 Ctrl-C."
     )]
     Bench(Passed),
-    /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of `tickwire lab run fix`
+    /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of
+    /// `tickwire lab run fix`
     #[command(
         disable_help_flag = true,
         after_help = "\
@@ -704,10 +724,12 @@ pub(crate) struct FixSessionArgs {
     /// Plays these steps and ends
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Shows at the end what each session did and how long each step of a message took; SIGUSR1 shows it at any time
+    /// Shows at the end what each session did and how long each step of a message took; SIGUSR1 shows it at
+    /// any time
     #[arg(long)]
     pub(crate) stats: bool,
-    /// Shows states, counters and latencies of the sessions in this folder, for `tickwire stats --folder DIR`, `top` and `check`
+    /// Shows states, counters and latencies of the sessions in this folder, for
+    /// `tickwire stats --folder DIR`, `top` and `check`
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// Serves them to Prometheus, at http://ADDRESS/metrics

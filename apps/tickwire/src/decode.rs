@@ -1,8 +1,8 @@
 //! `tickwire decode`: one JSON object per message, on standard output.
 //!
-//! Every object begins with where the message comes from (file, packet or offset, time, addresses, feed, session, sequence
-//! number), then its name and every field as the specification names them. What cannot be decoded is an object too, with
-//! `"Error"`, so that nothing is passed over in silence.
+//! Every object begins with where the message comes from (file, packet or offset, time, addresses, feed,
+//! session, sequence number), then its name and every field as the specification names them. What cannot be
+//! decoded is an object too, with `"Error"`, so that nothing is passed over in silence.
 
 mod tcp;
 mod types;
@@ -151,7 +151,7 @@ enum Routes {
     /// From a configuration: a reader for every feed.
     Feeds(FeedFile, Vec<Reader>),
     /// From the packets, of which some may have to wait for others.
-    Detect(Box<Detector>, VecDeque<Held>),
+    Detect(Box<Detector>, VecDeque<HeldPacket>),
     /// The user asked for streams of TCP alone.
     Streams(Leg),
 }
@@ -168,7 +168,7 @@ struct Walk {
 }
 
 /// A packet that waits.
-struct Held {
+struct HeldPacket {
     number: u64,
     time: Option<u64>,
     destination: SocketAddr,
@@ -535,7 +535,7 @@ impl Walk {
                         out.judged(detector, verdict, origin, udp.payload)?;
                         continue;
                     }
-                    held.push_back(Held {
+                    held.push_back(HeldPacket {
                         number,
                         time: origin.time,
                         destination: udp.destination,
@@ -599,7 +599,7 @@ fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, 
         };
         Reader::itch_message(
             message.bytes,
-            &mut Told {
+            &mut PacketWriter {
                 origin,
                 trailing: 0,
                 ambiguous: None,
@@ -622,7 +622,7 @@ fn records<W: Write>(name: &str, mut file: RecordFile, out: &mut Output<'_, W>) 
         };
         protocol::dbn_record(
             record.bytes,
-            &mut Told {
+            &mut PacketWriter {
                 origin,
                 trailing: 0,
                 ambiguous: None,
@@ -646,7 +646,7 @@ fn lines<W: Write>(name: &str, mut file: LineFile, out: &mut Output<'_, W>) -> R
         };
         protocol::lobster_line(
             line,
-            &mut Told {
+            &mut PacketWriter {
                 origin,
                 trailing: 0,
                 ambiguous: None,
@@ -673,7 +673,7 @@ impl<W: Write> Output<'_, W> {
         };
         reader.packet(
             payload,
-            &mut Told {
+            &mut PacketWriter {
                 origin,
                 trailing: 0,
                 ambiguous: None,
@@ -689,7 +689,7 @@ impl<W: Write> Output<'_, W> {
         };
         Reader::request(
             payload,
-            &mut Told {
+            &mut PacketWriter {
                 origin,
                 trailing: 0,
                 ambiguous: None,
@@ -728,7 +728,7 @@ impl<W: Write> Output<'_, W> {
         &mut self,
         name: &str,
         detector: &mut Detector,
-        held: &mut VecDeque<Held>,
+        held: &mut VecDeque<HeldPacket>,
     ) -> Result<(), Stop> {
         while let Some(packet) = held.pop_front() {
             let verdict = detector.verdict(packet.destination, &packet.payload);
@@ -786,7 +786,7 @@ impl<W: Write> Output<'_, W> {
 }
 
 /// One packet on its way to the output.
-struct Told<'o, 'a, 'b, W: Write> {
+struct PacketWriter<'o, 'a, 'b, W: Write> {
     origin: Origin<'o>,
     /// Bytes behind the packet.
     trailing: usize,
@@ -802,8 +802,8 @@ struct Shared<'o, 's, 'a, 'b, W: Write> {
 }
 
 impl<W: Write> Shared<'_, '_, '_, '_, W> {
-    fn told<T>(&self, tell: impl FnOnce(&mut Told<'_, '_, '_, W>) -> T) -> T {
-        tell(&mut Told {
+    fn told<T>(&self, tell: impl FnOnce(&mut PacketWriter<'_, '_, '_, W>) -> T) -> T {
+        tell(&mut PacketWriter {
             origin: self.origin,
             trailing: 0,
             ambiguous: None,
@@ -832,7 +832,7 @@ impl<W: Write> Sink for Shared<'_, '_, '_, '_, W> {
     }
 }
 
-impl<W: Write> Sink for Told<'_, '_, '_, W> {
+impl<W: Write> Sink for PacketWriter<'_, '_, '_, W> {
     type Stop = Stop;
 
     fn header(&mut self, header: Header<'_>) -> Result<(), Stop> {
@@ -1032,8 +1032,8 @@ mod tests {
                 cqs::TYPES.iter().map(packet).collect()
             }
             Protocol::Mdp3 => {
-                // A root block and empty groups, then what no schema version explains. Some templates are of old
-                // versions only.
+                // A root block and empty groups, then what no schema version explains. Some templates are of
+                // old versions only.
                 let version = if fill == 0 { mdp3::NEWEST_VERSION } else { 5 };
                 let packet = |template: &mdp3::Template| {
                     let head = [template.block_length, template.id, 1, version];

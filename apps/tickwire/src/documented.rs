@@ -1,5 +1,6 @@
-//! What the documentation shows is what the program takes: every `tickwire` command of README.md, CONTRIBUTING.md, ARCHITECTURE.md, docs/
-//! and `--help` parses by the program's own definition, every example file that one names is there, every TOML snippet loads.
+//! What the documentation shows is what the program takes: every `tickwire` command of README.md,
+//! CONTRIBUTING.md, ARCHITECTURE.md, docs/ and `--help` parses by the program's own definition, every example
+//! file that one names is there, every TOML snippet loads.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -128,12 +129,14 @@ fn every_command_that_help_shows_is_one_that_the_program_takes() {
     assert!(count > 50, "only {count} commands were found in the help");
 }
 
-/// What is wrong with a command in the midst of a sentence, whose values are names such as FILE: its commands and options are there.
+/// What is wrong with a command in the midst of a sentence, whose values are names such as FILE: its commands
+/// and options are there.
 fn wrong_in_prose(span: &str) -> Option<String> {
     let (mut command, mut beside) = (Cli::command(), Some(tickwire_lab_app::command()));
     command.build();
     let mut words = span.split_whitespace().skip(1).peekable();
-    // Below a command that stands with others (`acceptor|initiator`) nothing is looked at but that they are there.
+    // Below a command that stands with others (`acceptor|initiator`) nothing is looked at but that they are
+    // there.
     while command.has_subcommands() {
         let word = words.next_if(|word| !word.starts_with("-") && *word != "COMMAND")?;
         let names: Vec<&str> = word.split(['|', '\\']).filter(|name| !name.is_empty()).collect();

@@ -1,4 +1,5 @@
-//! `tickwire demo quoter`: an exchange with a future and a chain of options on it, a quoter, and what both say compared.
+//! `tickwire demo quoter`: an exchange with a future and a chain of options on it, a quoter, and what both
+//! say compared.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ impl Operator {
         let thread = std::thread::Builder::new()
             .name("operator".into())
             .spawn(move || {
-                // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told of a heartbeat.
+                // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told
+                // of a heartbeat.
                 while !ends.load(Ordering::Relaxed) {
                     let said = tickwire_control::client::ask_quoter(&folder, &json!({ "do": "status" }));
                     let state = said.as_ref().ok().and_then(|said| said["eye"]["state"].as_str());

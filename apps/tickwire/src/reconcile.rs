@@ -1,8 +1,10 @@
 //! `tickwire reconcile`: our record of a day's executions against the venue's, from files.
 //!
-//! Both sides are lists of executions: a side, a quantity and a price of a symbol, under the ExecID (17) that the venue gave. They are compared by
-//! that identifier, so that neither order nor repetition matters; what the venue took back counts no more. Read are the quoter's `fills`, FIX
-//! message logs and stores (ours, those of a drop copy, or anybody's with one message a line), and the journal of an exchange, which is replayed.
+//! Both sides are lists of executions: a side, a quantity and a price of a symbol, under the ExecID (17) that
+//! the venue gave. They are compared by that identifier, so that neither order nor repetition matters; what
+//! the venue took back counts no more. Read are the quoter's `fills`, FIX message logs and stores (ours,
+//! those of a drop copy, or anybody's with one message a line), and the journal of an exchange, which is
+//! replayed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
-//! Every recording of market data that we have: decoded to the last byte, written again to the same bytes, and printed by
-//! `tickwire decode`. What each file holds stands in `vectors/captures.txt`; `UPDATE=1 cargo test -p tickwire --test
-//! captures` rewrites it: read the diff. A file that no row of [`CLAIMS`] claims fails the test.
+//! Every recording of market data that we have: decoded to the last byte, written again to the same bytes,
+//! and printed by `tickwire decode`. What each file holds stands in `vectors/captures.txt`;
+//! `UPDATE=1 cargo test -p tickwire --test captures` rewrites it: read the diff. A file that no row of
+//! [`CLAIMS`] claims fails the test.
 
 mod common;
 
@@ -109,8 +110,8 @@ const CLAIMS: &[(&str, Claim)] = &[
     ("packets/Siac/Opra.", Other),
 ];
 
-/// Types without a layout here, by how the path begins: of feeds that share the framing, and of packets that are older than
-/// their template file. Any other unknown type fails the test.
+/// Types without a layout here, by how the path begins: of feeds that share the framing, and of packets that
+/// are older than their template file. Any other unknown type fails the test.
 const UNKNOWN: &[(&str, &[&str])] = &[
     ("moex-asts/packets-2017.hex", &["12", "2412", "2420", "2422"]),
     // Future instrument definitions.
@@ -188,8 +189,8 @@ fn uqdf(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
 /// Reads a message of one PITCH family: its name and its own bytes.
 type ReadPitch = for<'a> fn(&'a [u8]) -> Result<(&'static str, &'a [u8]), Malformed>;
 
-/// A message's own bytes and those of its legs. A definition of a newer revision than the layouts says more between or behind
-/// them: `decode` shows that as `UnreadBytes`, and it is copied.
+/// A message's own bytes and those of its legs. A definition of a newer revision than the layouts says more
+/// between or behind them: `decode` shows that as `UnreadBytes`, and it is copied.
 fn with_legs(own: &[u8], message: &[u8]) -> Vec<u8> {
     let mut whole = own.to_vec();
     match own[1] {
@@ -270,7 +271,8 @@ fn xdp(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
         match xdp::parse(bytes) {
             Ok(message) => {
                 count(counts, message.name());
-                // A later release sends more at the end: `decode` shows it as `UnreadBytes`, and it is copied.
+                // A later release sends more at the end: `decode` shows it as `UnreadBytes`, and it is
+                // copied.
                 let own = message.as_bytes();
                 assert!(builder.push(&[own, &bytes[own.len()..]].concat()));
             }

@@ -278,7 +278,8 @@ fn the_commit_is_read_from_whatever_form_a_repository_has_and_is_missed_without_
     );
 }
 
-/// Without descriptors the list of interfaces cannot be read: that is said, and not that there is no interface.
+/// Without descriptors the list of interfaces cannot be read: that is said, and not that there is no
+/// interface.
 #[test]
 fn a_limit_of_open_files_is_named() {
     let program = env!("CARGO_BIN_EXE_tickwire");

@@ -1,4 +1,5 @@
-//! The daemon as a user and a service manager run it: real multicast, real shared memory, read as any other process reads it.
+//! The daemon as a user and a service manager run it: real multicast, real shared memory, read as any other
+//! process reads it.
 
 mod common;
 
@@ -225,8 +226,8 @@ fn states(reader: &Reader<'_, ReadWord>) -> Vec<SourceState> {
 const LOSSY: &str = "[exchange]\nsymbols = 40\nrate = 6000\nduration_s = 3.0\nlinger_s = 20\n\
                      line_a = { loss = 0.01 }\nline_b = { loss = 0.01 }\n";
 
-/// Two processes, two feed threads and the one of consolidated books, 1 % loss on every line: shared memory must end with the
-/// exchange's books on every channel.
+/// Two processes, two feed threads and the one of consolidated books, 1 % loss on every line: shared memory
+/// must end with the exchange's books on every channel.
 #[test]
 fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
     let home = Folder::new("daemon-live");
@@ -373,8 +374,8 @@ fn merged(venues: &[Books], symbol: Symbol, side: Side) -> Vec<(Price, u64, u32,
     shares
 }
 
-/// A mixed capture, twice, with consolidated books on the feed thread and on their own: books as `replay` has them, consolidated books as
-/// a naive merge of these.
+/// A mixed capture, twice, with consolidated books on the feed thread and on their own: books as `replay` has
+/// them, consolidated books as a naive merge of these.
 #[test]
 fn a_replayed_capture_gives_the_books_of_replay_and_super_books_are_their_merge() {
     let threads = "[[daemon.thread]]\nfeeds = [\"nasdaq\"]\n[[daemon.thread]]\nfeeds = [\"bzx\"]\n";
@@ -599,7 +600,8 @@ fn signals_kills_and_second_instances_leave_readers_and_files_in_order() {
     assert!(errors.contains("terminated"), "{errors}");
 }
 
-/// A venue that says nothing any more is stale, in its row and in consolidated books, and comes back when it speaks.
+/// A venue that says nothing any more is stale, in its row and in consolidated books, and comes back when it
+/// speaks.
 #[test]
 fn a_silent_channel_is_stale_until_it_speaks_again() {
     let home = Folder::new("daemon-silence");

@@ -572,7 +572,8 @@ fn xdp_packet(messages: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn releases_of_xdp_are_told_apart_and_prices_have_the_scale_of_their_symbol() {
     let folder = Folder::new("xdp");
-    // Symbol 5 with four decimals; an execution with these last four bytes; an order of a symbol never mapped.
+    // Symbol 5 with four decimals; an execution with these last four bytes; an order of a symbol never
+    // mapped.
     let mapping = unhex(
         "2C00 0300 05000000 414243 0000000000000000 00 0100 01 4E 04 45 6400 00000000 00000000 00 59 0100 0100 0000",
     );

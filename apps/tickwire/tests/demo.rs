@@ -197,7 +197,8 @@ fn children_do_not_outlive_a_killed_demo() {
     panic!("children {pids:?} outlived the demo");
 }
 
-/// Both sides on their own, from one file; no retransmission request is ever answered, so only a snapshot helps.
+/// Both sides on their own, from one file; no retransmission request is ever answered, so only a snapshot
+/// helps.
 #[test]
 fn unanswered_requests_lead_to_a_snapshot_and_right_books() {
     let folder = Folder::new("snapshot");

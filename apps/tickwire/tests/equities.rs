@@ -1,5 +1,5 @@
-//! The eight equity feeds of one market through the feed handler, end to end: simulator → capture with two bad lines → daemon →
-//! shared memory → this reader, compared with the engines' own books.
+//! The eight equity feeds of one market through the feed handler, end to end: simulator → capture with two
+//! bad lines → daemon → shared memory → this reader, compared with the engines' own books.
 
 mod common;
 
@@ -230,7 +230,8 @@ fn shown(reader: &Reader<'_, ReadWord>, feed: &str) -> BTreeMap<String, BookCopy
     books
 }
 
-/// Every level of every book as the engines have it, as far as a slot shows them, and the totals of the whole book.
+/// Every level of every book as the engines have it, as far as a slot shows them, and the totals of the whole
+/// book.
 fn compare_books(session: &Session, reader: &Reader<'_, ReadWord>) {
     for (feed, _) in VENUES {
         let (expected, found) = (session.books(feed), shown(reader, feed));
@@ -348,7 +349,8 @@ fn compare_supers(session: &Session, reader: &Reader<'_, ReadWord>) {
         };
         assert_eq!(copy.touch, expected, "{symbol}");
     }
-    // Prices follow one path: venues agree about most of them, and odd lots alone are better than the national best.
+    // Prices follow one path: venues agree about most of them, and odd lots alone are better than the
+    // national best.
     assert!(touches[Touch::Apart as usize] * 2 > symbols.len(), "{touches:?}");
     assert!(
         differences < symbols.len(),
@@ -357,8 +359,8 @@ fn compare_supers(session: &Session, reader: &Reader<'_, ReadWord>) {
     );
 }
 
-/// The reference system's table, a row per feed, as `tickwire latency` has it: what the histograms in shared memory hold. And
-/// `tickwire stats` counts every message of every engine once.
+/// The reference system's table, a row per feed, as `tickwire latency` has it: what the histograms in shared
+/// memory hold. And `tickwire stats` counts every message of every engine once.
 fn table(session: &Session, daemon: &Daemon, reader: &Reader<'_, ReadWord>) -> String {
     let folder = daemon.folder.to_str().unwrap();
     let asked = |args: &[&str]| -> serde_json::Value {
@@ -411,7 +413,8 @@ fn table(session: &Session, daemon: &Daemon, reader: &Reader<'_, ReadWord>) -> S
 /// At full speed and at three times the day's own, over both bad lines.
 #[test]
 fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best() {
-    // On a thread of their own; the other tests here have them where the example has them, on the feed thread.
+    // On a thread of their own; the other tests here have them where the example has them, on the feed
+    // thread.
     let apart = [("super_books = \"auto\"", "super_books = \"thread\"")];
     let session = Session::write("equities", 120_000, &apart);
     for speed in ["max", "3"] {
@@ -434,7 +437,8 @@ fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best
     }
 }
 
-/// Every pass is a new day with new books in the old places: the later ones need no more memory than the first.
+/// Every pass is a new day with new books in the old places: the later ones need no more memory than the
+/// first.
 #[test]
 fn memory_stays_flat_from_pass_to_pass() {
     /// What samples of a growing and shrinking process may differ by.
@@ -494,8 +498,9 @@ fn seen(reader: &Reader<'_, ReadWord>) -> BTreeMap<String, [u64; 2]> {
     reader.sources().map(|s| (s.name, count(s.number))).collect()
 }
 
-/// A client subscribes and unsubscribes while the daemon plays at three times the day's speed. Symbols that stay subscribed
-/// lose nothing; what is heard of the others is part of the day, and what is missing of it was dropped before it was decoded.
+/// A client subscribes and unsubscribes while the daemon plays at three times the day's speed. Symbols that
+/// stay subscribed lose nothing; what is heard of the others is part of the day, and what is missing of it
+/// was dropped before it was decoded.
 #[test]
 fn subscriptions_change_under_load_without_loss_and_without_decoding_what_is_not_wanted() {
     let ring = [(
@@ -561,8 +566,8 @@ fn subscriptions_change_under_load_without_loss_and_without_decoding_what_is_not
         let [seen, filtered] = now_seen[channel];
         assert_eq!(seen, *all_seen, "{channel}: every message is counted");
         assert_eq!(*all_filtered, 0, "{channel}");
-        // One event a message: what is not heard of was dropped, or not told of while a book waits to be right. Messages
-        // that say nothing of a book are dropped too.
+        // One event a message: what is not heard of was dropped, or not told of while a book waits to be
+        // right. Messages that say nothing of a book are dropped too.
         let missing = missing.get(channel.as_str()).copied().unwrap_or(0);
         let told: usize = whole
             .iter()

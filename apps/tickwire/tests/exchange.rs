@@ -1,5 +1,5 @@
-//! The exchange as a user runs it: orders by FIX and OUCH over real sockets, killed in the middle of its work again and again,
-//! and nothing that it acknowledged is lost.
+//! The exchange as a user runs it: orders by FIX and OUCH over real sockets, killed in the middle of its work
+//! again and again, and nothing that it acknowledged is lost.
 
 mod common;
 
@@ -334,8 +334,8 @@ fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_an
     killed_under_load("process", common::times(5));
 }
 
-/// Before every acknowledgement the device has what it follows from: slower, and as whole. That every flush waits for it is a test
-/// of `journal.rs`.
+/// Before every acknowledgement the device has what it follows from: slower, and as whole. That every flush
+/// waits for it is a test of `journal.rs`.
 #[test]
 fn nor_is_one_of_an_exchange_whose_journal_goes_to_the_disk_before_it_acknowledges() {
     killed_under_load("disk", common::times(3));
@@ -455,7 +455,8 @@ fn killed_under_load(durability: &str, rounds: u32) {
     assert!(marks >= rounds, "{said}");
 }
 
-/// Passwords come by FIX and OUCH, right ones and wrong ones; no file has one, and what a restart makes of the journal is what was.
+/// Passwords come by FIX and OUCH, right ones and wrong ones; no file has one, and what a restart makes of
+/// the journal is what was.
 #[test]
 fn no_file_has_a_password_of_the_configuration_or_of_a_client() {
     let folder = Folder::new("exchange-secrets");
@@ -662,7 +663,8 @@ fn an_operator_halts_resumes_breaks_loses_cuts_off_and_closes_and_a_restart_know
     assert!(text(&out.stdout).contains("halted or resumed"));
 }
 
-/// Messages that memory has forgotten are sent again from the file beside the journal, the same bytes, after a kill too.
+/// Messages that memory has forgotten are sent again from the file beside the journal, the same bytes, after
+/// a kill too.
 #[test]
 fn what_memory_has_forgotten_is_sent_again_from_the_disk() {
     let folder = Folder::new("exchange-history");
@@ -968,8 +970,8 @@ fn a_scheduled_day_opens_with_an_auction_trades_and_ends_with_one() {
     assert!(leads.into_iter().any(is_a_scheduled_day_kept), "always late");
 }
 
-/// Opening after `lead` seconds, the closing's call phase and the closing each after a third of it; `false` when an order was too late for
-/// the phase it was meant for.
+/// Opening after `lead` seconds, the closing's call phase and the closing each after a third of it; `false`
+/// when an order was too late for the phase it was meant for.
 fn is_a_scheduled_day_kept(lead: u64) -> bool {
     const DAY_S: u64 = 86_400;
     let second = || now().0 / Nanos::SECOND % DAY_S;
@@ -1000,8 +1002,8 @@ indicate_s = 1
     let mut exchange = Exchange::start(&path);
     let mut client = Quoter::log_on(exchange.fix, Version::Fix50Sp2);
 
-    // The opening's call phase: two orders that cross are collected, and meet at one price at the time that was set. Until the books
-    // have their first orders the market takes none.
+    // The opening's call phase: two orders that cross are collected, and meet at one price at the time that
+    // was set. Until the books have their first orders the market takes none.
     let since = Instant::now();
     let mut number = 0;
     let first = loop {

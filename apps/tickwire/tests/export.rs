@@ -1,4 +1,5 @@
-//! `tickwire export`: rows against what `replay` and `inspect` count, marks of stale books, partitions that go on after a kill.
+//! `tickwire export`: rows against what `replay` and `inspect` count, marks of stale books, partitions that
+//! go on after a kill.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What is live at the venue after a fault, asked from the venue: a trader that is killed by a word, a quoter that stands still with a watchdog
-//! beside it and a venue that would wait for a minute.
+//! What is live at the venue after a fault, asked from the venue: a trader that is killed by a word, a quoter
+//! that stands still with a watchdog beside it and a venue that would wait for a minute.
 
 mod common;
 
@@ -60,7 +60,8 @@ fn said(folder: &Folder, word: &str) -> String {
     std::fs::read_to_string(folder.0.join(format!("{word}-said"))).unwrap_or_default()
 }
 
-/// The configuration that a demonstration of a second leaves, for an hour, with a desk to ask the exchange at.
+/// The configuration that a demonstration of a second leaves, for an hour, with a desk to ask the exchange
+/// at.
 fn configured(folder: &Folder, words: &[&str], file: &str) -> toml::Table {
     let dir = folder.0.to_str().expect("a path of text");
     let words: Vec<&str> = words
@@ -140,7 +141,8 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     assert_eq!(live(&desk, "TRADER"), 0, "{}", said(&folder, "trade"));
 }
 
-/// A venue that keeps what a lost connection leaves is not traded at where that is asked for; else it is said.
+/// A venue that keeps what a lost connection leaves is not traded at where that is asked for; else it is
+/// said.
 #[test]
 fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
     for (word, words, section) in [
@@ -315,8 +317,8 @@ impl Fault {
         )
     }
 
-    /// Whether everything must go away. Otherwise the program goes on, and what it has is as much under its control as before: a trader keeps
-    /// nothing on a disk, a quoter its fills.
+    /// Whether everything must go away. Otherwise the program goes on, and what it has is as much under its
+    /// control as before: a trader keeps nothing on a disk, a quoter its fills.
     fn takes_everything_away(self, word: &str) -> bool {
         !matches!(
             (self, word),
@@ -325,7 +327,8 @@ impl Fault {
     }
 }
 
-/// A venue and a trading program on hosts of their own, each with two networks: `veth0` for market data, `veth1` for orders.
+/// A venue and a trading program on hosts of their own, each with two networks: `veth0` for market data,
+/// `veth1` for orders.
 struct Arena {
     // What goes first is dropped first: a folder with a disk in it cannot be removed.
     _exchange: Guard,
@@ -656,8 +659,9 @@ fn on_a_cable(folder: &Folder, more: &str) -> (toml::Table, toml::Table, Cable) 
     (exchange, config, cable)
 }
 
-/// Connections that are cut in the middle of trading, beside a venue that cancels what a lost one leaves and one that does not: the same trader
-/// comes back, has nothing open that it does not know, and at the end both have the same of every order.
+/// Connections that are cut in the middle of trading, beside a venue that cancels what a lost one leaves and
+/// one that does not: the same trader comes back, has nothing open that it does not know, and at the end both
+/// have the same of every order.
 #[test]
 fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue() {
     for (cancels, version) in [(true, "FIX.4.4"), (false, "FIX.4.2")] {
@@ -734,7 +738,8 @@ fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue
                 "order {id}, cancels {cancels}\n{heard}"
             );
         }
-        // What was under way when the cable was cut is not sent again: it is rejected here, and never was there.
+        // What was under way when the cable was cut is not sent again: it is rejected here, and never was
+        // there.
         for (id, order) in here.iter().filter(|(id, _)| !there.contains_key(*id)) {
             assert_eq!(
                 (&order["status"], &order["filled"]),
@@ -745,8 +750,8 @@ fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue
     }
 }
 
-/// An exchange that is killed and started again from its journal: the trader goes on with the session, its books are recovered, and both agree on what
-/// is held.
+/// An exchange that is killed and started again from its journal: the trader goes on with the session, its
+/// books are recovered, and both agree on what is held.
 #[test]
 fn a_trader_outlives_the_exchange() {
     let folder = Folder::new("outliving-trader");
@@ -812,8 +817,9 @@ fn a_trader_outlives_the_exchange() {
     assert!(net > 0, "nothing was traded, so nothing was compared");
 }
 
-/// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets of both lines lost: none ends, and
-/// after the first tenth none has more memory of its own than a tenth more. Then the day is reconciled from files.
+/// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets
+/// of both lines lost: none ends, and after the first tenth none has more memory of its own than a tenth
+/// more. Then the day is reconciled from files.
 #[test]
 fn left_alone_nothing_ends_and_nothing_grows() {
     let seconds = std::env::var("TICKWIRE_ATTACK_SECONDS").map_or(4, |n| n.parse::<u64>().expect("seconds"));

@@ -1,4 +1,5 @@
-//! Every feed end to end: simulator → two bad lines on loopback → recovery → books equal; and the same session as a capture.
+//! Every feed end to end: simulator → two bad lines on loopback → recovery → books equal; and the same
+//! session as a capture.
 
 mod common;
 
@@ -9,8 +10,8 @@ const FEEDS: [&str; 8] = [
     "itch50", "pitch", "xdp", "openbook", "cqs", "uqdf", "mdp3", "moex",
 ];
 
-/// Two processes, real multicast, 1 % loss, duplication and reordering on both lines; the trader must end with the
-/// exchange's books and every order accounted for, which is what exit code 0 says.
+/// Two processes, real multicast, 1 % loss, duplication and reordering on both lines; the trader must end
+/// with the exchange's books and every order accounted for, which is what exit code 0 says.
 #[test]
 fn every_feed_survives_bad_lines() {
     for feed in FEEDS {

@@ -1,9 +1,10 @@
-//! `tickwire fix acceptor` over TCP, by every rule of a FIX session in every version: scenarios of our own, `vectors/fix_session`, and
-//! QuickFIX's public acceptance suite, definitions as they are, where the recorded data has it.
+//! `tickwire fix acceptor` over TCP, by every rule of a FIX session in every version: scenarios of our own,
+//! `vectors/fix_session`, and QuickFIX's public acceptance suite, definitions as they are, where the recorded
+//! data has it.
 //!
-//! A definition is a conversation: `I` is sent, `E` expected, `iCONNECT`, `iDISCONNECT` and `eDISCONNECT` open, close and
-//! wait; `<TIME>` is now. Versions that have no definitions in the folder run those of their neighbour, with the version's
-//! own BeginString, CompID and ApplVerID put in.
+//! A definition is a conversation: `I` is sent, `E` expected, `iCONNECT`, `iDISCONNECT` and `eDISCONNECT`
+//! open, close and wait; `<TIME>` is now. Versions that have no definitions in the folder run those of their
+//! neighbour, with the version's own BeginString, CompID and ApplVerID put in.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +22,8 @@ mod common;
 use common::Acceptor;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Acceptors that share the definitions: one that waits for heartbeats does not hold up the others of its version.
+/// Acceptors that share the definitions: one that waits for heartbeats does not hold up the others of its
+/// version.
 const ACCEPTORS: usize = 4;
 /// Folder of definitions; name of the run; what is put in the place of what.
 type Suite = (
@@ -342,7 +344,8 @@ fn every_definition_of_every_version_passes() {
     assert!(results.len() > 460, "{}", results.len());
 }
 
-/// A version as our scenarios have it: number, BeginString, our peer's CompID, DefaultApplVerID and its number.
+/// A version as our scenarios have it: number, BeginString, our peer's CompID, DefaultApplVerID and its
+/// number.
 struct Spoken {
     number: u32,
     begin: &'static str,
@@ -496,7 +499,8 @@ impl Spoken {
         (kind.to_owned(), number.to_owned(), fields)
     }
 
-    /// The whole message, with a header and what the fields say otherwise of it. Behind the number `-` the fields are all there is.
+    /// The whole message, with a header and what the fields say otherwise of it. Behind the number `-` the
+    /// fields are all there is.
     fn sent(&self, message: &str) -> String {
         let (kind, number, mut fields) = self.parts(message);
         let mut take = |tag: &str| {
@@ -570,7 +574,8 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     text.split('|').map(split).collect()
 }
 
-/// Whether a message has the expected fields, in any order, and no others. `*` and a time are any value, `…` any end of one.
+/// Whether a message has the expected fields, in any order, and no others. `*` and a time are any value, `…`
+/// any end of one.
 fn fits(expected: &str, received: &str) -> Result<(), String> {
     // What every message has, and what [`read_message`] has relied on.
     let volatile = |tag: &str| ["8", "9", "10", "52"].contains(&tag);

@@ -1,5 +1,5 @@
-//! What goes wrong with FIX connections is said in one line each, with the peer's address, its ids, the reason and what to do, and
-//! counted: over real sockets, against the whole program.
+//! What goes wrong with FIX connections is said in one line each, with the peer's address, its ids, the
+//! reason and what to do, and counted: over real sockets, against the whole program.
 
 use std::fs::File;
 use std::io::{Read, Write};

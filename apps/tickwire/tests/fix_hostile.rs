@@ -108,7 +108,8 @@ fn hostile_peers_harm_nobody_else() {
     good.is_well();
     let before = resident_kib(pid);
 
-    // Slow peers take every place for a connection, a byte at a time; who comes to log on finds one all the same.
+    // Slow peers take every place for a connection, a byte at a time; who comes to log on finds one all the
+    // same.
     let mut slow: Vec<TcpStream> = (0..60).map(|_| connect(port)).collect();
     for byte in b"8=FIX.4.4\x019=" {
         // The oldest give way to the newest.

@@ -382,7 +382,8 @@ fn sessions_go_over_tls_and_strangers_do_not() {
         assert_eq!(done.status.code(), Some(4), "{}", both(&done));
         assert!(both(&done).contains(reason), "{}", both(&done));
     }
-    // Without authorities the system's are trusted, which may be told another file; and nobody need be verified.
+    // Without authorities the system's are trusted, which may be told another file; and nobody need be
+    // verified.
     let own = "SSLEnable=Y\nSSLServerName=venue.test\nSSLCertificate=both.pem\n";
     let both_in_one = ["trader.pem", "trader.key"].map(|name| std::fs::read_to_string(dir.0.join(name)));
     dir.file("both.pem", both_in_one.map(|text| text.expect("a file")).concat());

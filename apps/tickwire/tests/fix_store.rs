@@ -1,4 +1,5 @@
-//! Nothing lost: `tickwire fix acceptor` is killed in the middle of trading, again and again, and goes on from its store.
+//! Nothing lost: `tickwire fix acceptor` is killed in the middle of trading, again and again, and goes on
+//! from its store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -65,7 +66,8 @@ impl Client {
         }
     }
 
-    /// Trades on one connection until it is lost, the time is over, or (with `until_all`) every order was sent back.
+    /// Trades on one connection until it is lost, the time is over, or (with `until_all`) every order was
+    /// sent back.
     fn trade(&mut self, port: u16, orders: u64, span: Duration, until_all: bool) {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
             return;
@@ -248,8 +250,8 @@ fn show(config: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     (done.status.code(), text(&done.stdout), text(&done.stderr))
 }
 
-/// Somebody cuts the file of a session that trades: it ends with the reason, the process and the others go on; begun again, it is
-/// refused with what to do, and numbers are set as the advice says.
+/// Somebody cuts the file of a session that trades: it ends with the reason, the process and the others go
+/// on; begun again, it is refused with what to do, and numbers are set as the advice says.
 #[test]
 fn a_store_cut_in_use_ends_its_session_alone_and_is_refused_afterwards() {
     let folder = Folder::new("store-cut");
@@ -346,8 +348,8 @@ fn inspection_writes_nothing_works_beside_a_session_and_says_what_is_missing() {
     assert_eq!(client.echoes.len(), 3010);
 }
 
-/// A file of the earlier format is converted at the first start, and stays beside the new one. It is made here by hand: numbers and
-/// no messages.
+/// A file of the earlier format is converted at the first start, and stays beside the new one. It is made
+/// here by hand: numbers and no messages.
 #[test]
 fn a_store_of_the_earlier_format_is_converted() {
     let folder = Folder::new("store-earlier");
@@ -446,8 +448,8 @@ fn growing_message(seq: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Not a test by itself: what the next one starts and kills. Writes as fast as it can beside a keeper that does nothing else, and
-/// says each number once its message is stored.
+/// Not a test by itself: what the next one starts and kills. Writes as fast as it can beside a keeper that
+/// does nothing else, and says each number once its message is stored.
 #[test]
 fn a_store_that_grows_until_it_is_killed() {
     let Ok(path) = std::env::var(GROWING) else { return };
@@ -503,7 +505,8 @@ fn nothing_is_lost_when_a_store_is_killed_while_it_grows() {
     }
 }
 
-/// The disk fills up under a session: it ends with the reason, and trades again when there is room. Nothing is lost.
+/// The disk fills up under a session: it ends with the reason, and trades again when there is room. Nothing
+/// is lost.
 #[test]
 fn a_store_on_a_full_disk_ends_its_session_until_there_is_room() {
     let folder = Folder::new("store-full");

@@ -33,7 +33,8 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap_or_else(|e| panic!("{args:?}: {e}: {said}{}", text(&output.stderr)))
 }
 
-/// What books hold, feed by feed, without the names: they are told by hand in one file and by number in the other.
+/// What books hold, feed by feed, without the names: they are told by hand in one file and by number in the
+/// other.
 fn books(config: &str, capture: &str) -> Vec<String> {
     let replayed = json(&["replay", "-c", config, capture, "--json"]);
     let feeds = replayed["feeds"].as_array().expect("feeds");
@@ -64,7 +65,8 @@ fn the_configuration_written_for_every_example_gives_the_books_of_its_own() {
         let config = own(&format!("{example}.toml"));
         let capture = folder.0.join(format!("{example}.pcap")).display().to_string();
         let written = folder.0.join(format!("{example}.toml")).display().to_string();
-        // Units of four venues that have said nothing but the same beginning cannot be told apart: give each more than that.
+        // Units of four venues that have said nothing but the same beginning cannot be told apart: give each
+        // more than that.
         let packets = match example {
             "whole-market" => "20000",
             _ => "3000",

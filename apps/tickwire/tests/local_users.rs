@@ -1,5 +1,5 @@
-//! Other users of the machine: what they prepare is refused, what they run is not believed, and what they ask is answered to whom it is
-//! allowed alone.
+//! Other users of the machine: what they prepare is refused, what they run is not believed, and what they ask
+//! is answered to whom it is allowed alone.
 //!
 //! The other user is uid 65534, as whom root alone can run a program: elsewhere these tests say SKIPPED.
 
@@ -192,7 +192,8 @@ fn a_client_of_another_user_may_do_what_it_is_named_for_and_who_asked_is_said() 
     assert_eq!(code, Some(3), "{said}");
 }
 
-/// What the attack of the issue prepared: links where the daemon would make its files, in a folder that is not its own.
+/// What the attack of the issue prepared: links where the daemon would make its files, in a folder that is
+/// not its own.
 #[test]
 fn the_feed_handler_makes_nothing_in_a_folder_that_another_user_prepared() {
     let (folder, theirs) = places("feed");

@@ -1,4 +1,5 @@
-//! What becomes of a command whose output nobody takes: a reader that has gone (`| head -c 1`) and a full disk (`> /dev/full`).
+//! What becomes of a command whose output nobody takes: a reader that has gone (`| head -c 1`) and a full
+//! disk (`> /dev/full`).
 
 mod common;
 
@@ -8,7 +9,8 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Commands that print something and end by themselves, and the exit code with which they do when somebody reads. `{…}` are made by [`Files`].
+/// Commands that print something and end by themselves, and the exit code with which they do when somebody
+/// reads. `{…}` are made by [`Files`].
 const COMMANDS: &[(&str, i32)] = &[
     ("config", 0),
     ("config --feed mdp3", 0),
@@ -67,7 +69,8 @@ const COMMANDS: &[(&str, i32)] = &[
     ("latency --folder {dir}/region", 0),
 ];
 
-/// Commands that go on until Ctrl-C, which comes once they have had time to print: only that they do not panic is looked at.
+/// Commands that go on until Ctrl-C, which comes once they have had time to print: only that they do not
+/// panic is looked at.
 const GO_ON: &[&str] = &[
     "exchange -c {dir}/exchange.toml",
     "feed -c {dir}/exchange.toml --folder {dir}/live",
@@ -427,7 +430,8 @@ fn help_fits_eighty_columns_and_is_wrapped_once() {
     assert!(pages.is_empty(), "{}", pages.join("\n"));
 }
 
-/// Tables in as many columns as the environment says, colours and live views only where a terminal takes them.
+/// Tables in as many columns as the environment says, colours and live views only where a terminal takes
+/// them.
 #[test]
 fn tables_fit_the_columns_that_there_are() {
     for (command, columns) in [

@@ -1,6 +1,7 @@
-//! The documentation runs: every `tickwire` command that README.md and docs/ show is run as it is written, in the order of the page, in a
-//! folder with the files that it names and in a network of its own. Lengths alone are shortened, and one feed is measured for all. What cannot be run here names the test
-//! that runs it; a command for which the table below has no row is a failure.
+//! The documentation runs: every `tickwire` command that README.md and docs/ show is run as it is written, in
+//! the order of the page, in a folder with the files that it names and in a network of its own. Lengths alone
+//! are shortened, and one feed is measured for all. What cannot be run here names the test that runs it; a
+//! command for which the table below has no row is a failure.
 
 mod common;
 
@@ -22,7 +23,8 @@ enum How {
     Ends(&'static [i32]),
     /// It is asked again and again until it ends with 0: what it asks begins only now.
     Answers,
-    /// It goes on until the page is over, and then ends by Ctrl-C. Those behind it wait until it has said this.
+    /// It goes on until the page is over, and then ends by Ctrl-C. Those behind it wait until it has said
+    /// this.
     Serves(&'static str),
     /// It is run by another test.
     By(&'static str),

@@ -1,4 +1,5 @@
-//! `tickwire play`: what is sent is what was recorded, byte for byte, in order, once; and the ways it refuses.
+//! `tickwire play`: what is sent is what was recorded, byte for byte, in order, once; and the ways it
+//! refuses.
 
 mod common;
 
@@ -65,7 +66,8 @@ fn capture(folder: &Folder, name: &str, packets: &[(u64, SocketAddrV4, Vec<u8>)]
     path.display().to_string()
 }
 
-/// All of a test's datagrams together fit the smallest receive buffer that a system grants: nobody reads while they are sent.
+/// All of a test's datagrams together fit the smallest receive buffer that a system grants: nobody reads
+/// while they are sent.
 fn payload(number: u64) -> Vec<u8> {
     let len = match number % 20 {
         19 => 1_400,
@@ -325,7 +327,8 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The scenario, tiny: every order over sockets and in memory is the naive rule's, and a wrong book fails the run.
+/// The scenario, tiny: every order over sockets and in memory is the naive rule's, and a wrong book fails the
+/// run.
 #[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
@@ -393,7 +396,8 @@ fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
     }
 }
 
-/// The scenario, tiny: every feed is measured, the books end as the engines' own, and packets that never come fail the run.
+/// The scenario, tiny: every feed is measured, the books end as the engines' own, and packets that never come
+/// fail the run.
 #[test]
 fn the_gati_scenario_compares_the_books_of_every_feed() {
     let folder = Folder::new("lab-gati");
@@ -443,7 +447,8 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
     for part in [
         "all feeds",
         "1,563,686",
-        // Books and feeds of two set-ups and of the legs, which the kernel's stamps were in, and the settings taken back.
+        // Books and feeds of two set-ups and of the legs, which the kernel's stamps were in, and the settings
+        // taken back.
         "Checks: all 8 held",
         "legs, 1 default: all feeds",
         "in: kernel to packet",

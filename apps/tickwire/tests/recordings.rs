@@ -1,4 +1,5 @@
-//! Recordings through `decode` and `replay`, as a user would: real ones, and a session that the exchange writes.
+//! Recordings through `decode` and `replay`, as a user would: real ones, and a session that the exchange
+//! writes.
 
 mod common;
 
@@ -94,7 +95,8 @@ fn a_recording_of_another_protocol_is_said_to_be_one() {
     assert!(text(&output.stderr).contains("nothing in it is mdp3"));
 }
 
-/// A session of some thousand messages that the exchange writes: the capture of its two lines, and its messages in order.
+/// A session of some thousand messages that the exchange writes: the capture of its two lines, and its
+/// messages in order.
 fn session(folder: &Folder) -> (PathBuf, Vec<Vec<u8>>) {
     let pcap = folder.0.join("session.pcap");
     let config = workspace().join("examples/nasdaq.toml");

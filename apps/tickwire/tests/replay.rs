@@ -23,7 +23,8 @@ fn replay(capture: &Path, more: &[&str]) -> (Option<i32>, Value, String) {
     (output.status.code(), result, text(&output.stderr))
 }
 
-/// Every book that is not empty, by feed: in the order of their contents, because feeds found out have names of their own.
+/// Every book that is not empty, by feed: in the order of their contents, because feeds found out have names
+/// of their own.
 fn books(result: &Value) -> BTreeSet<String> {
     let feeds = result["feeds"].as_array().expect("feeds");
     let of_feed = |feed: &Value| {
@@ -85,8 +86,8 @@ fn compare(name: &str, config: &Path, capture: &Path, more: &[&str]) -> (Value, 
         room(&without),
         room(&with)
     );
-    // The first reading costs a known number of packets a stream, not all of them. MOEX says what a packet is for in compressed
-    // fields only.
+    // The first reading costs a known number of packets a stream, not all of them. MOEX says what a packet is
+    // for in compressed fields only.
     let reading = &without["first_reading"];
     let streams = reading["streams"].as_u64().expect("streams");
     let looked_into = reading["packets_read_field_by_field"].as_u64().expect("packets");
@@ -344,14 +345,15 @@ fn dbn_file(schema: u16, records: &[u8]) -> Vec<u8> {
     [&b"DBN\x03"[..], &length, &metadata, records].concat()
 }
 
-/// Nanoseconds since midnight of a time such as `2025-07-17T08:05:03.360677248Z`; the day does not matter here.
+/// Nanoseconds since midnight of a time such as `2025-07-17T08:05:03.360677248Z`; the day does not matter
+/// here.
 fn nanos(time: &str) -> u64 {
     let number = |range: std::ops::Range<usize>| time[range].parse::<u64>().unwrap();
     ((number(11..13) * 60 + number(14..16)) * 60 + number(17..19)) * 1_000_000_000 + number(20..29)
 }
 
-/// One stock's day at Nasdaq, the vendor's order events and the vendor's ten levels after every event: each of the 3,881 rows
-/// after an order was added or taken away is a state of our book at that event.
+/// One stock's day at Nasdaq, the vendor's order events and the vendor's ten levels after every event: each
+/// of the 3,881 rows after an order was added or taken away is a state of our book at that event.
 #[tickwire_testdata::recorded_data("captures/books/xnas-mbo-mbp10")]
 #[test]
 fn the_books_of_dbn_orders_equal_the_vendors_ten_levels_at_every_event() {
@@ -477,7 +479,8 @@ fn a_real_dbn_file_gives_a_live_book_with_its_symbol() {
     assert_eq!(result["counters"]["book_rejects"], 0);
 }
 
-/// Every public file of every version and schema is read whole, and the records that are known here with all their bytes.
+/// Every public file of every version and schema is read whole, and the records that are known here with all
+/// their bytes.
 #[tickwire_testdata::recorded_data("captures/dbn")]
 #[test]
 fn dbn_files_of_every_version_decode_to_the_last_byte() {
@@ -568,7 +571,8 @@ fn the_books_of_lobster_messages_equal_its_order_book_after_every_message() {
         );
         assert!(follow > taken.map(|n| 4 * n), "{stem}: {check:#}");
         println!("{stem}: {check}");
-        // Without the rows, events about orders entered before the file begins are counted, and the book is said to be partial.
+        // Without the rows, events about orders entered before the file begins are counted, and the book is
+        // said to be partial.
         let (_, alone, _) = replay(&file("message"), &[]);
         assert_eq!(alone["state"], "Building");
         assert!(alone["events_of_orders_before_the_recording"].as_u64() > Some(0));

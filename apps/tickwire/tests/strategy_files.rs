@@ -1,4 +1,5 @@
-//! `tickwire strategy` as a user has it: files that are right, files that are wrong, a backtest on a recording of the simulated exchange.
+//! `tickwire strategy` as a user has it: files that are right, files that are wrong, a backtest on a
+//! recording of the simulated exchange.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,4 +1,5 @@
-//! The views as a user runs them: against a region that the test writes with the daemon's own writers, in pipes and in a terminal.
+//! The views as a user runs them: against a region that the test writes with the daemon's own writers, in
+//! pipes and in a terminal.
 
 mod common;
 #[path = "common/pty.rs"]

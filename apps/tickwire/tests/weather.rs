@@ -1,5 +1,5 @@
-//! The network and the clock as weather: whole programs live through every error of every socket call, routes that go and come back, and
-//! clocks that are set.
+//! The network and the clock as weather: whole programs live through every error of every socket call, routes
+//! that go and come back, and clocks that are set.
 
 mod common;
 
@@ -97,8 +97,8 @@ fn counters(region: &Attachment) -> Counters {
     region.reader().counters(0).expect("one release")
 }
 
-/// Every error of every call, again and again, in the exchange and the daemon: neither ends, both say each kind of trouble and that it is over, and
-/// the feed is live afterwards.
+/// Every error of every call, again and again, in the exchange and the daemon: neither ends, both say each
+/// kind of trouble and that it is over, and the feed is live afterwards.
 #[test]
 fn a_storm_of_every_error_of_every_call_ends_no_process() {
     let home = Folder::new("weather-storm");
@@ -166,8 +166,8 @@ fn a_storm_of_every_error_of_every_call_ends_no_process() {
     );
 }
 
-/// A route that goes while messages are missing, and comes back: requests are not sent for a while, and the daemon goes on. Needs network
-/// namespaces, which is to say root.
+/// A route that goes while messages are missing, and comes back: requests are not sent for a while, and the
+/// daemon goes on. Needs network namespaces, which is to say root.
 #[test]
 fn a_route_that_goes_and_comes_back_is_survived() {
     let pair = match VethPair::create("twroute") {
@@ -254,8 +254,9 @@ fn at_start_an_address_of_another_host_or_a_port_in_use_is_an_error() {
     exchange.must_live("exchange");
 }
 
-/// The system's clock is set by an hour, back and forward, as exchange, daemon and trader see it: each says so once with the size, counts it, and
-/// goes on: gaps are recovered, counters move, the session of orders lives.
+/// The system's clock is set by an hour, back and forward, as exchange, daemon and trader see it: each says
+/// so once with the size, counts it, and goes on: gaps are recovered, counters move, the session of orders
+/// lives.
 #[test]
 fn a_clock_that_is_set_by_an_hour_stops_nothing() {
     let home = Folder::new("weather-clock");
@@ -289,7 +290,8 @@ fn a_clock_that_is_set_by_an_hour_stops_nothing() {
         ("step=0", "set forward by 360"),
     ] {
         wait_for("messages are recovered", || recovered() > 0);
-        // The same moment for every program: a machine has one clock. Which of them notices first is left open.
+        // The same moment for every program: a machine has one clock. Which of them notices first is left
+        // open.
         let at = tickwire_runtime::clock::monotonic().0 + 500_000_000;
         std::fs::write(&plan, format!("{step} at={at}")).expect("written");
         wait_for("all say it", || {

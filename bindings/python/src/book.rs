@@ -37,7 +37,8 @@ pub(crate) struct Book {
     /// When it was written, nanoseconds since the epoch.
     #[pyo3(get)]
     publish_ts: u64,
-    /// Levels of the whole book: bids, asks. The arrays hold the best of them, as many as the feed handler shows.
+    /// Levels of the whole book: bids, asks. The arrays hold the best of them, as many as the feed handler
+    /// shows.
     #[pyo3(get)]
     levels: (u32, u32),
     /// Quantity of the whole book: bids, asks.

@@ -222,7 +222,8 @@ impl Events {
         })
     }
 
-    /// What comes next, after at most so long. Only when there is nothing is the writer asked for: what it left is read first.
+    /// What comes next, after at most so long. Only when there is nothing is the writer asked for: what it
+    /// left is read first.
     fn wait(&self, until: Instant) -> Result<(Next, Option<Arc<str>>), Trouble> {
         loop {
             let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -307,8 +308,8 @@ impl Events {
         }
     }
 
-    /// Up to `max` market events in one call, without waiting: a read-only array of `EVENT`. Updates on the way are passed over,
-    /// missed records counted in `missed`.
+    /// Up to `max` market events in one call, without waiting: a read-only array of `EVENT`. Updates on the
+    /// way are passed over, missed records counted in `missed`.
     fn events_array(&self, py: Python<'_>, max: usize) -> PyResult<Py<PyAny>> {
         let wanted = Wanted {
             events: true,
@@ -317,7 +318,8 @@ impl Events {
         EVENT.array(py, &self.array(py, wanted, max)?)
     }
 
-    /// Up to `max` updates in one call, without waiting: a read-only array of `UPDATE`. Events on the way are passed over.
+    /// Up to `max` updates in one call, without waiting: a read-only array of `UPDATE`. Events on the way are
+    /// passed over.
     fn updates_array(&self, py: Python<'_>, max: usize) -> PyResult<Py<PyAny>> {
         let wanted = Wanted {
             events: false,

@@ -277,9 +277,10 @@ impl Feed {
 
 #[pymethods]
 impl Feed {
-    /// Attaches to the feed handler of `folder`: by default the one that TICKWIRE_FOLDER names, else `tickwire` in XDG_RUNTIME_DIR or
-    /// /run/tickwire, whichever has a region. It must be of our own user or root, or of `owner` (by default TICKWIRE_OWNER), a name or number
-    /// in text. With `post_mortem`, what a writer left behind can be read, too.
+    /// Attaches to the feed handler of `folder`: by default the one that TICKWIRE_FOLDER names, else
+    /// `tickwire` in XDG_RUNTIME_DIR or /run/tickwire, whichever has a region. It must be of our own user or
+    /// root, or of `owner` (by default TICKWIRE_OWNER), a name or number in text. With `post_mortem`, what a
+    /// writer left behind can be read, too.
     #[new]
     #[pyo3(signature = (folder=None, *, post_mortem=false, owner=None))]
     fn new(folder: Option<PathBuf>, post_mortem: bool, owner: Option<&str>) -> PyResult<Feed> {
@@ -322,8 +323,8 @@ impl Feed {
         health(py, name)
     }
 
-    /// Attaches anew if the feed handler was started again, and says whether it was. Every call does so by itself, within a
-    /// tenth of a second.
+    /// Attaches anew if the feed handler was started again, and says whether it was. Every call does so by
+    /// itself, within a tenth of a second.
     fn refresh(&self) -> PyResult<bool> {
         Ok(self.with(|attached| {
             let before = attached.generation();
@@ -401,7 +402,8 @@ impl Feed {
         })?)
     }
 
-    /// The symbol of every instrument that has a book, by the source's number and the instrument's, as arrays of events have them.
+    /// The symbol of every instrument that has a book, by the source's number and the instrument's, as arrays
+    /// of events have them.
     fn symbols(&self) -> PyResult<HashMap<(u16, u32), String>> {
         Ok(self.with_live(|attached| {
             attached.name_instruments();
@@ -410,8 +412,8 @@ impl Feed {
         })?)
     }
 
-    /// The book of `symbol` on the source, or the feed, called `source`; needed only when several have it. With `live`, `Stale`
-    /// is raised when it cannot be trusted.
+    /// The book of `symbol` on the source, or the feed, called `source`; needed only when several have it.
+    /// With `live`, `Stale` is raised when it cannot be trusted.
     #[pyo3(signature = (symbol, source=None, *, live=false))]
     fn book(&self, py: Python<'_>, symbol: &str, source: Option<&str>, live: bool) -> PyResult<Book> {
         let book = self.read(py, |attached| {
@@ -451,7 +453,8 @@ impl Feed {
         })?)
     }
 
-    /// Counters by identifier: of a source, of a feed, or of everything. `counter_table()` says what each means.
+    /// Counters by identifier: of a source, of a feed, or of everything. `counter_table()` says what each
+    /// means.
     #[pyo3(signature = (source=None))]
     fn counters<'py>(&self, py: Python<'py>, source: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         let sum = self.with_live(|attached| {
@@ -501,8 +504,8 @@ impl Feed {
         kinds.into_iter().map(object).collect()
     }
 
-    /// Latency from packet in memory to book visible: of a source, of a feed, or of everything. With `super_book`, to super
-    /// book visible.
+    /// Latency from packet in memory to book visible: of a source, of a feed, or of everything. With
+    /// `super_book`, to super book visible.
     #[pyo3(signature = (source=None, *, super_book=false))]
     fn latency(&self, source: Option<&str>, super_book: bool) -> PyResult<Histogram> {
         let sum = self.with_live(|attached| {
@@ -527,9 +530,9 @@ impl Feed {
         Ok(sum.into())
     }
 
-    /// Records as they come: iterate over it. `ring` None: all of them in turn. `start` is "now" or "oldest". `timeout` is how
-    /// many seconds without a record end the iteration, None for ever. Records written over before they were read are a
-    /// `Missed`: yielded, or with `on_missed="raise"` raised.
+    /// Records as they come: iterate over it. `ring` None: all of them in turn. `start` is "now" or "oldest".
+    /// `timeout` is how many seconds without a record end the iteration, None for ever. Records written over
+    /// before they were read are a `Missed`: yielded, or with `on_missed="raise"` raised.
     #[pyo3(signature = (ring=None, *, start="now", events=true, updates=true, timeout=None, on_missed="yield"))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of a Python method")]
     fn events(
@@ -551,8 +554,9 @@ impl Feed {
         )
     }
 
-    /// Up to `max` market events in one call, without waiting: a read-only array of `EVENT`, empty when nothing is new. The first
-    /// call begins at the oldest record of every ring, each further one where the last ended. `missed` counts what was lost.
+    /// Up to `max` market events in one call, without waiting: a read-only array of `EVENT`, empty when
+    /// nothing is new. The first call begins at the oldest record of every ring, each further one where the
+    /// last ended. `missed` counts what was lost.
     fn events_array(&self, py: Python<'_>, max: usize) -> PyResult<Py<PyAny>> {
         let wanted = Wanted {
             events: true,

@@ -1,8 +1,8 @@
 //! The native half of the Python package `tickwire`: the shared memory's reader as Python objects.
 //!
-//! A call copies what it reads, whole, into an object of its own; arrays are made by numpy from bytes that are handed over
-//! once. Waiting for events releases the interpreter. Nothing runs Python code while it holds a lock of ours, so that two
-//! threads of a program cannot wait for each other.
+//! A call copies what it reads, whole, into an object of its own; arrays are made by numpy from bytes that
+//! are handed over once. Waiting for events releases the interpreter. Nothing runs Python code while it holds
+//! a lock of ours, so that two threads of a program cannot wait for each other.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -31,7 +31,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(source::counter_table, module)?)
 }
 
-/// Python's allocator aligns objects to 16 bytes: a class that wants more would be read where it does not lie.
+/// Python's allocator aligns objects to 16 bytes: a class that wants more would be read where it does not
+/// lie.
 const _: () = {
     assert!(align_of::<feed::Feed>() <= 16);
     assert!(align_of::<book::Book>() <= 16);

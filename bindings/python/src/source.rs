@@ -148,7 +148,8 @@ impl Histogram {
         }
     }
 
-    /// A value that this part of all do not exceed: 0.5 is the median, 0.999 the 99.9th percentile. 0 when there is none.
+    /// A value that this part of all do not exceed: 0.5 is the median, 0.999 the 99.9th percentile. 0 when
+    /// there is none.
     fn quantile(&self, part: f64) -> PyResult<u64> {
         if !(0.0..=1.0).contains(&part) {
             return Err(PyValueError::new_err(format!(

@@ -1,13 +1,16 @@
-//! Events of a recording through a backtest, on one core: what a day costs to look at. A regression here means that something is done for every event that
-//! only those need in whose book an order of ours stands.
+//! Events of a recording through a backtest, on one core: what a day costs to look at. A regression here
+//! means that something is done for every event that only those need in whose book an order of ours stands.
 //!
-//! Two synthetic recordings of orders: `es`, one future with 3,000 orders in its book, in match events; `equities`, 500 shares with 200,000 orders, which
-//! do not fit the caches. The books have the sizes that ship ([`BooksConfig::default`]). Variants: `books`, the books alone, as the limit; `idle`, a backtest
-//! whose strategy listens and does nothing; `quoting`, one that replaces a bid and an offer every 100 ms, by each fill model. Every run ends with the
-//! generator's own books, level by level, and no event refused; otherwise it fails. The recording is made in pieces, which is not measured.
+//! Two synthetic recordings of orders: `es`, one future with 3,000 orders in its book, in match events;
+//! `equities`, 500 shares with 200,000 orders, which do not fit the caches. The books have the sizes that
+//! ship ([`BooksConfig::default`]). Variants: `books`, the books alone, as the limit; `idle`, a backtest
+//! whose strategy listens and does nothing; `quoting`, one that replaces a bid and an offer every 100 ms, by
+//! each fill model. Every run ends with the generator's own books, level by level, and no event refused;
+//! otherwise it fails. The recording is made in pieces, which is not measured.
 //!
-//! `cargo bench -p tickwire-backtest` runs 10 million events of each; under `cargo test` it runs 40,000. Options after `--`: `--events N`, `--rounds N`,
-//! `--only TEXT` (variants whose name contains it). Instructions: `valgrind --tool=callgrind --toggle-collect='*measured*'` before the binary.
+//! `cargo bench -p tickwire-backtest` runs 10 million events of each; under `cargo test` it runs 40,000.
+//! Options after `--`: `--events N`, `--rounds N`, `--only TEXT` (variants whose name contains it).
+//! Instructions: `valgrind --tool=callgrind --toggle-collect='*measured*'` before the binary.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -33,14 +33,16 @@ pub struct BacktestConfig {
     pub fees: Fees,
     /// Of drawn latencies.
     pub seed: u64,
-    /// By feed: whether changes of books are told at the end of a match event (CME, MOEX) rather than message by message. No request comes to the
-    /// venue within one.
+    /// By feed: whether changes of books are told at the end of a match event (CME, MOEX) rather than message
+    /// by message. No request comes to the venue within one.
     pub is_grouped: Vec<bool>,
-    /// By feed: whether it says no executions, so that what becomes less in its place was executed (Moscow's order log).
+    /// By feed: whether it says no executions, so that what becomes less in its place was executed (Moscow's
+    /// order log).
     pub less_is_executed: Vec<bool>,
 }
 
-/// What is under way in one direction, the soonest first; what is due at one time in the order in which it was sent.
+/// What is under way in one direction, the soonest first; what is due at one time in the order in which it
+/// was sent.
 #[derive(Debug)]
 struct UnderWay<T> {
     queue: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
@@ -309,7 +311,8 @@ impl<S: Strategy> OrderPort for Port<'_, S> {
     }
 }
 
-/// A backtest: give it definitions and events of each feed in the order of the recording's time, then [`Backtest::finish`] it.
+/// A backtest: give it definitions and events of each feed in the order of the recording's time, then
+/// [`Backtest::finish`] it.
 #[derive(Debug)]
 pub struct Backtest<S> {
     entered: Vec<Entered<S>>,
@@ -408,8 +411,9 @@ fn sized(mut of_feeds: Vec<bool>, feeds: usize) -> Vec<bool> {
 }
 
 impl<S: Strategy> Backtest<S> {
-    /// A backtest of one strategy over the books of its feeds, which are empty; [`tickwire_book::BooksConfig::tracked`] where the strategy wants
-    /// consolidated books, which go by the venues of these.
+    /// A backtest of one strategy over the books of its feeds, which are empty;
+    /// [`tickwire_book::BooksConfig::tracked`] where the strategy wants consolidated books, which go by the
+    /// venues of these.
     pub fn new(strategy: S, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
         let entrant = Entrant {
             strategy,
@@ -534,7 +538,8 @@ impl<S: Strategy> Backtest<S> {
         timers.min()
     }
 
-    /// A feed's directory has an instrument. `point`: what a unit of its price is worth, in 1e-9 units of its currency.
+    /// A feed's directory has an instrument. `point`: what a unit of its price is worth, in 1e-9 units of its
+    /// currency.
     pub fn define(&mut self, feed: usize, instrument: &Instrument, point: Option<i64>) {
         self.start();
         if let Some(all) = &mut self.consolidated
@@ -718,9 +723,10 @@ impl<S: Strategy> Backtest<S> {
         }
     }
 
-    /// Everything that is due before the next event, which the venue tells at `now` and the strategy hears at `heard`: requests at the venue, reports,
-    /// timers, looks at the market, in the order of their times. What is asked for at the very time of an event comes after it, and within a match event
-    /// nothing comes to the venue.
+    /// Everything that is due before the next event, which the venue tells at `now` and the strategy hears at
+    /// `heard`: requests at the venue, reports, timers, looks at the market, in the order of their times.
+    /// What is asked for at the very time of an event comes after it, and within a match event nothing comes
+    /// to the venue.
     fn advance(&mut self, now: Nanos, heard: Nanos) {
         let is_in_match = self.groups > 0 && now == self.now;
         loop {
@@ -1029,7 +1035,8 @@ impl<S: Strategy> Backtest<S> {
         self.curve.put(self.now, total);
     }
 
-    /// The recording is over. What is under way arrives, what is open is cancelled; the strategy's last word is [`Strategy::on_stop`].
+    /// The recording is over. What is under way arrives, what is open is cancelled; the strategy's last word
+    /// is [`Strategy::on_stop`].
     pub fn finish(&mut self) -> Summary {
         self.start();
         let end = self.now;
@@ -1109,7 +1116,8 @@ impl<S: Strategy> Backtest<S> {
         &self.wire.fills
     }
 
-    /// The gain less fees over time, in 1e-9 units of the currency: after fills, and while something was traded once a second; at most 4,096 points.
+    /// The gain less fees over time, in 1e-9 units of the currency: after fills, and while something was
+    /// traded once a second; at most 4,096 points.
     pub fn curve(&self) -> &[(Nanos, i128)] {
         &self.curve.points
     }

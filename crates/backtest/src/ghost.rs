@@ -1,8 +1,10 @@
 //! Ghost replay: the proof of fills on any recording that tells every order.
 //!
-//! A recorded order is entered a second time, as ours, right before it comes: its ghost. Whatever becomes less of the order without a trade becomes less
-//! of the ghost, and where the order leaves its queue the ghost is cancelled. So the ghost has to get the fills that the order really had, each at its time
-//! and of its size. A difference is either an error of the venue here or a trade out of the order of price and time there.
+//! A recorded order is entered a second time, as ours, right before it comes: its ghost. Whatever becomes
+//! less of the order without a trade becomes less of the ghost, and where the order leaves its queue the
+//! ghost is cancelled. So the ghost has to get the fills that the order really had, each at its time and of
+//! its size. A difference is either an error of the venue here or a trade out of the order of price and time
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -31,10 +33,12 @@ impl Strategy for Nobody {
 pub struct GhostConfig {
     /// Every how many-th order of a feed gets one. Default 1.
     pub every: u64,
-    /// One at a time in each instrument, and what it changed forgotten after it: for [`FillModel::Matching`](crate::FillModel::Matching), in which ghosts
-    /// would trade in each other's place. Default no.
+    /// One at a time in each instrument, and what it changed forgotten after it: for
+    /// [`FillModel::Matching`](crate::FillModel::Matching), in which ghosts would trade in each other's
+    /// place. Default no.
     pub one_at_a_time: bool,
-    /// Of those that go one at a time: after how many events of all feeds a ghost makes room for another. Default 500.
+    /// Of those that go one at a time: after how many events of all feeds a ghost makes room for another.
+    /// Default 500.
     pub patience: u64,
     /// By feed: as in [`BacktestConfig`](crate::BacktestConfig).
     pub less_is_executed: Vec<bool>,
@@ -73,7 +77,8 @@ pub struct GhostResult {
     pub orders: u64,
     /// Of these, orders that got a ghost.
     pub ghosts: u64,
-    /// Orders that got none as they came while their book was not live, or crossed the other side: before an opening, in an auction.
+    /// Orders that got none as they came while their book was not live, or crossed the other side: before an
+    /// opening, in an auction.
     pub passed_over: u64,
     /// Ghosts that were filled at least once, and their fills.
     pub filled: [u64; 2],
@@ -295,7 +300,8 @@ impl Ghosts {
                 self.result.filled[0] += u64::from(ghost.got == 0);
                 self.result.filled[1] += 1;
                 ghost.got += u64::from(fill.qty.0);
-                // What its order did not have is a difference at once; what it still has to get is looked at when its order has got it.
+                // What its order did not have is a difference at once; what it still has to get is looked at
+                // when its order has got it.
                 if ghost.got > ghost.really {
                     self.compare(key, now);
                 }

@@ -7,9 +7,11 @@ use tickwire_market::Nanos;
 pub enum Latency {
     /// Always so many nanoseconds.
     Constant(u64),
-    /// Drawn from a distribution: nanoseconds with how often they were measured, as a histogram of the lab says. Without any, 0.
+    /// Drawn from a distribution: nanoseconds with how often they were measured, as a histogram of the lab
+    /// says. Without any, 0.
     Drawn(Vec<(u64, u64)>),
-    /// As it was measured, order by order, on the day of the recording: each holds from its time until the next one's. Without any, 0.
+    /// As it was measured, order by order, on the day of the recording: each holds from its time until the
+    /// next one's. Without any, 0.
     Recorded(Vec<TimedLatency>),
 }
 
@@ -42,8 +44,8 @@ impl Latency {
 /// The times of a simulated venue. The recording's times are taken for the venue's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LatencyConfig {
-    /// From the place where the recording was made to the strategy; events do not pass each other. Default 0: the strategy stands where the recording
-    /// was made.
+    /// From the place where the recording was made to the strategy; events do not pass each other. Default 0:
+    /// the strategy stands where the recording was made.
     pub feed: Latency,
     /// From a new order or a replacement to the matching engine. Default 0.
     pub entry: Latency,

@@ -6,13 +6,15 @@
 //!                   └── own orders are markers in its queues ◄──────────────────────────────────────┤
 //!                                        └──────────── report ◄─ response latency ◄─────────────────┘
 //! ```
-//! There are two clocks: that of the venue, which the recording's times are of, and that of the strategy, which hears of an event after the feed's
-//! latency. With none they are one.
+//! There are two clocks: that of the venue, which the recording's times are of, and that of the strategy,
+//! which hears of an event after the feed's latency. With none they are one.
 //!
-//! A [`Backtest`] is given events in the order of the recording's time; what the strategy sends is held back for the entry latency, matched against the
-//! book as it is then by a [`FillModel`], and reported back after the response latency. There is one book, the recorded one: an order of ours
-//! stands in it as a marker, whose place in the queue is known exactly where the feed says every order, and is estimated where it says levels.
-//! Nothing is random but what a seed says: a run is a function of its inputs, and [`Backtest::hash`] is the same each time.
+//! A [`Backtest`] is given events in the order of the recording's time; what the strategy sends is held back
+//! for the entry latency, matched against the book as it is then by a [`FillModel`], and reported back after
+//! the response latency. There is one book, the recorded one: an order of ours stands in it as a marker,
+//! whose place in the queue is known exactly where the feed says every order, and is estimated where it says
+//! levels. Nothing is random but what a seed says: a run is a function of its inputs, and [`Backtest::hash`]
+//! is the same each time.
 //!
 //! What a backtest cannot know is counted as a [`Doubts`], not hidden.
 //!

@@ -1,5 +1,5 @@
-//! The oracle of the simulated venue: one list of orders, recorded ones and ours, in the order in which they trade. Slow and plain; it shares no code
-//! with the venue. For tests and fuzzing.
+//! The oracle of the simulated venue: one list of orders, recorded ones and ours, in the order in which they
+//! trade. Slow and plain; it shares no code with the venue. For tests and fuzzing.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ type NaiveFill = (u64, u64, i64, bool);
 #[derive(Debug)]
 pub struct NaiveVenue {
     is_matching: bool,
-    /// Whether the recorded book is what the venue's was; on one that is not, nobody who comes is taken to meet ours.
+    /// Whether the recorded book is what the venue's was; on one that is not, nobody who comes is taken to
+    /// meet ours.
     is_live: bool,
     /// Who trades first stands first, each side for itself.
     items: Vec<Item>,
@@ -134,7 +135,8 @@ impl NaiveVenue {
         self.items.iter().position(is)
     }
 
-    /// Recorded orders stand across each other, which they do before an opening or in an auction; then nobody who comes trades.
+    /// Recorded orders stand across each other, which they do before an opening or in an auction; then nobody
+    /// who comes trades.
     fn is_auction(&self) -> bool {
         let is_recorded = |item: &&Item| item.own.is_none() && item.recorded > 0;
         let of = |side: Side| {
@@ -504,8 +506,9 @@ enum Asked {
     Happened(MarketEvent),
 }
 
-/// Plays a recording and orders of ours, as `choose` wants them (a number below its argument, until there is none left), to a backtest and to the
-/// oracle, and compares every fill and what is open after each step. How many fills there were, and how many events the book refused.
+/// Plays a recording and orders of ours, as `choose` wants them (a number below its argument, until there is
+/// none left), to a backtest and to the oracle, and compares every fill and what is open after each step. How
+/// many fills there were, and how many events the book refused.
 ///
 /// # Panics
 /// When they differ.

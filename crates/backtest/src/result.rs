@@ -39,29 +39,34 @@ pub struct Fill {
     pub mark_outs: [Option<Price>; 3],
 }
 
-/// What a backtest cannot know: each is a number of cases in which another rule would have given another result.
+/// What a backtest cannot know: each is a number of cases in which another rule would have given another
+/// result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Doubts {
-    /// Orders that ended at the front of their queue without a fill: what was recorded stopped exactly before them.
+    /// Orders that ended at the front of their queue without a fill: what was recorded stopped exactly before
+    /// them.
     pub stopped_at_front: u64,
-    /// Fills in queues that the feed tells by price: the place was estimated, with cancellations taken from behind.
+    /// Fills in queues that the feed tells by price: the place was estimated, with cancellations taken from
+    /// behind.
     pub estimated_queue: u64,
-    /// Fills because somebody's order, recorded as resting, came at or through our price: it would have traded with ours instead.
+    /// Fills because somebody's order, recorded as resting, came at or through our price: it would have
+    /// traded with ours instead.
     pub crossed_by_recorded: u64,
-    /// Fills that took from recorded orders, whose later executions and cancellations the recording shows as if they were whole.
+    /// Fills that took from recorded orders, whose later executions and cancellations the recording shows as
+    /// if they were whole.
     pub took_recorded: u64,
     /// Fills of the touch model, which has no queue.
     pub touched: u64,
     /// Requests that came while the book was not live.
     pub on_stale_book: u64,
-    /// Recorded executions that found less than they took, in the matching model: ours had taken it, and what those who came later would have done
-    /// instead is not known.
+    /// Recorded executions that found less than they took, in the matching model: ours had taken it, and what
+    /// those who came later would have done instead is not known.
     pub found_less: u64,
-    /// Recorded orders that were executed whole and stand on in the matching model, as ours traded in their place: when their owners would have
-    /// cancelled them is not known.
+    /// Recorded orders that were executed whole and stand on in the matching model, as ours traded in their
+    /// place: when their owners would have cancelled them is not known.
     pub spared: u64,
-    /// Reports that came back before the strategy had heard of the same moment by its feed, and were told right after it: the response takes less time
-    /// than the feed does.
+    /// Reports that came back before the strategy had heard of the same moment by its feed, and were told
+    /// right after it: the response takes less time than the feed does.
     pub told_before_feed: u64,
 }
 
@@ -114,7 +119,8 @@ pub struct InstrumentResult {
     pub position: i64,
     /// Bought and sold.
     pub traded: [u64; 2],
-    /// The last middle of its book, by which the position is valued; the last price that we traded at where there is none.
+    /// The last middle of its book, by which the position is valued; the last price that we traded at where
+    /// there is none.
     pub mark: Price,
     /// Gain with the position valued so, without fees, in 1e-9 units of its currency.
     pub gain: i128,

@@ -1,4 +1,5 @@
-//! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are tests here.
+//! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are
+//! tests here.
 
 mod quotes;
 mod several;
@@ -617,7 +618,8 @@ fn what_ours_take_is_missing_for_those_who_come_later() {
         (60, Do::Submit(Ticket::limit(Side::Ask, ID, 5, price(12)))),
     ]);
     rig.add(20, 4, Side::Ask, 12, 30);
-    // The recording's buyer of 50 finds 5 of the first, takes 30 of the second, and what is left of him is not known.
+    // The recording's buyer of 50 finds 5 of the first, takes 30 of the second, and what is left of him is
+    // not known.
     rig.act(30, EventKind::Execute, 3, 50);
     // What he has taken of the second is missing, too, for the next one.
     rig.act(40, EventKind::Execute, 4, 30);
@@ -656,7 +658,8 @@ fn owners_of_recorded_orders_cancel_and_replace_what_they_have_left() {
 
 #[test]
 fn a_match_event_is_not_acted_in() {
-    // CME and MOEX: an order that comes at the time of a match, or between its messages, finds the book after it.
+    // CME and MOEX: an order that comes at the time of a match, or between its messages, finds the book after
+    // it.
     let grouped = BacktestConfig {
         is_grouped: vec![true],
         ..config(FillModel::Queue)
@@ -715,7 +718,8 @@ fn the_strategy_hears_later_than_the_venue_speaks_and_its_orders_find_what_came_
             ..config(FillModel::Queue)
         },
     );
-    // Told at the venue at 950, heard at 1,050: the strategy acts at 1,000 without knowing, and the venue does know.
+    // Told at the venue at 950, heard at 1,050: the strategy acts at 1,000 without knowing, and the venue
+    // does know.
     rig.act(950, EventKind::Reduce, 3, 45);
     rig.add(1_005, 8, Side::Bid, 9, 1);
     rig.add(2_000, 9, Side::Bid, 1, 1);
@@ -774,7 +778,8 @@ fn nanoseconds_are_kept() {
 
 #[test]
 fn trades_that_are_fills_of_resting_orders_do_not_change_the_book_twice() {
-    // nautilus_trader 4445: a trade beside the executions that made it was applied as an execution of its own.
+    // nautilus_trader 4445: a trade beside the executions that made it was applied as an execution of its
+    // own.
     let mut rig = standing(&[(10, bid(10, 10))], config(FillModel::Queue));
     rig.act(20, EventKind::Execute, 1, 30);
     rig.event(

@@ -21,14 +21,16 @@ pub(crate) use quotes::of_quote;
 /// By which rule orders of ours are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FillModel {
-    /// An order of ours stands in the recorded queue. On a feed that tells every order its place is exact: what is ahead falls only by what is
-    /// executed or cancelled ahead, and it is filled by what was executed behind it, or at a worse price. On a feed of levels its place is
-    /// estimated: trades take from the front, cancellations from behind. Recorded liquidity is used once.
+    /// An order of ours stands in the recorded queue. On a feed that tells every order its place is exact:
+    /// what is ahead falls only by what is executed or cancelled ahead, and it is filled by what was executed
+    /// behind it, or at a worse price. On a feed of levels its place is estimated: trades take from the
+    /// front, cancellations from behind. Recorded liquidity is used once.
     #[default]
     Queue,
-    /// Recorded orders and ours in one matching engine, on feeds that tell every order; elsewhere it is [`FillModel::Queue`]. A recorded execution is
-    /// entered as what it was, an order that takes so much down to that price: who is ahead trades first. What ours take away is missing for
-    /// those who come later, and recorded orders that ours traded in the place of stand on, until their owners cancel them.
+    /// Recorded orders and ours in one matching engine, on feeds that tell every order; elsewhere it is
+    /// [`FillModel::Queue`]. A recorded execution is entered as what it was, an order that takes so much down
+    /// to that price: who is ahead trades first. What ours take away is missing for those who come later, and
+    /// recorded orders that ours traded in the place of stand on, until their owners cancel them.
     Matching,
     /// An order is filled whole as soon as its price is touched. For first looks: too good to be true.
     Touch,
@@ -76,7 +78,8 @@ impl Own {
         self.qty - self.filled
     }
 
-    /// Whether it trades before another one of ours: by price, then by time. Of the two sides, which never meet, bids stand first.
+    /// Whether it trades before another one of ours: by price, then by time. Of the two sides, which never
+    /// meet, bids stand first.
     fn is_before(&self, other: &Own) -> bool {
         match (self.side as u8).cmp(&(other.side as u8)) {
             Ordering::Equal if self.price == other.price => self.arrival < other.arrival,
@@ -94,8 +97,8 @@ impl Own {
     }
 }
 
-/// Whether an order was executed at another price than its own, in an auction or against somebody else's price: that says nothing of its queue. A feed that
-/// has a price in every execution (XDP) marks them all.
+/// Whether an order was executed at another price than its own, in an auction or against somebody else's
+/// price: that says nothing of its queue. A feed that has a price in every execution (XDP) marks them all.
 pub(crate) fn is_elsewhere(event: &MarketEvent, had: OrderView) -> bool {
     event.flags.has(EventFlags::AT_OTHER_PRICE) && event.price != had.price
 }
@@ -136,7 +139,8 @@ fn change_of(event: &MarketEvent, had: Option<OrderView>, said: Said) -> Option<
     })
 }
 
-/// On which side the order stood that a trade was with: whoever was hit stands on the side whose best price it was.
+/// On which side the order stood that a trade was with: whoever was hit stands on the side whose best price
+/// it was.
 fn resting_side(event: &MarketEvent, (books, local): (&Books, InstrumentId)) -> Option<Side> {
     if event.flags.has(EventFlags::NOT_PRINTABLE) {
         return None;
@@ -267,7 +271,8 @@ impl SimVenue {
         self.place_of.len()
     }
 
-    /// A request reaches the matching engine. `book` is that of its instrument: of a cancellation or replacement see [`SimVenue::instrument_of`].
+    /// A request reaches the matching engine. `book` is that of its instrument: of a cancellation or
+    /// replacement see [`SimVenue::instrument_of`].
     pub(crate) fn arrive(
         &mut self,
         at: Nanos,
@@ -685,7 +690,8 @@ impl SimVenue {
         taken
     }
 
-    /// An event of the recording that was just applied to its book. `had`: the order that it names as it was before it.
+    /// An event of the recording that was just applied to its book. `had`: the order that it names as it was
+    /// before it.
     #[expect(
         clippy::too_many_arguments,
         reason = "what a venue is told of an event, in one call on the hot path"
@@ -1027,7 +1033,8 @@ impl SimVenue {
                 true => own.ahead.min(left),
                 false => 0,
             };
-            // At our own price it says nothing: had it been hidden behind what is displayed, the displayed would have traded.
+            // At our own price it says nothing: had it been hidden behind what is displayed, the displayed
+            // would have traded.
             let passes = is_better || is_by_price;
             own.ahead -= before;
             let part = match passes {
@@ -1159,8 +1166,9 @@ impl SimVenue {
     }
 }
 
-/// Whether recorded orders stand across each other: then nobody matches them, before an opening or in an auction, and orders rest until a recorded
-/// execution. Where levels or quotes are told, those of several venues may cross while all of them trade.
+/// Whether recorded orders stand across each other: then nobody matches them, before an opening or in an
+/// auction, and orders rest until a recorded execution. Where levels or quotes are told, those of several
+/// venues may cross while all of them trade.
 fn is_auction(books: &Books, local: InstrumentId) -> bool {
     let book = books
         .book(local)

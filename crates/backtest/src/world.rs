@@ -1,8 +1,9 @@
 //! The book as it would have been with our orders in it: recorded orders and ours in one matching engine.
 //!
-//! It is made from the recorded book when an order of ours arrives, and lives beside it as long as the two differ. A recorded execution is entered as
-//! what it was, an order that takes so much down to that price; it meets whoever stands first here. A recorded order whose owner cancels, reduces or
-//! replaces it does so here too, less what it has lost here, plus what it was spared.
+//! It is made from the recorded book when an order of ours arrives, and lives beside it as long as the two
+//! differ. A recorded execution is entered as what it was, an order that takes so much down to that price; it
+//! meets whoever stands first here. A recorded order whose owner cancels, reduces or replaces it does so here
+//! too, less what it has lost here, plus what it was spared.
 //!
 //! Lists and maps, no pool: the idle path of a backtest has no such book.
 
@@ -22,7 +23,8 @@ enum Who {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Standing {
     who: Who,
-    /// What is left of it here. Of a recorded order that has nothing left here the place is kept as long as it has something in the recording.
+    /// What is left of it here. Of a recorded order that has nothing left here the place is kept as long as
+    /// it has something in the recording.
     qty: u64,
     /// What is left of it in the recording.
     recorded: u64,
@@ -174,7 +176,8 @@ impl World {
         Some((place, *standing))
     }
 
-    /// Takes up to `wanted` of a side down to a price, the first first; how much, and of each price. It ends at `until`.
+    /// Takes up to `wanted` of a side down to a price, the first first; how much, and of each price. It ends
+    /// at `until`.
     fn take(
         &mut self,
         side: Side,
@@ -293,11 +296,13 @@ impl World {
     }
 
     fn enter(&mut self, order: OrderId, (side, price): Place, qty: u64, recorded: u64) {
-        // Its number may have been executed in the recording, and shown again: an iceberg. What it was spared goes with it.
+        // Its number may have been executed in the recording, and shown again: an iceberg. What it was spared
+        // goes with it.
         let spared = self.find(order).map_or(0, |(_, standing)| standing.qty);
         self.delete(order);
         let qty = qty + spared;
-        // Recorded orders that cross recorded ones did so without trading, before an opening: only what differs here trades.
+        // Recorded orders that cross recorded ones did so without trading, before an opening: only what
+        // differs here trades.
         let met = match self.is_auction {
             true => 0,
             false => self.take(!side, Some(price), qty, From::Ahead, None, |_, _| ()),
@@ -312,7 +317,8 @@ impl World {
         );
     }
 
-    /// So much of a recorded order was executed: whoever is ahead of it here trades first, then it, then those behind, down to its price.
+    /// So much of a recorded order was executed: whoever is ahead of it here trades first, then it, then
+    /// those behind, down to its price.
     pub(crate) fn execute(&mut self, order: OrderId, qty: u64) {
         let Some(((side, price), _)) = self.find(order) else {
             return;
@@ -329,7 +335,8 @@ impl World {
         self.found_less += u64::from(left > 0);
     }
 
-    /// So much of a recorded order was executed elsewhere than at its price, in an auction or against the price of somebody else.
+    /// So much of a recorded order was executed elsewhere than at its price, in an auction or against the
+    /// price of somebody else.
     pub(crate) fn execute_elsewhere(&mut self, order: OrderId, qty: u64) {
         self.change(Who::Recorded(order), |standing| {
             standing.qty = standing.qty.saturating_sub(qty);

@@ -1,8 +1,11 @@
-//! A strategy in a simulated venue, and the same strategy in a backtest of what that venue published: every order, every report, at the same time.
+//! A strategy in a simulated venue, and the same strategy in a backtest of what that venue published: every
+//! order, every report, at the same time.
 //!
-//! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and
-//! its own orders are in what is published. In the backtest ours stands as a marker right before the order that it once was, and takes what that one
-//! took. Over sockets time is the machine's: there orders and reports are compared by the number of the message that the strategy had heard last.
+//! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over
+//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and its own orders are in what is published. In the
+//! backtest ours stands as a marker right before the order that it once was, and takes what that one took.
+//! Over sockets time is the machine's: there orders and reports are compared by the number of the message
+//! that the strategy had heard last.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +56,8 @@ enum Said {
     Heard(u64, ClientOrderId, OrderState, u32),
 }
 
-/// One that takes whenever the best offer changes, or one that does anything at random: orders that rest, that take, replacements, cancellations.
+/// One that takes whenever the best offer changes, or one that does anything at random: orders that rest,
+/// that take, replacements, cancellations.
 struct Trader {
     is_taker: bool,
     rng: Rng,

@@ -1,5 +1,6 @@
-//! Ghost replay: an order out of a recording is entered a second time as ours, right behind which the real one stands; it must get the real
-//! one's fills, one by one. Thousands of orders, on a day of the exchange simulator that an independent decoder has read.
+//! Ghost replay: an order out of a recording is entered a second time as ours, right behind which the real
+//! one stands; it must get the real one's fills, one by one. Thousands of orders, on a day of the exchange
+//! simulator that an independent decoder has read.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -165,7 +166,8 @@ fn every_ghost_in_a_dbn_file_gets_the_fills_of_its_order() {
 
 #[test]
 fn every_ghost_gets_the_fills_of_its_order() {
-    // In one engine ghosts go one by one: the second would stand behind what the first one's order was spared.
+    // In one engine ghosts go one by one: the second would stand behind what the first one's order was
+    // spared.
     for (fill, least) in [
         (FillModel::Queue, [15_000, 500]),
         (FillModel::Matching, [5_000, 100]),

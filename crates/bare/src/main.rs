@@ -1,6 +1,6 @@
-//! A program without an operating system that calls every sans-I/O crate. It has no C library, no start files and no
-//! standard library: if a crate needed a socket, a clock, a thread or a file, this would not link. `cargo xtask bare`
-//! links it, and on Linux runs it: it leaves with 0 when the calls gave the right answers.
+//! A program without an operating system that calls every sans-I/O crate. It has no C library, no start files
+//! and no standard library: if a crate needed a socket, a clock, a thread or a file, this would not link.
+//! `cargo xtask bare` links it, and on Linux runs it: it leaves with 0 when the calls gave the right answers.
 #![no_std]
 #![no_main]
 // The loops of memcpy and its kin must not be compiled into calls of themselves.

@@ -1,4 +1,5 @@
-//! What a program must bring along when nothing else does: memory functions, an allocator, a panic handler, an exit.
+//! What a program must bring along when nothing else does: memory functions, an allocator, a panic handler,
+//! an exit.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -22,8 +23,8 @@ static ARENA: Arena = Arena {
     used: AtomicUsize::new(0),
 };
 
-// SAFETY: every call returns a range of the arena that no other call returned, aligned as asked (the arena is aligned to
-// 4096, larger alignments are refused), or null when the arena is used up.
+// SAFETY: every call returns a range of the arena that no other call returned, aligned as asked (the arena is
+// aligned to 4096, larger alignments are refused), or null when the arena is used up.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let mut from = self.used.load(Ordering::Relaxed);

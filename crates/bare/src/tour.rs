@@ -1,5 +1,5 @@
-//! One packet's way through every crate, with the answers checked: a simulated venue publishes, a trader reads, keeps
-//! books, decides and sends an order over a FIX session with an acceptor.
+//! One packet's way through every crate, with the answers checked: a simulated venue publishes, a trader
+//! reads, keeps books, decides and sends an order over a FIX session with an acceptor.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

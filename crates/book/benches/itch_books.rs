@@ -1,11 +1,13 @@
-//! ITCH 5.0 bytes in memory → full-depth books with best bid and offer, on one core. A regression here means that a
-//! burst of the market is worked off later: at 20 ns a message a core keeps up with 50 million messages a second.
+//! ITCH 5.0 bytes in memory → full-depth books with best bid and offer, on one core. A regression here means
+//! that a burst of the market is worked off later: at 20 ns a message a core keeps up with 50 million
+//! messages a second.
 //!
-//! The books are [`BooksConfig::default`], the sizes every program here begins with; a twentieth of the orders lives for
-//! minutes to hours, so that the ids go round the index's window while old orders stand in it.
-//! `cargo bench -p tickwire-book` runs 20 million messages; under `cargo test` it runs 50,000. `-- --day` is a whole day of 350
-//! million messages and 185 million ids, made and applied piece by piece. Every run checks that the final books are those of the
-//! generator, level by level. Options after `--`: see [`Options`].
+//! The books are [`BooksConfig::default`], the sizes every program here begins with; a twentieth of the
+//! orders lives for minutes to hours, so that the ids go round the index's window while old orders stand in
+//! it. `cargo bench -p tickwire-book` runs 20 million messages; under `cargo test` it runs 50,000. `-- --day`
+//! is a whole day of 350 million messages and 185 million ids, made and applied piece by piece. Every run
+//! checks that the final books are those of the generator, level by level. Options after `--`: see
+//! [`Options`].
 
 #[path = "../tests/common/itch.rs"]
 mod itch;
@@ -40,7 +42,8 @@ struct Options {
     latency: bool,
     /// `--ids upwards|strides|scattered`: how orders are numbered.
     ids: session::Ids,
-    /// `--orders N`: room for orders, by default what ships; for `--day` two million, as a whole Nasdaq day wants.
+    /// `--orders N`: room for orders, by default what ships; for `--day` two million, as a whole Nasdaq day
+    /// wants.
     orders: u32,
     /// `--day`: a whole day, every variant beside the others, instead of the table.
     day: bool,
@@ -239,12 +242,14 @@ fn books(depth: Depth, orders: u32, tracked: bool) -> Books {
     })
 }
 
-/// A day's ids are some 185 million (Nasdaq, 2019-10-30: 127 million adds and 26 million replaces; the largest days have more).
+/// A day's ids are some 185 million (Nasdaq, 2019-10-30: 127 million adds and 26 million replaces; the
+/// largest days have more).
 const DAY_MESSAGES: u64 = 350_000_000;
 /// Messages made and applied at a time: more bytes than any cache has.
 const PIECE: u64 = 2_000_000;
 
-/// The day in pieces; each variant applies a piece to books of its own before the next is made. Its time is the sum of its pieces.
+/// The day in pieces; each variant applies a piece to books of its own before the next is made. Its time is
+/// the sum of its pieces.
 fn day(options: &Options) {
     let messages = if options.messages == 20_000_000 {
         DAY_MESSAGES
@@ -554,7 +559,8 @@ fn cpu_ns() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn stamp() -> u64 {
-    // SAFETY: RDTSCP is on every x86-64 processor this runs on and reads a counter only; LFENCE likewise has no operands.
+    // SAFETY: RDTSCP is on every x86-64 processor this runs on and reads a counter only; LFENCE likewise has
+    // no operands.
     unsafe {
         let mut core = 0;
         let ticks = core::arch::x86_64::__rdtscp(&mut core);

@@ -1,9 +1,11 @@
-//! Level changes of several venues → merged ladders with the consolidated best, on one core. A regression here means that a super
-//! book is behind its venues' books: a change costs a feed's thread this much more where consolidated books are kept inline.
+//! Level changes of several venues → merged ladders with the consolidated best, on one core. A regression
+//! here means that a super book is behind its venues' books: a change costs a feed's thread this much more
+//! where consolidated books are kept inline.
 //!
-//! `cargo bench -p tickwire-book --bench super_books` applies 4 million changes for each number of venues and sweeps 8,500 symbols;
-//! under `cargo test` it does little of it. Every run checks that the final consolidated books hold what the generator holds, share by share.
-//! Options after `--`: `--changes N`, `--rounds N`.
+//! `cargo bench -p tickwire-book --bench super_books` applies 4 million changes for each number of venues and
+//! sweeps 8,500 symbols; under `cargo test` it does little of it. Every run checks that the final
+//! consolidated books hold what the generator holds, share by share. Options after `--`: `--changes N`,
+//! `--rounds N`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -46,8 +48,8 @@ impl World {
         &mut self.qty[(symbol * 2 + change.side as usize) * LEVELS + change.level as usize]
     }
 
-    /// Every level of every venue, then changes that come mostly near the best: half of them new quantities, the rest levels that
-    /// go and come back. Symbols are as unequal as on a real day.
+    /// Every level of every venue, then changes that come mostly near the best: half of them new quantities,
+    /// the rest levels that go and come back. Symbols are as unequal as on a real day.
     fn changes(&mut self, rng: &mut Rng, count: usize) -> Vec<Change> {
         let mut changes = Vec::with_capacity(count);
         for _ in 0..count {

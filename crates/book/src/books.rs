@@ -2,7 +2,7 @@
 
 use crate::changes::{Change, Totals};
 use crate::ladder::{Book, LevelPool, ORDERS_MAX, Own};
-use crate::order_index::{NONE, OrderIndex, Place, Slot};
+use crate::order_index::{NONE, OrderIndex, OrderSlot, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
 use crate::{Digest, key_of, price_of};
@@ -32,29 +32,32 @@ pub struct BooksConfig {
     pub venue: Venue,
     /// What is kept.
     pub depth: Depth,
-    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates need 65,536
-    /// at most, on a real day about 12,000.
+    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates
+    /// need 65,536 at most, on a real day about 12,000.
     pub instruments: u32,
-    /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 64 to 132 bytes each.
-    /// The lower bits of an id are its place in a window of so many slots, rounded up to a power of two; an old order in the
-    /// way of a new one moves to a table. Half of it in use is good, all of it costs a table's lines for every other order. A
-    /// whole Nasdaq day has had 1.65 million at once. When the table is full an order is rejected as [`BookError::Full`] and
-    /// its book is stale until it is cleared.
+    /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 64
+    /// to 132 bytes each. The lower bits of an id are its place in a window of so many slots, rounded up to a
+    /// power of two; an old order in the way of a new one moves to a table. Half of it in use is good, all of
+    /// it costs a table's lines for every other order. A whole Nasdaq day has had 1.65 million at once. When
+    /// the table is full an order is rejected as [`BookError::Full`] and its book is stale until it is
+    /// cleared.
     pub orders: u32,
-    /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use. 16 bytes
-    /// each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as above.
+    /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use.
+    /// 16 bytes each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as
+    /// above.
     pub levels: u32,
-    /// The state the books begin in: [`BookState::Live`] when the feed starts with its first message, when an empty book
-    /// is the right one; [`BookState::Building`] when a snapshot comes first.
+    /// The state the books begin in: [`BookState::Live`] when the feed starts with its first message, when an
+    /// empty book is the right one; [`BookState::Building`] when a snapshot comes first.
     pub initial: BookState,
-    /// Whether every event's [`Books::changes`] are written down and [`Books::totals`] kept up, for who passes levels on:
-    /// shared memory, consolidated books. Costs time, and 32 bytes a book: see `docs/books.md`.
+    /// Whether every event's [`Books::changes`] are written down and [`Books::totals`] kept up, for who
+    /// passes levels on: shared memory, consolidated books. Costs time, and 32 bytes a book: see
+    /// `docs/books.md`.
     pub tracked: bool,
 }
 
 impl Default for BooksConfig {
-    /// What every program here begins with, and what the benchmarks measure: 16,384 instruments, a million orders, a million
-    /// levels, about 130 MiB.
+    /// What every program here begins with, and what the benchmarks measure: 16,384 instruments, a million
+    /// orders, a million levels, about 130 MiB.
     fn default() -> BooksConfig {
         BooksConfig {
             venue: Venue::Nasdaq,
@@ -77,7 +80,8 @@ pub enum BookError {
     DuplicateOrder,
     /// More was to be taken than the order has left.
     Excess,
-    /// A quantity of 0 where something must be added or taken, or one beyond 32 bits (orders) or 44 bits (levels).
+    /// A quantity of 0 where something must be added or taken, or one beyond 32 bits (orders) or 44 bits
+    /// (levels).
     QtyRange,
     /// The instrument is beyond the configured books or is not the one of the order.
     Instrument,
@@ -85,8 +89,8 @@ pub enum BookError {
     UnknownLevel,
     /// An order event in books of a by-price feed, or the reverse.
     Depth,
-    /// A configured capacity is exhausted: orders, levels, or 1,048,575 orders or 1.7e13 units in one level. The book
-    /// is stale until it is cleared.
+    /// A configured capacity is exhausted: orders, levels, or 1,048,575 orders or 1.7e13 units in one level.
+    /// The book is stale until it is cleared.
     Full,
 }
 
@@ -134,7 +138,8 @@ pub struct Books {
     pub(crate) feed: BookState,
     /// By the feed's last gap or recovery.
     said: BookState,
-    /// A message could not be used, and which book it was for is not known: every book is stale until everything is cleared.
+    /// A message could not be used, and which book it was for is not known: every book is stale until
+    /// everything is cleared.
     spoilt: bool,
     by_order: bool,
     /// The instruments of the last few [`Books::upcoming`], round robin.
@@ -260,8 +265,8 @@ impl Books {
         }
     }
 
-    /// What cannot be applied shows that the book is not what the venue's is: it is stale until it is cleared or recovered. While the
-    /// feed is building that is nothing new.
+    /// What cannot be applied shows that the book is not what the venue's is: it is stale until it is cleared
+    /// or recovered. While the feed is building that is nothing new.
     #[cold]
     fn distrust(&mut self, instrument: InstrumentId) {
         if self.feed == BookState::Building || instrument == InstrumentId::WHOLE_FEED {
@@ -275,8 +280,9 @@ impl Books {
         }
     }
 
-    /// The next book that became stale by itself: by a message that could not be read (a `Gap` that is [`EventFlags::UNUSABLE`]), or that did not fit.
-    /// A feed that is given the books as its sink asks for it and has it made right.
+    /// The next book that became stale by itself: by a message that could not be read (a `Gap` that is
+    /// [`EventFlags::UNUSABLE`]), or that did not fit. A feed that is given the books as its sink asks for it
+    /// and has it made right.
     #[inline]
     pub fn next_distrusted(&mut self) -> Option<InstrumentId> {
         if self.distrusted.len == 0 && self.distrusted.rest.is_none() {
@@ -309,8 +315,9 @@ impl Books {
         self.approach(earlier);
     }
 
-    /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the levels, it makes the
-    /// same of them. A level may be named twice (an order replaced by one at the same price).
+    /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the
+    /// levels, it makes the same of them. A level may be named twice (an order replaced by one at the same
+    /// price).
     ///
     /// Meaningless when [`Books::is_rebuilt`].
     #[inline]
@@ -318,15 +325,16 @@ impl Books {
         self.levels.log.changes()
     }
 
-    /// Whether the last [`Books::apply`] did more to the levels than [`Books::changes`] can say: the book was cleared, or a quote
-    /// took the place of several levels. A copy of them has to be made anew. Always when not [`BooksConfig::tracked`].
+    /// Whether the last [`Books::apply`] did more to the levels than [`Books::changes`] can say: the book was
+    /// cleared, or a quote took the place of several levels. A copy of them has to be made anew. Always when
+    /// not [`BooksConfig::tracked`].
     #[inline]
     pub fn is_rebuilt(&self) -> bool {
         self.levels.log.is_rebuilt()
     }
 
-    /// Levels, quantity and orders of a book's sides together, indexed by [`Side`]; zero beyond the configured number. Known at
-    /// once when [`BooksConfig::tracked`], else the levels are walked.
+    /// Levels, quantity and orders of a book's sides together, indexed by [`Side`]; zero beyond the
+    /// configured number. Known at once when [`BooksConfig::tracked`], else the levels are walked.
     pub fn totals(&self, instrument: InstrumentId) -> [Totals; 2] {
         let Some(book) = self.books.get(instrument.index()) else {
             return Default::default();
@@ -381,7 +389,8 @@ impl Books {
         digest.finish()
     }
 
-    /// Fetches a book's lines while its order's slot is still on the way: without this they would wait for each other.
+    /// Fetches a book's lines while its order's slot is still on the way: without this they would wait for
+    /// each other.
     #[inline(always)]
     fn approach(&self, instrument: InstrumentId) {
         if let Some(book) = self.books.get(instrument.index()) {
@@ -694,7 +703,8 @@ impl Books {
     fn resting(&self, event: &MarketEvent, id: OrderId) -> Result<Found, BookError> {
         let index = self.orders.find(id).ok_or(BookError::UnknownOrder)?;
         let slot = *self.orders.slot(index);
-        // The event's instrument, not the slot's, so that the book's line is fetched beside the slot's and not after it.
+        // The event's instrument, not the slot's, so that the book's line is fetched beside the slot's and
+        // not after it.
         let book = match event.instrument {
             InstrumentId::WHOLE_FEED => slot.instrument() as usize,
             instrument if instrument.0 == slot.instrument() => instrument.index(),
@@ -707,8 +717,8 @@ impl Books {
     #[inline(always)]
     fn rest(&mut self, book: usize, slot: Slot) -> Result<UpdateFlags, BookError> {
         let index = match self.orders.place(slot.id()) {
-            Ok(Place::Vacant(index)) => index,
-            Ok(Place::Taken(index)) => self.displace(book, index)?,
+            Ok(OrderSlot::Vacant(index)) => index,
+            Ok(OrderSlot::Taken(index)) => self.displace(book, index)?,
             Err(_) if self.config.depth == Depth::ByPrice => return Err(BookError::Depth),
             Err(error) => return Err(self.lose(book, error)),
         };
@@ -770,8 +780,8 @@ impl Books {
         let last = &mut self.last;
         (last.seq, last.venue_ts, last.recv_ts) = (event.seq, event.venue_ts, event.recv_ts);
         (last.instrument, last.state, last.changed) = (InstrumentId(book as u32), state, changed);
-        // The side just written first: read one by one, the values come out of the store buffer; read as a pair they would
-        // have to wait for it.
+        // The side just written first: read one by one, the values come out of the store buffer; read as a
+        // pair they would have to wait for it.
         for side in [side, !side] {
             let (key, qty) = at.best(side);
             last.price[side as usize] = price_of(side, key);
@@ -822,8 +832,8 @@ impl EventSink for Books {
     }
 }
 
-/// What is different on a side, given its best level before the event and the levels the event touched. Free of branches:
-/// whether an event touches the best level is what nobody can predict.
+/// What is different on a side, given its best level before the event and the levels the event touched. Free
+/// of branches: whether an event touches the best level is what nobody can predict.
 #[inline(always)]
 fn difference(at: &Book, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
     let after = at.best(side);

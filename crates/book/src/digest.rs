@@ -2,7 +2,8 @@
 
 use tickwire_market::{InstrumentId, Level, OrderId, Side, Volume};
 
-/// A running 64-bit hash over levels or orders. Not for untrusted comparison: it finds differences, not attackers.
+/// A running 64-bit hash over levels or orders. Not for untrusted comparison: it finds differences, not
+/// attackers.
 ///
 /// A book's digest is: its instrument, then each side (bids, asks) with its levels best first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! What a feed says of its instruments beside their books: trading status, last trade, volume, auctions and imbalances.
+//! What a feed says of its instruments beside their books: trading status, last trade, volume, auctions and
+//! imbalances.
 
 use crate::touched;
 use alloc::vec::Vec;
@@ -89,9 +90,10 @@ pub struct InstrumentStates {
 impl InstrumentStates {
     /// Nothing known yet; allocates all it will ever use.
     ///
-    /// `trades` is how many trades are remembered, so that a break, which names the match number only, can be taken off the volume: 40
-    /// bytes each. They are kept by match number in sets of four; the oldest of a set is forgotten for a newer one. A break of
-    /// a forgotten trade is counted in [`InstrumentState::breaks_unknown`].
+    /// `trades` is how many trades are remembered, so that a break, which names the match number only, can be
+    /// taken off the volume: 40 bytes each. They are kept by match number in sets of four; the oldest of a
+    /// set is forgotten for a newer one. A break of a forgotten trade is counted in
+    /// [`InstrumentState::breaks_unknown`].
     pub fn new(instruments: u32, trades: u32) -> InstrumentStates {
         let sets = (trades as usize).div_ceil(WAYS).next_power_of_two();
         InstrumentStates {
@@ -102,12 +104,12 @@ impl InstrumentStates {
         }
     }
 
-    /// Applies one event of the feed. `executed_at` is the price of an `Execute`, which the order knows and not the event:
-    /// [`crate::Books::executed_at`], after the books had it.
+    /// Applies one event of the feed. `executed_at` is the price of an `Execute`, which the order knows and
+    /// not the event: [`crate::Books::executed_at`], after the books had it.
     ///
-    /// Trades: `Trade` and `Execute` that are not [`EventFlags::NOT_PRINTABLE`]. One of unknown price counts, and leaves the last price
-    /// as it was. A `TradeBreak` gets the price and quantity of the trade it breaks, and in `order_count` how many executions that was; 0
-    /// if it is not remembered.
+    /// Trades: `Trade` and `Execute` that are not [`EventFlags::NOT_PRINTABLE`]. One of unknown price counts,
+    /// and leaves the last price as it was. A `TradeBreak` gets the price and quantity of the trade it
+    /// breaks, and in `order_count` how many executions that was; 0 if it is not remembered.
     #[inline]
     pub fn apply(&mut self, event: &mut MarketEvent, executed_at: Option<Price>) {
         match event.kind {

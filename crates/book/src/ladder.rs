@@ -1,10 +1,10 @@
-//! Price levels: for every side of every book an array sorted by price with the best at the end, in blocks of one
-//! preallocated pool.
+//! Price levels: for every side of every book an array sorted by price with the best at the end, in blocks of
+//! one preallocated pool.
 //!
-//! Most events touch one of the best few levels, so the search walks backwards from the end and an insertion or
-//! removal moves a few neighbours only. Far from the best a binary search takes over: no level costs more than
-//! its logarithm to find. A block that is full moves to one of twice the size, one that is an eighth full to one of
-//! half the size; blocks are split and merged in the buddy manner.
+//! Most events touch one of the best few levels, so the search walks backwards from the end and an insertion
+//! or removal moves a few neighbours only. Far from the best a binary search takes over: no level costs more
+//! than its logarithm to find. A block that is full moves to one of twice the size, one that is an eighth
+//! full to one of half the size; blocks are split and merged in the buddy manner.
 
 use crate::books::BookError;
 use crate::buddies::{Buddies, CLASSES};
@@ -32,8 +32,8 @@ pub(crate) const ORDERS_MAX: u32 = COUNT_MAX as u32;
 /// The largest quantity of a level: 1.7e13.
 pub(crate) const QTY_MAX: u64 = (1 << (64 - COUNT_BITS)) - 1;
 
-/// One level, four to a cache line: its sort key, and its quantity and order count in one word, so that an order
-/// comes or goes with one addition.
+/// One level, four to a cache line: its sort key, and its quantity and order count in one word, so that an
+/// order comes or goes with one addition.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rung {
     pub(crate) key: i64,
@@ -72,7 +72,8 @@ pub(crate) enum Own {
     Live,
     /// A gap: until the instrument's `Recovered`, or a clear.
     Stale,
-    /// There was no room for an order or a level, which it misses from then on, whatever is recovered: until it is cleared.
+    /// There was no room for an order or a level, which it misses from then on, whatever is recovered: until
+    /// it is cleared.
     Full,
 }
 
@@ -86,8 +87,8 @@ impl Own {
     }
 }
 
-/// A book: one cache line that holds both best levels and says where the levels behind them are. Two events of five
-/// touch a best level only and then need no other line of the book.
+/// A book: one cache line that holds both best levels and says where the levels behind them are. Two events
+/// of five touch a best level only and then need no other line of the book.
 ///
 /// ```text
 ///  0 key[bid] 8 key[ask]  16 sums[bid] 24 sums[ask]  32 base[2]  40 len[2] 44 size[2] 46 own 47 shown  48 seq 56 venue_ts
@@ -95,7 +96,8 @@ impl Own {
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Book {
-    /// The best levels, those of [`nothing`] where a side is empty. The last place of a ladder's block is theirs but not kept up.
+    /// The best levels, those of [`nothing`] where a side is empty. The last place of a ladder's block is
+    /// theirs but not kept up.
     key: [i64; 2],
     sums: [u64; 2],
     base: [u32; 2],
@@ -208,7 +210,8 @@ impl LevelPool {
     #[inline(always)]
     fn search_behind(&self, start: usize, end: usize, key: i64) -> Result<usize, usize> {
         let rungs = &self.rungs[start..end];
-        // The nearest few are counted without a branch on any of them: where an order stands is not predictable.
+        // The nearest few are counted without a branch on any of them: where an order stands is not
+        // predictable.
         let Some((rest, nearest)) = rungs.split_last_chunk::<NEAR>() else {
             return walk(rungs, key).map(|i| start + i).map_err(|i| start + i);
         };
@@ -238,7 +241,8 @@ impl LevelPool {
         }
     }
 
-    /// Adds one order's quantity to a level, which is made when missing: the level's position and what is different.
+    /// Adds one order's quantity to a level, which is made when missing: the level's position and what is
+    /// different.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -270,8 +274,8 @@ impl LevelPool {
         Ok((position, UpdateFlags::DEPTH))
     }
 
-    /// Takes quantity from the level of a resting order, and one order from its count when the order is gone; an empty
-    /// level goes too. What is different.
+    /// Takes quantity from the level of a resting order, and one order from its count when the order is gone;
+    /// an empty level goes too. What is different.
     #[inline(always)]
     pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) -> UpdateFlags {
         let taken = (qty as u64) << COUNT_BITS | gone as u64;
@@ -422,7 +426,8 @@ impl LevelPool {
     fn shorten(&mut self, at: &mut Book, side: Side) {
         at.len[side as usize] -= 1;
         if (at.len(side) * 8 < at.capacity(side)) & (at.size[side as usize] > 1) {
-            // A smaller block may be missing only if the pool is exhausted: then the ladder stays where it is.
+            // A smaller block may be missing only if the pool is exhausted: then the ladder stays where it
+            // is.
             let _ = self.resize(at, side, at.size[side as usize] - 1);
         }
     }
@@ -561,7 +566,8 @@ impl LevelPool {
         queue.tail = index;
     }
 
-    /// Takes order `index` out of its queue. The level is looked for only when the order is its first or last.
+    /// Takes order `index` out of its queue. The level is looked for only when the order is its first or
+    /// last.
     #[inline]
     pub(crate) fn dequeue(&mut self, slots: &mut [Slot], at: &Book, side: Side, key: i64, index: u32) {
         let Slot { next, prev, .. } = slots[index as usize];
@@ -575,8 +581,8 @@ impl LevelPool {
         self.link(slots, at, order.side(), order.key, ends, [index; 2]);
     }
 
-    /// Makes `follows` come after order `before` and `precedes` before order `after`; where one of those is none, they are the
-    /// level's first and last.
+    /// Makes `follows` come after order `before` and `precedes` before order `after`; where one of those is
+    /// none, they are the level's first and last.
     #[inline(always)]
     fn link(
         &mut self,

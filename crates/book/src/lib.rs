@@ -1,4 +1,5 @@
-//! Order books: one [`Books`] per feed turns [`MarketEvent`](tickwire_market::MarketEvent)s into price levels, best prices and, where wanted, queues.
+//! Order books: one [`Books`] per feed turns [`MarketEvent`](tickwire_market::MarketEvent)s into price
+//! levels, best prices and, where wanted, queues.
 //!
 //! ```text
 //! MarketEvent ─► Books::apply ─► Applied::Update(&BookUpdate)
@@ -7,9 +8,9 @@
 //!                  └  tops         per book: the BookUpdate that says its best bid and offer
 //! ```
 //!
-//! Nothing is allocated after [`Books::new`]; every capacity is in [`BooksConfig`] and what happens when one is
-//! exhausted is written beside it. [`naive::NaiveBooks`] does the same with standard maps, in the obvious way, and is
-//! what the fast books are compared with.
+//! Nothing is allocated after [`Books::new`]; every capacity is in [`BooksConfig`] and what happens when one
+//! is exhausted is written beside it. [`naive::NaiveBooks`] does the same with standard maps, in the obvious
+//! way, and is what the fast books are compared with.
 //!
 //! **Invariant.** No venue knowledge, no clock, no I/O, no floating point, no panic on any event.
 //!
@@ -68,8 +69,8 @@ pub use view::{BookRef, OrderView, QueuePosition};
 use alloc::vec::Vec;
 use tickwire_market::{Price, Side};
 
-/// `len` copies of a value in memory that has been written to: the operating system gives a page when it is first
-/// written, and that must happen at start, not on the hot path.
+/// `len` copies of a value in memory that has been written to: the operating system gives a page when it is
+/// first written, and that must happen at start, not on the hot path.
 pub(crate) fn touched<T: Copy>(value: T, len: usize) -> Vec<T> {
     let mut items = alloc::vec![value; len];
     core::hint::black_box(&mut items).fill(value);

@@ -1,5 +1,5 @@
-//! The same books with standard maps, in the obvious way: the oracle of the fast ones, never optimised. It has no
-//! capacities, so it never answers [`BookError::Full`].
+//! The same books with standard maps, in the obvious way: the oracle of the fast ones, never optimised. It
+//! has no capacities, so it never answers [`BookError::Full`].
 
 mod super_books;
 

@@ -1,13 +1,14 @@
 //! Order id → order, without hashing where ids are dense.
 //!
-//! Nasdaq and the other by-order feeds number orders upwards, and most orders are gone within seconds. So the lower bits of an id
-//! are its place in a *window* of slots that the ids of the day go round and round: one cache line holds the order, and no table is
-//! asked. Few orders live for hours. When the ids have gone round once and a new order needs the slot of such an old one, the old
-//! one moves to a table with open addressing; it moves once, and the slot is free for all that follow. Ids above the highest that
-//! ever moved cannot be in the table, so a new order does not look there.
+//! Nasdaq and the other by-order feeds number orders upwards, and most orders are gone within seconds. So the
+//! lower bits of an id are its place in a *window* of slots that the ids of the day go round and round: one
+//! cache line holds the order, and no table is asked. Few orders live for hours. When the ids have gone round
+//! once and a new order needs the slot of such an old one, the old one moves to a table with open addressing;
+//! it moves once, and the slot is free for all that follow. Ids above the highest that ever moved cannot be
+//! in the table, so a new order does not look there.
 //!
-//! Nothing depends on ids being dense: ids in strides, at random or falling fill the table sooner and cost its two cache
-//! lines more, and the books are the same.
+//! Nothing depends on ids being dense: ids in strides, at random or falling fill the table sooner and cost
+//! its two cache lines more, and the books are the same.
 
 use crate::books::BookError;
 use crate::prefetch;
@@ -88,7 +89,7 @@ const NO_ENTRY: Entry = Entry { id: 0, slot: NONE };
 
 /// Where a new order would stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum OrderSlot {
     /// In this vacant slot.
     Vacant(u32),
     /// In this slot, once the older order in it has been moved by [`OrderIndex::move_out`].
@@ -201,7 +202,7 @@ impl OrderIndex {
 
     /// Where a new order stands. The caller writes it there, with a quantity above 0; nothing is reserved.
     #[inline]
-    pub(crate) fn place(&mut self, id: OrderId) -> Result<Place, BookError> {
+    pub(crate) fn place(&mut self, id: OrderId) -> Result<OrderSlot, BookError> {
         let at = self.home(id);
         let Some(standing) = self.slots.get(at) else {
             return Err(BookError::Full);
@@ -212,14 +213,14 @@ impl OrderIndex {
         }
         self.used = self.used.max(at + 1);
         Ok(if is_taken {
-            Place::Taken(at as u32)
+            OrderSlot::Taken(at as u32)
         } else {
-            Place::Vacant(at as u32)
+            OrderSlot::Vacant(at as u32)
         })
     }
 
-    /// Moves the order of a window slot to the table and vacates the slot: the order's new slot number. Its neighbours in the queue
-    /// still name the old one.
+    /// Moves the order of a window slot to the table and vacates the slot: the order's new slot number. Its
+    /// neighbours in the queue still name the old one.
     #[cold]
     pub(crate) fn move_out(&mut self, index: u32) -> Result<u32, BookError> {
         let free = self.free_moved.pop().ok_or(BookError::Full)?;
@@ -246,7 +247,8 @@ impl OrderIndex {
         }
     }
 
-    /// Takes the entry out and moves later ones of the same run into the hole, so that no tombstones are needed.
+    /// Takes the entry out and moves later ones of the same run into the hole, so that no tombstones are
+    /// needed.
     #[cold]
     fn release_moved(&mut self, id: u64, index: u32) {
         self.free_moved.push(index - self.window as u32);
@@ -267,8 +269,8 @@ impl OrderIndex {
         self.table[hole] = NO_ENTRY;
     }
 
-    /// Removes every order of an instrument by looking at every slot used since the last clear: for clears of books without
-    /// queues, not for the hot path.
+    /// Removes every order of an instrument by looking at every slot used since the last clear: for clears of
+    /// books without queues, not for the hot path.
     pub(crate) fn release_all_of(&mut self, instrument: InstrumentId) {
         let moved = if self.is_none_moved() {
             self.window
@@ -297,7 +299,8 @@ impl OrderIndex {
         }
     }
 
-    /// Fetches the cache line of an order that is about to be used, and its entry where it may have been moved.
+    /// Fetches the cache line of an order that is about to be used, and its entry where it may have been
+    /// moved.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         prefetch::fetch(&self.slots, self.home(id));
@@ -313,8 +316,8 @@ mod tests {
 
     fn put(index: &mut OrderIndex, id: u64) -> u32 {
         let at = match index.place(OrderId(id)).unwrap() {
-            Place::Vacant(at) => at,
-            Place::Taken(at) => {
+            OrderSlot::Vacant(at) => at,
+            OrderSlot::Taken(at) => {
                 index.move_out(at).unwrap();
                 at
             }
@@ -327,7 +330,7 @@ mod tests {
     fn an_old_order_gives_its_slot_to_a_new_one_and_is_found_in_the_table() {
         let mut index = OrderIndex::new(8);
         let old = put(&mut index, 3);
-        assert_eq!(index.place(OrderId(11)), Ok(Place::Taken(old)));
+        assert_eq!(index.place(OrderId(11)), Ok(OrderSlot::Taken(old)));
         assert_eq!(put(&mut index, 11), old);
         let moved = index.find(OrderId(3)).unwrap();
         assert_ne!(moved, old);
@@ -344,7 +347,7 @@ mod tests {
         );
         index.release(moved);
         assert_eq!(index.find(OrderId(3)), None);
-        assert_eq!(index.place(OrderId(3)), Ok(Place::Vacant(old)));
+        assert_eq!(index.place(OrderId(3)), Ok(OrderSlot::Vacant(old)));
     }
 
     #[test]
@@ -369,7 +372,7 @@ mod tests {
         let mut index = OrderIndex::new(1);
         put(&mut index, 1);
         put(&mut index, 2);
-        let Ok(Place::Taken(at)) = index.place(OrderId(3)) else {
+        let Ok(OrderSlot::Taken(at)) = index.place(OrderId(3)) else {
             panic!("the slot of order 2 is taken");
         };
         assert_eq!(index.move_out(at), Err(BookError::Full));

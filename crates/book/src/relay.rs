@@ -1,4 +1,5 @@
-//! What an event did to the books, said in levels: what a consolidated book, or any other copy of the levels, has to hear.
+//! What an event did to the books, said in levels: what a consolidated book, or any other copy of the levels,
+//! has to hear.
 
 use crate::{Applied, Books, Change};
 use tickwire_market::{
@@ -42,8 +43,9 @@ pub enum Relay {
 }
 
 impl Books {
-    /// Says what the last event did in the vocabulary of [`crate::SuperBooks`]. Call it right after [`Books::apply`] of the same event,
-    /// with its outcome; the books must be [`crate::BooksConfig::tracked`], else every change is told as a whole book.
+    /// Says what the last event did in the vocabulary of [`crate::SuperBooks`]. Call it right after
+    /// [`Books::apply`] of the same event, with its outcome; the books must be
+    /// [`crate::BooksConfig::tracked`], else every change is told as a whole book.
     ///
     /// | the event | what is said |
     /// |---|---|
@@ -89,7 +91,8 @@ impl Books {
         }
     }
 
-    /// Says a whole book: `Clear`, every level as a `Level`, and a `Gap` when the book has one. The stamps are those of `event`.
+    /// Says a whole book: `Clear`, every level as a `Level`, and a `Gap` when the book has one. The stamps
+    /// are those of `event`.
     #[cold]
     pub fn relay_book<S: EventSink>(&self, event: &MarketEvent, instrument: InstrumentId, sink: &mut S) {
         let Some(book) = self.book(instrument) else { return };
@@ -110,8 +113,9 @@ impl Books {
         }
     }
 
-    /// Says everything, for a listener that comes late: `Clear` of the whole feed, each book that has levels or a gap, and the state of
-    /// the feed as `Recovered` or `Gap`; nothing of the state while the books are building.
+    /// Says everything, for a listener that comes late: `Clear` of the whole feed, each book that has levels
+    /// or a gap, and the state of the feed as `Recovered` or `Gap`; nothing of the state while the books are
+    /// building.
     pub fn relay_all<S: EventSink>(&self, event: &MarketEvent, sink: &mut S) {
         let whole = InstrumentId::WHOLE_FEED;
         sink.on_event(&about(event, EventKind::Clear, whole));
@@ -127,7 +131,8 @@ impl Books {
         }
     }
 
-    /// At what price an execution was: its own if it says one, else that of the order, which [`Books::apply`] must have just found.
+    /// At what price an execution was: its own if it says one, else that of the order, which [`Books::apply`]
+    /// must have just found.
     #[inline]
     pub fn executed_at(&self, event: &MarketEvent) -> Option<Price> {
         if event.flags.has(EventFlags::AT_OTHER_PRICE) {

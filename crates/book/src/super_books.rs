@@ -7,23 +7,26 @@
 //! source 12: cqs    ─ Quote (national best) ────────────────┘      └─► SuperUpdate: what changed ─► SuperSink
 //! ```
 //!
-//! Consolidated books speak the by-price vocabulary only, so that they can sit on the thread of a feed or behind a ring:
-//! [`Books::relay`](crate::Books::relay) says what a book's change means in it.
+//! Consolidated books speak the by-price vocabulary only, so that they can sit on the thread of a feed or
+//! behind a ring: [`Books::relay`](crate::Books::relay) says what a book's change means in it.
 //!
-//! **What is in.** A feed's shares are in a consolidated book while its source is live, its own book has no gap, and its instrument is
-//! subscribed. Otherwise the feed is *away*: its shares are out at once, the mask says so, and they are back as a whole when
-//! it is. Nothing is forgotten meanwhile: shares of an absent feed are kept up and passed over.
+//! **What is in.** A feed's shares are in a consolidated book while its source is live, its own book has no
+//! gap, and its instrument is subscribed. Otherwise the feed is *away*: its shares are out at once, the mask
+//! says so, and they are back as a whole when it is. Nothing is forgotten meanwhile: shares of an absent feed
+//! are kept up and passed over.
 //!
-//! **What counts.** A feed whose venue does not trade the symbol (halted, paused, closed, before its opening, in an auction, quotes
-//! only) is *idle*: its shares are shown and do not count for the best, for nobody can trade with them. A status that was never
-//! said counts as trading. Of a venue's status as a whole, a halt, a pause and the close stand above that of the instrument.
+//! **What counts.** A feed whose venue does not trade the symbol (halted, paused, closed, before its opening,
+//! in an auction, quotes only) is *idle*: its shares are shown and do not count for the best, for nobody can
+//! trade with them. A status that was never said counts as trading. Of a venue's status as a whole, a halt, a
+//! pause and the close stand above that of the instrument.
 //!
-//! **The national best** of a consolidated feed (SIP) is no share: it stands beside, and is compared with the best price of a
-//! side: national less direct, since when, and who moved first. Venues' books hold odd lots, which the national best does
-//! not know.
+//! **The national best** of a consolidated feed (SIP) is no share: it stands beside, and is compared with the
+//! best price of a side: national less direct, since when, and who moved first. Venues' books hold odd lots,
+//! which the national best does not know.
 //!
-//! **Costs.** A level: one look-up, one search among a side's shares beginning at the best, one move of those better. A source that
-//! leaves or comes back: one sweep over the symbols it carries and no others, each in the time its feed's shares are found.
+//! **Costs.** A level: one look-up, one search among a side's shares beginning at the best, one move of those
+//! better. A source that leaves or comes back: one sweep over the symbols it carries and no others, each in
+//! the time its feed's shares are found.
 
 mod ladder;
 mod subscribe;
@@ -63,7 +66,8 @@ pub const FEEDS_MAX: usize = 32;
 pub struct Source {
     /// The index of its feed, below [`FEEDS_MAX`]. The channels of a feed share it.
     pub feed: u8,
-    /// A consolidated feed: its quotes are the national best, and it has no shares. All sources of a feed must agree.
+    /// A consolidated feed: its quotes are the national best, and it has no shares. All sources of a feed
+    /// must agree.
     pub is_national: bool,
 }
 
@@ -74,11 +78,13 @@ pub struct SuperConfig {
     pub sources: Vec<Source>,
     /// Consolidated books. About 400 bytes each. A symbol too many is refused as [`SuperError::Full`].
     pub symbols: u32,
-    /// Instruments of all sources together, each once. About 90 bytes each. One too many is refused as [`SuperError::Full`].
+    /// Instruments of all sources together, each once. About 90 bytes each. One too many is refused as
+    /// [`SuperError::Full`].
     pub members: u32,
-    /// Shares of all consolidated books together, in blocks of 8 that double, two blocks a symbol at least: reckon with twice the
-    /// shares in use. 24 bytes each. When no block is left, the feed whose share finds no room is out of that consolidated book
-    /// and marked [`Presence::Full`] until its book is cleared; what is shown stays right.
+    /// Shares of all consolidated books together, in blocks of 8 that double, two blocks a symbol at least:
+    /// reckon with twice the shares in use. 24 bytes each. When no block is left, the feed whose share finds
+    /// no room is out of that consolidated book and marked [`Presence::Full`] until its book is cleared; what
+    /// is shown stays right.
     pub shares: u32,
 }
 
@@ -96,7 +102,8 @@ impl Default for SuperConfig {
 
 /// Where consolidated books push what changed.
 pub trait SuperSink {
-    /// A consolidated book after an event that changed it. An event about a whole source calls once for each consolidated book it changes.
+    /// A consolidated book after an event that changed it. An event about a whole source calls once for each
+    /// consolidated book it changes.
     fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate);
 }
 
@@ -232,11 +239,12 @@ pub struct SuperBooks {
 }
 
 impl SuperBooks {
-    /// Empty consolidated books; allocates all they will ever use. Sources are building until a `Recovered` says that they are live.
+    /// Empty consolidated books; allocates all they will ever use. Sources are building until a `Recovered`
+    /// says that they are live.
     ///
     /// # Panics
-    /// When there are more than [`SOURCES_MAX`] sources, a feed index is not below [`FEEDS_MAX`], or sources of one feed do not agree
-    /// on whether it is national.
+    /// When there are more than [`SOURCES_MAX`] sources, a feed index is not below [`FEEDS_MAX`], or sources
+    /// of one feed do not agree on whether it is national.
     pub fn new(config: SuperConfig) -> SuperBooks {
         assert!(
             config.sources.len() <= SOURCES_MAX,
@@ -281,16 +289,19 @@ impl SuperBooks {
         }
     }
 
-    /// An instrument of a source is this consolidated symbol, and is wanted: its levels go into that consolidated book from now on. Does
-    /// nothing when that is known. An instrument that was another symbol leaves that one.
+    /// An instrument of a source is this consolidated symbol, and is wanted: its levels go into that
+    /// consolidated book from now on. Does nothing when that is known. An instrument that was another symbol
+    /// leaves that one.
     ///
-    /// The instrument's own book is taken to be whole, and empty, as that of [`crate::Books`] is: where it is not, because the
-    /// symbol is wanted in mid-session, `Gap` follows, and the levels with `Recovered` when they are known.
+    /// The instrument's own book is taken to be whole, and empty, as that of [`crate::Books`] is: where it is
+    /// not, because the symbol is wanted in mid-session, `Gap` follows, and the levels with `Recovered` when
+    /// they are known.
     ///
     /// # Errors
-    /// [`SuperError::Taken`] when another instrument of the feed is this symbol already, or another consolidated feed has its national
-    /// best; [`SuperError::Full`] when there is no room; [`SuperError::Instrument`] for the whole feed or an empty symbol. The
-    /// instrument is in no consolidated book then.
+    /// [`SuperError::Taken`] when another instrument of the feed is this symbol already, or another
+    /// consolidated feed has its national best; [`SuperError::Full`] when there is no room;
+    /// [`SuperError::Instrument`] for the whole feed or an empty symbol. The instrument is in no consolidated
+    /// book then.
     pub fn define<S: SuperSink>(
         &mut self,
         source: SourceId,
@@ -308,7 +319,8 @@ impl SuperBooks {
         defined.map_err(|error| self.refuse(error))
     }
 
-    /// An instrument is no longer wanted: its shares leave their consolidated book. Does nothing when it was not defined.
+    /// An instrument is no longer wanted: its shares leave their consolidated book. Does nothing when it was
+    /// not defined.
     ///
     /// # Errors
     /// [`SuperError::Source`].
@@ -329,13 +341,14 @@ impl SuperBooks {
         Ok(())
     }
 
-    /// Applies one event of a source: `Level` `Clear` `Gap` `Recovered` `Status` `Trade` `TradeBreak`, of a consolidated feed `Quote`, and
-    /// [`define_event`], [`undefine_event`], [`end_event`]. What it changes is told to the sink. `Imbalance`, other `Definition`s,
-    /// `EndOfGroup`, quotes of participants, quotes of direct feeds and levels of consolidated ones are passed over.
+    /// Applies one event of a source: `Level` `Clear` `Gap` `Recovered` `Status` `Trade` `TradeBreak`, of a
+    /// consolidated feed `Quote`, and [`define_event`], [`undefine_event`], [`end_event`]. What it changes is
+    /// told to the sink. `Imbalance`, other `Definition`s, `EndOfGroup`, quotes of participants, quotes of
+    /// direct feeds and levels of consolidated ones are passed over.
     ///
     /// # Errors
-    /// The reason why it was not applied; counted as `BookRejects` or `BookFull`. The consolidated books are as before it, except after
-    /// [`SuperError::Full`].
+    /// The reason why it was not applied; counted as `BookRejects` or `BookFull`. The consolidated books are
+    /// as before it, except after [`SuperError::Full`].
     #[inline]
     pub fn apply<S: SuperSink>(
         &mut self,
@@ -677,7 +690,8 @@ impl SuperBooks {
         if before != (merged.away, merged.idle) {
             touched.changed = touched.changed.with(SuperFlags::FEEDS);
             let has_come_or_gone = before.0 != merged.away;
-            // Where its shares stand or stood: the ranks of those before them are the same with and without it.
+            // Where its shares stand or stood: the ranks of those before them are the same with and without
+            // it.
             let others_away = merged.away.without(bit);
             for side in Side::BOTH {
                 let kept = self.shares.of(&self.merged[symbol].ladders[side as usize]);

@@ -54,7 +54,8 @@ impl<'a> BookRef<'a> {
         worse(self.books.feed, self.own_state())
     }
 
-    /// The book's own state: [`BookState::Stale`] when it has a gap, or had no room, of its own, whatever the feed as a whole is.
+    /// The book's own state: [`BookState::Stale`] when it has a gap, or had no room, of its own, whatever the
+    /// feed as a whole is.
     pub fn own_state(&self) -> BookState {
         self.books.books[self.index].own.state()
     }
@@ -147,8 +148,8 @@ impl Books {
         self.orders.find(id).map(|index| self.view(index))
     }
 
-    /// What stands before an order in its queue: walks the queue up to it. `None` when there is no such order or the
-    /// books are not kept by order.
+    /// What stands before an order in its queue: walks the queue up to it. `None` when there is no such order
+    /// or the books are not kept by order.
     pub fn queue_position(&self, id: OrderId) -> Option<QueuePosition> {
         if self.config().depth != Depth::ByOrder {
             return None;

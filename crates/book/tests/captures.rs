@@ -1,4 +1,5 @@
-//! The books against recorded data: generated and real ITCH, LOBSTER's Apple, a vendor's ten-level Nasdaq rows.
+//! The books against recorded data: generated and real ITCH, LOBSTER's Apple, a vendor's ten-level Nasdaq
+//! rows.
 
 #[path = "common/itch.rs"]
 mod itch;
@@ -80,9 +81,9 @@ fn the_head_of_a_real_session_gives_the_same_books_as_the_naive_ones() {
     assert_eq!(fast.state_hash(), naive.state_hash());
 }
 
-/// The book of LOBSTER's Apple rows after every message. Orders from before the window are unknown: the first row's
-/// levels are seeded as one order each, as are levels that enter the ten from below, and what such an order loses is
-/// taken from the seed of its price.
+/// The book of LOBSTER's Apple rows after every message. Orders from before the window are unknown: the first
+/// row's levels are seeded as one order each, as are levels that enter the ten from below, and what such an
+/// order loses is taken from the seed of its price.
 #[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn the_apple_book_equals_lobsters_six_best_levels_after_every_message() {
@@ -151,7 +152,8 @@ fn the_apple_book_equals_lobsters_six_best_levels_after_every_message() {
                     ..event
                 },
             ),
-            // An order from before the window on a level beyond the ten of the first row; or hidden; or a halt.
+            // An order from before the window on a level beyond the ten of the first row; or hidden; or a
+            // halt.
             (2..=4, None) | (5 | 7, _) => {}
             _ => panic!("row {n}: type {kind}"),
         }
@@ -212,8 +214,8 @@ fn vendor_levels(header: &str, row: &[&str], side: &str) -> Vec<Level> {
         .collect()
 }
 
-/// Databento's market-by-order rows of one symbol, and the ten-level rows the vendor made of them. A vendor row is
-/// right if the book passes through its state at the row's time and sequence number.
+/// Databento's market-by-order rows of one symbol, and the ten-level rows the vendor made of them. A vendor
+/// row is right if the book passes through its state at the row's time and sequence number.
 #[tickwire_testdata::recorded_data("captures/books/xnas-mbo-mbp10")]
 #[test]
 fn the_vendors_ten_level_rows_are_states_the_book_passes_through() {

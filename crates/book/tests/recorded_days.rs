@@ -1,5 +1,6 @@
-//! Recorded sessions with their orders, whole: a CME future from its snapshot on, and a stock's best prices after every message of a
-//! day. Both books, the fast and the naive one, see everything; so do copies that know only what the books say they changed.
+//! Recorded sessions with their orders, whole: a CME future from its snapshot on, and a stock's best prices
+//! after every message of a day. Both books, the fast and the naive one, see everything; so do copies that
+//! know only what the books say they changed.
 
 #[path = "common/dbn.rs"]
 mod dbn;
@@ -78,7 +79,8 @@ impl Both {
     }
 }
 
-/// The event of a record that changes the book; fills and trades do not: the modification or the cancel after them does.
+/// The event of a record that changes the book; fills and trades do not: the modification or the cancel after
+/// them does.
 fn event_of(record: &Mbo) -> Option<MarketEvent> {
     let kind = match record.action {
         b'A' => EventKind::Add,
@@ -105,9 +107,9 @@ fn event_of(record: &Mbo) -> Option<MarketEvent> {
     })
 }
 
-/// Christmas Day in ESH4: the snapshot of the evening before, then the opening and its first half hour. Every one of the
-/// 68,792 records fits, and the market is never locked or crossed while it trades: fills and trades that took from the book too would
-/// leave it so.
+/// Christmas Day in ESH4: the snapshot of the evening before, then the opening and its first half hour. Every
+/// one of the 68,792 records fits, and the market is never locked or crossed while it trades: fills and
+/// trades that took from the book too would leave it so.
 #[tickwire_testdata::recorded_data("captures/books/cme-mbo")]
 #[test]
 fn a_future_is_right_from_its_snapshot_through_every_order_and_fill() {
@@ -148,9 +150,9 @@ fn a_future_is_right_from_its_snapshot_through_every_order_and_fill() {
     }
 }
 
-/// LOBSTER's Amazon, the best prices after each of a day's 57,515 messages. The file has only what touched the best prices: when a best
-/// level is used up, the next one comes from orders never seen, and is taken from the row; every other row must follow from the
-/// messages.
+/// LOBSTER's Amazon, the best prices after each of a day's 57,515 messages. The file has only what touched
+/// the best prices: when a best level is used up, the next one comes from orders never seen, and is taken
+/// from the row; every other row must follow from the messages.
 #[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn the_best_prices_of_amazons_day_equal_lobsters_after_every_message() {

@@ -1,5 +1,5 @@
-//! The consolidated books against the naive ones, on seeded random streams of good and bad events of many sources; and a publisher that
-//! writes only what it is told, against the whole.
+//! The consolidated books against the naive ones, on seeded random streams of good and bad events of many
+//! sources; and a publisher that writes only what it is told, against the whole.
 
 use tickwire_book::naive::{NaiveSuper, NaiveSuperBooks};
 use tickwire_book::super_books::{

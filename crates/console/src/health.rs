@@ -1,4 +1,5 @@
-//! Sockets whose errors are counted, said once, and survived: [`tickwire_runtime::trouble::NamedHealth`], said on this console.
+//! Sockets whose errors are counted, said once, and survived: [`tickwire_runtime::trouble::NamedHealth`],
+//! said on this console.
 
 use std::fmt::Display;
 use std::io;
@@ -12,7 +13,8 @@ pub use tickwire_runtime::trouble::count_waits;
 
 use crate::queue::warn;
 
-/// How the calls of one kind on one socket went, and what was said of them. The lines are written by the console's thread: saying never waits.
+/// How the calls of one kind on one socket went, and what was said of them. The lines are written by the
+/// console's thread: saying never waits.
 #[derive(Debug)]
 pub struct SocketHealth(NamedHealth);
 
@@ -67,15 +69,15 @@ pub fn accept(listener: &mut TcpListener, health: &mut SocketHealth) -> Option<T
     health.0.accept(listener, warn)
 }
 
-/// As [`follow_clock`], at once, where the clock was set: before bytes of a peer are judged by their SendingTime. Its clock may be ours, and it may
-/// have noticed before us.
+/// As [`follow_clock`], at once, where the clock was set: before bytes of a peer are judged by their
+/// SendingTime. Its clock may be ours, and it may have noticed before us.
 #[inline]
 pub fn follow_if_set(clock: &mut Clock, steps: &mut u64) -> bool {
     clock.is_set() && follow_clock(clock, steps)
 }
 
-/// Follows the kernel's clocks, and says and counts when the system's clock was set. For the slow part of a loop, once a second; whether it
-/// was set.
+/// Follows the kernel's clocks, and says and counts when the system's clock was set. For the slow part of a
+/// loop, once a second; whether it was set.
 pub fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {
     let Some(step) = clock.resync() else {
         return false;

@@ -1,7 +1,8 @@
 //! What a Tickwire program says and how it ends.
 //!
-//! - [`print!`], [`println!`], [`eprint!`], [`eprintln!`]: the standard library's macros of these names panic when a reader has gone
-//!   (`| head -c 1`) or a disk is full; with `#[macro_use] extern crate tickwire_console;` at a crate's root these take their place.
+//! - [`print!`], [`println!`], [`eprint!`], [`eprintln!`]: the standard library's macros of these names panic
+//!   when a reader has gone (`| head -c 1`) or a disk is full; with
+//!   `#[macro_use] extern crate tickwire_console;` at a crate's root these take their place.
 //! - [`say`], [`warn`], [`note`]: lines from threads that must never wait for a terminal or a pipe.
 //! - [`failure`]: why a command ended, one sentence and an exit code.
 //! - [`health`]: sockets whose errors are counted, said once and survived.

@@ -1,9 +1,10 @@
 //! The one way to print: `print!`, `println!`, `eprint!` and `eprintln!` of this crate.
 //!
-//! The standard library's macros of these names panic when the other end of a pipe has gone (`| head -c 1`) or a disk is full
-//! (`> /dev/full`). These stand before every module of the program and take their place: whoever reads our output and has seen
-//! enough is no error, and the program goes on with what it does; anything else that keeps the output from being written is
-//! remembered, and [`failure`] makes it the end of a command that would have succeeded.
+//! The standard library's macros of these names panic when the other end of a pipe has gone (`| head -c 1`)
+//! or a disk is full (`> /dev/full`). These stand before every module of the program and take their place:
+//! whoever reads our output and has seen enough is no error, and the program goes on with what it does;
+//! anything else that keeps the output from being written is remembered, and [`failure`] makes it the end of
+//! a command that would have succeeded.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
 //! Lines for whoever watches the program, said by threads that must not wait for him: sessions, hot loops.
 //!
-//! A terminal that is stopped, or a pipe that nobody reads, blocks whoever writes to it. So lines go into a bounded queue, and a
-//! thread for each of the two streams writes them. A line that finds no room is dropped and counted; when there is room again, it is
-//! said how many were. [`finish`] waits for what is left, as long as somebody reads.
+//! A terminal that is stopped, or a pipe that nobody reads, blocks whoever writes to it. So lines go into a
+//! bounded queue, and a thread for each of the two streams writes them. A line that finds no room is dropped
+//! and counted; when there is room again, it is said how many were. [`finish`] waits for what is left, as
+//! long as somebody reads.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -21,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(2);
 static OUT: LazyLock<Stream> = LazyLock::new(|| Stream::new("stdout", std::io::stdout()));
 static ERRORS: LazyLock<Stream> = LazyLock::new(|| Stream::new("stderr", std::io::stderr()));
 
-/// Makes the threads that write now, which otherwise the first line of each stream does. For a program that pins a thread later: a thread that
-/// is made by a pinned one is pinned with it.
+/// Makes the threads that write now, which otherwise the first line of each stream does. For a program that
+/// pins a thread later: a thread that is made by a pinned one is pinned with it.
 pub fn start() {
     LazyLock::force(&OUT);
     LazyLock::force(&ERRORS);
@@ -103,7 +104,8 @@ impl Stream {
     }
 }
 
-/// The thread of a stream. Whoever read may be gone: what is for him is dropped, and why standard output takes no more remembered.
+/// The thread of a stream. Whoever read may be gone: what is for him is dropped, and why standard output
+/// takes no more remembered.
 fn write_lines(lines: &Receiver<String>, mut to: impl Write, is_output: bool, counts: &Counts) {
     let mut told = 0;
     while let Ok(line) = lines.recv() {
@@ -151,8 +153,8 @@ mod tests {
         }
     }
 
-    /// Every file whose code runs in a thread of sessions, feeds or quotes speaks through here. What runs before such a thread begins, or
-    /// after it, may write itself.
+    /// Every file whose code runs in a thread of sessions, feeds or quotes speaks through here. What runs
+    /// before such a thread begins, or after it, may write itself.
     #[test]
     fn threads_that_must_not_wait_print_nothing_themselves() {
         const FILES: [&str; 14] = [
@@ -164,7 +166,7 @@ mod tests {
             "crates/node/src/link.rs",
             "crates/quoterd/src/pricing.rs",
             "crates/node/src/hot.rs",
-            "crates/simulator/src/outlet.rs",
+            "crates/simulator/src/channel_sockets.rs",
             "crates/receive/src/intake.rs",
             "crates/venues/src/channels.rs",
             "crates/venues/src/wiring.rs",

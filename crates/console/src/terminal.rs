@@ -1,4 +1,5 @@
-//! What the terminal is like: how wide, and whether it takes colours and cursor movements. The one place that asks.
+//! What the terminal is like: how wide, and whether it takes colours and cursor movements. The one place that
+//! asks.
 
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
@@ -10,7 +11,8 @@ const WIDTH: usize = 120;
 /// No table is made narrower than this, however small the terminal.
 const LEAST: usize = 40;
 
-/// Columns of the terminal: what `COLUMNS` says, or the size of the terminal that standard output is; `None` where it is none.
+/// Columns of the terminal: what `COLUMNS` says, or the size of the terminal that standard output is; `None`
+/// where it is none.
 pub fn columns() -> Option<usize> {
     let said = std::env::var("COLUMNS")
         .ok()
@@ -62,7 +64,8 @@ mod tests {
     /// A control sequence that is written anywhere else would not obey `NO_COLOR` and `TERM=dumb`.
     #[test]
     fn control_sequences_are_written_where_the_terminal_is_asked() {
-        // Tones and pages; the screen of live views; the lines that say how far reading and a sweep have come.
+        // Tones and pages; the screen of live views; the lines that say how far reading and a sweep have
+        // come.
         const MAY: [&str; 4] = [
             "crates/views/src/text.rs",
             "crates/views/src/screen.rs",

@@ -13,7 +13,8 @@ pub struct Version {
     pub commit: Option<&'static str>,
 }
 
-/// Says it, once, at the start of the program. Libraries do not know the commit: each commit would build all of them once more.
+/// Says it, once, at the start of the program. Libraries do not know the commit: each commit would build all
+/// of them once more.
 pub fn set_version(version: Version) {
     let _ = VERSION.set(version);
 }

@@ -1,8 +1,10 @@
-//! The `[access]` section: which other users of this machine may read the region, and ask what of a control socket.
+//! The `[access]` section: which other users of this machine may read the region, and ask what of a control
+//! socket.
 //!
-//! Without it nobody but our own user and root may do either. With a group its members may read the region (mode 0640) and connect to
-//! control sockets (0660, in a folder of 0750); what they may ask there is said command by command, and nothing is allowed that is not
-//! named. Who asks is what the kernel says of the connection (`SO_PEERCRED`), never what the request says.
+//! Without it nobody but our own user and root may do either. With a group its members may read the region
+//! (mode 0640) and connect to control sockets (0660, in a folder of 0750); what they may ask there is said
+//! command by command, and nothing is allowed that is not named. Who asks is what the kernel says of the
+//! connection (`SO_PEERCRED`), never what the request says.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +49,8 @@ pub struct AccessSection {
     /// A group, by name or number: its members may read the region and connect to control sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// By command, or `*` for every one: users by name or number, groups with `@` before it, who may ask for it.
+    /// By command, or `*` for every one: users by name or number, groups with `@` before it, who may ask for
+    /// it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub allow: BTreeMap<String, Vec<String>>,
 }
@@ -126,7 +129,8 @@ enum Who {
 pub struct Gate(Vec<(String, Who)>);
 
 impl Gate {
-    /// Whether somebody may ask for a command: our own user and root for everything, others for what they are named for.
+    /// Whether somebody may ask for a command: our own user and root for everything, others for what they are
+    /// named for.
     pub fn lets(&self, peer: &Peer, command: &str) -> bool {
         let is_named = |who: &Who| match *who {
             Who::User(uid) => peer.uid == uid,

@@ -1,5 +1,5 @@
-//! The client of a daemon's control socket: one JSON object a line there, one back. Subscriptions of a feed handler go this way, words
-//! to a quoter, and an operator's to an exchange.
+//! The client of a daemon's control socket: one JSON object a line there, one back. Subscriptions of a feed
+//! handler go this way, words to a quoter, and an operator's to an exchange.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -145,7 +145,8 @@ fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure
     read(&answer, path)
 }
 
-/// Whoever listens there is who is meant: nothing is said to another user's process, and its answer would mean nothing.
+/// Whoever listens there is who is meant: nothing is said to another user's process, and its answer would
+/// mean nothing.
 fn check_server(stream: &UnixStream, path: &Path) -> Result<(), Failure> {
     let place = path.display();
     let server =

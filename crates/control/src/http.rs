@@ -1,14 +1,16 @@
-//! A server of a few pages over HTTP/1.1 (RFC 9112) that costs its caller nothing while nobody asks: no thread, no blocking.
+//! A server of a few pages over HTTP/1.1 (RFC 9112) that costs its caller nothing while nobody asks: no
+//! thread, no blocking.
 //!
-//! A connection brings one request (request line and header fields, at most `REQUEST_MAX` bytes), gets one answer and is
-//! closed. At most `CONNECTIONS_MAX` at a time: when one more comes, the oldest that has not asked yet gives way to it, else the
-//! oldest that does not take its answer; so nobody who is slow or silent delays a scrape. Each ends within `PATIENCE`, or
-//! `ASKING` without a whole request, whatever its client does. Written here and not with `httparse`, which would read the same single line.
+//! A connection brings one request (request line and header fields, at most `REQUEST_MAX` bytes), gets one
+//! answer and is closed. At most `CONNECTIONS_MAX` at a time: when one more comes, the oldest that has not
+//! asked yet gives way to it, else the oldest that does not take its answer; so nobody who is slow or silent
+//! delays a scrape. Each ends within `PATIENCE`, or `ASKING` without a whole request, whatever its client
+//! does. Written here and not with `httparse`, which would read the same single line.
 //!
-//! An answer may be a stream of events (WHATWG HTML, section 9.2, server-sent events): at most `STREAMS_MAX` at a time, one more is
-//! answered with 503. A stream has no queue: what its client has not taken yet is sent before anything new is asked for, so a slow
-//! client sees fewer events, and one that takes nothing for `PATIENCE` is closed. After `STREAM_LIFE` every stream ends; a browser
-//! opens another one by itself.
+//! An answer may be a stream of events (WHATWG HTML, section 9.2, server-sent events): at most `STREAMS_MAX`
+//! at a time, one more is answered with 503. A stream has no queue: what its client has not taken yet is sent
+//! before anything new is asked for, so a slow client sees fewer events, and one that takes nothing for
+//! `PATIENCE` is closed. After `STREAM_LIFE` every stream ends; a browser opens another one by itself.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -49,7 +51,8 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// A value of the query, decoded (WHATWG URL, section 5.1: `+` is a space, `%41` a byte); `None` where it is not there, or no UTF-8.
+    /// A value of the query, decoded (WHATWG URL, section 5.1: `+` is a space, `%41` a byte); `None` where it
+    /// is not there, or no UTF-8.
     pub fn value(&self, name: &str) -> Option<String> {
         let pairs = self
             .query
@@ -92,8 +95,9 @@ pub trait Pages {
     /// The page of a path, in a form that the request's `Accept` allows; `None` where there is none.
     fn page(&mut self, asked: &Asked<'_>) -> Option<Page>;
 
-    /// What a stream says at its beat number `beat`: events as `text/event-stream` writes them, or nothing. Beats come four times a
-    /// second, and begin with 0; a slow client misses some. `last` is the one before, `None` at first.
+    /// What a stream says at its beat number `beat`: events as `text/event-stream` writes them, or nothing.
+    /// Beats come four times a second, and begin with 0; a slow client misses some. `last` is the one before,
+    /// `None` at first.
     fn events(&mut self, asked: &Asked<'_>, beat: u64, last: Option<u64>) -> String {
         let _ = (asked, beat, last);
         String::new()
@@ -201,7 +205,8 @@ impl Server {
 }
 
 impl Stream {
-    /// A connection whose answer has been begun becomes one, if events were asked for and its client is there.
+    /// A connection whose answer has been begun becomes one, if events were asked for and its client is
+    /// there.
     fn of(mut connection: Connection, now: Instant) -> Option<Stream> {
         let target = connection.target.take()?;
         Some(Stream {

@@ -1,7 +1,7 @@
 //! `latency_<feed>.txt`: latencies per message type as counts per range of nanoseconds, in text.
 //!
-//! Written by the control thread of `tickwire feed` from the histograms in shared memory, read by `tickwire latency`. The
-//! format, with an example, stands in `docs/latency-files.md`:
+//! Written by the control thread of `tickwire feed` from the histograms in shared memory, read by
+//! `tickwire latency`. The format, with an example, stands in `docs/latency-files.md`:
 //!
 //! ```text
 //! # tickwire latency 1
@@ -11,8 +11,8 @@
 //! # type sum_ns min_ns max_ns count
 //! 0x21 98623 96 97 1022
 //! ```
-//! A line of four words is a range, both ends included; a line of five is the summary of a type. Lines that begin with `#`
-//! are for people, but for the first, which says the version, and `# feed:`.
+//! A line of four words is a range, both ends included; a line of five is the summary of a type. Lines that
+//! begin with `#` are for people, but for the first, which says the version, and `# feed:`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! How a running Tickwire process is asked, and what it leaves behind.
 //!
-//! - [`socket`]: the control socket, one JSON object a line in and one out, for whom [`access`] names; [`thread`] serves it beside a
-//!   thread that trades; [`client`] asks.
+//! - [`socket`]: the control socket, one JSON object a line in and one out, for whom [`access`] names;
+//!   [`thread`] serves it beside a thread that trades; [`client`] asks.
 //! - [`http`]: a small server of read-only pages, for metrics.
 //! - [`process`]: folders and files that one process holds alone, cores, parents.
 //! - [`notice`]: what a child tells its parent; [`notify`]: what a service manager is told.

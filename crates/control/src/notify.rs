@@ -1,7 +1,8 @@
-//! Telling a service manager that the daemon is ready, in the way of `sd_notify(3)`: a datagram to the socket that the
-//! environment names. Without one, nothing is told.
+//! Telling a service manager that the daemon is ready, in the way of `sd_notify(3)`: a datagram to the socket
+//! that the environment names. Without one, nothing is told.
 //!
-//! The crate `sd-notify` does the same in a few more lines, with watchdog and descriptor passing that nobody needs here.
+//! The crate `sd-notify` does the same in a few more lines, with watchdog and descriptor passing that nobody
+//! needs here.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

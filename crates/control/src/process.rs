@@ -64,8 +64,8 @@ pub fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure
     }
 }
 
-/// Pins the calling thread to the configured core; a negative one leaves it to the scheduler. The console's threads are made before, so that they
-/// are not pinned with it.
+/// Pins the calling thread to the configured core; a negative one leaves it to the scheduler. The console's
+/// threads are made before, so that they are not pinned with it.
 ///
 /// # Errors
 /// There is no such core for this process.

@@ -1,7 +1,7 @@
 //! What each side of a run leaves behind, and how the two are compared.
 //!
-//! `<side>.json` holds counters, orders and samples, `books-<side>.txt` one price level per line. Both are plain enough
-//! to be checked without us.
+//! `<side>.json` holds counters, orders and samples, `books-<side>.txt` one price level per line. Both are
+//! plain enough to be checked without us.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,8 @@ use tickwire_console::failure::Failure;
 /// One order as one side knows it at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct OrderOutcome {
-    /// FIX OrdStatus (39) at the end: 0 new, 1 partially filled, 2 filled, 4 cancelled, 8 rejected, A pending new.
+    /// FIX OrdStatus (39) at the end: 0 new, 1 partially filled, 2 filled, 4 cancelled, 8 rejected, A pending
+    /// new.
     pub status: char,
     /// Executed quantity.
     pub filled: u64,
@@ -66,8 +67,8 @@ pub struct ExchangeResults {
     pub retransmissions: u64,
     /// Client orders by ClOrdID.
     pub orders: BTreeMap<String, OrderOutcome>,
-    /// From a packet's first transmission to the arrival of the order it caused, nanoseconds, for every order that names
-    /// its cause.
+    /// From a packet's first transmission to the arrival of the order it caused, nanoseconds, for every order
+    /// that names its cause.
     pub packet_to_order: Histogram,
     /// The same over time.
     pub packet_to_order_series: Series,

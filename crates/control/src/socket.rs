@@ -1,12 +1,14 @@
-//! The control socket: one JSON object a line in, one a line out, for our own user and root, and for whom `[access]` names.
+//! The control socket: one JSON object a line in, one a line out, for our own user and root, and for whom
+//! `[access]` names.
 //!
 //! ```text
 //! {"do":"subscribe","patterns":["AAPL","Z*"],"feed":"bzx"}     ─►  {"ok":true,...}
 //! {"do":"subscriptions"}                                        ─►  {"ok":false,"error":"..."}
 //! ```
-//! Nobody can harm the daemon from here: at most `CLIENTS_MAX` clients, a line of at most `LINE_MAX` bytes, no further
-//! request read from a client before it has taken its last answer, and none is waited for. Who asks is what the kernel says of the
-//! connection; whatever changes something, and whatever is refused, is said on standard error with who asked for it.
+//! Nobody can harm the daemon from here: at most `CLIENTS_MAX` clients, a line of at most `LINE_MAX` bytes,
+//! no further request read from a client before it has taken its last answer, and none is waited for. Who
+//! asks is what the kernel says of the connection; whatever changes something, and whatever is refused, is
+//! said on standard error with who asked for it.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -286,7 +288,8 @@ fn is_later(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// A request as it is said of who asked for it: what is no text of a line is escaped, and what is long is cut.
+/// A request as it is said of who asked for it: what is no text of a line is escaped, and what is long is
+/// cut.
 fn said(asked: &Value) -> String {
     let mut text = asked.to_string();
     if let Some((end, _)) = text.char_indices().nth(SAID_MAX) {

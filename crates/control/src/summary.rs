@@ -61,8 +61,8 @@ const ALWAYS: [Counter; 9] = [
     Counter::BookRejects,
 ];
 
-/// The counters of a run as a table: those that are not zero, and always those that say what went wrong or did not. `by_id` has values by the
-/// counter's identifier ([`Counter::spec`]); one that is missing counts as 0.
+/// The counters of a run as a table: those that are not zero, and always those that say what went wrong or
+/// did not. `by_id` has values by the counter's identifier ([`Counter::spec`]); one that is missing counts as 0.
 pub fn counter_table_of(by_id: &BTreeMap<String, u64>) -> Table {
     let mut table = Table::new("counters", &["", "value", "meaning"]);
     for counter in Counter::ALL {
@@ -98,7 +98,8 @@ pub fn percentile_table(histograms: &[(&str, &Histogram)]) -> String {
     Table::latencies("", histograms).to_text(tickwire_console::terminal::width())
 }
 
-/// Percentiles and count of a histogram as JSON, in the histogram's unit: `min`, `p50`, `p90`, `p99`, `p99_9`, `max`, `count`.
+/// Percentiles and count of a histogram as JSON, in the histogram's unit: `min`, `p50`, `p90`, `p99`,
+/// `p99_9`, `max`, `count`.
 pub fn summary_json(h: &Histogram) -> serde_json::Value {
     let s = h.summary();
     serde_json::json!({

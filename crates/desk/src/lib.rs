@@ -1,7 +1,8 @@
 //! What an options desk edits and reads.
 //!
 //! - [`vol`]: `tickwire vol`: files of volatilities, edits that are checked for arbitrage, undone, logged.
-//! - [`risk`]: `tickwire risk`: positions, Greeks, P&L explained, scenarios, mark-outs, as tables, CSV and a page.
+//! - [`risk`]: `tickwire risk`: positions, Greeks, P&L explained, scenarios, mark-outs, as tables, CSV and a
+//!   page.
 //!
 //! ```
 //! use tickwire_desk::vol::{Begun, By, VolFile, begin, keep};

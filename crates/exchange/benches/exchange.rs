@@ -1,12 +1,12 @@
-//! How fast the simulator is: orders matched by the engine and published as ITCH into the channel's store, on one core.
-//! A regression means that the exchange, not the trader, becomes the limit of a measurement.
+//! How fast the simulator is: orders matched by the engine and published as ITCH into the channel's store, on
+//! one core. A regression means that the exchange, not the trader, becomes the limit of a measurement.
 //!
 //! ```text
 //! cargo bench -p tickwire-exchange            20 million messages
 //! cargo test -p tickwire-exchange --benches   the same, tiny
 //! ```
-//! Answers are checked: the number of messages, the digest of the books for the seed in a second run, and the state that the
-//! naive engine, the baseline, comes to with the same requests.
+//! Answers are checked: the number of messages, the digest of the books for the seed in a second run, and the
+//! state that the naive engine, the baseline, comes to with the same requests.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -34,7 +34,8 @@ fn main() {
 /// The kernel counts a thread's time by its ticks, of 4 ms or so: less than this says nothing.
 const CPU_NS_MIN: u64 = 200_000_000;
 
-/// Time spent, by the wall clock and, where Linux tells, on the core: the second stays honest on a shared machine.
+/// Time spent, by the wall clock and, where Linux tells, on the core: the second stays honest on a shared
+/// machine.
 #[derive(Clone, Copy)]
 struct Spent {
     since: Instant,
@@ -74,10 +75,12 @@ enum Request {
     Replace(OrderId, Price, Qty),
 }
 
-/// Requests prepared beforehand: half new orders (a tenth of them marketable), the rest cancels and replacements.
+/// Requests prepared beforehand: half new orders (a tenth of them marketable), the rest cancels and
+/// replacements.
 fn prepare(count: u64) -> Vec<Request> {
     let mut rng = Rng::new(1);
-    // Order numbers are predictable: new orders and replacements that are not pure reductions get the next one.
+    // Order numbers are predictable: new orders and replacements that are not pure reductions get the next
+    // one.
     let mut last = 0_u64;
     (0..count)
         .map(|_| {
@@ -120,7 +123,8 @@ fn prepare(count: u64) -> Vec<Request> {
         .collect()
 }
 
-/// The engine alone and the engine with publisher and channel, same requests; both must end with the same books.
+/// The engine alone and the engine with publisher and channel, same requests; both must end with the same
+/// books.
 fn requests(count: u64) {
     let requests = prepare(count);
     let config = EngineConfig {
@@ -182,7 +186,8 @@ fn apply(engine: &mut Engine, request: &Request, out: &mut impl tickwire_exchang
     }
 }
 
-/// The engine beside the naive one: lists and linear searches, the same rules and the same requests, of which it gets few.
+/// The engine beside the naive one: lists and linear searches, the same rules and the same requests, of which
+/// it gets few.
 fn baseline(count: u64) {
     let requests = prepare(count);
     let config = EngineConfig {

@@ -12,7 +12,7 @@ use crate::tape::{Listing, VenueTime};
 use crate::tape::{Milestone, Publisher, Tape};
 
 /// A channel and the instruments that it carries, by number.
-pub struct Outlet {
+pub struct PublishedChannel {
     /// The channel.
     pub publisher: Box<dyn Publisher>,
     /// What it hears of.
@@ -21,7 +21,7 @@ pub struct Outlet {
 
 /// Hears everything and passes it to whom it concerns.
 pub struct Broadcast {
-    outlets: Vec<Outlet>,
+    published_channels: Vec<PublishedChannel>,
     now: VenueTime,
     /// Nobody asks for it: `None`.
     trail: Option<Trail>,
@@ -45,9 +45,9 @@ impl Trail {
 }
 
 impl Broadcast {
-    pub(crate) fn new(outlets: Vec<Outlet>) -> Broadcast {
+    pub(crate) fn new(published_channels: Vec<PublishedChannel>) -> Broadcast {
         Broadcast {
-            outlets,
+            published_channels,
             now: 0,
             trail: None,
         }
@@ -69,12 +69,12 @@ impl Broadcast {
         Some(instrument)
     }
 
-    pub(crate) fn outlets(&self) -> &[Outlet] {
-        &self.outlets
+    pub(crate) fn published_channels(&self) -> &[PublishedChannel] {
+        &self.published_channels
     }
 
-    pub(crate) fn outlets_mut(&mut self) -> &mut [Outlet] {
-        &mut self.outlets
+    pub(crate) fn published_channels_mut(&mut self) -> &mut [PublishedChannel] {
+        &mut self.published_channels
     }
 
     /// The channels that carry an instrument whose book changes; their clocks are set.
@@ -91,11 +91,16 @@ impl Broadcast {
         instrument: InstrumentId,
     ) -> impl Iterator<Item = &mut Box<dyn Publisher>> {
         let now = self.now;
-        let carries = move |outlet: &&mut Outlet| outlet.instruments.contains(&instrument.0);
-        self.outlets.iter_mut().filter(carries).map(move |outlet| {
-            outlet.publisher.set_time(now);
-            &mut outlet.publisher
-        })
+        let carries = move |published_channel: &&mut PublishedChannel| {
+            published_channel.instruments.contains(&instrument.0)
+        };
+        self.published_channels
+            .iter_mut()
+            .filter(carries)
+            .map(move |published_channel| {
+                published_channel.publisher.set_time(now);
+                &mut published_channel.publisher
+            })
     }
 }
 
@@ -105,9 +110,9 @@ impl Tape for Broadcast {
     }
 
     fn milestone(&mut self, milestone: Milestone) {
-        for outlet in &mut self.outlets {
-            outlet.publisher.set_time(self.now);
-            outlet.publisher.milestone(milestone);
+        for published_channel in &mut self.published_channels {
+            published_channel.publisher.set_time(self.now);
+            published_channel.publisher.milestone(milestone);
         }
     }
 
@@ -116,7 +121,10 @@ impl Tape for Broadcast {
     }
 
     fn total(&self) -> u64 {
-        self.outlets.iter().map(|outlet| outlet.publisher.total()).sum()
+        self.published_channels
+            .iter()
+            .map(|published_channel| published_channel.publisher.total())
+            .sum()
     }
 }
 
@@ -170,7 +178,7 @@ impl Listener for Broadcast {
 
 persist!(struct Trail { is_listed, changed });
 
-impl Persist for Outlet {
+impl Persist for PublishedChannel {
     fn save(&self, out: &mut Bytes) {
         self.publisher.save(out);
     }
@@ -180,4 +188,4 @@ impl Persist for Outlet {
     }
 }
 
-persist!(struct Broadcast { now } each { outlets, trail });
+persist!(struct Broadcast { now } each { published_channels, trail });

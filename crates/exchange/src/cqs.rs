@@ -1,9 +1,10 @@
-//! A line of CQS (CQS Pillar Multicast Output Binary 2.10a): quotes with the national best appended, blocks sent again on a group
-//! of their own, the snapshot stream.
+//! A line of CQS (CQS Pillar Multicast Output Binary 2.10a): quotes with the national best appended, blocks
+//! sent again on a group of their own, the snapshot stream.
 //!
-//! Of the national best, only the indicators that SIAC says it sends are used: `A` `G` `O` `U`, and with short forms `T`. How to ask
-//! for blocks to be sent again is not public: [`CqsPublisher::send_again`] does what an answered request does, and
-//! [`CqsPublisherConfig::asked_again_ppm`] stands for the requests of other clients, whose answers everybody hears.
+//! Of the national best, only the indicators that SIAC says it sends are used: `A` `G` `O` `U`, and with
+//! short forms `T`. How to ask for blocks to be sent again is not public: [`CqsPublisher::send_again`] does
+//! what an answered request does, and [`CqsPublisherConfig::asked_again_ppm`] stands for the requests of
+//! other clients, whose answers everybody hears.
 
 mod line;
 
@@ -27,7 +28,8 @@ use crate::sip::{
 use crate::tape::{Datagram, Listing, Milestone};
 use line::CqsLine;
 
-/// The letters of the CTA plan: NYSE, Arca, BZX, EDGX, Nasdaq, BYX, IEX, MEMX, NYSE Texas, National, BX, PSX, EDGA.
+/// The letters of the CTA plan: NYSE, Arca, BZX, EDGX, Nasdaq, BYX, IEX, MEMX, NYSE Texas, National, BX, PSX,
+/// EDGA.
 const LETTERS: [u8; PARTICIPANTS_MAX] = *b"NPZKTYVUMCBXJ";
 /// The SIP itself.
 const SIP: u8 = b'S';
@@ -58,8 +60,8 @@ impl CqsPublisher {
         SipPublisher::with_plan(plan, config.model, listings)
     }
 
-    /// Sends `count` messages from `first` on again, on the group for that: what an answered request does. Those that were
-    /// not sent yet or are forgotten are left out.
+    /// Sends `count` messages from `first` on again, on the group for that: what an answered request does.
+    /// Those that were not sent yet or are forgotten are left out.
     pub fn send_again(&mut self, now: Nanos, first: SeqNo, count: u32) {
         self.plan.line.send_again(now, first, count);
     }

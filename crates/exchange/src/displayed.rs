@@ -1,5 +1,5 @@
-//! Displayed volume by price, kept from what a [`crate::Listener`] hears: for channels that show levels or the best quote
-//! instead of orders.
+//! Displayed volume by price, kept from what a [`crate::Listener`] hears: for channels that show levels or
+//! the best quote instead of orders.
 
 use alloc::vec::Vec;
 

@@ -1,10 +1,11 @@
 //! The matching engine: price, display, time.
 //!
-//! Per instrument ten ladders: the book (bid and ask, displayed and hidden), and orders that wait (stops by their trigger,
-//! orders for the opening and for the closing by their limit, bid and ask each). A ladder is an array of price levels
-//! sorted so that the best stands last: nearly all changes happen there and move little. The orders of a level are a
-//! doubly linked list through one slab. An order is found by number through one hash table. Everything is allocated in
-//! [`Engine::new`]; what does not fit later is rejected with [`Reject::Full`].
+//! Per instrument ten ladders: the book (bid and ask, displayed and hidden), and orders that wait (stops by
+//! their trigger, orders for the opening and for the closing by their limit, bid and ask each). A ladder is
+//! an array of price levels sorted so that the best stands last: nearly all changes happen there and move
+//! little. The orders of a level are a doubly linked list through one slab. An order is found by number
+//! through one hash table. Everything is allocated in [`Engine::new`]; what does not fit later is rejected
+//! with [`Reject::Full`].
 //!
 //! Within a level numbers ascend: whatever loses its priority gets a new one.
 
@@ -17,8 +18,8 @@ use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, load_
 
 use crate::index::OrderIndex;
 use crate::order::{
-    BreakReason, CancelReason, Execution, Listener, NewOrder, Order, Place, Reject, SelfTrade, StateHash,
-    stays,
+    BreakReason, CancelReason, Execution, Listener, NewOrder, Order, OrderPlace, Reject, SelfTrade,
+    StateHash, stays,
 };
 use crate::rules::{AuctionKind, HaltedOrders, OnBreach, PostOnly, PriceBands, Rules};
 
@@ -31,8 +32,8 @@ use quotes::Quotes;
 pub use trades::TRADES_KEPT;
 use trades::Trades;
 
-/// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types"): that of instruments whose
-/// [`Rules`](crate::Rules) say none other.
+/// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types"): that of instruments
+/// whose [`Rules`](crate::Rules) say none other.
 pub const PRICE_MAX: Price = Price::from_4dp(2_000_000_000);
 
 /// Sizes of an [`Engine`].
@@ -128,7 +129,7 @@ enum Entry {
     /// It rests without trading.
     Collect,
     /// It waits outside the book.
-    Wait(Place),
+    Wait(OrderPlace),
 }
 
 /// Ladders of an instrument: four of the book, six of waiting orders.
@@ -209,8 +210,8 @@ impl Engine {
         self.listing(instrument).ok().map(|listed| &listed.rules)
     }
 
-    /// Sets the static reference of an instrument's price bands, which is also what an auction of market orders alone goes
-    /// by; every auction sets it anew. Above 0.
+    /// Sets the static reference of an instrument's price bands, which is also what an auction of market
+    /// orders alone goes by; every auction sets it anew. Above 0.
     pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) -> Result<(), Reject> {
         let price_max = self.listing(instrument)?.rules.price_max;
         if price <= Price::ZERO || price > price_max {
@@ -220,9 +221,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes the trading status. Orders stay. [`TradingStatus::Trading`] matches, [`TradingStatus::Auction`] collects (see
-    /// [`Engine::begin_auction`]), halts and pauses do as [`Rules::halted`] says, [`TradingStatus::PreOpen`] takes orders at
-    /// the opening and close, every other status none. A crossed book cannot go on trading: an auction comes first.
+    /// Changes the trading status. Orders stay. [`TradingStatus::Trading`] matches,
+    /// [`TradingStatus::Auction`] collects (see [`Engine::begin_auction`]), halts and pauses do as
+    /// [`Rules::halted`] says, [`TradingStatus::PreOpen`] takes orders at the opening and close, every other
+    /// status none. A crossed book cannot go on trading: an auction comes first.
     pub fn set_status(
         &mut self,
         instrument: InstrumentId,
@@ -244,8 +246,9 @@ impl Engine {
         self.listing(instrument).ok().map(|l| l.status)
     }
 
-    /// Enters an order. Its number is given even if it traded or expired whole; a stop order that was triggered at once, and
-    /// an iceberg that showed its next slice, have another one already, which [`Listener`] told.
+    /// Enters an order. Its number is given even if it traded or expired whole; a stop order that was
+    /// triggered at once, and an iceberg that showed its next slice, have another one already, which
+    /// [`Listener`] told.
     pub fn submit(&mut self, new: &NewOrder, out: &mut impl Listener) -> Result<OrderId, Reject> {
         let (entry, mut order) = self.admit(new)?;
         order.id = self.next_id();
@@ -276,7 +279,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes `by` from an order, which keeps its place; all of it removes the order. An iceberg loses its reserve first.
+    /// Takes `by` from an order, which keeps its place; all of it removes the order. An iceberg loses its
+    /// reserve first.
     pub fn reduce(&mut self, id: OrderId, by: Qty, out: &mut impl Listener) -> Result<(), Reject> {
         let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
         let order = self.slots[slot as usize].order;
@@ -292,8 +296,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Breaks a trade by its number, one of the last [`TRADES_KEPT`]. Orders and books stay as they are: what was executed
-    /// does not return. What it set off (a last price, a triggered stop, a limit of market maker protection) stays too.
+    /// Breaks a trade by its number, one of the last [`TRADES_KEPT`]. Orders and books stay as they are: what
+    /// was executed does not return. What it set off (a last price, a triggered stop, a limit of market maker
+    /// protection) stays too.
     pub fn break_trade(
         &mut self,
         match_number: u64,
@@ -311,9 +316,9 @@ impl Engine {
         self.last_match
     }
 
-    /// Gives an order another price and remaining quantity (reserve included). Its number after that: the same when it kept
-    /// its priority. A waiting order keeps its trigger; the price of a market order is ignored. Quotes are replaced by
-    /// [`Engine::mass_quote`] only.
+    /// Gives an order another price and remaining quantity (reserve included). Its number after that: the
+    /// same when it kept its priority. A waiting order keeps its trigger; the price of a market order is
+    /// ignored. Quotes are replaced by [`Engine::mass_quote`] only.
     pub fn replace(
         &mut self,
         id: OrderId,
@@ -379,7 +384,7 @@ impl Engine {
     ) -> Result<OrderId, Reject> {
         let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
         match self.slots[slot as usize].order.terms.place() {
-            Place::Stop => self.replace_waiting(slot, stop, price, qty, out),
+            OrderPlace::Stop => self.replace_waiting(slot, stop, price, qty, out),
             _ => Err(Reject::UnknownOrder),
         }
     }
@@ -394,7 +399,7 @@ impl Engine {
     ) -> Result<OrderId, Reject> {
         let (old, trigger) = (self.slots[slot as usize].order, self.triggers[slot as usize]);
         let price = if old.is_market() { old.price } else { price };
-        let is_stop = old.terms.place() == Place::Stop;
+        let is_stop = old.terms.place() == OrderPlace::Stop;
         self.entry(old.instrument, old.time_in_force, old.is_market(), is_stop)?;
         if is_stop {
             self.check_stop(old.instrument, stop)?;
@@ -448,7 +453,7 @@ impl Engine {
     /// The trigger of a stop order that waits.
     pub fn stop_price(&self, id: OrderId) -> Option<Price> {
         let slot = self.index.get(id.0)? as usize;
-        (self.slots[slot].order.terms.place() == Place::Stop).then_some(self.triggers[slot])
+        (self.slots[slot].order.terms.place() == OrderPlace::Stop).then_some(self.triggers[slot])
     }
 
     /// How many orders rest or wait.
@@ -485,7 +490,8 @@ impl Engine {
         self.rungs(instrument, side, false).len()
     }
 
-    /// The displayed orders of the level `nth` from the best, first in the queue first. Empty if there is none.
+    /// The displayed orders of the level `nth` from the best, first in the queue first. Empty if there is
+    /// none.
     pub fn queue(
         &self,
         instrument: InstrumentId,
@@ -504,14 +510,16 @@ impl Engine {
         Some(&self.slots[rung.tail as usize].order)
     }
 
-    /// All orders of the books in priority order: instrument, side, displayed then hidden, best price first, queue.
+    /// All orders of the books in priority order: instrument, side, displayed then hidden, best price first,
+    /// queue.
     pub fn visit(&self, each: &mut impl FnMut(&Order)) {
         for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
             self.visit_ladders(&ladders[..4], each);
         }
     }
 
-    /// All orders that wait: instrument, kind (stops, for the opening, for the closing), side, the next one first.
+    /// All orders that wait: instrument, kind (stops, for the opening, for the closing), side, the next one
+    /// first.
     pub fn visit_parked(&self, each: &mut impl FnMut(&Order)) {
         for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
             self.visit_ladders(&ladders[4..], each);
@@ -683,8 +691,8 @@ impl Engine {
         }
     }
 
-    /// Whether an order like this could rest where it would. Asked before anything happens, and conservative: levels that
-    /// the order itself is about to leave still count.
+    /// Whether an order like this could rest where it would. Asked before anything happens, and conservative:
+    /// levels that the order itself is about to leave still count.
     fn has_level_room(&self, order: &Order, trigger: Price) -> bool {
         let levels_max = match order.is_waiting() {
             false => self.config.max_levels,
@@ -707,7 +715,7 @@ impl Engine {
             self.unrest(slot);
             let new = Order {
                 id,
-                terms: old.terms.at(Place::Book),
+                terms: old.terms.at(OrderPlace::Book),
                 ..old
             };
             out.triggered(&old, &new);
@@ -719,8 +727,8 @@ impl Engine {
         }
     }
 
-    /// The next stop order that the last sale triggers: on each side the one whose trigger was passed first, then the oldest;
-    /// between the sides the older one.
+    /// The next stop order that the last sale triggers: on each side the one whose trigger was passed first,
+    /// then the oldest; between the sides the older one.
     fn elected(&self, instrument: InstrumentId) -> Option<u32> {
         let base = instrument.index() * LADDERS + 4;
         let stops = &self.ladders[base..base + 2];
@@ -783,7 +791,8 @@ impl Engine {
         }
     }
 
-    /// The ladder of a side's best level, displayed before hidden at the same price; `None` if nothing is within `limit`.
+    /// The ladder of a side's best level, displayed before hidden at the same price; `None` if nothing is
+    /// within `limit`.
     fn best_maker(&self, instrument: InstrumentId, side: Side, limit: i64) -> Option<usize> {
         let shown = instrument.index() * LADDERS + side as usize * 2;
         let best = |ladder: usize| self.ladders[ladder].0.last().map_or(i64::MIN, |rung| rung.key);
@@ -792,8 +801,8 @@ impl Engine {
         } else {
             shown
         };
-        // No price has the key i64::MIN, so an empty ladder never qualifies for a limit order; a market order's limit
-        // is i64::MIN itself, hence the second condition.
+        // No price has the key i64::MIN, so an empty ladder never qualifies for a limit order; a market
+        // order's limit is i64::MIN itself, hence the second condition.
         (best(at) >= limit && best(at) != i64::MIN).then_some(at)
     }
 
@@ -805,8 +814,8 @@ impl Engine {
         matches!((best(Side::Bid), best(Side::Ask)), (Some(bid), Some(ask)) if bid >= ask)
     }
 
-    /// Whether the book can fill all of an order. One that minds trading with its firm cannot count on what stands behind
-    /// an order of it, unless that would be cancelled out of the way.
+    /// Whether the book can fill all of an order. One that minds trading with its firm cannot count on what
+    /// stands behind an order of it, unless that would be cancelled out of the way.
     fn can_fill(&self, order: &Order, limit: i64) -> bool {
         let minds = order.self_trade() != SelfTrade::Allow;
         let mut wanted = order.leaves();
@@ -1116,8 +1125,8 @@ fn is_for_auction(time_in_force: TimeInForce) -> bool {
     matches!(time_in_force, TimeInForce::AtTheOpening | TimeInForce::AtTheClose)
 }
 
-/// What an instrument in this state does with an order: how long it lives, whether it is a market order, whether it waits
-/// to be triggered.
+/// What an instrument in this state does with an order: how long it lives, whether it is a market order,
+/// whether it waits to be triggered.
 fn entry_of(
     status: TradingStatus,
     auction: AuctionKind,
@@ -1132,12 +1141,12 @@ fn entry_of(
         return Ok(Entry::Match);
     }
     match time_in_force {
-        AtTheClose if collects || matches!(status, PreOpen | Trading) => Ok(Entry::Wait(Place::Closing)),
+        AtTheClose if collects || matches!(status, PreOpen | Trading) => Ok(Entry::Wait(OrderPlace::Closing)),
         AtTheOpening if status == PreOpen || (status, auction) == (Auction, AuctionKind::Opening) => {
-            Ok(Entry::Wait(Place::Opening))
+            Ok(Entry::Wait(OrderPlace::Opening))
         }
         AtTheOpening | AtTheClose => Err(Reject::NotTrading),
-        _ if is_stop && (collects || status == Trading) => Ok(Entry::Wait(Place::Stop)),
+        _ if is_stop && (collects || status == Trading) => Ok(Entry::Wait(OrderPlace::Stop)),
         Day | GoodTillCancel if collects && !is_market => Ok(Entry::Collect),
         Day | GoodTillCancel if status == Auction => Ok(Entry::Wait(place_of(auction))),
         _ => Err(Reject::NotTrading),
@@ -1145,10 +1154,10 @@ fn entry_of(
 }
 
 /// Where orders wait for an auction.
-fn place_of(auction: AuctionKind) -> Place {
+fn place_of(auction: AuctionKind) -> OrderPlace {
     match auction {
-        AuctionKind::Closing => Place::Closing,
-        AuctionKind::Opening | AuctionKind::Resumption => Place::Opening,
+        AuctionKind::Closing => OrderPlace::Closing,
+        AuctionKind::Opening | AuctionKind::Resumption => OrderPlace::Opening,
     }
 }
 
@@ -1181,17 +1190,17 @@ fn edge_of(bands: &PriceBands, reference: Price, last_sale: Price, side: Side) -
 /// Waiting stop orders stand by their triggers, the first to be passed best; market orders before all others.
 fn rung_key(order: &Order, trigger: Price) -> i64 {
     match order.terms.place() {
-        Place::Book => key_of(order.side, order.price),
-        Place::Stop => key_of(!order.side, trigger),
-        Place::Opening | Place::Closing if order.is_market() => i64::MAX,
-        Place::Opening | Place::Closing => key_of(order.side, order.price),
+        OrderPlace::Book => key_of(order.side, order.price),
+        OrderPlace::Stop => key_of(!order.side, trigger),
+        OrderPlace::Opening | OrderPlace::Closing if order.is_market() => i64::MAX,
+        OrderPlace::Opening | OrderPlace::Closing => key_of(order.side, order.price),
     }
 }
 
 fn ladder_of(order: &Order) -> usize {
     let base = order.instrument.index() * LADDERS;
     match order.terms.place() {
-        Place::Book => base + order.side as usize * 2 + usize::from(order.hidden),
+        OrderPlace::Book => base + order.side as usize * 2 + usize::from(order.hidden),
         waiting => base + 2 + waiting as usize * 2 + order.side as usize,
     }
 }
@@ -1201,8 +1210,8 @@ persist!(value struct Slot { order, prev, next });
 persist!(value struct Ladder(rungs));
 persist!(value struct Listed { rules, status, auction, last_sale, reference });
 
-/// Of the slots those that an order has, and the order in which the others are given out, in runs of ascending numbers: there are many more than
-/// orders.
+/// Of the slots those that an order has, and the order in which the others are given out, in runs of
+/// ascending numbers: there are many more than orders.
 impl Persist for Engine {
     fn save(&self, out: &mut Bytes) {
         let Engine {

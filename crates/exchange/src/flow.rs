@@ -1,20 +1,23 @@
 //! Seeded order flow with the statistics of a real day.
 //!
-//! Each [`Flow::step`] does one thing to the engine: enter, replace, reduce or cancel an order, take liquidity, trade in
-//! the dark, ask for an imbalance. The shares are those of the Nasdaq session of 2019-10-30 (293.9 million messages: A
-//! 43.3 %, D 41.9, U 8.7, E 2.5, I 1.3, X 1.2, P 0.52, F 0.48, C 0.04). Instrument `k` (from 0) is chosen with weight
-//! `1 / (k + 20)`. Cancels come when an order's life is over: 67 % of lives are below 1 s, 90 % below 10 s, 95 % below
-//! 143 s (time to cancel of AAPL that day), the rest up to an hour.
+//! Each [`Flow::step`] does one thing to the engine: enter, replace, reduce or cancel an order, take
+//! liquidity, trade in the dark, ask for an imbalance. The shares are those of the Nasdaq session of
+//! 2019-10-30 (293.9 million messages: A 43.3 %, D 41.9, U 8.7, E 2.5, I 1.3, X 1.2, P 0.52, F 0.48, C 0.04).
+//! Instrument `k` (from 0) is chosen with weight `1 / (k + 20)`. Cancels come when an order's life is over:
+//! 67 % of lives are below 1 s, 90 % below 10 s, 95 % below 143 s (time to cancel of AAPL that day), the rest
+//! up to an hour.
 //!
-//! Every instrument has a fair value, a random walk in fractions of a tick. Orders are priced around it, densest at the
-//! touch, and never cross; now and then one improves the touch for a few milliseconds. Orders that the fair value has
-//! passed are withdrawn, and who takes liquidity takes it in the direction of the fair value, so that the book follows.
-//! A side that gets thin is filled up before anything else happens to the instrument: books stay two-sided.
+//! Every instrument has a fair value, a random walk in fractions of a tick. Orders are priced around it,
+//! densest at the touch, and never cross; now and then one improves the touch for a few milliseconds. Orders
+//! that the fair value has passed are withdrawn, and who takes liquidity takes it in the direction of the
+//! fair value, so that the book follows. A side that gets thin is filled up before anything else happens to
+//! the instrument: books stay two-sided.
 //!
-//! Where the pace has clusters, a step may follow the one before: something else happens to the same instrument, or an order near its
-//! touch is cancelled before its time.
+//! Where the pace has clusters, a step may follow the one before: something else happens to the same
+//! instrument, or an order near its touch is cancelled before its time.
 //!
-//! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded with.
+//! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded
+//! with.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -46,7 +49,8 @@ pub struct FlowConfig {
     pub min_levels: u32,
     /// How long after a client's trade market makers answer, in nanoseconds.
     pub reaction_ns: u64,
-    /// A price path shared with other venues, which the fair value follows within half a tick; `None`: it walks freely.
+    /// A price path shared with other venues, which the fair value follows within half a tick; `None`: it
+    /// walks freely.
     pub reference: Option<Reference>,
     /// Orders that not every venue has.
     pub kinds: OrderKinds,
@@ -54,7 +58,8 @@ pub struct FlowConfig {
     pub reduces: bool,
 }
 
-/// Shares of kinds of orders that not every venue has, in a million. They change what a seed gives only where they are not 0.
+/// Shares of kinds of orders that not every venue has, in a million. They change what a seed gives only where
+/// they are not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OrderKinds {
     /// Of new orders: icebergs that show a quarter.
@@ -384,9 +389,10 @@ impl Flow {
         }
     }
 
-    /// Whether an option has a level at a distance already. Options are moved by their underlying, faster than their own orders are: where
-    /// the other side is behind, all distances meet at the one price before it, and close to zero there are few bids. More orders there
-    /// would never make as many levels as a book must have.
+    /// Whether an option has a level at a distance already. Options are moved by their underlying, faster
+    /// than their own orders are: where the other side is behind, all distances meet at the one price before
+    /// it, and close to zero there are few bids. More orders there would never make as many levels as a book
+    /// must have.
     fn is_level(&self, at: usize, side: Side, distance: i64, engine: &Engine) -> bool {
         let maker = &self.makers[at];
         if !maker.is_option {
@@ -594,7 +600,8 @@ impl Flow {
         engine.submit(&order, out).is_ok()
     }
 
-    /// A hidden order inside the spread meets its counterpart at once. Needs a spread of two ticks: tries some instruments.
+    /// A hidden order inside the spread meets its counterpart at once. Needs a spread of two ticks: tries
+    /// some instruments.
     fn dark(&mut self, engine: &mut Engine, out: &mut impl Listener) -> bool {
         for _ in 0..8 {
             let at = self.choose();
@@ -627,8 +634,8 @@ impl Flow {
         false
     }
 
-    /// A market order for the close, mostly on the side that has less and no more than that, and what the closing would do
-    /// then: the book has to give little.
+    /// A market order for the close, mostly on the side that has less and no more than that, and what the
+    /// closing would do then: the book has to give little.
     fn indicate(&mut self, at: usize, engine: &mut Engine, out: &mut impl Listener) -> bool {
         let lacks = if self.makers[at].on_close > 0 {
             Side::Ask
@@ -782,9 +789,9 @@ impl Flow {
         draw_qty(&mut self.random)
     }
 
-    /// Lives near the touch are short, those of the last 15 % belong to orders behind it. Half of all orders are near
-    /// (within two ticks), so 70 % of the others live like them for the shares of all to be those of the module's
-    /// description.
+    /// Lives near the touch are short, those of the last 15 % belong to orders behind it. Half of all orders
+    /// are near (within two ticks), so 70 % of the others live like them for the shares of all to be those of
+    /// the module's description.
     fn draw_life(&mut self, distance: i64) -> u64 {
         const MS: u64 = 1_000_000;
         let is_long = distance > 2 && self.random.below(100) < 30;
@@ -825,7 +832,8 @@ mod tests {
     use crate::engine::EngineConfig;
     use tickwire_market::Symbol;
 
-    /// Fills an option's book up, twice: five is its tick at low prices, twenty-five above five hundred. Its levels of bids and offers.
+    /// Fills an option's book up, twice: five is its tick at low prices, twenty-five above five hundred. Its
+    /// levels of bids and offers.
     fn filled_up(start: i64) -> [usize; 2] {
         let points = |n: i64| Price::from_raw(n * Price::ONE_RAW);
         let id = InstrumentId(1);

@@ -1,4 +1,5 @@
-//! Whole sessions without sockets or a clock, for benchmarks and files: messages of ITCH, datagrams of an order log in FAST.
+//! Whole sessions without sockets or a clock, for benchmarks and files: messages of ITCH, datagrams of an
+//! order log in FAST.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -20,8 +21,9 @@ use crate::tape::{Listing, Milestone, Publisher, Tape, VenueTime};
 /// 09:30 in New York, in nanoseconds since midnight.
 const MARKET_OPEN: u64 = 34_200 * 1_000_000_000;
 
-/// Publishes at least `messages` ITCH messages of a session with `symbols` instruments, then its close; `out` gets each
-/// message without framing. Venue time runs at 100,000 messages a second from 09:30. One seed, one stream.
+/// Publishes at least `messages` ITCH messages of a session with `symbols` instruments, then its close; `out`
+/// gets each message without framing. Venue time runs at 100,000 messages a second from 09:30. One seed, one
+/// stream.
 ///
 /// Gives the engine as it stands in the end: the books that the messages must rebuild.
 pub fn generate_itch(seed: u64, messages: u64, symbols: u16, out: &mut impl FnMut(&[u8])) -> Engine {
@@ -79,9 +81,10 @@ pub struct LogEntry {
     pub qty: Qty,
 }
 
-/// Publishes at least `packets` datagrams of the order log of a Moscow market without a clock; `wanted` says how many entries each
-/// is to have (1 to 128; the last of the seeding may have fewer, and those that do not fit [`MoexPublisherConfig::datagram_max`]
-/// are halved), `out` gets what is in each, and its bytes. Venue time runs at 20,000 entries a second from 10:00. One seed, one log.
+/// Publishes at least `packets` datagrams of the order log of a Moscow market without a clock; `wanted` says
+/// how many entries each is to have (1 to 128; the last of the seeding may have fewer, and those that do not
+/// fit [`MoexPublisherConfig::datagram_max`] are halved), `out` gets what is in each, and its bytes. Venue
+/// time runs at 20,000 entries a second from 10:00. One seed, one log.
 ///
 /// Gives the engine as it stands in the end. An error: the templates lack something.
 pub fn generate_moex(

@@ -1,11 +1,11 @@
 //! Snapshots and replays over SoupBinTCP 3.00: the server's side of one connection.
 //!
-//! - A login without a session gets a snapshot as GLIMPSE 5.0 words it: directory, trading status, every displayed
-//!   order, then `G` with the number of the first live message to apply.
+//! - A login without a session gets a snapshot as GLIMPSE 5.0 words it: directory, trading status, every
+//!   displayed order, then `G` with the number of the first live message to apply.
 //! - A login that names the market data session gets its messages from the number asked for, then live.
 //!
-//! Bytes enter by [`GlimpseSession::handle_bytes`]. When [`GlimpseSession::take_login`] says what the client wants, the owner
-//! loads it; [`GlimpseSession::poll_transmit`] gives the bytes to send.
+//! Bytes enter by [`GlimpseSession::handle_bytes`]. When [`GlimpseSession::take_login`] says what the client
+//! wants, the owner loads it; [`GlimpseSession::poll_transmit`] gives the bytes to send.
 
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire::itch50::EndOfSnapshot;
@@ -109,14 +109,16 @@ impl GlimpseSession {
         self.login.take()
     }
 
-    /// Answers the login with a snapshot: `write` gives its messages, `next` is the first live message after it.
+    /// Answers the login with a snapshot: `write` gives its messages, `next` is the first live message after
+    /// it.
     pub fn load_snapshot(&mut self, next: SeqNo, write: impl FnOnce(&mut dyn FnMut(&[u8]))) {
         self.soup.accept(b"GLIMPSE", SeqNo(1));
         write(&mut |message| self.soup.send(message));
         self.soup.send(EndOfSnapshot::at(next.0).as_bytes());
     }
 
-    /// Answers the login with a replay, or refuses it: another session, or messages that are not kept any more.
+    /// Answers the login with a replay, or refuses it: another session, or messages that are not kept any
+    /// more.
     pub fn start_replay(&mut self, login: GlimpseLogin, current: [u8; 10], store: &MessageStore) {
         let GlimpseLogin::Replay { session, from } = login else {
             return;
@@ -133,8 +135,8 @@ impl GlimpseSession {
         self.replaying = Some(next.0);
     }
 
-    /// Puts messages of the store below `end` into the stream, as long as little waits; with `is_over` the session
-    /// ends after the last one.
+    /// Puts messages of the store below `end` into the stream, as long as little waits; with `is_over` the
+    /// session ends after the last one.
     pub fn pull(&mut self, store: &MessageStore, end: SeqNo, is_over: bool) {
         let Some(mut next) = self.replaying.filter(|_| self.soup.is_serving()) else {
             return;

@@ -25,7 +25,7 @@ const HELD_MAX: usize = 64;
 /// The largest UDP payload of an Ethernet frame is 1,472 bytes; longer datagrams are never held back.
 const DATAGRAM_MAX: usize = 2048;
 
-struct Held {
+struct DelayedDatagram {
     bytes: Vec<u8>,
     length: usize,
     /// 0: the place is free.
@@ -49,7 +49,7 @@ pub struct Impaired {
 pub struct Impair {
     config: ImpairConfig,
     random: Random,
-    held: Vec<Held>,
+    held: Vec<DelayedDatagram>,
     /// Of the next ones, how many are lost whatever is drawn.
     lose: u32,
     counts: Impaired,
@@ -67,7 +67,7 @@ impl Impair {
             config,
             random: Random::new(config.seed ^ 0x1111_0A17),
             held: (0..places)
-                .map(|_| Held {
+                .map(|_| DelayedDatagram {
                     bytes: vec![0; DATAGRAM_MAX],
                     length: 0,
                     wait: 0,

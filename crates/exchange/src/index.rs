@@ -1,4 +1,5 @@
-//! Order id → slot: an open-addressing table of fixed capacity, linear probing, deletion by shifting back (no tombstones).
+//! Order id → slot: an open-addressing table of fixed capacity, linear probing, deletion by shifting back (no
+//! tombstones).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -51,7 +52,8 @@ impl OrderIndex {
         }
     }
 
-    /// `id` must be new and not 0, and fewer than `capacity` ids present: the engine's slab has as many slots.
+    /// `id` must be new and not 0, and fewer than `capacity` ids present: the engine's slab has as many
+    /// slots.
     pub(crate) fn insert(&mut self, id: u64, slot: u32) {
         let mask = self.entries.len() - 1;
         let mut at = self.home(id);
@@ -77,7 +79,8 @@ impl OrderIndex {
             if entry.id == 0 {
                 break;
             }
-            // An entry may move into the hole if its home does not lie after the hole on the way to its place.
+            // An entry may move into the hole if its home does not lie after the hole on the way to its
+            // place.
             let wanted = self.home(entry.id);
             if (at.wrapping_sub(wanted) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.entries[hole] = entry;

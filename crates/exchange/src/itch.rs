@@ -1,5 +1,5 @@
-//! A Nasdaq channel: TotalView-ITCH 5.0 in MoldUDP64, retransmission requests by datagram, GLIMPSE and replay over
-//! SoupBinTCP.
+//! A Nasdaq channel: TotalView-ITCH 5.0 in MoldUDP64, retransmission requests by datagram, GLIMPSE and replay
+//! over SoupBinTCP.
 
 use alloc::vec::Vec;
 

@@ -1,9 +1,10 @@
 //! The journal of a market: everything that came in, in order, so that the same can be done again.
 //!
-//! What a [`Market`] does depends on its configuration and on its [`Input`]s alone. Live, each input is put into a
-//! [`JournalWriter`] and then [applied](Input::apply); the owner brings the bytes to a file **before** it sends anything
-//! that follows from them. After a restart the inputs are read back ([`JournalReader`]) and applied in the same order:
-//! books, ledger, FIX and OUCH sequence numbers, waiting reports and kept messages are what they were.
+//! What a [`Market`] does depends on its configuration and on its [`Input`]s alone. Live, each input is put
+//! into a [`JournalWriter`] and then [applied](Input::apply); the owner brings the bytes to a file **before**
+//! it sends anything that follows from them. After a restart the inputs are read back ([`JournalReader`]) and
+//! applied in the same order: books, ledger, FIX and OUCH sequence numbers, waiting reports and kept messages
+//! are what they were.
 //!
 //! ```text
 //!  file:    "TWJRNL02"  u32 length of the configuration  configuration, UTF-8  u32 sum of it  record*
@@ -14,11 +15,11 @@
 //!             11 trading action u16 venue, u32 instrument, u8 action: 0 halt, 1 call, 2 resume
 //!             12 asked by u32 user id, u32 process id: whoever asked for what the operator does next
 //! ```
-//! Bytes of clients are those that a [`Mask`](crate::Mask) left: no password is in a file of this form. One that begins with "TWJRNL01"
-//! is of the form before, with bytes as they came, and is read and gone on with as it is.
-//! A record's sum covers its place in the file, its length and its bytes. The first record that is cut short or whose sum is
-//! wrong ends the journal: a process that died while it wrote left it, and nothing that follows from it was ever sent.
-//! Feeds are not journalled: their messages follow from the inputs too.
+//! Bytes of clients are those that a [`Mask`](crate::Mask) left: no password is in a file of this form. One
+//! that begins with "TWJRNL01" is of the form before, with bytes as they came, and is read and gone on with
+//! as it is. A record's sum covers its place in the file, its length and its bytes. The first record that is
+//! cut short or whose sum is wrong ends the journal: a process that died while it wrote left it, and nothing
+//! that follows from it was ever sent. Feeds are not journalled: their messages follow from the inputs too.
 
 use alloc::vec::Vec;
 
@@ -65,10 +66,11 @@ pub enum Input<'a> {
     /// A trade is broken: the venue's place in the order, the match number and why. See
     /// [`Exchange::break_trade`](crate::Exchange::break_trade).
     Break(u16, u64, BreakReason),
-    /// An instrument is halted or resumed: the venue's place in the order, the instrument and what is done. See
-    /// [`Exchange::take_action`](crate::Exchange::take_action).
+    /// An instrument is halted or resumed: the venue's place in the order, the instrument and what is done.
+    /// See [`Exchange::take_action`](crate::Exchange::take_action).
     Action(u16, InstrumentId, TradingAction),
-    /// How far UTC is from the time of the inputs, nanoseconds: the system's clock was set. FIX is stamped by it.
+    /// How far UTC is from the time of the inputs, nanoseconds: the system's clock was set. FIX is stamped by
+    /// it.
     ClockSet(i64),
     /// Who asked for what follows, as the kernel of the machine said: user id and process id; does nothing.
     AskedBy(u32, u32),
@@ -93,8 +95,9 @@ impl Input<'_> {
         }
     }
 
-    /// Does it. Order entry is the first venue's. A break at a venue that there is not is one of an unknown trade, an action there one
-    /// with an unknown instrument. What a transmission gives is in `buffer`, which must have its room.
+    /// Does it. Order entry is the first venue's. A break at a venue that there is not is one of an unknown
+    /// trade, an action there one with an unknown instrument. What a transmission gives is in `buffer`, which
+    /// must have its room.
     pub fn apply(&self, now: Nanos, market: &mut Market, buffer: &mut [u8]) -> Applied {
         match *self {
             Input::Open => market.open(now),
@@ -283,7 +286,8 @@ impl<'a> JournalReader<'a> {
         })
     }
 
-    /// The records of a journal from a place on, of which these are all bytes: where another one ended, which a snapshot names.
+    /// The records of a journal from a place on, of which these are all bytes: where another one ended, which
+    /// a snapshot names.
     pub fn behind(place: u64, bytes: &'a [u8]) -> JournalReader<'a> {
         JournalReader {
             bytes,
@@ -313,8 +317,9 @@ impl<'a> JournalReader<'a> {
         (self.bytes.len() - self.at) as u64
     }
 
-    /// Where the next whole record begins behind one that is not: the journal was not cut short there but damaged, and what the damage
-    /// took cannot be replayed. A sum covers a record's place, so that an old record in another place is not taken for one.
+    /// Where the next whole record begins behind one that is not: the journal was not cut short there but
+    /// damaged, and what the damage took cannot be replayed. A sum covers a record's place, so that an old
+    /// record in another place is not taken for one.
     pub fn whole_behind(&self) -> Option<u64> {
         let mut later = (self.at + 1..self.bytes.len()).filter(|at| {
             let length = word(self.bytes, *at).map_or(0, |length| length as usize);
@@ -445,7 +450,8 @@ mod tests {
         assert_eq!(JournalReader::new(&longer).unwrap().count(), INPUTS.len() + 1);
     }
 
-    /// A flipped byte anywhere but in the last record: there are whole ones behind it, and they are not to be cut away.
+    /// A flipped byte anywhere but in the last record: there are whole ones behind it, and they are not to be
+    /// cut away.
     #[test]
     fn damage_in_the_midst_is_told_from_a_journal_that_was_cut() {
         let whole = journal();

@@ -1,4 +1,5 @@
-//! How a venue behaves: a matching engine, order flow, and everything that publishes and serves what its books did.
+//! How a venue behaves: a matching engine, order flow, and everything that publishes and serves what its
+//! books did.
 //!
 //! ```text
 //!  flow ──┐                        ┌─► Publisher (one per channel) ─► datagrams ─► Impair (per line) ─► line A, B
@@ -6,12 +7,13 @@
 //!  FIX  ──┘                        └─► execution reports
 //! ```
 //!
-//! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a market does, a
-//! [`Publisher`] turns what happened into datagrams of its venue and serves recovery ([`ItchPublisher`] is one).
-//! [`Exchange`] is all of it together, with order entry over FIX; a [`Market`] is several of them with one price path and the
-//! consolidated feeds over all.
+//! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a
+//! market does, a [`Publisher`] turns what happened into datagrams of its venue and serves recovery
+//! ([`ItchPublisher`] is one). [`Exchange`] is all of it together, with order entry over FIX; a [`Market`] is
+//! several of them with one price path and the consolidated feeds over all.
 //!
-//! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one run.
+//! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one
+//! run.
 //!
 //! ```
 //! use tickwire_exchange::{Engine, EngineConfig, NewOrder};
@@ -73,7 +75,7 @@ mod wheel;
 mod xdp;
 
 pub use breaks::BreaksConfig;
-pub use broadcast::{Broadcast, Outlet};
+pub use broadcast::{Broadcast, PublishedChannel};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{
     ClientEvent, ClientNotice, ClientOrder, ClientQuote, ClientState, DeskConfig, FixPort, OuchPort, Outcome,

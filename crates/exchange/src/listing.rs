@@ -29,9 +29,9 @@ const KNOWN_CTA: [(&str, u32); 24] = [
     ("HD", 405), ("GS", 590), ("CAT", 390), ("MCD", 295),
 ];
 
-/// `count` instruments of a whole market, the most active first within each plan, and how many of them, in front, are the
-/// UTP plan's (tape C, a third); the others are the CTA's (tapes A and B). Made-up names of the
-/// CTA begin with ZZ, ZY, ZX.
+/// `count` instruments of a whole market, the most active first within each plan, and how many of them, in
+/// front, are the UTP plan's (tape C, a third); the others are the CTA's (tapes A and B). Made-up names of
+/// the CTA begin with ZZ, ZY, ZX.
 pub fn market_listings(count: u16) -> (Vec<Listing>, usize) {
     let utp = u32::from(count).div_ceil(3);
     let cta = (0..u32::from(count) - utp).map(|rank| {

@@ -1,11 +1,12 @@
-//! A market of several venues: one [`Exchange`] each, with books and order flow of its own, and consolidated feeds that hear
-//! of all of them.
+//! A market of several venues: one [`Exchange`] each, with books and order flow of its own, and consolidated
+//! feeds that hear of all of them.
 //!
-//! Venues list the same instruments under the same numbers and follow one price path ([`Reference`](crate::Reference)), so
-//! that their books agree about prices and differ in what is offered there. A SIP's channels are outlets of the first venue,
-//! made with [`SipModel::is_told`](crate::SipModel::is_told): day and definitions come from there, and whenever a book of any
-//! venue has changed, it looks at that venue's book and publishes the participant's new quote, and the national best over
-//! all engines. A venue that is no participant of the plan is not seen by it.
+//! Venues list the same instruments under the same numbers and follow one price path
+//! ([`Reference`](crate::Reference)), so that their books agree about prices and differ in what is offered
+//! there. A SIP's channels are published by the first venue, made with
+//! [`SipModel::is_told`](crate::SipModel::is_told): day and definitions come from there, and whenever a book
+//! of any venue has changed, it looks at that venue's book and publishes the participant's new quote, and the
+//! national best over all engines. A venue that is no participant of the plan is not seen by it.
 
 use alloc::vec::Vec;
 
@@ -88,8 +89,8 @@ impl Market {
         hash.value()
     }
 
-    /// Does what is due at every venue and tells the SIPs of it; true when more is due already. The first venue's close is
-    /// everybody's.
+    /// Does what is due at every venue and tells the SIPs of it; true when more is due already. The first
+    /// venue's close is everybody's.
     pub fn on_time(&mut self, now: Nanos) -> bool {
         let mut more = false;
         for at in 0..self.venues.len() {

@@ -1,4 +1,5 @@
-//! A channel of CME Globex: MDP 3.0 (SBE schema 1, version 13), the loops of definitions and books, TCP replay.
+//! A channel of CME Globex: MDP 3.0 (SBE schema 1, version 13), the loops of definitions and books, TCP
+//! replay.
 //!
 //! ```text
 //!  request ─► MatchEvent ─► 48 37 46 47 ─► packets ──────────► Live, kept for Replay
@@ -6,10 +7,11 @@
 //!  engine's orders ────────► 53 ─┼─► loops ─► Snapshot, SnapshotByOrder
 //!  listings ─────────► 54 55 63 ─┴──────────► Definitions
 //! ```
-//! What one request did is one match event: its messages follow each other, the last one says that it ends. Levels are
-//! shown ten deep; orders all. Orders are numbered by the engine, and as those numbers ascend in every queue they are the
-//! priorities too. A replaced order leaves and another one enters. There are no spreads, hence no implied levels. What an
-//! order traded at one price is one trade; of a broken execution it is changed to what is left of it, or deleted.
+//! What one request did is one match event: its messages follow each other, the last one says that it ends.
+//! Levels are shown ten deep; orders all. Orders are numbered by the engine, and as those numbers ascend in
+//! every queue they are the priorities too. A replaced order leaves and another one enters. There are no
+//! spreads, hence no implied levels. What an order traded at one price is one trade; of a broken execution it
+//! is changed to what is left of it, or deleted.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -43,7 +45,8 @@ use packets::Packets;
 pub use replay::Mdp3ReplayConfig;
 use replay::ReplaySession;
 
-/// The largest price that is published: 10^9. The field holds nine times as much, sums of prices are to fit too.
+/// The largest price that is published: 10^9. The field holds nine times as much, sums of prices are to fit
+/// too.
 pub const MDP3_PRICE_MAX: Price = Price::from_raw(1_000_000_000 * Price::ONE_RAW);
 
 /// What the receivers of a channel keep.
@@ -153,7 +156,8 @@ pub struct Mdp3Publisher {
 }
 
 impl Mdp3Publisher {
-    /// A channel of these instruments. Memory for events, loops and replay grows to what the largest of them takes.
+    /// A channel of these instruments. Memory for events, loops and replay grows to what the largest of them
+    /// takes.
     pub fn new(config: Mdp3PublisherConfig, listings: &[Listing]) -> Mdp3Publisher {
         let packet_max = config.packet_max.clamp(576, 1472);
         let first = listings.first().map_or(0, |listing| listing.id.0);
@@ -199,8 +203,8 @@ impl Mdp3Publisher {
         }
     }
 
-    /// The books of the channel are void and are told anew, with numbers of entries from 1 on: what the exchange does
-    /// after a failure of its own. The packets' numbers go on.
+    /// The books of the channel are void and are told anew, with numbers of entries from 1 on: what the
+    /// exchange does after a failure of its own. The packets' numbers go on.
     pub fn reset(&mut self, engine: &Engine) {
         let (at, channel) = (self.now, self.config.channel);
         let root = event_root(at, indicator::END_OF_EVENT);
@@ -295,7 +299,8 @@ impl Mdp3Publisher {
         self.event.clear();
     }
 
-    /// An execution is broken: its trade is changed or deleted (template 48), the session's volume is less (37).
+    /// An execution is broken: its trade is changed or deleted (template 48), the session's volume is less
+    /// (37).
     fn take_off(&mut self, broken: &Broken) {
         let after = self
             .prints
@@ -796,7 +801,8 @@ impl Persist for Listed {
     }
 }
 
-// Its loops begin a turn anew; an event is empty between two requests; connections of the replay server are not played back.
+// Its loops begin a turn anew; an event is empty between two requests; connections of the replay server are
+// not played back.
 persist!(struct Mdp3Publisher {
     displayed, prints, packets, defined, active, midnight, now,
 } each { listed } not { config, first, event, definitions, snapshots, order_snapshots, replays, entries, orders });

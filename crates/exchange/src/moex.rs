@@ -1,8 +1,10 @@
-//! A market of the Moscow Exchange: order log or trade log, each datagram one FAST message with a number of its own, and
-//! what recovers it: the snapshot loop of all orders, the loop of instrument definitions, TCP replay.
+//! A market of the Moscow Exchange: order log or trade log, each datagram one FAST message with a number of
+//! its own, and what recovers it: the snapshot loop of all orders, the loop of instrument definitions, TCP
+//! replay.
 //!
-//! Layouts come from a template file, the exchange's or our own (`examples/moex-templates.xml`). The exchange has no end of
-//! session: when trading is over every instrument says that it is not available any more, and heartbeats go on.
+//! Layouts come from a template file, the exchange's or our own (`examples/moex-templates.xml`). The exchange
+//! has no end of session: when trading is over every instrument says that it is not available any more, and
+//! heartbeats go on.
 
 mod replay;
 
@@ -44,7 +46,8 @@ pub enum MoexLog {
 pub struct MoexPublisherConfig {
     /// Which feed.
     pub log: MoexLog,
-    /// How the names of the market's templates end, where a file has several: `FOND` equities, `CURR` currency.
+    /// How the names of the market's templates end, where a file has several: `FOND` equities, `CURR`
+    /// currency.
     pub market: &'static str,
     /// The board of all instruments.
     pub board: &'static str,
@@ -170,8 +173,8 @@ pub struct MoexPublisher {
     store: MessageStore,
     sent_at: Nanos,
     stage: Stage,
-    /// Datagrams of the loops and of status changes, to be sent. As many as the largest snapshot has, and one more for each
-    /// instrument.
+    /// Datagrams of the loops and of status changes, to be sent. As many as the largest snapshot has, and one
+    /// more for each instrument.
     others: VecDeque<(Port, Vec<u8>)>,
     scratch: Vec<u8>,
     snapshots: Loop,
@@ -357,7 +360,8 @@ impl MoexPublisher {
         self.sent_at.after(interval)
     }
 
-    /// Queues the snapshot of the loop's next instrument: orders of both sides, best price first, in fragments.
+    /// Queues the snapshot of the loop's next instrument: orders of both sides, best price first, in
+    /// fragments.
     fn snapshot(&mut self, now: Nanos, engine: &Engine) {
         let place = self.snapshots.place;
         let Some(&listing) = self.listings.get(place) else {

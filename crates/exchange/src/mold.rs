@@ -2,8 +2,8 @@
 //!
 //! Messages enter by [`MessageSink::message`] and get consecutive numbers from 1. Datagrams leave by
 //! [`MoldChannel::poll_datagram`]: what accumulated since the last call travels together, as many messages as fit.
-//! When there is nothing to send for a while it makes heartbeats, after [`MoldChannel::end`] end-of-session packets.
-//! Requests are answered by [`MoldChannel::handle_request`] with one datagram. MoldUDP64 1.00.
+//! When there is nothing to send for a while it makes heartbeats, after [`MoldChannel::end`] end-of-session
+//! packets. Requests are answered by [`MoldChannel::handle_request`] with one datagram. MoldUDP64 1.00.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -48,10 +48,12 @@ impl Default for ChannelConfig {
     }
 }
 
-/// Messages that a snapshot has of a store with a history, at most: what was just sent, and is asked for most.
+/// Messages that a snapshot has of a store with a history, at most: what was just sent, and is asked for
+/// most.
 const SAVED_MESSAGES: u64 = 4096;
 
-/// The last messages of a session, as MoldUDP64 blocks in one ring of bytes, and the earlier ones in its [`History`], if it has one.
+/// The last messages of a session, as MoldUDP64 blocks in one ring of bytes, and the earlier ones in its
+/// [`History`], if it has one.
 pub struct MessageStore {
     bytes: Vec<u8>,
     /// Where each kept message's block starts, by number modulo the length.
@@ -98,8 +100,8 @@ impl MessageStore {
         self.kept_from(SeqNo(1))
     }
 
-    /// The first message from `seq` on that is kept, here or in the history; the next one if there is none. What is missing in between could
-    /// not be written.
+    /// The first message from `seq` on that is kept, here or in the history; the next one if there is none.
+    /// What is missing in between could not be written.
     pub fn kept_from(&self, seq: SeqNo) -> SeqNo {
         let here = SeqNo(self.first.max(seq.0).min(self.next));
         let earlier = self.history.as_ref().filter(|_| seq.0 < self.first);
@@ -118,7 +120,8 @@ impl MessageStore {
         SeqNo(self.next)
     }
 
-    /// Appends a message; the oldest ones make room. A message longer than 65,535 bytes is a bug of the publisher.
+    /// Appends a message; the oldest ones make room. A message longer than 65,535 bytes is a bug of the
+    /// publisher.
     pub fn push(&mut self, message: &[u8]) {
         let length = u16::try_from(message.len())
             .expect("a block's length has 16 bits")
@@ -233,8 +236,8 @@ impl MoldChannel {
         self.store.next - self.unsent
     }
 
-    /// No message follows: end-of-session packets go out for `linger_ns`, then nothing. Said again, they go out for so long from
-    /// then on.
+    /// No message follows: end-of-session packets go out for `linger_ns`, then nothing. Said again, they go
+    /// out for so long from then on.
     pub fn end(&mut self, now: Nanos, linger_ns: u64) {
         if matches!(self.stage, Stage::Open) {
             self.sent_at = Nanos::ZERO;
@@ -279,9 +282,9 @@ impl MoldChannel {
         })
     }
 
-    /// Answers a request for retransmission: writes one datagram into `reply` (at least as large as the largest
-    /// datagram) and gives its length. `None`, as the protocol has no refusal: malformed, another session, nothing
-    /// wanted, forgotten, or not published yet.
+    /// Answers a request for retransmission: writes one datagram into `reply` (at least as large as the
+    /// largest datagram) and gives its length. `None`, as the protocol has no refusal: malformed, another
+    /// session, nothing wanted, forgotten, or not published yet.
     pub fn handle_request(&self, bytes: &[u8], reply: &mut [u8]) -> Option<usize> {
         let request = Request::parse(bytes).ok()?;
         if request.session != self.config.session || request.count == 0 {
@@ -313,8 +316,8 @@ impl MoldChannel {
             }
         }
         if packet.count() == 0 {
-            // The store forgot what was not sent: it is configured smaller than what one poll leaves behind. Receivers
-            // see a gap that nobody can fill.
+            // The store forgot what was not sent: it is configured smaller than what one poll leaves behind.
+            // Receivers see a gap that nobody can fill.
             self.unsent = self.store.first.max(self.unsent + 1);
         }
         packet.finish()

@@ -1,5 +1,6 @@
-//! The matching engine as one would explain it: all orders in one list, searched anew for every question. The oracle of
-//! [`crate::Engine`]; never optimised, and without a line of the engine: its rules are those of `docs/exchange.md`.
+//! The matching engine as one would explain it: all orders in one list, searched anew for every question. The
+//! oracle of [`crate::Engine`]; never optimised, and without a line of the engine: its rules are those of
+//! `docs/exchange.md`.
 
 use alloc::vec::Vec;
 
@@ -8,7 +9,7 @@ use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeIn
 use crate::engine::EngineConfig;
 use crate::order::{
     BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NO_MPID,
-    NewOrder, Order, Owner, Party, Place, Reject, SelfTrade, StateHash, Terms,
+    NewOrder, Order, OrderPlace, Owner, Party, Reject, SelfTrade, StateHash, Terms,
 };
 use crate::rules::{AuctionKind, MassCancel, OnBreach, PostOnly, Protection, QuoteEntry, Rules};
 
@@ -277,7 +278,7 @@ impl NaiveEngine {
         out: &mut impl Listener,
     ) -> Result<OrderId, Reject> {
         let at = self.position(id)?;
-        if self.standing[at].order.terms.place() != Place::Stop {
+        if self.standing[at].order.terms.place() != OrderPlace::Stop {
             return Err(Reject::UnknownOrder);
         }
         self.replace_waiting(at, stop, price, qty, out)
@@ -292,7 +293,7 @@ impl NaiveEngine {
         out: &mut impl Listener,
     ) -> Result<OrderId, Reject> {
         let Standing { order: old, trigger } = self.standing[at];
-        let is_stop = old.terms.place() == Place::Stop;
+        let is_stop = old.terms.place() == OrderPlace::Stop;
         self.entry(old.instrument, (old.time_in_force, old.is_market(), is_stop))?;
         if is_stop {
             self.check_stop(old.instrument, stop)?;
@@ -600,7 +601,7 @@ impl NaiveEngine {
         let clearing = if self.listed[instrument.index()].status == TradingStatus::Halted {
             (Price::ZERO, 0, 0)
         } else {
-            self.clearing(instrument, Place::Closing)
+            self.clearing(instrument, OrderPlace::Closing)
         };
         self.cross(instrument, AuctionKind::Closing, clearing, out);
         self.listed[instrument.index()].auction = AuctionKind::Closing;
@@ -704,7 +705,7 @@ impl NaiveEngine {
     }
 
     /// Price, volume, and surplus to buy.
-    fn clearing(&self, instrument: InstrumentId, place: Place) -> (Price, u64, i64) {
+    fn clearing(&self, instrument: InstrumentId, place: OrderPlace) -> (Price, u64, i64) {
         let volume = |side: Side, price: Price| -> u64 {
             let orders = self.standing.iter().map(|s| &s.order);
             orders
@@ -758,8 +759,8 @@ impl NaiveEngine {
         results[results.len() - 1]
     }
 
-    fn is_in_auction(&self, order: &Order, instrument: InstrumentId, side: Side, place: Place) -> bool {
-        let is_there = order.terms.place() == Place::Book || order.terms.place() == place;
+    fn is_in_auction(&self, order: &Order, instrument: InstrumentId, side: Side, place: OrderPlace) -> bool {
+        let is_there = order.terms.place() == OrderPlace::Book || order.terms.place() == place;
         order.instrument == instrument && order.side == side && is_there
     }
 
@@ -805,8 +806,8 @@ impl NaiveEngine {
         let mut sorted: Vec<&Standing> = self.standing.iter().filter(|s| s.order.is_waiting()).collect();
         sorted.sort_by_key(|s| {
             let rank = match (s.order.terms.place(), s.order.is_market(), s.order.side) {
-                (Place::Stop, _, Side::Bid) => s.trigger.raw(),
-                (Place::Stop, _, Side::Ask) => -s.trigger.raw(),
+                (OrderPlace::Stop, _, Side::Bid) => s.trigger.raw(),
+                (OrderPlace::Stop, _, Side::Ask) => -s.trigger.raw(),
                 (_, true, _) => i64::MIN,
                 (_, false, _) => -eagerness(&s.order),
             };
@@ -826,7 +827,7 @@ impl NaiveEngine {
         self.visit(&mut |order| hash.order(order));
         self.visit_parked(&mut |order| {
             hash.order(order);
-            let is_stop = order.terms.place() == Place::Stop;
+            let is_stop = order.terms.place() == OrderPlace::Stop;
             let standing = self.standing.iter().find(|s| s.order.id == order.id);
             let trigger = standing.filter(|_| is_stop).map_or(0, |s| s.trigger.raw());
             hash.word(trigger as u64);
@@ -856,7 +857,7 @@ impl NaiveEngine {
             let old = self.standing.remove(at).order;
             let new = Order {
                 id: self.next_id(),
-                terms: old.terms.at(Place::Book),
+                terms: old.terms.at(OrderPlace::Book),
                 ..old
             };
             out.triggered(&old, &new);
@@ -897,7 +898,7 @@ impl NaiveEngine {
                         Side::Bid => last >= *trigger,
                         Side::Ask => last <= *trigger,
                     };
-                    let is_stop = order.terms.place() == Place::Stop;
+                    let is_stop = order.terms.place() == OrderPlace::Stop;
                     order.instrument == instrument && order.side == side && is_stop && is_passed
                 })
                 .min_by_key(|&at| {
@@ -1110,7 +1111,7 @@ impl NaiveEngine {
             out.cancelled(&order, reason);
         }
         // Feeds hear of what was shown, or might have been.
-        if order.terms.place() == Place::Book {
+        if order.terms.place() == OrderPlace::Book {
             out.deleted(&order);
         } else {
             out.expired(&order);
@@ -1231,7 +1232,7 @@ impl NaiveEngine {
 
     fn level_fits(&self, order: &Order, trigger: Price) -> bool {
         let level = |order: &Order, trigger: Price| match order.terms.place() {
-            Place::Stop => (false, trigger),
+            OrderPlace::Stop => (false, trigger),
             _ => (order.is_market(), order.price),
         };
         let mut levels: Vec<(bool, Price)> = self

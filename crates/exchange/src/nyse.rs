@@ -1,5 +1,6 @@
-//! What the channels of NYSE feeds have in common, whatever their bytes: numbered units kept for retransmission, three
-//! multicast groups (live, retransmission, refresh) with their heartbeats, and one request server over TCP.
+//! What the channels of NYSE feeds have in common, whatever their bytes: numbered units kept for
+//! retransmission, three multicast groups (live, retransmission, refresh) with their heartbeats, and one
+//! request server over TCP.
 //!
 //! ```text
 //!  writer ─► MessageStore ─┬─► live packets ────────────► Port::Live
@@ -7,8 +8,8 @@
 //!  snapshot of the engine ───► refresh packets ──────────► Port::Snapshot
 //!  requests ─► RequestServer ─► responses                  Port::Replay
 //! ```
-//! A unit is what the feed numbers: a message of XDP, a packet of OpenBook Ultra. Responses tell only whether a request
-//! is accepted; what was asked for goes to everybody who listens to the channel's group.
+//! A unit is what the feed numbers: a message of XDP, a packet of OpenBook Ultra. Responses tell only whether
+//! a request is accepted; what was asked for goes to everybody who listens to the channel's group.
 
 mod publisher;
 mod server;
@@ -42,7 +43,8 @@ pub struct NysePublisherConfig {
     pub store_units: usize,
     /// Silence of a group before a heartbeat. The venue's is a second.
     pub heartbeat_ns: u64,
-    /// The least time between two packets of the retransmission or the refresh group: a refresh must not flood its readers.
+    /// The least time between two packets of the retransmission or the refresh group: a refresh must not
+    /// flood its readers.
     pub spacing_ns: u64,
     /// Request connections are numbered 0 to this, exclusive.
     pub connections: usize,
@@ -95,8 +97,8 @@ impl Default for RequestLimits {
 
 /// Packets of a feed's groups.
 pub trait PacketFormat: RequestFormat {
-    /// Writes a packet with units from `first` on, before `end`; its length and the unit after its last one. `again`: they
-    /// are retransmitted. `buffer` is the largest packet.
+    /// Writes a packet with units from `first` on, before `end`; its length and the unit after its last one.
+    /// `again`: they are retransmitted. `buffer` is the largest packet.
     fn pack(
         &self,
         store: &MessageStore,
@@ -223,8 +225,8 @@ impl<F: PacketFormat> Groups<F> {
         self.refreshes.push_back(packet);
     }
 
-    /// No unit follows: heartbeats tell the last number for `linger_ns`, then nothing goes out but what is asked for. Said again,
-    /// they go out for so long from then on.
+    /// No unit follows: heartbeats tell the last number for `linger_ns`, then nothing goes out but what is
+    /// asked for. Said again, they go out for so long from then on.
     pub fn end(&mut self, now: Nanos, linger_ns: u64) {
         if self.stage != Stage::Over {
             self.stage = Stage::Ending {
@@ -279,7 +281,8 @@ impl<F: PacketFormat> Groups<F> {
     }
 
     fn send_live(&mut self, now: Nanos) -> Datagram<'_> {
-        // The store is large enough for what one poll leaves behind; if not, receivers see a gap that nobody can fill.
+        // The store is large enough for what one poll leaves behind; if not, receivers see a gap that nobody
+        // can fill.
         let first = self.unsent.max(self.store.recent_from().0);
         let end = self.store.next().0;
         let (length, next) = self
@@ -349,8 +352,8 @@ impl<F: PacketFormat> Groups<F> {
         Some((group, self.format.heartbeat(next, now, &mut self.scratch)))
     }
 
-    /// After the last message heartbeats repeat more often on the live group: a last packet that is lost must not cost a
-    /// second.
+    /// After the last message heartbeats repeat more often on the live group: a last packet that is lost must
+    /// not cost a second.
     fn silence_ns(&self, group: usize) -> u64 {
         match (self.stage, group) {
             (Stage::Ending { .. }, 0) => self.heartbeat_ns.min(20 * Nanos::MILLI),

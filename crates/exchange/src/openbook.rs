@@ -1,9 +1,10 @@
 //! A channel of NYSE OpenBook Ultra 2.1: volume by price of NYSE and NYSE American.
 //!
-//! Every change of a displayed level is a delta update (231) of its own; what changes two levels of one instrument at once
-//! (a replacement) is one update with two price points. Full updates (230) tell an instrument at the start of the day, at
-//! its close, and in refreshes. Packets are numbered, and hold messages of one type: a packet is completed when another
-//! type follows, when it is full, or when the channel is polled.
+//! Every change of a displayed level is a delta update (231) of its own; what changes two levels of one
+//! instrument at once (a replacement) is one update with two price points. Full updates (230) tell an
+//! instrument at the start of the day, at its close, and in refreshes. Packets are numbered, and hold
+//! messages of one type: a packet is completed when another type follows, when it is full, or when the
+//! channel is polled.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,8 +31,8 @@ mod requests;
 pub type OpenBookPublisher = NysePublisher<OpenBookWriter, OpenBookFormat>;
 
 impl OpenBookPublisher {
-    /// A channel of these instruments, whose numbers follow each other. Clients have two minutes to answer a heartbeat
-    /// unless the limits say more.
+    /// A channel of these instruments, whose numbers follow each other. Clients have two minutes to answer a
+    /// heartbeat unless the limits say more.
     pub fn new(config: NysePublisherConfig, listings: &[Listing]) -> OpenBookPublisher {
         let mut config = config;
         config.limits.answer_ns = config.limits.answer_ns.max(120 * Nanos::SECOND);
@@ -459,7 +460,8 @@ impl NyseWriter for OpenBookWriter {
         self.listings.iter().find(named).map(|listing| listing.id.0)
     }
 
-    /// OpenBook Ultra 2.1, "Refresh": full updates, the link flag counts packets, the last one says that it is.
+    /// OpenBook Ultra 2.1, "Refresh": full updates, the link flag counts packets, the last one says that it
+    /// is.
     fn refresh(&mut self, which: core::ops::Range<usize>, now: Nanos, _: &Engine) {
         let room = self.groups.packet_max() - PacketHeader::SIZE;
         let messages: Vec<Vec<u8>> = which.flat_map(|at| self.full(at, room)).collect();

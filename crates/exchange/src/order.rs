@@ -3,10 +3,12 @@
 //! Both engines ([`crate::Engine`], [`crate::NaiveEngine`]) obey the same rules:
 //!
 //! - price, then displayed before hidden, then time of arrival;
-//! - a trade happens at the maker's price, or at a better one for the taker if the maker offered an improvement;
-//! - a replacement that only lowers the quantity keeps its priority, every other one gets a new [`OrderId`] and goes to
-//!   the tail of its queue (or trades first, if its new price is marketable);
-//! - an iceberg shows a slice; when that is gone the next one joins the tail of its queue under a new [`OrderId`];
+//! - a trade happens at the maker's price, or at a better one for the taker if the maker offered an
+//!   improvement;
+//! - a replacement that only lowers the quantity keeps its priority, every other one gets a new [`OrderId`]
+//!   and goes to the tail of its queue (or trades first, if its new price is marketable);
+//! - an iceberg shows a slice; when that is gone the next one joins the tail of its queue under a new
+//!   [`OrderId`];
 //! - a request that is rejected changes nothing.
 //!
 //! The rest stands in `docs/exchange.md`: auctions, stops, bands, self-trade prevention, quotes.
@@ -26,7 +28,8 @@ impl Owner {
     pub const HOUSE: Owner = Owner(0);
 }
 
-/// Whose risk an order is: the unit of self-trade prevention, mass cancels, quotes and market maker protection.
+/// Whose risk an order is: the unit of self-trade prevention, mass cancels, quotes and market maker
+/// protection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct Firm(pub u32);
@@ -36,7 +39,8 @@ impl Firm {
     pub const NONE: Firm = Firm(0);
 }
 
-/// What an incoming order does when it meets one of its own [`Firm`]. FIX SelfMatchPreventionInstruction (2964).
+/// What an incoming order does when it meets one of its own [`Firm`]. FIX SelfMatchPreventionInstruction
+/// (2964).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum SelfTrade {
@@ -53,7 +57,8 @@ pub enum SelfTrade {
     Decrement = 4,
 }
 
-/// Market participant identifier, space padded; all spaces means none (the order is published without attribution).
+/// Market participant identifier, space padded; all spaces means none (the order is published without
+/// attribution).
 pub type Mpid = [u8; 4];
 
 /// No attribution.
@@ -72,11 +77,12 @@ pub struct NewOrder {
     pub price: Price,
     /// How much, not 0.
     pub qty: Qty,
-    /// Day orders rest and leave with [`Engine::expire_day`](crate::Engine::expire_day), orders good till cancelled stay;
-    /// market orders never rest. Orders at the opening or close wait, unshown, for that auction.
+    /// Day orders rest and leave with [`Engine::expire_day`](crate::Engine::expire_day), orders good till
+    /// cancelled stay; market orders never rest. Orders at the opening or close wait, unshown, for that
+    /// auction.
     pub time_in_force: TimeInForce,
-    /// The price at which a stop order is triggered: a trade at or above it for buys, at or below it for sells. Waits,
-    /// unshown, until then; becomes a market or limit order by `order_type`.
+    /// The price at which a stop order is triggered: a trade at or above it for buys, at or below it for
+    /// sells. Waits, unshown, until then; becomes a market or limit order by `order_type`.
     pub stop: Option<Price>,
     /// How much of an iceberg is shown at once: above 0 and below `qty`. 0: no iceberg.
     pub display: Qty,
@@ -88,8 +94,8 @@ pub struct NewOrder {
     pub self_trade: SelfTrade,
     /// Not shown in market data; trades after displayed orders of the same price.
     pub hidden: bool,
-    /// How much better than `price` a taker gets it, 0 or a multiple of the tick: such executions are published with
-    /// their price (ITCH message C).
+    /// How much better than `price` a taker gets it, 0 or a multiple of the tick: such executions are
+    /// published with their price (ITCH message C).
     pub improvement: Price,
     /// Attribution.
     pub mpid: Mpid,
@@ -173,23 +179,23 @@ impl Terms {
         Terms(Terms::QUOTE | (SelfTrade::CancelOldest as u8) << Terms::SELF_TRADE)
     }
 
-    pub(crate) fn at(self, place: Place) -> Terms {
+    pub(crate) fn at(self, place: OrderPlace) -> Terms {
         Terms(self.0 & !(3 << Terms::PLACE) | (place as u8) << Terms::PLACE)
     }
 
-    pub(crate) fn place(self) -> Place {
+    pub(crate) fn place(self) -> OrderPlace {
         match self.0 >> Terms::PLACE {
-            1 => Place::Stop,
-            2 => Place::Opening,
-            3 => Place::Closing,
-            _ => Place::Book,
+            1 => OrderPlace::Stop,
+            2 => OrderPlace::Opening,
+            3 => OrderPlace::Closing,
+            _ => OrderPlace::Book,
         }
     }
 }
 
 /// Where an order stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum OrderPlace {
     /// In the book.
     Book = 0,
     /// It waits to be triggered.
@@ -255,7 +261,7 @@ impl Order {
 
     /// Whether it waits outside the book, see [`Listener::parked`].
     pub fn is_waiting(&self) -> bool {
-        self.terms.place() != Place::Book
+        self.terms.place() != OrderPlace::Book
     }
 
     /// Whether it never takes.
@@ -335,7 +341,8 @@ pub enum BreakReason {
     Supervisory,
 }
 
-/// A trade that does not count after all. The orders stay what they are: what was executed does not return to them.
+/// A trade that does not count after all. The orders stay what they are: what was executed does not return to
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken {
     /// Of which instrument.
@@ -372,12 +379,13 @@ pub struct Cross {
 /// An order's part in an auction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrossFill {
-    /// The order after it. It has left when nothing remains; an iceberg whose slice is gone shows the next one with
-    /// [`Listener::refreshed`].
+    /// The order after it. It has left when nothing remains; an iceberg whose slice is gone shows the next
+    /// one with [`Listener::refreshed`].
     pub order: Order,
     /// How much it traded.
     pub qty: Qty,
-    /// How much of that stood in the book: nothing of an order that waited for the auction, at most the slice of an iceberg.
+    /// How much of that stood in the book: nothing of an order that waited for the auction, at most the slice
+    /// of an iceberg.
     pub from_book: Qty,
     /// At what price.
     pub price: Price,
@@ -474,8 +482,8 @@ pub trait Listener {
     }
     /// It, or what is left of it, joined the tail of its queue.
     fn rested(&mut self, order: &Order);
-    /// It waits outside the book, unshown: a stop order until it is triggered, one at the opening or close for its auction.
-    /// When it leaves without having been in the book, [`Listener::expired`] tells.
+    /// It waits outside the book, unshown: a stop order until it is triggered, one at the opening or close
+    /// for its auction. When it leaves without having been in the book, [`Listener::expired`] tells.
     fn parked(&mut self, order: &Order) {
         let _ = order;
     }
@@ -487,7 +495,8 @@ pub trait Listener {
     fn triggered(&mut self, old: &Order, new: &Order) {
         let _ = (old, new);
     }
-    /// An iceberg's slice is gone (told before), the next one is `new`, with another number; [`Listener::rested`] follows.
+    /// An iceberg's slice is gone (told before), the next one is `new`, with another number;
+    /// [`Listener::rested`] follows.
     fn refreshed(&mut self, old: &Order, new: &Order) {
         let _ = (old, new);
     }
@@ -504,8 +513,8 @@ pub trait Listener {
     fn cancelled(&mut self, order: &Order, reason: CancelReason) {
         let _ = (order, reason);
     }
-    /// An incoming order lost `by` to prevent a trade with itself; `order` is what remains. At 0, [`Listener::expired`]
-    /// follows.
+    /// An incoming order lost `by` to prevent a trade with itself; `order` is what remains. At 0,
+    /// [`Listener::expired`] follows.
     fn decremented(&mut self, order: &Order, by: Qty) {
         let _ = (order, by);
     }
@@ -517,15 +526,15 @@ pub trait Listener {
     fn protected(&mut self, firm: Firm, group: u32) {
         let _ = (firm, group);
     }
-    /// A resting order lost `by` and kept its place; `order` is what remains, never 0. Of an iceberg the slice lost it, its
-    /// reserve is gone.
+    /// A resting order lost `by` and kept its place; `order` is what remains, never 0. Of an iceberg the
+    /// slice lost it, its reserve is gone.
     fn reduced(&mut self, order: &Order, by: Qty);
     /// A resting order left the book by request.
     fn deleted(&mut self, order: &Order);
     /// What an order could not trade at once was cancelled, or it left while it waited; it never rested.
     fn expired(&mut self, order: &Order);
-    /// A resting order was replaced. `rests`: the new one stands at the tail of its queue; otherwise it trades next, and
-    /// what is left rests with [`Listener::rested`].
+    /// A resting order was replaced. `rests`: the new one stands at the tail of its queue; otherwise it
+    /// trades next, and what is left rests with [`Listener::rested`].
     fn replaced(&mut self, old: &Order, new: &Order, rests: bool);
     /// The trading status changed.
     fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
@@ -539,9 +548,9 @@ pub trait Listener {
     fn indicated(&mut self, indication: &Indication) {
         let _ = indication;
     }
-    /// The request is done: everything that it did to the instrument has been told. Called once for every instrument of
-    /// every request that was not rejected, and once for every stop order that is triggered; venues publish what was done
-    /// as one event.
+    /// The request is done: everything that it did to the instrument has been told. Called once for every
+    /// instrument of every request that was not rejected, and once for every stop order that is triggered;
+    /// venues publish what was done as one event.
     fn completed(&mut self, instrument: InstrumentId) {
         let _ = instrument;
     }
@@ -646,8 +655,8 @@ impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
     }
 }
 
-/// A hash over orders in priority order (FNV-1a on 64-bit words, then mixed): equal for two engines with equal books,
-/// whatever their inner structure.
+/// A hash over orders in priority order (FNV-1a on 64-bit words, then mixed): equal for two engines with
+/// equal books, whatever their inner structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateHash(u64);
 

@@ -15,8 +15,8 @@ pub struct PaceConfig {
     pub burst_percent: u32,
     /// Messages of a burst, on average.
     pub burst_length: u32,
-    /// Which part of all messages follows another one about the same instrument, fifty times sooner than the mean, in percent, at
-    /// most 90. 0, the default: a seed gives the stream it always gave.
+    /// Which part of all messages follows another one about the same instrument, fifty times sooner than the
+    /// mean, in percent, at most 90. 0, the default: a seed gives the stream it always gave.
     pub cluster_percent: u32,
 }
 
@@ -37,10 +37,12 @@ impl Default for PaceConfig {
     }
 }
 
-/// Arrival times: exponential gaps with one mean in bursts and another between them, and shorter ones within a cluster.
+/// Arrival times: exponential gaps with one mean in bursts and another between them, and shorter ones within
+/// a cluster.
 pub(crate) struct Pace {
     random: Random,
-    /// Mean gaps in 1/1024 ns: calm, burst; in each to a message that begins a cluster, and to one that follows.
+    /// Mean gaps in 1/1024 ns: calm, burst; in each to a message that begins a cluster, and to one that
+    /// follows.
     gaps: [[u64; 2]; 2],
     /// Mean messages of a phase: calm, burst.
     lengths: [u64; 2],
@@ -57,7 +59,8 @@ const FINE: u64 = 1024;
 /// How many times sooner than the mean a message comes that follows another.
 const FOLLOWS_SOONER: u64 = 50;
 
-/// Gaps with the mean `gap` of which `share` percent are so many times shorter: the long ones' mean, the short ones'.
+/// Gaps with the mean `gap` of which `share` percent are so many times shorter: the long ones' mean, the
+/// short ones'.
 fn split(gap: u64, share: u64, times: u64) -> [u64; 2] {
     let short = gap / times;
     // share * short + (100 - share) * long = 100 * gap
@@ -134,8 +137,9 @@ impl Pace {
 /// How many steps a loop of snapshots or definitions may lie behind its schedule and still make them up.
 const LOOP_BEHIND_MAX: u64 = 64;
 
-/// When a loop takes its next step. It keeps to its schedule, not to when it was asked: a publisher that had no processor for a
-/// while makes up for the steps, up to [`LOOP_BEHIND_MAX`], so that a turn of the loop takes as long as its configuration says.
+/// When a loop takes its next step. It keeps to its schedule, not to when it was asked: a publisher that had
+/// no processor for a while makes up for the steps, up to [`LOOP_BEHIND_MAX`], so that a turn of the loop
+/// takes as long as its configuration says.
 pub(crate) fn loop_due(due: Nanos, now: Nanos, interval_ns: u64) -> Nanos {
     if due == Nanos::ZERO {
         return now.after(interval_ns);

@@ -1,5 +1,5 @@
-//! One unit of a Cboe equities market: Multicast PITCH 2.41.29 on the live group, a Gap Request Proxy that answers on the
-//! gap response group, a Spin server.
+//! One unit of a Cboe equities market: Multicast PITCH 2.41.29 on the live group, a Gap Request Proxy that
+//! answers on the gap response group, a Spin server.
 //!
 //! ```text
 //!  Listener ─► PitchWriter ─► Unit ─► Live            blocks of numbered messages, heartbeats
@@ -47,7 +47,8 @@ pub struct PitchPublisherConfig {
     pub connections: usize,
     /// What is added to the engine's order numbers. Default: numbers as Cboe has them, 12 digits in base 36.
     pub order_base: u64,
-    /// Orders that were modified and are in the book at once, for which there is room from the start; more take memory then.
+    /// Orders that were modified and are in the book at once, for which there is room from the start; more
+    /// take memory then.
     pub modified_orders: usize,
 }
 

@@ -41,8 +41,8 @@ impl Random {
         self.between(base, (base * 2).min(high).max(base))
     }
 
-    /// Exponentially distributed with this mean: -log2 of a uniform number, its fraction approximated by a straight line
-    /// (error below 0.09) and the result scaled so that the mean is exact.
+    /// Exponentially distributed with this mean: -log2 of a uniform number, its fraction approximated by a
+    /// straight line (error below 0.09) and the result scaled so that the mean is exact.
     pub(crate) fn exponential(&mut self, mean: u64) -> u64 {
         let u = self.next() | 1;
         let zeros = u64::from(u.leading_zeros());

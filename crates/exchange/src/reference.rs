@@ -1,15 +1,18 @@
-//! One price path for several venues: what an instrument is worth is the same everywhere, what a venue shows of it is not.
+//! One price path for several venues: what an instrument is worth is the same everywhere, what a venue shows
+//! of it is not.
 //!
-//! The path is a sum of seeded noises of several speeds: between two points of a speed's grid the price goes straight, the
-//! points themselves are drawn from seed, instrument and time alone. So every venue finds the same price at the same time
-//! without hearing of the others, in whatever order they are asked, and nothing has to be kept.
+//! The path is a sum of seeded noises of several speeds: between two points of a speed's grid the price goes
+//! straight, the points themselves are drawn from seed, instrument and time alone. So every venue finds the
+//! same price at the same time without hearing of the others, in whatever order they are asked, and nothing
+//! has to be kept.
 
 use tickwire_market::InstrumentId;
 
 use crate::random::Random;
 
-/// The speeds: nanoseconds between two points, and how far a point is off at most, in 1/256 ticks. Like a random walk, about
-/// twice as far in four times the time; the fastest stays within what the slowest makers follow.
+/// The speeds: nanoseconds between two points, and how far a point is off at most, in 1/256 ticks. Like a
+/// random walk, about twice as far in four times the time; the fastest stays within what the slowest makers
+/// follow.
 const SPEEDS: [(u64, i64); 5] = [
     (500_000_000, 128),
     (2_000_000_000, 512),

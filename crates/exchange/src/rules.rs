@@ -24,8 +24,9 @@ impl TickTable {
         TickTable { steps }
     }
 
-    /// `tick` holds below `from`; then `steps`, each from its price on. `None` unless prices ascend, every tick is above 0,
-    /// every price is a multiple of the ticks on both sides of it, and there are fewer than [`TICK_STEPS_MAX`].
+    /// `tick` holds below `from`; then `steps`, each from its price on. `None` unless prices ascend, every
+    /// tick is above 0, every price is a multiple of the ticks on both sides of it, and there are fewer than
+    /// [`TICK_STEPS_MAX`].
     pub fn stepped(tick: Price, steps: &[(Price, Price)]) -> Option<TickTable> {
         let mut table = TickTable::uniform(tick);
         let mut last = (Price::ZERO, tick);
@@ -61,8 +62,8 @@ impl TickTable {
         price.raw() % self.at(price).raw() == 0
     }
 
-    /// The price itself if it can be quoted, else the first one further from the market that can: below for bids, above for
-    /// asks.
+    /// The price itself if it can be quoted, else the first one further from the market that can: below for
+    /// bids, above for asks.
     pub fn outward(&self, side: Side, price: Price) -> Price {
         let tick = self.at(price).raw();
         let down = price.raw() - price.raw().rem_euclid(tick);
@@ -107,18 +108,20 @@ pub enum HaltedOrders {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnBreach {
     /// A limit order that would pay more (ask less) than the edge is refused with
-    /// [`Reject::PriceBand`](crate::Reject::PriceBand); a market order trades up to the edge, its rest expires.
+    /// [`Reject::PriceBand`](crate::Reject::PriceBand); a market order trades up to the edge, its rest
+    /// expires.
     #[default]
     Reject,
-    /// Orders are taken and trade up to the edge. What would trade beyond it pauses the instrument: a limit order's rest
-    /// stays in the book, a market order's expires, and the pause ends with an auction.
+    /// Orders are taken and trade up to the edge. What would trade beyond it pauses the instrument: a limit
+    /// order's rest stays in the book, a market order's expires, and the pause ends with an auction.
     Pause,
 }
 
 /// How far prices may go, in millionths of a reference; 0 is no limit. The narrower edge holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PriceBands {
-    /// Around the static reference: [`Engine::set_reference`](crate::Engine::set_reference) or the last auction's price.
+    /// Around the static reference: [`Engine::set_reference`](crate::Engine::set_reference) or the last
+    /// auction's price.
     pub static_ppm: u32,
     /// Around the last trade's price; before the first one, around the static reference.
     pub dynamic_ppm: u32,
@@ -131,8 +134,8 @@ pub struct PriceBands {
 pub struct Rules {
     /// Its price steps.
     pub ticks: TickTable,
-    /// The largest price, at most [`PRICE_MAX`](crate::PRICE_MAX) where a feed of the ITCH family shows the instrument and
-    /// [`MDP3_PRICE_MAX`](crate::MDP3_PRICE_MAX) on MDP 3.0.
+    /// The largest price, at most [`PRICE_MAX`](crate::PRICE_MAX) where a feed of the ITCH family shows the
+    /// instrument and [`MDP3_PRICE_MAX`](crate::MDP3_PRICE_MAX) on MDP 3.0.
     pub price_max: Price,
     /// Quantities are multiples of this, at least 1.
     pub lot: Qty,
@@ -163,10 +166,12 @@ impl Default for Rules {
 /// Which auction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AuctionKind {
-    /// Of the day's beginning; [`TimeInForce::AtTheOpening`](tickwire_market::TimeInForce::AtTheOpening) orders are for it.
+    /// Of the day's beginning; [`TimeInForce::AtTheOpening`](tickwire_market::TimeInForce::AtTheOpening)
+    /// orders are for it.
     #[default]
     Opening,
-    /// Of the day's end; [`TimeInForce::AtTheClose`](tickwire_market::TimeInForce::AtTheClose) orders are for it.
+    /// Of the day's end; [`TimeInForce::AtTheClose`](tickwire_market::TimeInForce::AtTheClose) orders are for
+    /// it.
     Closing,
     /// After a halt or a pause.
     Resumption,
@@ -177,7 +182,8 @@ pub enum AuctionKind {
 pub enum TradingAction {
     /// Nothing trades any more. Orders stay; new ones are taken or refused as [`Rules::halted`] says.
     Halt,
-    /// The call phase of the auction that ends a halt or pause: orders are collected and shown, and what would trade is indicated.
+    /// The call phase of the auction that ends a halt or pause: orders are collected and shown, and what
+    /// would trade is indicated.
     Call,
     /// The auction, after its call phase or without one, then continuous trading.
     Resume,
@@ -198,7 +204,8 @@ pub struct MassCancel {
     pub quotes_only: bool,
 }
 
-/// A two-sided quote: replaces the firm's earlier one of the instrument as a whole. A side without quantity is withdrawn.
+/// A two-sided quote: replaces the firm's earlier one of the instrument as a whole. A side without quantity
+/// is withdrawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QuoteEntry {
     /// The instrument.
@@ -215,9 +222,9 @@ pub struct QuoteEntry {
     pub ask_qty: Qty,
 }
 
-/// Limits on what may trade against a firm's quotes in a group of instruments within a time window; 0 is no limit. The
-/// window begins with the first trade after the last one ended. A request is carried out whole; if it reached a limit, all
-/// quotes of the firm in the group are cancelled after it and new ones refused until
+/// Limits on what may trade against a firm's quotes in a group of instruments within a time window; 0 is no
+/// limit. The window begins with the first trade after the last one ended. A request is carried out whole; if
+/// it reached a limit, all quotes of the firm in the group are cancelled after it and new ones refused until
 /// [`Engine::reset_protection`](crate::Engine::reset_protection).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Protection {

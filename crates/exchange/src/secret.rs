@@ -1,19 +1,22 @@
 //! What clients send without their passwords, so that a journal never has one.
 //!
-//! Where a journal is kept, the bytes of a client go through a [`Mask`] before the market sees them and before they are written down.
-//! In a login of OUCH (SoupBinTCP 3.00, "Login Request Packet") the password is compared here and [`HIDDEN`] or [`WRONG`] takes its place;
-//! the market's own ports have [`HIDDEN`] for a password, so that a replay admits whom the market admitted, also when the password
-//! has changed since, and nothing in the file leads back to it. In FIX the values of Password (554), NewPassword (925), RawData (96),
-//! EncryptedPassword (1402) and EncryptedNewPassword (1404) become stars of the same number, and CheckSum (10) what it has to be for them.
+//! Where a journal is kept, the bytes of a client go through a [`Mask`] before the market sees them and
+//! before they are written down. In a login of OUCH (SoupBinTCP 3.00, "Login Request Packet") the password is
+//! compared here and [`HIDDEN`] or [`WRONG`] takes its place; the market's own ports have [`HIDDEN`] for a
+//! password, so that a replay admits whom the market admitted, also when the password has changed since, and
+//! nothing in the file leads back to it. In FIX the values of Password (554), NewPassword (925), RawData
+//! (96), EncryptedPassword (1402) and EncryptedNewPassword (1404) become stars of the same number, and
+//! CheckSum (10) what it has to be for them.
 //!
-//! Bytes come as the network cut them. A login is held back until its password is whole, at most [`LOGIN`] bytes, and a checksum until
-//! its end; everything else passes at once.
+//! Bytes come as the network cut them. A login is held back until its password is whole, at most [`LOGIN`]
+//! bytes, and a checksum until its end; everything else passes at once.
 
 use alloc::vec::Vec;
 
 use tickwire_wire::layout::Alpha;
 
-/// A password that was the right one, and the one that a port asks for: in a journal, and where a configuration is shown.
+/// A password that was the right one, and the one that a port asks for: in a journal, and where a
+/// configuration is shown.
 pub const HIDDEN: Alpha<10> = Alpha(*b"*hidden*  ");
 /// A password that was not the right one.
 pub const WRONG: Alpha<10> = Alpha(*b"*wrong*   ");
@@ -23,7 +26,8 @@ const SOH: u8 = 1;
 const BEFORE_PASSWORD: usize = 9;
 /// And with the password.
 const LOGIN: usize = BEFORE_PASSWORD + 10;
-/// A data field longer than this is masked up to its separator alone: a length that is none must not have whole orders masked.
+/// A data field longer than this is masked up to its separator alone: a length that is none must not have
+/// whole orders masked.
 const DATA_MAX: u32 = 4096;
 
 /// Who may log in, and with what; spaces: nothing is asked for.

@@ -1,6 +1,6 @@
-//! A trading day in small steps: directory, status, first orders, opening auction, continuous flow, closing auction, close.
-//! Auctions are at their times of day, and only if they are configured. Paced: each step tells how
-//! many messages it published, and the next one is due accordingly.
+//! A trading day in small steps: directory, status, first orders, opening auction, continuous flow, closing
+//! auction, close. Auctions are at their times of day, and only if they are configured. Paced: each step
+//! tells how many messages it published, and the next one is due accordingly.
 
 use alloc::vec::Vec;
 
@@ -18,14 +18,16 @@ use tickwire_persist::persist;
 /// When auctions take place; times that have passed when the day begins are passed over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AuctionTimes {
-    /// The opening: orders are collected from the moment at which the books have their first orders until then.
+    /// The opening: orders are collected from the moment at which the books have their first orders until
+    /// then.
     pub opening: Option<VenueTime>,
     /// The closing's call phase, and its end. The day ends with it.
     pub closing: Option<(VenueTime, VenueTime)>,
     /// Time between two indications of each instrument in a call phase, nanoseconds, at least 1 ms.
     pub indicate_ns: u64,
-    /// How long before an auction, and until it is over, its orders (at the opening, at the close) cannot be cancelled or
-    /// changed, and a cancel of another order in its call phase waits for its end; nanoseconds. 0: they always can.
+    /// How long before an auction, and until it is over, its orders (at the opening, at the close) cannot be
+    /// cancelled or changed, and a cancel of another order in its call phase waits for its end; nanoseconds.
+    /// 0: they always can.
     pub no_cancel_ns: u64,
 }
 
@@ -74,8 +76,8 @@ enum Phase {
     Closed,
 }
 
-/// Drives engine and publisher through a day. Deterministic: the same configuration gives the same messages with the same
-/// times, however often [`Session::advance`] is called, as long as nobody else trades.
+/// Drives engine and publisher through a day. Deterministic: the same configuration gives the same messages
+/// with the same times, however often [`Session::advance`] is called, as long as nobody else trades.
 pub(crate) struct Session {
     phase: Phase,
     auctions: AuctionTimes,
@@ -118,8 +120,8 @@ impl Session {
         self.pace.resume(now);
     }
 
-    /// Whether client orders are taken: everything is seeded, every instrument is in the opening's call phase if there is one, and
-    /// nothing is closed. Call phases take them too.
+    /// Whether client orders are taken: everything is seeded, every instrument is in the opening's call phase
+    /// if there is one, and nothing is closed. Call phases take them too.
     pub(crate) fn is_open(&self) -> bool {
         match self.phase {
             // An order for an instrument that is not called yet would trade before the opening.
@@ -133,7 +135,8 @@ impl Session {
         }
     }
 
-    /// Whether instruments trade continuously, those apart that are halted: no auction of all of them is under way.
+    /// Whether instruments trade continuously, those apart that are halted: no auction of all of them is
+    /// under way.
     pub(crate) fn is_continuous(&self) -> bool {
         self.phase == Phase::Continuous
     }

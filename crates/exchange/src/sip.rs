@@ -1,5 +1,5 @@
-//! Publishers of consolidated feeds: one model of a SIP ([`SipModel`]) behind the two plans, [`CqsPublisher`](crate::CqsPublisher)
-//! and [`UqdfPublisher`](crate::UqdfPublisher).
+//! Publishers of consolidated feeds: one model of a SIP ([`SipModel`]) behind the two plans,
+//! [`CqsPublisher`](crate::CqsPublisher) and [`UqdfPublisher`](crate::UqdfPublisher).
 
 mod consolidation;
 
@@ -63,7 +63,8 @@ pub(crate) trait Plan: Persist {
     fn status(&mut self, symbol: &Symbol, status: TradingStatus, at: u64);
     /// An instrument's day is over.
     fn closed(&mut self, symbol: &Symbol, instrument: InstrumentId, sip: &Consolidation, at: u64);
-    /// A participant fails. Whether one message voids all its quotes, which is written; otherwise each is told empty.
+    /// A participant fails. Whether one message voids all its quotes, which is written; otherwise each is
+    /// told empty.
     fn wipes_out(&mut self, participant: usize, at: u64) -> bool;
     /// Messages so far.
     fn total(&self) -> u64;
@@ -382,7 +383,8 @@ impl<P: Plan> Publisher for SipPublisher<P> {
     }
 }
 
-/// Space, `A` bid, `B` offer, `C` both: of sides that are marked. Both plans use it for retail interest and limit prices.
+/// Space, `A` bid, `B` offer, `C` both: of sides that are marked. Both plans use it for retail interest and
+/// limit prices.
 pub(crate) const fn sides_code([bid, ask]: [bool; 2]) -> u8 {
     match (bid, ask) {
         (false, false) => b' ',

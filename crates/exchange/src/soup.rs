@@ -1,16 +1,17 @@
-//! The server's side of a SoupBinTCP 3.00 connection (2017-02-22): login, numbered messages, heartbeats, end of session. The
-//! client's side is `tickwire_feed::SoupClient`.
+//! The server's side of a SoupBinTCP 3.00 connection (2017-02-22): login, numbered messages, heartbeats, end
+//! of session. The client's side is `tickwire_feed::SoupClient`.
 //!
-//! A server serves one connection at a time; what it serves (a snapshot, a day's messages, order entry) is its owner's.
-//! Bytes enter through [`SoupServer::handle_bytes`], then [`SoupServer::poll_event`] says what the client wants; the owner
-//! answers a login with [`SoupServer::accept`] or [`SoupServer::reject`] and puts messages in with [`SoupServer::send`].
+//! A server serves one connection at a time; what it serves (a snapshot, a day's messages, order entry) is
+//! its owner's. Bytes enter through [`SoupServer::handle_bytes`], then [`SoupServer::poll_event`] says what
+//! the client wants; the owner answers a login with [`SoupServer::accept`] or [`SoupServer::reject`] and puts
+//! messages in with [`SoupServer::send`].
 //!
 //! ```text
 //!  connect ─► LoginAwaited ─► Login (event) ─► accept ─► Serving ─► end ─► Closing
 //!                                          └─► reject ─► Closing
 //! ```
-//! Numbers are the owner's to keep: a client that comes again asks for the next one it wants, and the owner sends from
-//! there.
+//! Numbers are the owner's to keep: a client that comes again asks for the next one it wants, and the owner
+//! sends from there.
 
 use alloc::vec::Vec;
 
@@ -63,7 +64,8 @@ impl SoupLogin {
 /// What came from the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SoupRequest {
-    /// It wants in: answer with [`SoupServer::accept`] or [`SoupServer::reject`]. Nothing else comes before that.
+    /// It wants in: answer with [`SoupServer::accept`] or [`SoupServer::reject`]. Nothing else comes before
+    /// that.
     Login(SoupLogin),
     /// An unnumbered message of so many bytes: [`SoupServer::message`] has it until the next call of
     /// [`SoupServer::poll_event`].
@@ -146,8 +148,8 @@ impl SoupServer {
         self.state == State::Closing && self.out.is_empty()
     }
 
-    /// Bytes from the client, cut anywhere: how many were taken. Fewer than all only when events were not drained; a client
-    /// that does not speak the protocol is hung up on, and its bytes are taken.
+    /// Bytes from the client, cut anywhere: how many were taken. Fewer than all only when events were not
+    /// drained; a client that does not speak the protocol is hung up on, and its bytes are taken.
     pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) -> usize {
         if matches!(self.state, State::Disconnected | State::Closing) {
             return bytes.len();

@@ -1,5 +1,5 @@
-//! What everything that publishes has in common: a [`Tape`] is told of the day and of the book, a [`Publisher`] turns that
-//! into datagrams of one channel and serves its recovery.
+//! What everything that publishes has in common: a [`Tape`] is told of the day and of the book, a
+//! [`Publisher`] turns that into datagrams of one channel and serves its recovery.
 
 use alloc::vec::Vec;
 
@@ -37,10 +37,11 @@ pub struct Listing {
     pub rules: Rules,
     /// Where its fair value starts, a multiple of the tick.
     pub start: Price,
-    /// What people multiply its prices with to read them: above 0, one where prices are shown as they are sent. CME's
-    /// DisplayFactor (9787); no other feed has one.
+    /// What people multiply its prices with to read them: above 0, one where prices are shown as they are
+    /// sent. CME's DisplayFactor (9787); no other feed has one.
     pub display_factor: Price,
-    /// Of an option: how far its fair value follows its underlying's, in thousandths; 0: it has one of its own.
+    /// Of an option: how far its fair value follows its underlying's, in thousandths; 0: it has one of its
+    /// own.
     pub delta_milli: i16,
 }
 
@@ -141,11 +142,11 @@ pub struct ParticipantQuote {
     pub sides: [Level; 2],
 }
 
-/// One channel of a venue's feed with everything that serves it, for whoever owns the sockets; the counterpart of
-/// `tickwire_feed::Channel`. Bytes and time in, bytes out.
+/// One channel of a venue's feed with everything that serves it, for whoever owns the sockets; the
+/// counterpart of `tickwire_feed::Channel`. Bytes and time in, bytes out.
 ///
-/// A channel is made for its own instruments and hears of no others. Snapshots are taken from the engine, which is handed
-/// to the calls that may need one.
+/// A channel is made for its own instruments and hears of no others. Snapshots are taken from the engine,
+/// which is handed to the calls that may need one.
 pub trait Publisher: Tape + Persist {
     /// Whose feed it is.
     fn venue(&self) -> Venue;
@@ -158,7 +159,8 @@ pub trait Publisher: Tape + Persist {
         let _ = (now, engine);
     }
 
-    /// A venue's book of an instrument has changed, another's perhaps: for consolidated feeds, which look at its engine.
+    /// A venue's book of an instrument has changed, another's perhaps: for consolidated feeds, which look at
+    /// its engine.
     fn quoted(&mut self, venue: Venue, instrument: InstrumentId, engine: &Engine) {
         let _ = (venue, instrument, engine);
     }
@@ -169,7 +171,8 @@ pub trait Publisher: Tape + Persist {
     /// The next datagram to send, if any is due, before any trouble on the lines.
     fn poll_datagram(&mut self, now: Nanos) -> Option<Datagram<'_>>;
 
-    /// The number of the first message of a live datagram and the one after its last; `None` if it holds none.
+    /// The number of the first message of a live datagram and the one after its last; `None` if it holds
+    /// none.
     fn span(&self, datagram: &[u8]) -> Option<(SeqNo, SeqNo)>;
 
     /// Answers a datagram to [`Port::Requests`]: the length of the one written into `reply`.
@@ -178,7 +181,8 @@ pub trait Publisher: Tape + Persist {
         None
     }
 
-    /// A client connected to a stream port; `false` if the number is out of range or the port is none of ours.
+    /// A client connected to a stream port; `false` if the number is out of range or the port is none of
+    /// ours.
     fn connect(&mut self, port: Port, id: usize, now: Nanos) -> bool {
         let _ = (port, id, now);
         false
@@ -212,8 +216,8 @@ pub trait Publisher: Tape + Persist {
         let _ = (port, id);
     }
 
-    /// No message follows: the venue's end of session goes out, again and again, for `linger_ns`, then nothing. Recovery is still
-    /// served. Said once more, it goes out for so long from then on: 0 ends it.
+    /// No message follows: the venue's end of session goes out, again and again, for `linger_ns`, then
+    /// nothing. Recovery is still served. Said once more, it goes out for so long from then on: 0 ends it.
     fn end(&mut self, now: Nanos, linger_ns: u64);
 
     /// Whether everything was sent, ends of session included.
@@ -225,14 +229,14 @@ pub trait Publisher: Tape + Persist {
     /// What it keeps of its messages, to send them again.
     fn store_mut(&mut self) -> &mut MessageStore;
 
-    /// The levels of a side as this channel shows them, best first: what a receiver must have in the end. All displayed
-    /// levels unless the feed shows fewer.
+    /// The levels of a side as this channel shows them, best first: what a receiver must have in the end. All
+    /// displayed levels unless the feed shows fewer.
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         engine.levels(instrument, side).collect()
     }
 
-    /// The quotes of an instrument's participants as a receiver must have heard them last; one without interest may be left
-    /// out. Of consolidated feeds only.
+    /// The quotes of an instrument's participants as a receiver must have heard them last; one without
+    /// interest may be left out. Of consolidated feeds only.
     fn participant_quotes(&self, instrument: InstrumentId) -> Vec<ParticipantQuote> {
         let _ = instrument;
         Vec::new()

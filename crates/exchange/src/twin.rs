@@ -1,6 +1,8 @@
-//! [`Engine`] and [`NaiveEngine`] side by side: every request goes to both, and answers, events and states must agree.
+//! [`Engine`] and [`NaiveEngine`] side by side: every request goes to both, and answers, events and states
+//! must agree.
 //!
-//! Requests of every kind are drawn from a source of numbers, seeded (`tests/engine_matches_oracle.rs`) or a fuzzer's.
+//! Requests of every kind are drawn from a source of numbers, seeded (`tests/engine_matches_oracle.rs`) or a
+//! fuzzer's.
 
 use alloc::vec::Vec;
 
@@ -216,8 +218,9 @@ macro_rules! both {
     }};
 }
 
-/// Rules that differ from instrument to instrument: penny shares, a class of options with two ticks and lots of ten, one with
-/// bands that pause, one with bands that refuse, which collects while halted and prices post-only orders anew.
+/// Rules that differ from instrument to instrument: penny shares, a class of options with two ticks and lots
+/// of ten, one with bands that pause, one with bands that refuse, which collects while halted and prices
+/// post-only orders anew.
 fn rules_of(instrument: u32) -> Rules {
     let bands = PriceBands {
         static_ppm: 1_500,
@@ -302,8 +305,8 @@ impl Twin {
         assert_eq!(fast, naive, "states differ after step {}", self.steps);
     }
 
-    /// Sends one request to both, drawn with `choose`, which gives a number below its argument (1 to 65,536). `None` when it
-    /// gave none: nothing was sent.
+    /// Sends one request to both, drawn with `choose`, which gives a number below its argument (1 to 65,536).
+    /// `None` when it gave none: nothing was sent.
     ///
     /// # Panics
     /// When answers or events differ.

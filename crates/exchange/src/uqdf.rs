@@ -1,5 +1,5 @@
-//! A channel of UQDF (UTP Data Feed Services 3.0c) in MoldUDP64: quotes with national best and odd lots, limit prices, the recap
-//! of the close, retransmission requests by datagram.
+//! A channel of UQDF (UTP Data Feed Services 3.0c) in MoldUDP64: quotes with national best and odd lots,
+//! limit prices, the recap of the close, retransmission requests by datagram.
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Venue};
 use tickwire_persist::persist;
@@ -37,8 +37,8 @@ pub struct UqdfPublisherConfig {
     pub channel: ChannelConfig,
     /// Short quotes and appendages where they suffice. Default: yes.
     pub short_forms: bool,
-    /// Quotes of the odd-lot release (`QC QD QA QB`), with each participant's odd lots and the best of all. Default: yes;
-    /// otherwise `QE QF`.
+    /// Quotes of the odd-lot release (`QC QD QA QB`), with each participant's odd lots and the best of all.
+    /// Default: yes; otherwise `QE QF`.
     pub odd_lots: bool,
 }
 

@@ -18,8 +18,10 @@ use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, TradingStatus, Ven
 use tickwire_persist::persist;
 
 use crate::breaks::BreaksConfig;
-use crate::broadcast::{Broadcast, Outlet};
-use crate::desk::{ClientNotice, ClientOrder, ClientQuote, ClientState, Desk, DeskConfig, Floor, Route};
+use crate::broadcast::{Broadcast, PublishedChannel};
+use crate::desk::{
+    ClientNotice, ClientOrder, ClientQuote, ClientState, DeskConfig, OrderGateway, RequestContext, Route,
+};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
 use crate::history::History;
@@ -54,18 +56,19 @@ pub struct ExchangeConfig {
     pub breaks: BreaksConfig,
     /// Limits of market makers' quotes, by firm and group of instruments.
     pub protections: Vec<(Firm, u32, Protection)>,
-    /// Midnight in New York before the session, since the epoch: ITCH times count from it. `None`, or one that is not
-    /// within the two days before the opening: the last midnight UTC.
+    /// Midnight in New York before the session, since the epoch: ITCH times count from it. `None`, or one
+    /// that is not within the two days before the opening: the last midnight UTC.
     pub midnight: Option<Nanos>,
     /// How long the continuous flow lasts, in nanoseconds; 0 is until [`Exchange::stop`].
     pub duration_ns: u64,
     /// How long end-of-session packets are sent at least.
     pub linger_ns: u64,
-    /// How long they are sent at most, in nanoseconds: a client of order entry that is still connected has not heard of the
-    /// end yet, or waits for what became of its orders. It logs out when it has heard; those who have not done so by then are
-    /// logged out. Less than `linger_ns` counts as that.
+    /// How long they are sent at most, in nanoseconds: a client of order entry that is still connected has
+    /// not heard of the end yet, or waits for what became of its orders. It logs out when it has heard; those
+    /// who have not done so by then are logged out. Less than `linger_ns` counts as that.
     pub linger_max_ns: u64,
-    /// The close waits until clients have entered so many orders, for [`ExchangeConfig::overtime_max_ns`] at most. 0: it does not.
+    /// The close waits until clients have entered so many orders, for [`ExchangeConfig::overtime_max_ns`] at
+    /// most. 0: it does not.
     pub orders_min: usize,
     /// For how long beyond [`ExchangeConfig::duration_ns`] the close may wait for orders, in nanoseconds.
     pub overtime_max_ns: u64,
@@ -119,7 +122,7 @@ pub struct Exchange {
     engine: Engine,
     tape: Broadcast,
     session: Session,
-    desk: Desk,
+    desk: OrderGateway,
     phase: DayPhase,
     /// Known once the day has begun.
     midnight: Option<Nanos>,
@@ -132,7 +135,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// A venue with empty books that publishes on these channels.
-    pub fn new(config: ExchangeConfig, outlets: Vec<Outlet>) -> Exchange {
+    pub fn new(config: ExchangeConfig, published_channels: Vec<PublishedChannel>) -> Exchange {
         let mut engine = Engine::new(EngineConfig {
             instruments: config.listings.len() as u32,
             max_orders: config.max_orders,
@@ -147,9 +150,9 @@ impl Exchange {
         }
         Exchange {
             engine,
-            tape: Broadcast::new(outlets),
+            tape: Broadcast::new(published_channels),
             session: session_of(&config, 0),
-            desk: Desk::new(&config.desk, &config.listings),
+            desk: OrderGateway::new(&config.desk, &config.listings),
             phase: DayPhase::Waiting,
             midnight: None,
             opened: Nanos::ZERO,
@@ -168,8 +171,8 @@ impl Exchange {
                 .filter(|m| *m <= now && now.since(*m) < 2 * Nanos::DAY);
             let midnight = configured.unwrap_or(Nanos(now.0 - now.0 % Nanos::DAY));
             self.midnight = Some(midnight);
-            for outlet in self.tape.outlets_mut() {
-                outlet.publisher.open(midnight);
+            for published_channel in self.tape.published_channels_mut() {
+                published_channel.publisher.open(midnight);
             }
             let start = self.venue_time(now);
             self.session = session_of(&self.config, start);
@@ -178,8 +181,8 @@ impl Exchange {
         }
     }
 
-    /// Does what is due: order flow, heartbeats of order entry and snapshot sessions, the end of the day. Call it often;
-    /// true when more is due already.
+    /// Does what is due: order flow, heartbeats of order entry and snapshot sessions, the end of the day.
+    /// Call it often; true when more is due already.
     pub fn on_time(&mut self, now: Nanos) -> bool {
         let time = self.venue_time(now);
         if !matches!(self.phase, DayPhase::Waiting | DayPhase::Ending | DayPhase::Over) {
@@ -193,14 +196,14 @@ impl Exchange {
         let (desk, mut floor) = self.floor(time);
         desk.cancel_waiting(now, &mut floor);
         desk.handle_timeout(now, &mut floor);
-        for outlet in self.tape.outlets_mut() {
-            outlet.publisher.handle_timeout(now, &self.engine);
+        for published_channel in self.tape.published_channels_mut() {
+            published_channel.publisher.handle_timeout(now, &self.engine);
         }
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Ends the day: open client orders are cancelled save those that wait for the close, new ones rejected, the close takes
-    /// place and is published, then the end of the session.
+    /// Ends the day: open client orders are cancelled save those that wait for the close, new ones rejected,
+    /// the close takes place and is published, then the end of the session.
     pub fn stop(&mut self, now: Nanos) {
         self.open(now);
         if matches!(self.phase, DayPhase::Opening | DayPhase::Open) {
@@ -220,8 +223,9 @@ impl Exchange {
         desk.resume(now, &mut floor);
     }
 
-    /// Breaks a trade by its match number, which feeds and order entry know it by: feeds that have a word for it say so, and
-    /// the clients in it are told. See [`Engine::break_trade`]. [`Reject::NotTrading`] once the day is closed.
+    /// Breaks a trade by its match number, which feeds and order entry know it by: feeds that have a word for
+    /// it say so, and the clients in it are told. See [`Engine::break_trade`]. [`Reject::NotTrading`] once
+    /// the day is closed.
     pub fn break_trade(&mut self, now: Nanos, match_number: u64, reason: BreakReason) -> Result<(), Reject> {
         if matches!(self.phase, DayPhase::Ending | DayPhase::Over) {
             return Err(Reject::NotTrading);
@@ -231,12 +235,14 @@ impl Exchange {
         desk.break_trade(now, match_number, reason, &mut floor)
     }
 
-    /// Halts an instrument or resumes it, as an operator does: feeds tell its status and the auction, and clients what becomes of
-    /// their orders. Auctions of the whole venue are its schedule's: one that is halted has none.
+    /// Halts an instrument or resumes it, as an operator does: feeds tell its status and the auction, and
+    /// clients what becomes of their orders. Auctions of the whole venue are its schedule's: one that is
+    /// halted has none.
     ///
     /// # Errors
-    /// [`Reject::UnknownInstrument`]; [`Reject::NotTrading`] where the action does not follow from the instrument's status, in an auction
-    /// of the whole venue anything but a halt, and outside the day's trading.
+    /// [`Reject::UnknownInstrument`]; [`Reject::NotTrading`] where the action does not follow from the
+    /// instrument's status, in an auction of the whole venue anything but a halt, and outside the day's
+    /// trading.
     pub fn take_action(
         &mut self,
         now: Nanos,
@@ -287,9 +293,9 @@ impl Exchange {
                 .due()
                 .map(|due| self.midnight.unwrap_or_default().after(due)),
         };
-        let channels = self.tape.outlets().iter();
+        let channels = self.tape.published_channels().iter();
         let channels = channels
-            .filter_map(|outlet| outlet.publisher.poll_timeout())
+            .filter_map(|published_channel| published_channel.publisher.poll_timeout())
             .min();
         [flow, channels, self.desk.poll_timeout(), self.end_due()]
             .into_iter()
@@ -298,49 +304,61 @@ impl Exchange {
     }
 
     /// The next datagram of a channel, before any trouble on the lines.
-    pub fn poll_datagram(&mut self, outlet: usize, now: Nanos) -> Option<Datagram<'_>> {
-        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
-        outlet.publisher.poll_datagram(now)
+    pub fn poll_datagram(&mut self, published_channel: usize, now: Nanos) -> Option<Datagram<'_>> {
+        let published_channel = self.tape.published_channels_mut().get_mut(published_channel)?;
+        published_channel.publisher.poll_datagram(now)
     }
 
-    /// Answers a datagram to a channel's [`tickwire_market::Port::Requests`]: the length of the one written into `reply`.
+    /// Answers a datagram to a channel's [`tickwire_market::Port::Requests`]: the length of the one written
+    /// into `reply`.
     pub fn handle_request(
         &mut self,
-        outlet: usize,
+        published_channel: usize,
         now: Nanos,
         bytes: &[u8],
         reply: &mut [u8],
     ) -> Option<usize> {
-        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
-        outlet.publisher.handle_request(now, bytes, reply)
+        let published_channel = self.tape.published_channels_mut().get_mut(published_channel)?;
+        published_channel.publisher.handle_request(now, bytes, reply)
     }
 
     /// The channels that it publishes.
-    pub fn outlets(&self) -> &[Outlet] {
-        self.tape.outlets()
+    pub fn published_channels(&self) -> &[PublishedChannel] {
+        self.tape.published_channels()
     }
 
     /// Bytes of a recovery connection of a channel; everything else about one is [`Publisher`]'s own, see
     /// [`Exchange::publisher_mut`].
-    pub fn recovery_bytes(&mut self, outlet: usize, port: Port, id: usize, now: Nanos, bytes: &[u8]) {
-        if let Some(outlet) = self.tape.outlets_mut().get_mut(outlet) {
-            outlet.publisher.handle_bytes(port, id, now, bytes, &self.engine);
+    pub fn recovery_bytes(
+        &mut self,
+        published_channel: usize,
+        port: Port,
+        id: usize,
+        now: Nanos,
+        bytes: &[u8],
+    ) {
+        if let Some(published_channel) = self.tape.published_channels_mut().get_mut(published_channel) {
+            published_channel
+                .publisher
+                .handle_bytes(port, id, now, bytes, &self.engine);
         }
     }
 
     /// A channel.
-    pub fn publisher_mut(&mut self, outlet: usize) -> Option<&mut dyn Publisher> {
-        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
-        Some(&mut *outlet.publisher)
+    pub fn publisher_mut(&mut self, published_channel: usize) -> Option<&mut dyn Publisher> {
+        let published_channel = self.tape.published_channels_mut().get_mut(published_channel)?;
+        Some(&mut *published_channel.publisher)
     }
 
     /// The histories of its channels.
     pub fn histories_mut(&mut self) -> impl Iterator<Item = &mut (dyn History + 'static)> {
-        let outlets = self.tape.outlets_mut().iter_mut();
-        outlets.filter_map(|outlet| outlet.publisher.store_mut().history_mut())
+        let published_channels = self.tape.published_channels_mut().iter_mut();
+        published_channels
+            .filter_map(|published_channel| published_channel.publisher.store_mut().history_mut())
     }
 
-    /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks stamps, by UTC.
+    /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks
+    /// stamps, by UTC.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
         self.desk.set_wall_offset(offset_ns);
     }
@@ -350,15 +368,16 @@ impl Exchange {
         self.desk.connect(id, now)
     }
 
-    /// Bytes of an order entry connection. How many were taken: fewer than all only when the client does not read what
-    /// it is sent; drain [`Exchange::poll_transmit`] and hand over the rest.
+    /// Bytes of an order entry connection. How many were taken: fewer than all only when the client does not
+    /// read what it is sent; drain [`Exchange::poll_transmit`] and hand over the rest.
     pub fn handle_bytes(&mut self, id: usize, now: Nanos, bytes: &[u8]) -> usize {
         let time = self.venue_time(now);
         let (desk, mut floor) = self.floor(time);
         desk.handle_bytes(id, now, bytes, &mut floor)
     }
 
-    /// Bytes to send on an order entry connection, as many as fit. Any connection may have some after any call.
+    /// Bytes to send on an order entry connection, as many as fit. Any connection may have some after any
+    /// call.
     pub fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         self.desk.poll_transmit(id, buf)
     }
@@ -386,7 +405,8 @@ impl Exchange {
         desk.disconnect(id, now, &mut floor);
     }
 
-    /// What happened to a client's session: who came and went, why, and what was cancelled with it. Nobody has to ask; the oldest are lost then.
+    /// What happened to a client's session: who came and went, why, and what was cancelled with it. Nobody
+    /// has to ask; the oldest are lost then.
     pub fn poll_client_notice(&mut self) -> Option<ClientNotice> {
         self.desk.poll_notice()
     }
@@ -466,17 +486,17 @@ impl Exchange {
         self.tape.poll_changed()
     }
 
-    /// Tells the channels of an instrument that its book at some venue has changed: another's, whose engine is given, or
-    /// this one's. Not before the day has begun, nor after its last message.
+    /// Tells the channels of an instrument that its book at some venue has changed: another's, whose engine
+    /// is given, or this one's. Not before the day has begun, nor after its last message.
     pub fn hear(&mut self, now: Nanos, venue: Venue, instrument: InstrumentId, other: Option<&Engine>) {
         if matches!(self.phase, DayPhase::Waiting | DayPhase::Ending | DayPhase::Over) {
             return;
         }
         let time = self.venue_time(now);
-        for outlet in self.tape.outlets_mut() {
-            if outlet.instruments.contains(&instrument.0) {
-                outlet.publisher.set_time(time);
-                outlet
+        for published_channel in self.tape.published_channels_mut() {
+            if published_channel.instruments.contains(&instrument.0) {
+                published_channel.publisher.set_time(time);
+                published_channel
                     .publisher
                     .quoted(venue, instrument, other.unwrap_or(&self.engine));
             }
@@ -500,8 +520,8 @@ impl Exchange {
                 self.phase = DayPhase::Ending;
                 self.ending = now;
                 let longest = self.config.linger_ns.max(self.config.linger_max_ns);
-                for outlet in self.tape.outlets_mut() {
-                    outlet.publisher.end(now, longest);
+                for published_channel in self.tape.published_channels_mut() {
+                    published_channel.publisher.end(now, longest);
                 }
             }
             DayPhase::Ending => self.linger(now),
@@ -522,8 +542,8 @@ impl Exchange {
         duration_ns > 0 && open_ns >= duration_ns && !may_wait
     }
 
-    /// The end of the session is said again and again until every client has heard of it and logged out. Who was asked to
-    /// log out before all its orders were answered would not hear the answers.
+    /// The end of the session is said again and again until every client has heard of it and logged out. Who
+    /// was asked to log out before all its orders were answered would not hear the answers.
     fn linger(&mut self, now: Nanos) {
         let lasted = now.since(self.ending);
         let longest = self.config.linger_ns.max(self.config.linger_max_ns);
@@ -534,13 +554,19 @@ impl Exchange {
             self.desk.logout(now, time);
         }
         if lasted >= self.config.linger_ns && !has_clients {
-            for outlet in self.tape.outlets_mut() {
-                outlet.publisher.end(now, 0);
+            for published_channel in self.tape.published_channels_mut() {
+                published_channel.publisher.end(now, 0);
             }
         }
         // Whoever does not answer a logout has been hung up on by now.
         let is_alone = !has_clients || lasted >= longest.saturating_add(GOODBYE_NS);
-        if is_alone && self.tape.outlets().iter().all(|o| o.publisher.is_over()) {
+        if is_alone
+            && self
+                .tape
+                .published_channels()
+                .iter()
+                .all(|o| o.publisher.is_over())
+        {
             self.phase = DayPhase::Over;
         }
     }
@@ -557,10 +583,10 @@ impl Exchange {
         }
     }
 
-    fn floor(&mut self, time: VenueTime) -> (&mut Desk, Floor<'_>) {
+    fn floor(&mut self, time: VenueTime) -> (&mut OrderGateway, RequestContext<'_>) {
         let no_cancel = self.session.no_cancel(time);
         let (flow, breaks) = self.session.hands_mut();
-        let floor = Floor {
+        let floor = RequestContext {
             engine: &mut self.engine,
             tape: &mut self.tape,
             flow,

@@ -1,6 +1,6 @@
-//! Timers: which order's life is over. A hierarchical timing wheel (Varghese and Lauck, 1987): three rings of 1,024 slots
-//! with ticks of 131 µs, 134 ms and 137 s. Entries and removals cost a cache miss or two however many there are; a binary
-//! heap of some hundred thousand lives took half of the generator's time.
+//! Timers: which order's life is over. A hierarchical timing wheel (Varghese and Lauck, 1987): three rings of
+//! 1,024 slots with ticks of 131 µs, 134 ms and 137 s. Entries and removals cost a cache miss or two however
+//! many there are; a binary heap of some hundred thousand lives took half of the generator's time.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,10 +1,10 @@
 //! A channel of a NYSE Integrated Feed: XDP on Pillar (Integrated Feed 2.5.g, Common Client 2.4.p).
 //!
-//! The writer is a [`Listener`]: 100 when an order rests, 101 when it is reduced, 102, 103 and 104 when it leaves, trades
-//! or is replaced, 110 when a hidden one trades, 112 when a trade is broken, 105 and 111 for the
-//! closing auction. The day begins with a sequence
-//! number reset, then 3, 32 and 34 for each instrument, and ends with status `X` of each, which empties its book. A time
-//! reference stands before the first message of every second that has one.
+//! The writer is a [`Listener`]: 100 when an order rests, 101 when it is reduced, 102, 103 and 104 when it
+//! leaves, trades or is replaced, 110 when a hidden one trades, 112 when a trade is broken, 105 and 111 for
+//! the closing auction. The day begins with a sequence number reset, then 3, 32 and 34 for each instrument,
+//! and ends with status `X` of each, which empties its book. A time reference stands before the first message
+//! of every second that has one.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -29,7 +29,8 @@ mod requests;
 pub type XdpPublisher = NysePublisher<XdpWriter, XdpFormat>;
 
 impl XdpPublisher {
-    /// A channel of these instruments, whose numbers follow each other. Everything is allocated here, except refreshes.
+    /// A channel of these instruments, whose numbers follow each other. Everything is allocated here, except
+    /// refreshes.
     pub fn new(config: NysePublisherConfig, listings: &[Listing]) -> XdpPublisher {
         NysePublisher::serving(XdpWriter::new(config, listings))
     }
@@ -170,7 +171,8 @@ impl XdpWriter {
             channel: config.channel,
         };
         let listed = |listing: &Listing| Listed {
-            // Common Client 2.4.p, "Symbol Index Mapping": by the last close. 3 from 100,000 would not hold four decimals.
+            // Common Client 2.4.p, "Symbol Index Mapping": by the last close. 3 from 100,000 would not hold
+            // four decimals.
             scale: if listing.start < Price::from_4dp(500 * 10_000) {
                 6
             } else {
@@ -215,7 +217,8 @@ impl XdpWriter {
         self.groups.push(message);
     }
 
-    /// The number that the next message of an instrument gets, and its nanoseconds; the second is told before.
+    /// The number that the next message of an instrument gets, and its nanoseconds; the second is told
+    /// before.
     fn next_of(&mut self, at: usize) -> (U32, U32) {
         let (second, nanos) = self.time();
         if self.second != u64::from(second.get()) {
@@ -520,7 +523,8 @@ impl Listener for XdpWriter {
     fn expired(&mut self, _: &Order) {}
 
     fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        // A replacement that trades first is not in the book yet: the old order leaves, what remains is added.
+        // A replacement that trades first is not in the book yet: the old order leaves, what remains is
+        // added.
         if !rests {
             return self.delete(old);
         }
@@ -650,8 +654,8 @@ impl NyseWriter for XdpWriter {
         None
     }
 
-    /// Common Client 2.4.p, "Refresh": per instrument a header, its mapping, its status, its orders in their order; each
-    /// packet begins with a header, a short one where the instrument goes on.
+    /// Common Client 2.4.p, "Refresh": per instrument a header, its mapping, its status, its orders in their
+    /// order; each packet begins with a header, a short one where the instrument goes on.
     fn refresh(&mut self, which: core::ops::Range<usize>, now: Nanos, engine: &Engine) {
         let (last, max) = (which.end, self.groups.packet_max());
         for at in which.clone() {

@@ -1,6 +1,6 @@
-//! What the seeded streams of `engine_matches_oracle.rs` do not come by: values at the very edge of a limit, questions about the book
-//! beside its hash, and a state that is saved and taken up again. Each was found by a change of the engine that no test noticed
-//! (`cargo xtask mutants`, docs/mutants.md).
+//! What the seeded streams of `engine_matches_oracle.rs` do not come by: values at the very edge of a limit,
+//! questions about the book beside its hash, and a state that is saved and taken up again. Each was found by
+//! a change of the engine that no test noticed (`cargo xtask mutants`, docs/mutants.md).
 
 use tickwire_exchange::{
     CrossFill, Engine, EngineConfig, Execution, Firm, Listener, NaiveEngine, NewOrder, Order,

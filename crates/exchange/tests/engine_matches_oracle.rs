@@ -1,5 +1,5 @@
-//! The engine against the naive engine: same answers, same events, same states, on seeded streams of requests of every kind.
-//! The ordinary run is small; millions:
+//! The engine against the naive engine: same answers, same events, same states, on seeded streams of requests
+//! of every kind. The ordinary run is small; millions:
 //!
 //! ```text
 //! TICKWIRE_ORACLE_COMMANDS=5000000 cargo test --release -p tickwire-exchange --test engine_matches_oracle
@@ -399,7 +399,8 @@ fn who_would_trade_with_himself_does_as_he_asked() {
     assert_eq!(meet(SelfTrade::Decrement, 4), less);
 }
 
-/// Orders of a call phase and the price that must come out, after the examples in which exchanges explain their auctions.
+/// Orders of a call phase and the price that must come out, after the examples in which exchanges explain
+/// their auctions.
 #[test]
 fn an_auction_finds_the_price_by_volume_then_surplus_then_pressure_then_reference() {
     let price_of = |orders: &[NewOrder], reference: u32| {

@@ -1,5 +1,5 @@
-//! Whole days of the simulated venue in virtual time: what goes out on the lines rebuilds its books, whoever trades and
-//! whatever the lines lose; clients hear the truth about their orders.
+//! Whole days of the simulated venue in virtual time: what goes out on the lines rebuilds its books, whoever
+//! trades and whatever the lines lose; clients hear the truth about their orders.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::Builder;
 use tickwire_exchange::{
     AuctionTimes, BreaksConfig, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig,
     Firm, FixPort, FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome,
-    Outlet, PaceConfig, Protection, SelfTrade, listings,
+    PaceConfig, Protection, PublishedChannel, SelfTrade, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -68,11 +68,11 @@ fn exchange_of(config: ExchangeConfig) -> Exchange {
         },
         &config.listings,
     );
-    let outlet = Outlet {
+    let published_channel = PublishedChannel {
         publisher: Box::new(publisher),
         instruments: 0..u32::MAX,
     };
-    Exchange::new(config, vec![outlet])
+    Exchange::new(config, vec![published_channel])
 }
 
 fn connect(exchange: &mut Exchange, id: usize, now: Nanos) -> bool {
@@ -267,7 +267,7 @@ impl World {
         assert!(self.receiver.ended, "an end-of-session packet arrived");
         assert_eq!(
             self.receiver.next,
-            self.exchange.outlets()[0].publisher.next_seq().0,
+            self.exchange.published_channels()[0].publisher.next_seq().0,
             "every message arrived"
         );
         self.receiver.books.assert_equals(self.exchange.engine());
@@ -639,7 +639,10 @@ fn a_snapshot_in_mid_session_and_the_messages_after_it_make_the_books() {
         }
         at += length;
     }
-    assert_eq!(from, Some(world.exchange.outlets()[0].publisher.next_seq().0));
+    assert_eq!(
+        from,
+        Some(world.exchange.published_channels()[0].publisher.next_seq().0)
+    );
     books.assert_equals(world.exchange.engine());
 
     // The same by replay of the whole session over the stream.
@@ -728,7 +731,7 @@ fn same_day_by_any_clock(config: ExchangeConfig) {
             world.turn(step);
         }
         (
-            world.exchange.outlets()[0].publisher.next_seq(),
+            world.exchange.published_channels()[0].publisher.next_seq(),
             world.exchange.books_digest(),
         )
     };

@@ -1,4 +1,5 @@
-//! The servers of an MDP 3.0 channel: TCP replay refuses what it cannot serve and says why; events are cut to packets.
+//! The servers of an MDP 3.0 channel: TCP replay refuses what it cannot serve and says why; events are cut to
+//! packets.
 
 use tickwire_exchange::{
     BreakReason, Engine, EngineConfig, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, NewOrder,
@@ -235,7 +236,8 @@ fn an_event_is_cut_into_messages_and_ends_once() {
     }
 }
 
-/// What an order takes at one price is one trade: of a broken execution it is changed, of the last one deleted.
+/// What an order takes at one price is one trade: of a broken execution it is changed, of the last one
+/// deleted.
 #[test]
 fn a_broken_execution_is_taken_off_its_trade_and_off_the_volume() {
     let mut venue = Venue::new(1400, 64);

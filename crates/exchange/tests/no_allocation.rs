@@ -1,11 +1,12 @@
-//! Once its largest events have been seen, a venue matches and publishes without taking memory: the order flow with icebergs,
-//! stops, halts and their auctions, on every feed; what does not keep to it is named with its bound.
+//! Once its largest events have been seen, a venue matches and publishes without taking memory: the order
+//! flow with icebergs, stops, halts and their auctions, on every feed; what does not keep to it is named with
+//! its bound.
 
 use tickwire_exchange::{
     CqsPublisher, CqsPublisherConfig, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig,
     ItchPublisher, ItchPublisherConfig, Mdp3Publisher, Mdp3PublisherConfig, NysePublisherConfig,
-    OpenBookPublisher, OrderKinds, Outlet, PaceConfig, PitchPublisher, PitchPublisherConfig, Publisher,
-    UqdfPublisher, UqdfPublisherConfig, XdpPublisher, listings,
+    OpenBookPublisher, OrderKinds, PaceConfig, PitchPublisher, PitchPublisherConfig, PublishedChannel,
+    Publisher, UqdfPublisher, UqdfPublisherConfig, XdpPublisher, listings,
 };
 use tickwire_market::Nanos;
 use tickwire_runtime::alloc::{Allocator, count_allocations};
@@ -39,7 +40,7 @@ fn exchange(publisher: Box<dyn Publisher>) -> Exchange {
             listings,
             ..ExchangeConfig::default()
         },
-        vec![Outlet {
+        vec![PublishedChannel {
             instruments: 1..21,
             publisher,
         }],

@@ -1,5 +1,6 @@
-//! Order entry: FIX of every version and OUCH 5.0 on one engine, and the journal that brings all of it back. Every world here
-//! writes a journal; at its end the journal is played to a new market, whose state must be the same.
+//! Order entry: FIX of every version and OUCH 5.0 on one engine, and the journal that brings all of it back.
+//! Every world here writes a journal; at its end the journal is played to a new market, whose state must be
+//! the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -246,8 +247,9 @@ impl World {
         }
     }
 
-    /// The journal makes the same market; and so do a state saved somewhere within it and the journal behind it, whatever was under way.
-    /// From there on every byte that is sent is the same, and in the end all of the state.
+    /// The journal makes the same market; and so do a state saved somewhere within it and the journal behind
+    /// it, whatever was under way. From there on every byte that is sent is the same, and in the end all of
+    /// the state.
     fn finish(self) -> Vec<u8> {
         let mut again = (self.make)();
         let mut reader = JournalReader::new(&self.file).unwrap();
@@ -1133,7 +1135,8 @@ fn a_mass_quote_that_cannot_be_read_is_rejected_whole_and_an_order_of_its_own_fi
     });
     assert_eq!(said, [""; 0], "each replaces the one before");
 
-    // A quote never trades with its own firm: the one that is there goes, and its owner is told what is left of it.
+    // A quote never trades with its own firm: the one that is there goes, and its owner is told what is left
+    // of it.
     let high = Price::from_raw(world.best(Side::Ask).0.raw() - 10_000_000);
     quoter.send(&mut world, b"i", |e| {
         mass_quote(
@@ -1466,7 +1469,8 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
 
     // Meets its own: nothing trades, both lose the same.
     say(&mut world, &mut alice, enter(17, b'B', far, 40));
-    // Nobody else is between: the sale reaches down to it only through the book, so it is offered where it stands alone.
+    // Nobody else is between: the sale reaches down to it only through the book, so it is offered where it
+    // stands alone.
     let (bid, _) = world.best(Side::Bid);
     let above = Price::from_raw(bid.raw() + 10_000_000);
     if above < world.best(Side::Ask).0 {
@@ -1755,7 +1759,8 @@ fn a_market_goes_on_from_its_journal_wherever_it_was_cut() {
     let hash = world.market.state_hash();
     let file = world.finish();
 
-    // A process that died in the middle of a record: what is whole is done again, then the rest of the day happens.
+    // A process that died in the middle of a record: what is whole is done again, then the rest of the day
+    // happens.
     let inputs: Vec<_> = JournalReader::new(&file).unwrap().collect();
     let mut out = vec![0; 1 << 16];
     for cut in [file.len() / 3, file.len() / 2 + 5, file.len() - 1] {

@@ -1,4 +1,5 @@
-//! What the simulator publishes: rebuilds its books exactly, looks like a real session, is the same for the same seed.
+//! What the simulator publishes: rebuilds its books exactly, looks like a real session, is the same for the
+//! same seed.
 
 mod support;
 
@@ -40,8 +41,8 @@ fn rebuilds_the_books_of_the_engine_order_by_order() {
     }
 }
 
-/// Shares of 1,000,000 messages of the session of 2019-10-30, and how far a run of two million may be off: deletes come
-/// late in a short run, since one life in ten is longer than ten seconds.
+/// Shares of 1,000,000 messages of the session of 2019-10-30, and how far a run of two million may be off:
+/// deletes come late in a short run, since one life in ten is longer than ten seconds.
 #[test]
 fn has_the_message_mix_of_a_real_day() {
     let builder = build(5, 2_000_000, 100);
@@ -123,9 +124,11 @@ struct Shape {
     /// Of lives that ended with a deletion, in a thousand: shorter than 1 s, than 10 s.
     below_1_s: u64,
     below_10_s: u64,
-    /// Of the gaps between events, in a thousand: shorter than a tenth of the mean gap (95 if events came independently).
+    /// Of the gaps between events, in a thousand: shorter than a tenth of the mean gap (95 if events came
+    /// independently).
     short_gaps: u64,
-    /// Variance over mean of the number of events in windows of twenty mean gaps (1 if events came independently).
+    /// Variance over mean of the number of events in windows of twenty mean gaps (1 if events came
+    /// independently).
     dispersion: u64,
 }
 
@@ -182,8 +185,9 @@ fn recorded(path: &str) -> Shape {
     Shape::of(&records)
 }
 
-/// The flow's most active instrument beside the recorded names. Recorded are AAPL's first 999 messages and AMZN's whole day, both
-/// of 2012-06-21; each statistic of the flow lies between theirs, or off the nearer one by no more than stated.
+/// The flow's most active instrument beside the recorded names. Recorded are AAPL's first 999 messages and
+/// AMZN's whole day, both of 2012-06-21; each statistic of the flow lies between theirs, or off the nearer
+/// one by no more than stated.
 #[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn has_the_shares_lives_and_bursts_of_recorded_names() {

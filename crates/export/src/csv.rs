@@ -1,5 +1,6 @@
-//! CSV: one line a row behind a line of names. Times are whole nanoseconds, prices decimals with nine places (nothing where there is
-//! none), symbols quoted only where they have to be. RFC 4180 but for the line's end, which is LF.
+//! CSV: one line a row behind a line of names. Times are whole nanoseconds, prices decimals with nine places
+//! (nothing where there is none), symbols quoted only where they have to be. RFC 4180 but for the line's end,
+//! which is LF.
 
 use std::io::{self, BufRead, Write};
 
@@ -46,8 +47,8 @@ fn text(out: &mut impl Write, text: &str) -> io::Result<()> {
 /// Reads a table back: its columns are those of a schema, its rows values.
 ///
 /// # Errors
-/// A sentence with the line: other names than the schema's, too few or too many fields, a field that is not what its column has, a quote
-/// that is not closed.
+/// A sentence with the line: other names than the schema's, too few or too many fields, a field that is not
+/// what its column has, a quote that is not closed.
 pub fn read(input: impl BufRead, columns: &[Column]) -> Result<Vec<Vec<Value>>, String> {
     let mut rows = Vec::new();
     for (at, line) in input.split(b'\n').enumerate() {

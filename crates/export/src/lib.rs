@@ -3,9 +3,9 @@
 //! ```text
 //! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV or Parquet
 //! ```
-//! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are exact: decimals of nine places
-//! in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong (after a gap, before its beginning) have the bit
-//! [`schema::flags::MAYBE_BAD_BOOK`] in `flags`.
+//! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are
+//! exact: decimals of nine places in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong
+//! (after a gap, before its beginning) have the bit [`schema::flags::MAYBE_BAD_BOOK`] in `flags`.
 //!
 //! ```
 //! use clap::Parser;
@@ -69,7 +69,8 @@ use rows::{Making, Rows};
 /// The arguments of `tickwire export`.
 #[derive(clap::Args, Debug)]
 pub struct ExportArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, or LOBSTER message files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, or LOBSTER message files; gzip and zstd
+    /// are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// The file to write, or the folder with --partition
@@ -81,7 +82,8 @@ pub struct ExportArgs {
     /// The form of the files; told by the ending of --out unless given
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// A file for every date, venue and symbol: date=…/venue=…/symbol=…; the same command goes on where it was ended
+    /// A file for every date, venue and symbol: date=…/venue=…/symbol=…; the same command goes on where it
+    /// was ended
     #[arg(long)]
     pub partition: bool,
     /// Only these symbols (repeatable)
@@ -96,7 +98,8 @@ pub struct ExportArgs {
     /// The day, in the venue's time zone, of files whose times have none (ITCH, LOBSTER): 2026-01-05
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub date: Option<jiff::civil::Date>,
-    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are found out
+    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are
+    /// found out
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What the payloads are; without it, told by --config, else recognised
@@ -127,8 +130,9 @@ fn date(text: &str) -> Result<jiff::civil::Date, String> {
 /// Runs `tickwire export`: writes the tables and says how many rows they have.
 ///
 /// # Errors
-/// A file that cannot be read or written, a signal (nothing has its final name then but whole partitions); and, after everything is
-/// written, damage or gaps in the recording: the rows of books that may be wrong are marked.
+/// A file that cannot be read or written, a signal (nothing has its final name then but whole partitions);
+/// and, after everything is written, damage or gaps in the recording: the rows of books that may be wrong are
+/// marked.
 pub fn run(args: &ExportArgs, stop: &StopFlag) -> Result<(), Failure> {
     let (done, fault) = export(args, stop)?;
     println!(

@@ -5,9 +5,10 @@
 //! partitions   rows ─► a block for every partition ─► spool, a file without a name, blocks of a partition linked backwards
 //!              at the end, partition by partition: blocks ─► batches ─► writer ─► date=…/venue=…/symbol=…/SCHEMA.EXT
 //! ```
-//! A file has its name only when it is whole and on the disk ([`files::Pending`]). Memory does not grow with the recording: a batch, and
-//! of partitions a block of a few KiB each. A folder of partitions says in `.tickwire-export` what it is an export of; the same export
-//! begun again writes only the partitions that are not there.
+//! A file has its name only when it is whole and on the disk ([`files::Pending`]). Memory does not grow with
+//! the recording: a batch, and of partitions a block of a few KiB each. A folder of partitions says in
+//! `.tickwire-export` what it is an export of; the same export begun again writes only the partitions that
+//! are not there.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -400,7 +401,8 @@ fn begin(folder: &Path, what: &str) -> Result<Spool, Failure> {
     })
 }
 
-/// A symbol in a path, as Hive's partitions have it: what is no letter, digit, dot, dash or underscore as % and its number.
+/// A symbol in a path, as Hive's partitions have it: what is no letter, digit, dot, dash or underscore as %
+/// and its number.
 fn escaped(symbol: &str) -> String {
     let mut all = String::new();
     for byte in symbol.bytes() {

@@ -1,6 +1,6 @@
-//! Parquet: a row group a batch, zstd, statistics of every column. Times are `TIMESTAMP(NANOS)` in UTC without the mark of
-//! a zone (DuckDB cuts times with one to microseconds), prices `DECIMAL(18, 9)` over 64 bits and null where there is none,
-//! numbers unsigned of their width, characters and symbols `STRING`.
+//! Parquet: a row group a batch, zstd, statistics of every column. Times are `TIMESTAMP(NANOS)` in UTC
+//! without the mark of a zone (DuckDB cuts times with one to microseconds), prices `DECIMAL(18, 9)` over 64
+//! bits and null where there is none, numbers unsigned of their width, characters and symbols `STRING`.
 //!
 //! Nothing of the crates behind it is in a type here.
 
@@ -125,7 +125,8 @@ fn write_column<W: Write + Send>(
                 .map_err(said)?;
         }
         Kind::Char | Kind::Symbol => {
-            // Texts repeat: one of each, and a reference to it where it comes again. Neighbours are mostly of one symbol or letter.
+            // Texts repeat: one of each, and a reference to it where it comes again. Neighbours are mostly of
+            // one symbol or letter.
             let mut known: HashMap<u64, ByteArray> = HashMap::new();
             let mut last: Option<(u64, ByteArray)> = None;
             let mut values: Vec<ByteArray> = Vec::with_capacity(words.len());
@@ -151,7 +152,8 @@ fn write_column<W: Write + Send>(
 /// Reads a file back: its columns are those of a schema, its rows values.
 ///
 /// # Errors
-/// What is wrong with the file, or that it has other columns. The library behind it panics at some damaged pages: that is such an error too.
+/// What is wrong with the file, or that it has other columns. The library behind it panics at some damaged
+/// pages: that is such an error too.
 pub fn read(path: &Path, columns: &[Column]) -> Result<Vec<Vec<Value>>, String> {
     let read = || read_all(path, columns);
     catch_unwind(AssertUnwindSafe(read))

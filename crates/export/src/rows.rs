@@ -56,8 +56,8 @@ struct Midnights {
 }
 
 impl Midnights {
-    /// `at` with its date: a time of day is of the day on which it was received, by the venue's clock, or of the day that was said. Without
-    /// either it stays.
+    /// `at` with its date: a time of day is of the day on which it was received, by the venue's clock, or of
+    /// the day that was said. Without either it stays.
     fn dated(&mut self, at: Nanos, received: Nanos) -> Nanos {
         if at.0 >= 2 * Nanos::DAY {
             return at;
@@ -72,7 +72,8 @@ impl Midnights {
         if self.last.0 != hour {
             self.last = (hour, midnight_before(received, self.zone).unwrap_or_default());
         }
-        // Simulators stamp by UTC: where that is the time at which it was received, and the zone's is not, it is meant.
+        // Simulators stamp by UTC: where that is the time at which it was received, and the zone's is not, it
+        // is meant.
         let utc = Nanos(received.0 - received.0 % Nanos::DAY);
         let is_near = |midnight: Nanos| midnight.after(at.0).0.abs_diff(received.0) <= 3600 * Nanos::SECOND;
         match (is_near(self.last.1), is_near(utc)) {

@@ -1,5 +1,5 @@
-//! The schemas: which columns a row has. Names, codes and units are those of DBN ("Schemas and data formats" and "Common fields, enums
-//! and types" of Databento's documentation, version 3 of the encoding).
+//! The schemas: which columns a row has. Names, codes and units are those of DBN ("Schemas and data formats"
+//! and "Common fields, enums and types" of Databento's documentation, version 3 of the encoding).
 
 /// What the words of a column are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,8 @@
-//! Cboe Multicast PITCH 2.41 (specification 2.41.29, 2022-04-20) to [`MarketEvent`]s; BZX, BYX, EDGA and EDGX.
+//! Cboe Multicast PITCH 2.41 (specification 2.41.29, 2022-04-20) to [`MarketEvent`]s; BZX, BYX, EDGA and
+//! EDGX.
 //!
-//! One feed is one matching unit: it has its own numbers, its own clock, its own instruments and orders. What comes out:
+//! One feed is one matching unit: it has its own numbers, its own clock, its own instruments and orders. What
+//! comes out:
 //!
 //! | message | event |
 //! |---|---|
@@ -14,10 +16,11 @@
 //! | any of the first three rows that is malformed or finds no room | `Gap` of the instrument, or of the feed where it cannot be told: wrong until a clear |
 //! | `20` `98` | none |
 //!
-//! Only adds name their instrument. The orders of instruments that are wanted are kept in a table of their own; an order
-//! that is not in it is one of another instrument, and its messages are dropped.
+//! Only adds name their instrument. The orders of instruments that are wanted are kept in a table of their
+//! own; an order that is not in it is one of another instrument, and its messages are dropped.
 //!
-//! Missing messages are asked for over the [`GapProxy`] and come on a multicast group; a snapshot comes from [`Spin`].
+//! Missing messages are asked for over the [`GapProxy`] and come on a multicast group; a snapshot comes from
+//! [`Spin`].
 
 mod gap;
 mod said;
@@ -29,7 +32,7 @@ pub use session::PitchLogin;
 pub use spin::Spin;
 
 use crate::decoder::{Context, Decoder, StreamEvent};
-use crate::fixed_map::{FixedMap, Place};
+use crate::fixed_map::{FixedMap, Slot};
 use crate::framing::{Content, Frame, Framing};
 use crate::{ArbiterConfig, FeedHandler, Filter, MissingRange, RecoveryLimits, SessionId};
 use alloc::vec::Vec;
@@ -51,8 +54,9 @@ pub type PitchFeed = FeedHandler<PitchUnit, PitchDecoder>;
 
 /// The framing of a unit: blocks with a Sequenced Unit Header.
 ///
-/// Numbers of 32 bits go from 2^32 - 1 to 1; the arbiter counts on. The unit is the session, so that a block of another
-/// unit is told apart. Messages without numbers (number 0) are of no use to a book and are ignored.
+/// Numbers of 32 bits go from 2^32 - 1 to 1; the arbiter counts on. The unit is the session, so that a block
+/// of another unit is told apart. Messages without numbers (number 0) are of no use to a book and are
+/// ignored.
 #[derive(Clone, Copy, Debug)]
 pub enum PitchUnit {}
 
@@ -121,17 +125,17 @@ impl Framing for PitchUnit {
 pub struct PitchConfig {
     /// BZX (the default), BYX, EDGA or EDGX.
     pub venue: Venue,
-    /// Midnight in New York of the day, since the Unix epoch; 0 if the day is not known, and venue times then count from
-    /// midnight.
+    /// Midnight in New York of the day, since the Unix epoch; 0 if the day is not known, and venue times then
+    /// count from midnight.
     pub midnight: Nanos,
-    /// The number of the unit's first instrument, at least 1 (the default): PITCH has no numbers, instruments get them in
-    /// order of appearance. Units whose events meet in one place need ranges that do not overlap.
+    /// The number of the unit's first instrument, at least 1 (the default): PITCH has no numbers, instruments
+    /// get them in order of appearance. Units whose events meet in one place need ranges that do not overlap.
     pub first_instrument: u32,
-    /// How many instruments the unit can have. Default 4096. When full: further ones have no number and no book, their
-    /// messages are dropped and counted.
+    /// How many instruments the unit can have. Default 4096. When full: further ones have no number and no
+    /// book, their messages are dropped and counted.
     pub instruments_max: u32,
-    /// How many orders of wanted instruments can rest at once. Default 2^20. When full: an order is left out and
-    /// counted, and the book of its instrument is said to be wrong.
+    /// How many orders of wanted instruments can rest at once. Default 2^20. When full: an order is left out
+    /// and counted, and the book of its instrument is said to be wrong.
     pub orders_max: u32,
     /// Instruments known from the start, numbered in this order.
     pub directory: Vec<Symbol>,
@@ -165,7 +169,7 @@ struct Resting {
 const DAY_SECONDS: u64 = Nanos::DAY / Nanos::SECOND;
 
 /// What a message came to.
-enum Told {
+enum Outcome {
     /// The event is complete.
     Event,
     /// So it is, and the message has been announced already.
@@ -184,7 +188,8 @@ enum Told {
 pub struct PitchDecoder {
     venue: Venue,
     midnight: Nanos,
-    /// The current second of the live stream and of the snapshot, counted from the midnight that the day began with.
+    /// The current second of the live stream and of the snapshot, counted from the midnight that the day
+    /// began with.
     seconds: [u64; 2],
     /// That of the live stream, while messages are told that were held back.
     seconds_now: Option<u64>,
@@ -234,14 +239,15 @@ impl PitchDecoder {
         Some(id)
     }
 
-    /// Writes what a message about an order of the table says over an event that holds what every message has.
+    /// Writes what a message about an order of the table says over an event that holds what every message
+    /// has.
     #[inline(always)]
     fn change(
         &mut self,
         event: &mut MarketEvent,
         kind: u8,
         message: &[u8],
-        place: Place,
+        place: Slot,
     ) -> Result<(), Malformed> {
         match kind {
             DeleteOrder::KIND => {
@@ -318,7 +324,7 @@ impl PitchDecoder {
         context: Context,
         message: &[u8],
         sink: &mut S,
-    ) -> Result<Told, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         match pitch::parse(message)? {
             Message::TradeShort(m) => trade(event, m.qty.get().into(), m.price.price(), m.execution_id.get()),
             Message::TradeLong(m) => trade(event, m.qty.get(), price(25, m.price)?, m.execution_id.get()),
@@ -329,47 +335,47 @@ impl PitchDecoder {
             Message::TradeBreak(m) => {
                 event.kind = EventKind::TradeBreak;
                 event.ref_id = m.execution_id.get();
-                return Ok(Told::Event);
+                return Ok(Outcome::Event);
             }
             Message::EndOfSession(_) => {
                 (event.kind, event.status) = (EventKind::Status, TradingStatus::Closed);
-                return Ok(Told::Event);
+                return Ok(Outcome::Event);
             }
             Message::UnitClear(_) => {
                 self.orders.clear();
                 // Empty is what their books are.
                 self.filter.open_all();
                 event.kind = EventKind::Clear;
-                return Ok(Told::Event);
+                return Ok(Outcome::Event);
             }
             Message::Time(m) => {
                 self.tick(event.flags.has(EventFlags::SNAPSHOT), m.seconds.get());
-                return Ok(Told::Nothing);
+                return Ok(Outcome::Nothing);
             }
-            _ => return Ok(Told::Nothing),
+            _ => return Ok(Outcome::Nothing),
         }
         let Some((instrument, is_new)) = self.instrument_of(context, message, sink)? else {
-            return Ok(Told::NoRoom);
+            return Ok(Outcome::NoRoom);
         };
         event.instrument = instrument;
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
         if self.filter.round.holds(instrument) && !in_snapshot {
-            return Ok(Told::Held);
+            return Ok(Outcome::Held);
         }
         self.filter.of_instrument(instrument).seen += 1;
         let passes = self.filter.has(instrument) || in_snapshot && self.filter.round.loads(instrument);
         match (passes, is_new) {
-            (true, false) => Ok(Told::Event),
-            (true, true) => Ok(Told::EventOfAnnounced),
+            (true, false) => Ok(Outcome::Event),
+            (true, true) => Ok(Outcome::EventOfAnnounced),
             (false, _) => {
                 self.filter.of_instrument(instrument).filtered += 1;
-                Ok(Told::Filtered)
+                Ok(Outcome::Filtered)
             }
         }
     }
 
-    /// A `Time`: seconds since a midnight, that of the day nearest to what was said before. Behind a snapshot the live stream
-    /// goes on from its time until it says its own.
+    /// A `Time`: seconds since a midnight, that of the day nearest to what was said before. Behind a snapshot
+    /// the live stream goes on from its time until it says its own.
     fn tick(&mut self, of_snapshot: bool, seconds: u32) {
         let [live, _] = self.seconds;
         let days = live / DAY_SECONDS * DAY_SECONDS;
@@ -385,7 +391,8 @@ impl PitchDecoder {
         };
     }
 
-    /// The instrument of a message that names one, and whether it is a new one; `None` if there is no room for it.
+    /// The instrument of a message that names one, and whether it is a new one; `None` if there is no room
+    /// for it.
     #[inline(always)]
     fn instrument_of<S: EventSink>(
         &mut self,
@@ -400,7 +407,8 @@ impl PitchDecoder {
         }
     }
 
-    /// An instrument is seen for the first time: announces the message and tells of the instrument if it is wanted.
+    /// An instrument is seen for the first time: announces the message and tells of the instrument if it is
+    /// wanted.
     #[cold]
     #[inline(never)]
     fn define<S: EventSink>(
@@ -430,7 +438,7 @@ impl PitchDecoder {
 
     /// Takes `qty` off an order that keeps its place.
     #[inline(always)]
-    fn take(&mut self, event: &mut MarketEvent, place: Place, qty: u32) {
+    fn take(&mut self, event: &mut MarketEvent, place: Slot, qty: u32) {
         event.qty = Volume(qty.into());
         let order = self.orders.at_mut(place);
         order.qty = order.qty.saturating_sub(qty);
@@ -440,7 +448,7 @@ impl PitchDecoder {
     }
 
     #[inline(always)]
-    fn modify(&mut self, event: &mut MarketEvent, place: Place, (qty, price, flags): (u32, Price, u8)) {
+    fn modify(&mut self, event: &mut MarketEvent, place: Slot, (qty, price, flags): (u32, Price, u8)) {
         let order = self.orders.at_mut(place);
         (order.qty, order.price) = (qty, price);
         event.kind = EventKind::Modify;
@@ -467,8 +475,8 @@ impl PitchDecoder {
         }
     }
 
-    /// Reads a message about an order. Everything that must look at the finished event's address is kept out of here: the
-    /// event then stays in registers and is written once, to where it is wanted.
+    /// Reads a message about an order. Everything that must look at the finished event's address is kept out
+    /// of here: the event then stays in registers and is written once, to where it is wanted.
     #[inline(always)]
     fn decode_change<S: EventSink>(
         &mut self,
@@ -511,18 +519,20 @@ impl PitchDecoder {
         }
     }
 
-    /// A message about an order whose instrument is no longer wanted: it is not read, and the order forgotten, as it is not
-    /// what it was. What nobody hears of again stays until the instrument is wanted again or the orders are cleared.
+    /// A message about an order whose instrument is no longer wanted: it is not read, and the order
+    /// forgotten, as it is not what it was. What nobody hears of again stays until the instrument is wanted
+    /// again or the orders are cleared.
     #[cold]
     #[inline(never)]
-    fn forget_order(&mut self, kind: u8, place: Place, counters: &mut Counters) {
+    fn forget_order(&mut self, kind: u8, place: Slot, counters: &mut Counters) {
         let order = self.orders.remove_at(place);
         let seen = self.filter.of_instrument(order.instrument);
         (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
         self.filtered(kind, counters);
     }
 
-    /// Holds back a live message that is, or may be, about an instrument that joins. It is counted when its turn has come.
+    /// Holds back a live message that is, or may be, about an instrument that joins. It is counted when its
+    /// turn has come.
     #[cold]
     #[inline(never)]
     fn hold(&mut self, context: Context, kind: u8, message: &[u8]) {
@@ -543,14 +553,14 @@ impl PitchDecoder {
         });
     }
 
-    /// An execution that says what is left. Where that is not the remainder the order first becomes what it must have been,
-    /// and loses its place.
+    /// An execution that says what is left. Where that is not the remainder the order first becomes what it
+    /// must have been, and loses its place.
     #[inline(never)]
     fn decode_execution<S: EventSink>(
         &mut self,
         context: Context,
         order_id: u64,
-        place: Place,
+        place: Slot,
         message: &[u8],
         counters: &mut Counters,
         sink: &mut S,
@@ -667,18 +677,18 @@ impl PitchDecoder {
     ) {
         let mut event = self.event(context, message);
         match self.fill(&mut event, context, message, sink) {
-            Ok(Told::Event) => {
+            Ok(Outcome::Event) => {
                 sink.on_message(MessageType(kind.into()));
                 sink.on_event(&event);
                 if event.kind == EventKind::Clear {
                     self.mark_left(&event, sink);
                 }
             }
-            Ok(Told::EventOfAnnounced) => sink.on_event(&event),
-            Ok(Told::Nothing) => {}
-            Ok(Told::Filtered) => self.filtered(kind, counters),
-            Ok(Told::Held) => self.hold(context, kind, message),
-            Ok(Told::NoRoom) => counters.bump(Counter::BookFull),
+            Ok(Outcome::EventOfAnnounced) => sink.on_event(&event),
+            Ok(Outcome::Nothing) => {}
+            Ok(Outcome::Filtered) => self.filtered(kind, counters),
+            Ok(Outcome::Held) => self.hold(context, kind, message),
+            Ok(Outcome::NoRoom) => counters.bump(Counter::BookFull),
             Err(malformed) => self.refuse(context, event.instrument, kind, malformed, counters, sink),
         }
     }
@@ -708,7 +718,8 @@ impl PitchDecoder {
         self.spoil(context, instrument, kind, sink);
     }
 
-    /// A message that cannot be used: its book is wrong from here on; where it is not known which book that is, every book may be.
+    /// A message that cannot be used: its book is wrong from here on; where it is not known which book that
+    /// is, every book may be.
     #[cold]
     #[inline(never)]
     fn spoil<S: EventSink>(&self, context: Context, instrument: InstrumentId, kind: u8, sink: &mut S) {
@@ -846,8 +857,8 @@ fn not_last(flags: EventFlags) -> EventFlags {
     EventFlags(flags.0 & !EventFlags::LAST.0)
 }
 
-/// `TimeOffset`, at the same place in every message that has one; 0 if the message is too short, which is found out when it
-/// is read.
+/// `TimeOffset`, at the same place in every message that has one; 0 if the message is too short, which is
+/// found out when it is read.
 #[inline(always)]
 fn offset(message: &[u8]) -> u32 {
     match message.get(2..).and_then(<[u8]>::first_chunk) {

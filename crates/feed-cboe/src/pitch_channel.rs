@@ -1,8 +1,8 @@
-//! One unit of a Cboe market: blocks on two lines, a Gap Request Proxy whose answers come on a multicast group, Spin when
-//! requests do not help. PITCH 2.41.29.
+//! One unit of a Cboe market: blocks on two lines, a Gap Request Proxy whose answers come on a multicast
+//! group, Spin when requests do not help. PITCH 2.41.29.
 //!
-//! Every channel numbers its own instruments ([`PitchConfig::first_instrument`]) and says of itself as a whole what it
-//! misses: each needs its own set of books.
+//! Every channel numbers its own instruments ([`PitchConfig::first_instrument`]) and says of itself as a
+//! whole what it misses: each needs its own set of books.
 
 use crate::{
     ArbiterConfig, Channel, GapEvent, GapProxy, Line, PitchConfig, PitchDecoder, PitchFeed, PitchLogin,
@@ -43,8 +43,8 @@ enum Link {
 }
 
 impl PitchChannel {
-    /// A channel that has seen nothing. Requests as the proxy allows them, a snapshot when they do not help or the day's
-    /// first messages were not seen.
+    /// A channel that has seen nothing. Requests as the proxy allows them, a snapshot when they do not help
+    /// or the day's first messages were not seen.
     pub fn new(config: PitchChannelConfig) -> PitchChannel {
         let arbiter = ArbiterConfig {
             start: Start::Snapshot,
@@ -77,7 +77,8 @@ impl PitchChannel {
         &mut self.feed
     }
 
-    /// Hands over what is missing. What cannot be asked for now comes again after its timeout, at last as a snapshot.
+    /// Hands over what is missing. What cannot be asked for now comes again after its timeout, at last as a
+    /// snapshot.
     #[inline]
     fn ask(&mut self, now: Nanos) {
         while let Some(range) = self.feed.poll_missing() {

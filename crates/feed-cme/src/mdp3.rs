@@ -1,8 +1,9 @@
-//! CME MDP 3.0 (SBE schema 1, version 13) to [`MarketEvent`]s, with the exchange's recovery: snapshot and definition loops
-//! ([`Mdp3Recovery`]), TCP replay ([`Mdp3Replay`]); all of it together is an [`Mdp3Channel`].
+//! CME MDP 3.0 (SBE schema 1, version 13) to [`MarketEvent`]s, with the exchange's recovery: snapshot and
+//! definition loops ([`Mdp3Recovery`]), TCP replay ([`Mdp3Replay`]); all of it together is an
+//! [`Mdp3Channel`].
 //!
-//! A packet has one number however many messages it holds, so a packet is what the [`Arbiter`](crate::Arbiter) counts and
-//! what the [`Mdp3Decoder`] gets as one message. What comes out:
+//! A packet has one number however many messages it holds, so a packet is what the
+//! [`Arbiter`](crate::Arbiter) counts and what the [`Mdp3Decoder`] gets as one message. What comes out:
 //!
 //! | template | event |
 //! |---|---|
@@ -106,18 +107,18 @@ pub struct Mdp3Config {
     pub depth: Mdp3Depth,
     /// Whether implied levels are added to the real ones at their price (by price only). Default: yes.
     pub implied: bool,
-    /// Whether a book that lacks entries is learned anew from those that come (by price only, 700 bytes more for each
-    /// instrument): for a feed without snapshots. What is known of it meanwhile is in the book, which is stale. Default: no; it
-    /// stays stale until its next snapshot.
+    /// Whether a book that lacks entries is learned anew from those that come (by price only, 700 bytes more
+    /// for each instrument): for a feed without snapshots. What is known of it meanwhile is in the book,
+    /// which is stale. Default: no; it stays stale until its next snapshot.
     pub natural_refresh: bool,
-    /// How many instruments a channel can have, default 16 384; 700 bytes each by price. An instrument too many is
-    /// counted as [`Counter::BookFull`] and passed over.
+    /// How many instruments a channel can have, default 16 384; 700 bytes each by price. An instrument too
+    /// many is counted as [`Counter::BookFull`] and passed over.
     pub instruments_max: u32,
-    /// How many orders can rest at once (by order only), default 2^20; 64 bytes each. When there are more, a change of
-    /// one left out counts as losing its place in the queue.
+    /// How many orders can rest at once (by order only), default 2^20; 64 bytes each. When there are more, a
+    /// change of one left out counts as losing its place in the queue.
     pub orders_max: u32,
-    /// What to let through; `None` (the default) is everything. Instruments are known by name once their definition
-    /// has come.
+    /// What to let through; `None` (the default) is everything. Instruments are known by name once their
+    /// definition has come.
     pub symbols: Option<Vec<Symbol>>,
 }
 
@@ -177,7 +178,8 @@ struct Known {
     /// Of a snapshot in chunks: the one wanted next, and the packet all must be of.
     chunk: u32,
     chunk_of: u32,
-    /// The number of its last entry as the last snapshot has it that came without its orders, and the packet of that.
+    /// The number of its last entry as the last snapshot has it that came without its orders, and the packet
+    /// of that.
     rpt_seq: (u32, u32),
 }
 
@@ -206,7 +208,8 @@ pub struct Mdp3Decoder {
     implied: bool,
     /// Numbers of joins are packets.
     filter: Filter,
-    /// The security number of the last entry that did not pass because its instrument joins, or has been told already.
+    /// The security number of the last entry that did not pass because its instrument joins, or has been told
+    /// already.
     shut: Option<i32>,
     /// Instruments that join and are in the message being read.
     met: Vec<u32>,
@@ -423,8 +426,8 @@ impl Decoder for Mdp3Decoder {
         }
     }
 
-    /// Whether every instrument of the channel has closed for the day (status 4 or 18): the venue sends nothing that ends
-    /// a feed, and packets go on until the week does.
+    /// Whether every instrument of the channel has closed for the day (status 4 or 18): the venue sends
+    /// nothing that ends a feed, and packets go on until the week does.
     fn has_ended(&self) -> bool {
         let is_complete = self
             .definitions_total

@@ -1,10 +1,11 @@
 //! Line arbitration and gap recovery for any feed of numbered messages.
 //!
-//! A packet tells its session, the number of its first message and how many messages it holds; what they mean is not
-//! looked at. That fits MoldUDP64 (session, messages), PITCH units, NYSE XDP channels, CQS lines (messages, no session)
-//! and CME MDP 3.0 or MOEX FAST packets (one number a packet). The owner frames packets, delivers what it is told to,
-//! and after every call drains, in this order: [`Arbiter::poll_situation`], [`Arbiter::next_buffered`] until `None`,
-//! [`Arbiter::poll_situation`] again, [`Arbiter::poll_request`].
+//! A packet tells its session, the number of its first message and how many messages it holds; what they mean
+//! is not looked at. That fits MoldUDP64 (session, messages), PITCH units, NYSE XDP channels, CQS lines
+//! (messages, no session) and CME MDP 3.0 or MOEX FAST packets (one number a packet). The owner frames
+//! packets, delivers what it is told to, and after every call drains, in this order:
+//! [`Arbiter::poll_situation`], [`Arbiter::next_buffered`] until `None`, [`Arbiter::poll_situation`] again,
+//! [`Arbiter::poll_request`].
 //!
 //! ```text
 //!              in sequence                       first later than next: Gap
@@ -17,8 +18,8 @@
 //!                                                                            lost messages, marked incomplete
 //! ```
 //!
-//! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
-//! missing messages and is requested again when the gap before it is closed.
+//! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the
+//! list of missing messages and is requested again when the gap before it is closed.
 
 mod belief;
 mod config;
@@ -93,7 +94,8 @@ pub struct Arbiter {
     lines: [Progress; Line::COUNT],
     /// The number after the latest message known to exist; equal to `next` while whole.
     high: u64,
-    /// Where the session ends, as far as that is believed, and whether a message said so (heartbeats may follow it).
+    /// Where the session ends, as far as that is believed, and whether a message said so (heartbeats may
+    /// follow it).
     end: Option<u64>,
     is_end_message: bool,
     /// An end that only one line tells is believed then, if the other has nothing to say.
@@ -164,8 +166,9 @@ impl Arbiter {
         }
     }
 
-    /// The short way: whether the packet is exactly the next one of a feed without gaps. If so it counts as delivered,
-    /// whole, and nothing needs draining. Otherwise nothing has changed: ask [`Arbiter::on_packet`].
+    /// The short way: whether the packet is exactly the next one of a feed without gaps. If so it counts as
+    /// delivered, whole, and nothing needs draining. Otherwise nothing has changed: ask
+    /// [`Arbiter::on_packet`].
     #[inline]
     pub fn in_sequence(
         &mut self,
@@ -184,8 +187,8 @@ impl Arbiter {
         fits
     }
 
-    /// The short way of every second packet: whether it only repeats, on a line that makes progress, what the other line
-    /// brought. If so it is counted and nothing needs draining. Otherwise nothing has changed.
+    /// The short way of every second packet: whether it only repeats, on a line that makes progress, what the
+    /// other line brought. If so it is counted and nothing needs draining. Otherwise nothing has changed.
     #[inline]
     pub fn repeats(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
         let end = first.advance(u64::from(count)).0;
@@ -203,11 +206,12 @@ impl Arbiter {
         known
     }
 
-    /// A filter in front of this arbiter has seen every message before `next` in sequence, and of those that were not delivered nobody wants
-    /// any: they count as received, without a gap. Called before the packet with which that was said.
+    /// A filter in front of this arbiter has seen every message before `next` in sequence, and of those that
+    /// were not delivered nobody wants any: they count as received, without a gap. Called before the packet
+    /// with which that was said.
     ///
-    /// While something is missing nothing changes: what the filter kept back then is asked for again like what was lost, which is slow and
-    /// right. A number that nobody could have reached is ignored.
+    /// While something is missing nothing changes: what the filter kept back then is asked for again like
+    /// what was lost, which is slow and right. A number that nobody could have reached is ignored.
     #[inline]
     pub fn seen_up_to(&mut self, now: Nanos, next: SeqNo) {
         if self.whole && next.0 > self.next && next.0 < SEQ_MAX {
@@ -220,7 +224,8 @@ impl Arbiter {
         }
     }
 
-    /// The venue is alive, though a filter in front of this arbiter lets nothing pass at the moment: silence is counted from here.
+    /// The venue is alive, though a filter in front of this arbiter lets nothing pass at the moment: silence
+    /// is counted from here.
     #[inline]
     pub fn alive(&mut self, now: Nanos) {
         if self.begun {
@@ -230,7 +235,8 @@ impl Arbiter {
         }
     }
 
-    /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to wait.
+    /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to
+    /// wait.
     pub fn on_packet(
         &mut self,
         now: Nanos,
@@ -264,13 +270,14 @@ impl Arbiter {
         verdict
     }
 
-    /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that nothing
-    /// will follow. Numbers below 1 say nothing.
+    /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that
+    /// nothing will follow. Numbers below 1 say nothing.
     pub fn on_heartbeat(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo, ends: bool) {
         self.on_number(now, line, session, next, ends, false);
     }
 
-    /// The venue's message outside of the numbers says that nothing follows before `next`. Its heartbeats may go on.
+    /// The venue's message outside of the numbers says that nothing follows before `next`. Its heartbeats may
+    /// go on.
     pub fn on_last_message(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo) {
         self.on_number(now, line, session, next, true, true);
     }
@@ -316,7 +323,8 @@ impl Arbiter {
         self.check();
     }
 
-    /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
+    /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats
+    /// may go on.
     #[cold]
     pub fn ends_at(&mut self, next: SeqNo) {
         if next.0 >= self.high() && self.end != Some(next.0) {
@@ -428,7 +436,8 @@ impl Arbiter {
         })
     }
 
-    /// A request that [`Arbiter::poll_request`] gave could not be sent: it is due again after its time-out, and no quota is used.
+    /// A request that [`Arbiter::poll_request`] gave could not be sent: it is due again after its time-out,
+    /// and no quota is used.
     pub fn take_back_request(&mut self, now: Nanos, range: MissingRange) {
         self.planner.unsent(now, range.first.0);
     }
@@ -515,8 +524,8 @@ impl Arbiter {
         })
     }
 
-    /// Neither requests nor snapshots made the feed whole in time: it goes on with what comes, never live, and recovery is tried
-    /// again later.
+    /// Neither requests nor snapshots made the feed whole in time: it goes on with what comes, never live,
+    /// and recovery is tried again later.
     #[cold]
     fn go_on_marked(&mut self, now: Nanos) {
         self.counters.bump(Counter::RecoveriesFailed);
@@ -584,8 +593,8 @@ impl Arbiter {
         self.awaiting
     }
 
-    /// A snapshot holds the effect of every message before `seq`: goes on from there, with what has been held back
-    /// since. Drain [`Arbiter::next_buffered`] afterwards.
+    /// A snapshot holds the effect of every message before `seq`: goes on from there, with what has been held
+    /// back since. Drain [`Arbiter::next_buffered`] afterwards.
     pub fn resume_at(&mut self, now: Nanos, seq: SeqNo) {
         let seq = seq.0.clamp(1, SEQ_MAX);
         self.high = self.high();
@@ -609,8 +618,8 @@ impl Arbiter {
         self.check();
     }
 
-    /// The content of messages `[first, end)` is in doubt: two copies of them differ, and nobody knows which one was true. Marked,
-    /// and made right by a snapshot where there is one.
+    /// The content of messages `[first, end)` is in doubt: two copies of them differ, and nobody knows which
+    /// one was true. Marked, and made right by a snapshot where there is one.
     #[cold]
     pub fn distrust(&mut self, now: Nanos, end: SeqNo) {
         self.distrusted = self.distrusted.max(end.0);
@@ -638,13 +647,15 @@ impl Arbiter {
         SeqNo(self.distrusted)
     }
 
-    /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).
+    /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit
+    /// clear).
     pub fn restart(&mut self, now: Nanos, next: SeqNo) {
         self.follow(now, self.session, next.0.clamp(1, SEQ_MAX));
         self.settle();
     }
 
-    /// Whether nothing is missing or held, but messages were given up for lost or the session's first never came.
+    /// Whether nothing is missing or held, but messages were given up for lost or the session's first never
+    /// came.
     #[inline]
     pub fn has_lost(&self) -> bool {
         self.incomplete && self.whole
@@ -848,8 +859,8 @@ impl Arbiter {
         }
     }
 
-    /// Keeps a packet. Live ones leave some room to answers, which make room again. Waiting for a snapshot, the newest packets
-    /// matter: the oldest one makes room.
+    /// Keeps a packet. Live ones leave some room to answers, which make room again. Waiting for a snapshot,
+    /// the newest packets matter: the oldest one makes room.
     fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
         if !self.buffer.fits(packet) {
             return false;

@@ -9,9 +9,9 @@
 //!   SnapshotServer (TCP) ─ ◄poll_transmit└─────────────┘
 //! ```
 //! After every call the owner drains [`Channel::poll_request`] and, for each open connection,
-//! [`Channel::poll_transmit`]; opens a connection where [`Channel::wants_connection`] says so, closes one where it no
-//! longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What the recovery of a venue
-//! is made of stays behind this trait: the owner knows addresses, not protocols.
+//! [`Channel::poll_transmit`]; opens a connection where [`Channel::wants_connection`] says so, closes one
+//! where it no longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What
+//! the recovery of a venue is made of stays behind this trait: the owner knows addresses, not protocols.
 
 use crate::{DayUse, FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
@@ -24,19 +24,20 @@ pub trait Channel {
     /// The venue whose messages these are.
     fn venue(&self) -> Venue;
 
-    /// Takes a datagram: of a multicast port (`line` says which line) or an answer of [`Port::Requests`] (the line means
-    /// nothing then). A corrupt one is counted and treated as lost.
+    /// Takes a datagram: of a multicast port (`line` says which line) or an answer of [`Port::Requests`] (the
+    /// line means nothing then). A corrupt one is counted and treated as lost.
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
 
-    /// A filter in front of this channel has seen every live message before `next` in sequence, and nobody wants those that it kept back: they
-    /// are no gap. Called before the datagram with which that was said. Ignored while something is missing.
+    /// A filter in front of this channel has seen every live message before `next` in sequence, and nobody
+    /// wants those that it kept back: they are no gap. Called before the datagram with which that was said.
+    /// Ignored while something is missing.
     fn seen_up_to(&mut self, now: Nanos, next: SeqNo);
 
     /// Packets come that a filter in front of this channel keeps back: the line is not silent.
     fn alive(&mut self, now: Nanos);
 
-    /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a venue has such
-    /// files (Nasdaq). Other venues' channels ignore it.
+    /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a
+    /// venue has such files (Nasdaq). Other venues' channels ignore it.
     fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
         let _ = (now, message, sink);
     }
@@ -53,8 +54,8 @@ pub trait Channel {
         None
     }
 
-    /// Whether a connection to this stream port should be open now. To open it, and to close it when the answer changes, is
-    /// the owner's part; after a failure it waits before it tries again.
+    /// Whether a connection to this stream port should be open now. To open it, and to close it when the
+    /// answer changes, is the owner's part; after a failure it waits before it tries again.
     fn wants_connection(&self, port: Port) -> bool {
         let _ = port;
         false
@@ -81,8 +82,8 @@ pub trait Channel {
         let _ = (now, port, sink);
     }
 
-    /// Which of a port's servers is to be asked, from 0: another one after silence, a refusal or a lie, where there is another. A
-    /// connection to a server that is not the one to be asked is to be closed.
+    /// Which of a port's servers is to be asked, from 0: another one after silence, a refusal or a lie, where
+    /// there is another. A connection to a server that is not the one to be asked is to be closed.
     fn server(&self, port: Port) -> usize;
 
     /// How many servers a port has; one unless told otherwise.
@@ -117,15 +118,16 @@ pub trait Channel {
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
 
-    /// What an instrument is a contract on, as far as the venue's definitions say it; the underlying of an option is
-    /// [`InstrumentId::WHOLE_FEED`] where the channel does not have it.
+    /// What an instrument is a contract on, as far as the venue's definitions say it; the underlying of an
+    /// option is [`InstrumentId::WHOLE_FEED`] where the channel does not have it.
     fn contract(&self, id: InstrumentId) -> Option<Contract> {
         let _ = id;
         None
     }
 
-    /// What a unit of an instrument's price is worth in money, for one unit of its quantity, as far as the venue says it. Shares of the US
-    /// venues are priced in dollars; venues with contracts or lots say it in their definitions.
+    /// What a unit of an instrument's price is worth in money, for one unit of its quantity, as far as the
+    /// venue says it. Shares of the US venues are priced in dollars; venues with contracts or lots say it in
+    /// their definitions.
     fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
         match self.instrument(id)?.venue {
             Venue::Cme | Venue::Moex => None,
@@ -147,9 +149,10 @@ pub trait Channel {
     /// Every instrument known, in order of number. Not for the hot path.
     fn instruments(&self, each: &mut dyn FnMut(&Instrument));
 
-    /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many of those known
-    /// now were not wanted before. Each of them has missed the past: `Gap` is told of it at once, and `Recovered` when its book
-    /// is right. The books of others are left alone. Not for the hot path: it may allocate.
+    /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many
+    /// of those known now were not wanted before. Each of them has missed the past: `Gap` is told of it at
+    /// once, and `Recovered` when its book is right. The books of others are left alone. Not for the hot
+    /// path: it may allocate.
     fn subscribe(
         &mut self,
         now: Nanos,
@@ -157,9 +160,9 @@ pub trait Channel {
         sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull>;
 
-    /// No longer wants the instruments that a pattern names, those defined later and next day too; how many of those known now
-    /// were wanted before. No message of them is decoded from now on. Of each `Clear` and then `Gap` is told: its book is empty
-    /// and nobody takes it for a live one.
+    /// No longer wants the instruments that a pattern names, those defined later and next day too; how many
+    /// of those known now were wanted before. No message of them is decoded from now on. Of each `Clear` and
+    /// then `Gap` is told: its book is empty and nobody takes it for a live one.
     fn unsubscribe(
         &mut self,
         now: Nanos,
@@ -167,22 +170,26 @@ pub trait Channel {
         sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull>;
 
-    /// The book of an instrument is not right: a message about it could not be read or did not fit ([`Gap`](tickwire_market::EventKind::Gap) of the instrument,
-    /// or what the books refuse). `Gap` is told of it, and where the venue has a snapshot it is emptied and made right by that, while
-    /// all others go on; `Recovered` is told then. A sink that knows of such books is asked for them after every packet
+    /// The book of an instrument is not right: a message about it could not be read or did not fit
+    /// ([`Gap`](tickwire_market::EventKind::Gap) of the instrument, or what the books refuse). `Gap` is told
+    /// of it, and where the venue has a snapshot it is emptied and made right by that, while all others go
+    /// on; `Recovered` is told then. A sink that knows of such books is asked for them after every packet
     /// ([`EventSink::next_distrusted`]); this is for whoever knows otherwise. Default: nothing.
     fn distrust<S: EventSink>(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut S) {
         let _ = (now, instrument, sink);
     }
 
-    /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the last one decides.
+    /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the
+    /// last one decides.
     fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
 
-    /// How many messages of each type were seen, and how many of them dropped undecoded; types never seen are left out.
+    /// How many messages of each type were seen, and how many of them dropped undecoded; types never seen are
+    /// left out.
     fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
 
-    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here: of orders that
-    /// nobody wants (PITCH), of symbols that nobody wants (CQS, UQDF), of security numbers that nobody wants (MDP 3.0).
+    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here:
+    /// of orders that nobody wants (PITCH), of symbols that nobody wants (CQS, UQDF), of security numbers
+    /// that nobody wants (MDP 3.0).
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 

@@ -1,20 +1,22 @@
-//! Who told of messages that have not come, and what speaks against it: a forged packet with a number ahead makes a gap that nobody
-//! can fill, and the venue's own packets show that it was none.
+//! Who told of messages that have not come, and what speaks against it: a forged packet with a number ahead
+//! makes a gap that nobody can fill, and the venue's own packets show that it was none.
 //!
 //! ```text
 //!   line A:  ... 98 99 | 5000 (the claim: 100 to 4999 exist) | 100 101 102 ... 107  → refuted: line A goes on as if nothing had been
 //!   line A:  ... 98 99 |  110 (110 exists)                   | 111 112 ...           → a gap like any other
 //! ```
-//! While the other line is heard, nobody passes over messages as lost on the word of a single packet: until the claim is supported by as
-//! much as would refute it, they are waited for.
+//! While the other line is heard, nobody passes over messages as lost on the word of a single packet: until
+//! the claim is supported by as much as would refute it, they are waited for.
 //!
-//! A venue numbers its messages in order on each line: the line that told of message 5000 does not send 100 to 107 afterwards, but
-//! for packets that the network has put into another order. The slower line may well send them, for as long as it is slower.
+//! A venue numbers its messages in order on each line: the line that told of message 5000 does not send 100
+//! to 107 afterwards, but for packets that the network has put into another order. The slower line may well
+//! send them, for as long as it is slower.
 
 use crate::Line;
 use tickwire_market::Nanos;
 
-/// So many packets that follow each other on the line of a claim, and lie before it, refute it: no network overtakes by more.
+/// So many packets that follow each other on the line of a claim, and lie before it, refute it: no network
+/// overtakes by more.
 const REFUTING_PACKETS: u32 = 8;
 /// Two of them do when the claim is this old (an idle venue sends heartbeats only).
 const REFUTING_NS: u64 = 100 * Nanos::MILLI;
@@ -37,7 +39,8 @@ pub(crate) struct Claim {
     has_witness: bool,
     /// When to look at it again, if it is waited for.
     pub(crate) look: Nanos,
-    /// Packets of the line in a row before the claim: the first message, the number after the last one, how many.
+    /// Packets of the line in a row before the claim: the first message, the number after the last one, how
+    /// many.
     pub(crate) said_first: u64,
     pub(crate) said: u64,
     packets: u32,
@@ -98,8 +101,8 @@ impl Claim {
         true
     }
 
-    /// Whether a packet from before the claim, on `line`, was the one too many: its own line goes on without it, or only the other
-    /// line is there, for longer than one can be behind the other.
+    /// Whether a packet from before the claim, on `line`, was the one too many: its own line goes on without
+    /// it, or only the other line is there, for longer than one can be behind the other.
     pub(crate) fn is_refuted(&self, now: Nanos, line: Line, patience_ns: u64) -> bool {
         let age = now.since(self.since);
         match line == self.line {

@@ -1,14 +1,16 @@
-//! What the latest packets held, as a hash of each: the lines of a feed carry the same bytes, and where they do not one of them is
-//! false.
+//! What the latest packets held, as a hash of each: the lines of a feed carry the same bytes, and where they
+//! do not one of them is false.
 //!
-//! The hash begins with a number that a sender does not know, so that he cannot make two packets of one hash; 32 bits of it are
-//! kept, so that one forged packet in four thousand million passes unseen. Packets that begin with the same message are compared. Where
-//! the lines have been cut into packets alike so far, a copy with another number of messages differs too; lines that are cut differently
-//! are compared where they happen to agree in that.
+//! The hash begins with a number that a sender does not know, so that he cannot make two packets of one hash;
+//! 32 bits of it are kept, so that one forged packet in four thousand million passes unseen. Packets that
+//! begin with the same message are compared. Where the lines have been cut into packets alike so far, a copy
+//! with another number of messages differs too; lines that are cut differently are compared where they happen
+//! to agree in that.
 
 use alloc::{boxed::Box, vec};
 
-/// By number of the first message, modulo the length: hash (32 bits), session (8), the number's next bits (16), count (8). 0: nothing.
+/// By number of the first message, modulo the length: hash (32 bits), session (8), the number's next bits
+/// (16), count (8). 0: nothing.
 pub(crate) struct Contents {
     slots: Box<[u64]>,
     shift: u32,

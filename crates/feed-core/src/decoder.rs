@@ -24,18 +24,21 @@ pub enum StreamEvent {
     Restarted,
     /// A snapshot of the whole feed follows: what was said about orders no longer holds.
     SnapshotBegins,
-    /// It was complete: the next message is this one, and of those before it that were not delivered nothing comes any more.
+    /// It was complete: the next message is this one, and of those before it that were not delivered nothing
+    /// comes any more.
     SnapshotEnded(SeqNo),
-    /// Something has been subscribed to in mid-session: what is first seen from this message on may have had a past.
+    /// Something has been subscribed to in mid-session: what is first seen from this message on may have had
+    /// a past.
     Subscribed(SeqNo),
-    /// A message follows that was held back for joining instruments, when the decoder's clock (see [`Filter::hold`]) said this.
+    /// A message follows that was held back for joining instruments, when the decoder's clock (see
+    /// [`Filter::hold`]) said this.
     Releases(u64),
     /// All held messages have been given.
     Released,
 }
 
-/// Turns a venue's messages into events. What is wanted, joins and was seen is kept by its [`Filter`]; of the methods below a venue
-/// writes the first three, and those in which it differs from others.
+/// Turns a venue's messages into events. What is wanted, joins and was seen is kept by its [`Filter`]; of the
+/// methods below a venue writes the first three, and those in which it differs from others.
 pub trait Decoder {
     /// What is wanted of the feed.
     fn filter(&self) -> &Filter;
@@ -52,8 +55,8 @@ pub trait Decoder {
         sink: &mut S,
     );
 
-    /// A message of a snapshot that is loaded for joining instruments alone ([`Filter::joining_by_round`]): reads what is about them
-    /// and nothing else.
+    /// A message of a snapshot that is loaded for joining instruments alone ([`Filter::joining_by_round`]):
+    /// reads what is about them and nothing else.
     fn decode_joining<S: EventSink>(
         &mut self,
         context: Context,
@@ -64,18 +67,20 @@ pub trait Decoder {
         let _ = (context, message, counters, sink);
     }
 
-    /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are walked once, and
-    /// the sink hears of an order one event before it.
+    /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are
+    /// walked once, and the sink hears of an order one event before it.
     const PREVIEWS: bool = true;
 
-    /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and returns
-    /// whether decoding it can yield an event. The filter's first bytes are all it may read besides the order's number.
+    /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and
+    /// returns whether decoding it can yield an event. The filter's first bytes are all it may read besides
+    /// the order's number.
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
         let _ = (message, sink);
         true
     }
 
-    /// Whether a message says that nothing follows it in its session. Only the last message of a packet is asked about.
+    /// Whether a message says that nothing follows it in its session. Only the last message of a packet is
+    /// asked about.
     #[inline(always)]
     fn ends(message: &[u8]) -> bool {
         let _ = message;
@@ -87,8 +92,8 @@ pub trait Decoder {
         false
     }
 
-    /// Something happened to the stream. Default: numbers mean other instruments after a restart, and every book begins anew with a
-    /// snapshot.
+    /// Something happened to the stream. Default: numbers mean other instruments after a restart, and every
+    /// book begins anew with a snapshot.
     fn on_stream(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Restarted => self.filter_mut().forget(),
@@ -104,20 +109,22 @@ pub trait Decoder {
             .select(rule, &mut |instrument| changed(instrument.id))
     }
 
-    /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
-    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none.
+    /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has
+    /// missed the past, and its book is right again only when the venue's snapshot has come. `false`: it is
+    /// right already, or there is none.
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.filter_mut().join(id, next);
         true
     }
 
-    /// Whether an instrument's messages are wanted and its book is kept right by them: it does not join, and there is a snapshot of it to
-    /// make it right by [`Decoder::join`] when it is not.
+    /// Whether an instrument's messages are wanted and its book is kept right by them: it does not join, and
+    /// there is a snapshot of it to make it right by [`Decoder::join`] when it is not.
     fn is_followed(&self, id: InstrumentId) -> bool {
         self.filter().is_followed(id)
     }
 
-    /// How many messages of an instrument were seen and dropped. Messages dropped before their instrument was looked up are missing.
+    /// How many messages of an instrument were seen and dropped. Messages dropped before their instrument was
+    /// looked up are missing.
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
         self.filter().seen_of_instrument(id)
     }
@@ -146,7 +153,8 @@ pub fn count_bad_value(counters: &mut Counters) {
 
 /// Which message an event belongs to that waits for the next one.
 ///
-/// A sink that comes behind such a wait must hear of a message right before its first event, not when it is read.
+/// A sink that comes behind such a wait must hear of a message right before its first event, not when it is
+/// read.
 #[derive(Default)]
 pub struct Announced {
     /// That of the waiting event, if it is the first of its message.
@@ -177,7 +185,8 @@ impl Announced {
     }
 }
 
-/// Where events of a packet go. The last one is held back until it is known whether the match event ends behind it.
+/// Where events of a packet go. The last one is held back until it is known whether the match event ends
+/// behind it.
 pub struct Out<'a, S> {
     /// Where events go.
     pub sink: &'a mut S,

@@ -1,14 +1,16 @@
-//! What is wanted of a feed, for every venue in one place: instruments by number, rules and a bit for each number, instruments
-//! that join in mid-session, and how much was seen and dropped.
+//! What is wanted of a feed, for every venue in one place: instruments by number, rules and a bit for each
+//! number, instruments that join in mid-session, and how much was seen and dropped.
 //!
-//! A decoder has one ([`Decoder::filter`](crate::Decoder::filter)) and asks it a single question a message, [`Filter::has`]:
+//! A decoder has one ([`Decoder::filter`](crate::Decoder::filter)) and asks it a single question a message,
+//! [`Filter::has`]:
 //!
 //! ```text
 //!  message ─► has(instrument)? ─ yes ────────────────────────────► count, decode, tell
 //!                  └─ no ─► does it join? ─ yes ─► hold until a snapshot has come
 //!                                └─ no ─► count as filtered, drop
 //! ```
-//! Everything that is said about subscriptions beside the way of a message is answered here and not by venues.
+//! Everything that is said about subscriptions beside the way of a message is answered here and not by
+//! venues.
 
 use crate::decoder::Context;
 use crate::join_round::JoinRound;
@@ -23,7 +25,8 @@ use tickwire_market::{Instrument, InstrumentId, MessageType, SeqNo, Symbol, Venu
 enum JoinWay {
     /// There is no way: its book stays marked until the feed begins anew.
     None,
-    /// By a snapshot of the whole session, see [`crate::join_round`]. What a message is about is told by its first bytes.
+    /// By a snapshot of the whole session, see [`crate::join_round`]. What a message is about is told by its
+    /// first bytes.
     Round(fn(&[u8]) -> (MessageType, InstrumentId)),
     /// By a snapshot of its own, see [`crate::joins`]: until then it does not pass.
     Single,
@@ -36,7 +39,8 @@ struct Counts {
     /// The number of the first instrument.
     first: u32,
     by_type: Kinds,
-    /// From the first instrument on; empty where the decoder counts beside what it keeps of an instrument anyway.
+    /// From the first instrument on; empty where the decoder counts beside what it keeps of an instrument
+    /// anyway.
     by_instrument: Box<[Seen]>,
 }
 
@@ -78,8 +82,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// For instruments with these numbers, of which some are wanted (`None`: all). They do not join; nothing is counted by
-    /// instrument.
+    /// For instruments with these numbers, of which some are wanted (`None`: all). They do not join; nothing
+    /// is counted by instrument.
     pub fn new(venue: Venue, numbers: Range<u32>, symbols: Option<&[Symbol]>) -> Filter {
         let end = numbers.end.max(numbers.start + 1) as usize;
         let instruments_max = end - numbers.start as usize;
@@ -103,8 +107,8 @@ impl Filter {
         }
     }
 
-    /// An instrument joins by a snapshot of the whole session; `about` is the type of a message and its instrument, as far as its
-    /// first bytes say it (0 otherwise).
+    /// An instrument joins by a snapshot of the whole session; `about` is the type of a message and its
+    /// instrument, as far as its first bytes say it (0 otherwise).
     pub fn joining_by_round(mut self, about: fn(&[u8]) -> (MessageType, InstrumentId)) -> Filter {
         self.way = JoinWay::Round(about);
         self.round = JoinRound::new(self.numbers_end());
@@ -118,7 +122,8 @@ impl Filter {
         self
     }
 
-    /// An instrument passes at once; its book is right when enough has been said of it. Snapshots are for those below `snapshots_max`.
+    /// An instrument passes at once; its book is right when enough has been said of it. Snapshots are for
+    /// those below `snapshots_max`.
     pub fn joining_at_once(mut self, snapshots_max: usize) -> Filter {
         self.way = JoinWay::Passing;
         self.joins = Joins::without_room(self.numbers_end(), snapshots_max);
@@ -234,14 +239,15 @@ impl Filter {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
-    /// The number behind the last one named, `None` where that was the last one there can be: for venues without numbers.
+    /// The number behind the last one named, `None` where that was the last one there can be: for venues
+    /// without numbers.
     pub fn next_number(&self) -> Option<InstrumentId> {
         let next = self.instruments.len();
         (next < self.instruments_max).then_some(InstrumentId(self.counts.first + next as u32))
     }
 
-    /// The venue says who a number is: whether it passes is what the rules say of its symbol, if it has one, unless it joins. What was known of it
-    /// before; `None`, and nothing changes, for a number out of range.
+    /// The venue says who a number is: whether it passes is what the rules say of its symbol, if it has one,
+    /// unless it joins. What was known of it before; `None`, and nothing changes, for a number out of range.
     pub fn enter(&mut self, instrument: Instrument) -> Option<Instrument> {
         let at = instrument.id.0.checked_sub(self.counts.first)? as usize;
         if at >= self.instruments_max {
@@ -302,8 +308,8 @@ impl Filter {
         self.joins.has(id) || self.round.has(id)
     }
 
-    /// Whether an instrument's messages are wanted and its book is kept right by them, and there is a snapshot of it to make it right
-    /// when it is not.
+    /// Whether an instrument's messages are wanted and its book is kept right by them, and there is a
+    /// snapshot of it to make it right when it is not.
     pub fn is_followed(&self, id: InstrumentId) -> bool {
         let has_way = !matches!(self.way, JoinWay::Passing | JoinWay::None);
         has_way && self.has(id) && !self.is_joining(id)
@@ -430,7 +436,8 @@ impl Filter {
         self.counts.by_type.name(place, kind);
     }
 
-    /// What was seen of a type, and of an instrument by its place from the first one on; `None` for one out of range.
+    /// What was seen of a type, and of an instrument by its place from the first one on; `None` for one out
+    /// of range.
     #[inline(always)]
     pub fn of_both(&mut self, place: usize, instrument: usize) -> Option<(&mut Seen, &mut Seen)> {
         Some((
@@ -457,8 +464,8 @@ impl Filter {
         seen.copied().unwrap_or_default()
     }
 
-    /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments is
-    /// dropped if none of them is wanted.
+    /// How many messages of each type were seen and dropped, types never seen left out. A message about
+    /// several instruments is dropped if none of them is wanted.
     pub fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
         self.counts.by_type.each(each);
     }
@@ -554,7 +561,8 @@ mod tests {
         assert_eq!(filter.seen_of_type(b'T'.into()), seen);
     }
 
-    /// A ninth venue: number, type and quantity in three bytes, and all that it has to say about subscriptions.
+    /// A ninth venue: number, type and quantity in three bytes, and all that it has to say about
+    /// subscriptions.
     struct Ninth(Filter);
 
     impl Decoder for Ninth {

@@ -1,8 +1,8 @@
 //! A table of fixed size: 64-bit numbers to small values. Open addressing, linear probing, at most half full.
 //!
-//! Beside every slot stands a byte: 0 for an empty one, else a part of its key's hash. A key that is not there is mostly
-//! told so by this byte alone, and a whole line of slots fits into one or two bytes' reach: looking in vain, which is what
-//! a filter does most, touches no slot.
+//! Beside every slot stands a byte: 0 for an empty one, else a part of its key's hash. A key that is not
+//! there is mostly told so by this byte alone, and a whole line of slots fits into one or two bytes' reach:
+//! looking in vain, which is what a filter does most, touches no slot.
 
 use alloc::{boxed::Box, vec};
 
@@ -23,10 +23,11 @@ pub struct Full;
 
 /// Where a key was found; good until the next insertion or removal.
 #[derive(Clone, Copy)]
-pub struct Place(usize);
+pub struct Slot(usize);
 
 impl<V: Copy + Default> FixedMap<V> {
-    /// A table with room for at least `entries`; for none at all if that is 0. All memory it will ever use is taken here.
+    /// A table with room for at least `entries`; for none at all if that is 0. All memory it will ever use is
+    /// taken here.
     pub fn new(entries: usize) -> FixedMap<V> {
         let size = (entries * 2).next_power_of_two().max(2);
         FixedMap {
@@ -46,19 +47,19 @@ impl<V: Copy + Default> FixedMap<V> {
 
     /// Where a key stands.
     #[inline(always)]
-    pub fn find(&self, key: u64) -> Option<Place> {
+    pub fn find(&self, key: u64) -> Option<Slot> {
         self.probe(key).ok()
     }
 
     /// What stands there.
     #[inline(always)]
-    pub fn at(&self, place: Place) -> &V {
+    pub fn at(&self, place: Slot) -> &V {
         &self.slots[place.0].1
     }
 
     /// What stands there, to be changed.
     #[inline(always)]
-    pub fn at_mut(&mut self, place: Place) -> &mut V {
+    pub fn at_mut(&mut self, place: Slot) -> &mut V {
         &mut self.slots[place.0].1
     }
 
@@ -74,7 +75,7 @@ impl<V: Copy + Default> FixedMap<V> {
         match self.probe(key) {
             Ok(place) => Ok(Some(core::mem::replace(self.at_mut(place), value))),
             Err(_) if self.len >= self.max => Err(Full),
-            Err(Place(at)) => {
+            Err(Slot(at)) => {
                 self.tags[at] = tag_of(hash(key));
                 self.slots[at] = (key, value);
                 self.len += 1;
@@ -91,7 +92,7 @@ impl<V: Copy + Default> FixedMap<V> {
 
     /// Takes the value of a key that was found out.
     #[inline(always)]
-    pub fn remove_at(&mut self, place: Place) -> V {
+    pub fn remove_at(&mut self, place: Slot) -> V {
         let mask = self.slots.len() - 1;
         let value = self.slots[place.0].1;
         self.len -= 1;
@@ -116,7 +117,7 @@ impl<V: Copy + Default> FixedMap<V> {
         while at < self.slots.len() {
             // What takes the place of one taken out is looked at next.
             if self.tags[at] != 0 && !keep(&self.slots[at].1) {
-                self.remove_at(Place(at));
+                self.remove_at(Slot(at));
             } else {
                 at += 1;
             }
@@ -125,21 +126,22 @@ impl<V: Copy + Default> FixedMap<V> {
 
     /// Where the key is, or would be: half of the slots are empty, so that the search ends.
     #[inline(always)]
-    fn probe(&self, key: u64) -> Result<Place, Place> {
+    fn probe(&self, key: u64) -> Result<Slot, Slot> {
         let hash = hash(key);
         let mask = self.slots.len() - 1;
         let mut slot = (hash >> self.shift) as usize;
         loop {
             match self.tags[slot] {
-                0 => return Err(Place(slot)),
-                tag if tag == tag_of(hash) && self.slots[slot].0 == key => return Ok(Place(slot)),
+                0 => return Err(Slot(slot)),
+                tag if tag == tag_of(hash) && self.slots[slot].0 == key => return Ok(Slot(slot)),
                 _ => slot = (slot + 1) & mask,
             }
         }
     }
 }
 
-/// Spreads numbers that come in runs and text that differs in its first letters only: the high bits depend on all bits.
+/// Spreads numbers that come in runs and text that differs in its first letters only: the high bits depend on
+/// all bits.
 #[inline(always)]
 fn hash(key: u64) -> u64 {
     (key ^ key >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15)

@@ -47,15 +47,15 @@ pub trait Framing {
     /// Walks the messages of a checked datagram.
     type Messages<'a>: Iterator<Item = &'a [u8]> + Clone;
 
-    /// How many bytes at the start of a datagram may differ between the lines, or say what is compared anyway: number and count of
-    /// messages.
+    /// How many bytes at the start of a datagram may differ between the lines, or say what is compared
+    /// anyway: number and count of messages.
     const HEADER: usize;
 
     /// Checks a datagram once and whole: an error means that none of it may be used.
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed>;
 
-    /// The number that `first` on the wire stands for, where the wire's numbers are too short to be counted on; `next` is
-    /// the one expected. Most venues' numbers stand for themselves.
+    /// The number that `first` on the wire stands for, where the wire's numbers are too short to be counted
+    /// on; `next` is the one expected. Most venues' numbers stand for themselves.
     #[inline(always)]
     fn full_number(first: SeqNo, next: SeqNo) -> SeqNo {
         let _ = next;
@@ -65,11 +65,12 @@ pub trait Framing {
     /// Writes the datagram that asks for `range`; its length, `None` if `buffer` is too small.
     fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize>;
 
-    /// Writes a datagram that holds one message which came by another way; its length, `None` if `buffer` is too small.
+    /// Writes a datagram that holds one message which came by another way; its length, `None` if `buffer` is
+    /// too small.
     fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize>;
 
-    /// Whether a datagram of line A or B says that numbers begin anew with its own, and is not the other line's copy of the
-    /// `last` one that did. Default: no; venues that name their sessions need none.
+    /// Whether a datagram of line A or B says that numbers begin anew with its own, and is not the other
+    /// line's copy of the `last` one that did. Default: no; venues that name their sessions need none.
     fn restart(datagram: &[u8], last: Option<Restart>) -> Option<Restart> {
         let _ = (datagram, last);
         None

@@ -38,7 +38,8 @@ pub struct FeedHandler<F, D> {
     announced: Option<(Restart, Line, Nanos)>,
     /// What the snapshot that comes is for.
     loading: Loading,
-    /// When the live stream has reached this message, instruments that join have joined; the largest number if none do.
+    /// When the live stream has reached this message, instruments that join have joined; the largest number
+    /// if none do.
     joined_at: SeqNo,
     /// Instruments have joined since the feed was last made whole by a snapshot.
     has_joined: bool,
@@ -212,8 +213,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// A packet that ends before `end` held something else when it came first: one of the two is false, and it may have been
-    /// delivered.
+    /// A packet that ends before `end` held something else when it came first: one of the two is false, and
+    /// it may have been delivered.
     #[cold]
     #[inline(never)]
     fn diverged(&mut self, now: Nanos, end: SeqNo, sink: &mut dyn EventSink) {
@@ -240,8 +241,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// See [`crate::Channel::distrust`]. Nothing is done for one that nobody wants, that is being made right already, or that the snapshot
-    /// of the whole feed will make right.
+    /// See [`crate::Channel::distrust`]. Nothing is done for one that nobody wants, that is being made right
+    /// already, or that the snapshot of the whole feed will make right.
     #[cold]
     pub fn distrust(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut dyn EventSink) {
         let is_due = self.arbiter.awaits_snapshot() || self.loading == Loading::Whole;
@@ -265,8 +266,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// Begins anew where the venue says so, on both lines or on the only one that is heard. `false` for a packet that was sent before
-    /// and comes after, or of a line whose announcement nobody has confirmed.
+    /// Begins anew where the venue says so, on both lines or on the only one that is heard. `false` for a
+    /// packet that was sent before and comes after, or of a line whose announcement nobody has confirmed.
     fn follows_restart(&mut self, now: Nanos, line: Line, bytes: &[u8], first: SeqNo) -> bool {
         if self.restart.is_some_and(|restart| F::precedes(bytes, restart)) {
             return false;
@@ -310,7 +311,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// The connection to a snapshot server is gone, or could not be opened; whether it brought what was wanted.
+    /// The connection to a snapshot server is gone, or could not be opened; whether it brought what was
+    /// wanted.
     pub fn snapshot_disconnected(&mut self, now: Nanos, is_done: bool) {
         let is_void = self.is_snapshot_void();
         let gate = &mut self.arbiter.planner_mut().snapshots;
@@ -336,14 +338,15 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.gate().opens_at().filter(|_| self.wants_snapshot())
     }
 
-    /// Whether a snapshot that ends at `next` can be true: not beyond everything that the lines have told of, but for what may be on its way.
+    /// Whether a snapshot that ends at `next` can be true: not beyond everything that the lines have told of,
+    /// but for what may be on its way.
     pub fn is_snapshot_plausible(&self, next: SeqNo) -> bool {
         let ahead = next.0.saturating_sub(self.arbiter.latest().0);
         next.0 > 0 && (self.arbiter.session().is_none() || ahead <= SNAPSHOT_LEAD_MAX)
     }
 
-    /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers). It gets the
-    /// next number.
+    /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers).
+    /// It gets the next number.
     #[inline]
     pub fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
         if !self
@@ -364,7 +367,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.join_if_due(now, sink);
     }
 
-    /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
+    /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and
+    /// number).
     pub fn on_recovered_message(
         &mut self,
         now: Nanos,
@@ -381,14 +385,16 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.wrapped = wrapped;
     }
 
-    /// Requests what is due and gives up what is hopeless. Call it when [`FeedHandler::poll_timeout`] says so.
+    /// Requests what is due and gives up what is hopeless. Call it when [`FeedHandler::poll_timeout`] says
+    /// so.
     pub fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.arbiter.handle_timeout(now);
         self.release(now, sink);
     }
 
-    /// The next datagram to send to the retransmission server, written into `buffer`. Drain after every packet and
-    /// timeout. With a buffer too small for it the request is dropped, and repeated after its timeout.
+    /// The next datagram to send to the retransmission server, written into `buffer`. Drain after every
+    /// packet and timeout. With a buffer too small for it the request is dropped, and repeated after its
+    /// timeout.
     #[inline]
     pub fn poll_transmit<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let range = self.arbiter.poll_request()?;
@@ -396,15 +402,16 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         Some(&buffer[..len])
     }
 
-    /// The next range to ask for, where a venue replays over a connection of its own instead of answering datagrams.
-    /// Takes the place of [`FeedHandler::poll_transmit`]; what is not asked for comes again after its timeout.
+    /// The next range to ask for, where a venue replays over a connection of its own instead of answering
+    /// datagrams. Takes the place of [`FeedHandler::poll_transmit`]; what is not asked for comes again after
+    /// its timeout.
     #[inline]
     pub fn poll_missing(&mut self) -> Option<MissingRange> {
         self.arbiter.poll_request()
     }
 
-    /// The range that [`FeedHandler::poll_missing`] gave could not be asked for: no connection, or no room. No quota is used; it is due
-    /// again after its time-out.
+    /// The range that [`FeedHandler::poll_missing`] gave could not be asked for: no connection, or no room.
+    /// No quota is used; it is due again after its time-out.
     pub fn take_back_missing(&mut self, now: Nanos, range: MissingRange) {
         self.arbiter.take_back_request(now, range);
     }
@@ -443,8 +450,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             .is_none_or(|joins| joins.is_reached_by(next))
     }
 
-    /// Whether the snapshot that comes is of no use any more: it was for instruments that join, and they begin again, left, or
-    /// the whole feed needs one. Its connection is to be closed.
+    /// Whether the snapshot that comes is of no use any more: it was for instruments that join, and they
+    /// begin again, left, or the whole feed needs one. Its connection is to be closed.
     pub fn is_snapshot_void(&self) -> bool {
         let is_loading = || self.decoder.filter().round().is_some_and(JoinRound::is_loading);
         match self.loading {
@@ -470,8 +477,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// A snapshot is about to come. For the whole feed: what was known is void; live messages are held back until it is complete.
-    /// For instruments that join nothing changes for the others.
+    /// A snapshot is about to come. For the whole feed: what was known is void; live messages are held back
+    /// until it is complete. For instruments that join nothing changes for the others.
     pub fn begin_snapshot(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if !self.arbiter.awaits_snapshot() && self.has_joined {
             return self.begin_join(now, sink);
@@ -515,7 +522,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from there.
+    /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from
+    /// there.
     pub fn end_snapshot(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
         match core::mem::replace(&mut self.loading, Loading::Nothing) {
             Loading::Nothing | Loading::Whole => {}
@@ -529,7 +537,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.release(now, sink);
     }
 
-    /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says nothing.
+    /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says
+    /// nothing.
     #[cold]
     fn end_join(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
         let Some(joins) = self
@@ -555,8 +564,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
     }
 
-    /// The live stream has reached the snapshot of the instruments that join: what was held back for them follows, and their
-    /// books are right.
+    /// The live stream has reached the snapshot of the instruments that join: what was held back for them
+    /// follows, and their books are right.
     #[cold]
     #[inline(never)]
     fn join(&mut self, now: Nanos, sink: &mut dyn EventSink) {
@@ -854,7 +863,8 @@ fn content<F: Framing>(datagram: &[u8]) -> &[u8] {
     datagram.get(F::HEADER..).unwrap_or_default()
 }
 
-/// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not the last.
+/// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not
+/// the last.
 fn empty(gap: MarketEvent, instrument: InstrumentId, sink: &mut dyn EventSink) {
     sink.on_event(&MarketEvent {
         kind: EventKind::Clear,
@@ -926,9 +936,9 @@ impl Batch {
         }
     }
 
-    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
-    /// overlap) and the last message with an event is found, then everything is decoded. Where looking costs as much as
-    /// decoding it is walked once, and every event waits for the next one.
+    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache
+    /// misses then overlap) and the last message with an event is found, then everything is decoded. Where
+    /// looking costs as much as decoding it is walked once, and every event waits for the next one.
     #[inline(never)]
     fn deliver_many<'a, D: Decoder, S: EventSink>(
         self,
@@ -987,7 +997,7 @@ impl Batch {
         counters: &mut Counters,
         sink: &mut S,
     ) -> bool {
-        let mut held = Held {
+        let mut held = OneBehind {
             sink,
             event: MarketEvent::default(),
             is_there: false,
@@ -1004,15 +1014,16 @@ impl Batch {
     }
 }
 
-/// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache lines come.
-struct Held<'s, S> {
+/// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache
+/// lines come.
+struct OneBehind<'s, S> {
     sink: &'s mut S,
     event: MarketEvent,
     is_there: bool,
     announced: Announced,
 }
 
-impl<S: EventSink> Held<'_, S> {
+impl<S: EventSink> OneBehind<'_, S> {
     #[inline(always)]
     fn finish(mut self) {
         if self.is_there {
@@ -1023,7 +1034,7 @@ impl<S: EventSink> Held<'_, S> {
     }
 }
 
-impl<S: EventSink> EventSink for Held<'_, S> {
+impl<S: EventSink> EventSink for OneBehind<'_, S> {
     #[inline(always)]
     fn on_event(&mut self, event: &MarketEvent) {
         self.sink.upcoming(event.instrument, event.order_id);

@@ -1,4 +1,5 @@
-//! Instruments subscribed to in mid-session: their books are made right by the venue's snapshot while all others go on.
+//! Instruments subscribed to in mid-session: their books are made right by the venue's snapshot while all
+//! others go on.
 //!
 //! ```text
 //!            subscribed                     the snapshot begins          it ends, and holds        the live stream has
@@ -9,9 +10,10 @@
 //!                             ▲      refused, cut, too old                            │
 //!                             └────────── more held back than there is room for ◄─────┘
 //! ```
-//! Live messages that may be about a joining instrument are held back as bytes, from before the snapshot is asked for. Of the
-//! snapshot only what is about joining instruments is read. An instrument subscribed to while a snapshot is loaded waits for
-//! the next one. A snapshot of the whole feed, a new session or a clear of everything make right what joins, too.
+//! Live messages that may be about a joining instrument are held back as bytes, from before the snapshot is
+//! asked for. Of the snapshot only what is about joining instruments is read. An instrument subscribed to
+//! while a snapshot is loaded waits for the next one. A snapshot of the whole feed, a new session or a clear
+//! of everything make right what joins, too.
 //!
 //! When the held messages have no more room, all are dropped and the join begins again, counted as
 //! [`Counter::JoinsFailed`](tickwire_market::Counter); the books stay marked meanwhile.
@@ -190,15 +192,17 @@ impl JoinRound {
         }
     }
 
-    /// What a subscription that follows needs to know: the next live message, `None` if instruments cannot join because there is
-    /// no snapshot, or need not because the session has not begun; and the room for held messages.
+    /// What a subscription that follows needs to know: the next live message, `None` if instruments cannot
+    /// join because there is no snapshot, or need not because the session has not begun; and the room for
+    /// held messages.
     pub fn prepare(&mut self, next: Option<SeqNo>, bytes_max: usize) {
         self.is_possible = next.is_some();
         self.next = next.unwrap_or_default();
         self.held.bytes_max = bytes_max;
     }
 
-    /// An instrument begins to be wanted, and `next` is the next live message. `false`: no snapshot can make its book right.
+    /// An instrument begins to be wanted, and `next` is the next live message. `false`: no snapshot can make
+    /// its book right.
     pub fn begin(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         if !self.is_possible {
             return false;
@@ -255,8 +259,8 @@ impl JoinRound {
         }
     }
 
-    /// The live stream goes on at `next`, behind a snapshot of the whole feed during which nothing was delivered, so that
-    /// nothing is held.
+    /// The live stream goes on at `next`, behind a snapshot of the whole feed during which nothing was
+    /// delivered, so that nothing is held.
     pub fn rebase(&mut self, next: SeqNo) {
         self.from = next;
     }
@@ -285,7 +289,8 @@ impl JoinRound {
         self.phase == Phase::Loading && self.joining.has(id)
     }
 
-    /// Holds a live message back. When there is no room the join begins again: what was held is named to `dropped`.
+    /// Holds a live message back. When there is no room the join begins again: what was held is named to
+    /// `dropped`.
     pub fn hold(&mut self, context: Context, clock: u64, message: &[u8], dropped: impl FnMut(&[u8])) {
         if self.held.push(context, clock, message) {
             return;
@@ -332,7 +337,8 @@ impl JoinRound {
         }
     }
 
-    /// The snapshot is complete and holds everything before `next`. One that does not reach to what is held back is of no use.
+    /// The snapshot is complete and holds everything before `next`. One that does not reach to what is held
+    /// back is of no use.
     pub fn loaded(&mut self, next: SeqNo) {
         match self.is_reached_by(next) {
             true => self.set_phase(Phase::Loaded(next)),
@@ -365,7 +371,8 @@ impl JoinRound {
         self.joining.each(each);
     }
 
-    /// The joining instruments have joined: those that wait are next, and hold from the live message `next` on.
+    /// The joining instruments have joined: those that wait are next, and hold from the live message `next`
+    /// on.
     pub fn finish_round(&mut self, next: SeqNo) {
         self.tally.done += u64::from(self.joining.len);
         self.joining.clear();
@@ -381,7 +388,8 @@ impl JoinRound {
         });
     }
 
-    /// All instruments that join, or wait, are made right otherwise: each is named, and what was held named to `dropped`.
+    /// All instruments that join, or wait, are made right otherwise: each is named, and what was held named
+    /// to `dropped`.
     pub fn absorb(&mut self, each: impl FnMut(InstrumentId), dropped: impl FnMut(&[u8])) {
         if self.phase == Phase::Idle {
             return;

@@ -1,20 +1,21 @@
-//! Instruments subscribed to in mid-session: what comes of each is held until a snapshot says what was before.
+//! Instruments subscribed to in mid-session: what comes of each is held until a snapshot says what was
+//! before.
 //!
 //! ```text
 //!  subscribed at message s        snapshot: holds everything up to L       told: Clear, Gap, the snapshot, what was held
 //!  ───────────┬───────────────────────────────┬─────────────────────────── from L+1 on, Recovered
 //!             └─ s, s+1, ... held ────────────┘    it counts if L+1 >= s
 //! ```
-//! An instrument that joins does not pass the filter, so that one that does pays nothing for it; its messages are
-//! found on the way of those nobody wants. The numbers are whatever the venue's snapshot speaks of: the channel's
-//! messages or packets, or the instrument's own updates.
+//! An instrument that joins does not pass the filter, so that one that does pays nothing for it; its messages
+//! are found on the way of those nobody wants. The numbers are whatever the venue's snapshot speaks of: the
+//! channel's messages or packets, or the instrument's own updates.
 
 use crate::join_round::Ids;
 use alloc::{boxed::Box, collections::VecDeque, vec};
 use tickwire_market::{InstrumentId, Nanos, SeqNo};
 
-/// How many messages can be held. When there is one too many the oldest goes: its instrument then needs a snapshot that
-/// holds it, the next one or the one after that.
+/// How many messages can be held. When there is one too many the oldest goes: its instrument then needs a
+/// snapshot that holds it, the next one or the one after that.
 const MESSAGES_MAX: usize = 1 << 14;
 /// How many bytes they can have together.
 const BYTES_MAX: usize = 1 << 20;
@@ -36,8 +37,8 @@ pub struct Record {
     length: u32,
 }
 
-/// Messages held, in the order they came. Without capacity until the first instrument joins would be cheaper, but memory is
-/// taken at construction only.
+/// Messages held, in the order they came. Without capacity until the first instrument joins would be cheaper,
+/// but memory is taken at construction only.
 #[derive(Default)]
 pub struct Held {
     records: VecDeque<Record>,
@@ -52,8 +53,8 @@ pub struct JoinTally {
     pub begun: u64,
     /// Instruments whose books were.
     pub done: u64,
-    /// Times it had to be tried again: a snapshot that was refused, cut off, too old or had a hole behind it, or more held back
-    /// than there is room for.
+    /// Times it had to be tried again: a snapshot that was refused, cut off, too old or had a hole behind it,
+    /// or more held back than there is room for.
     pub failed: u64,
 }
 
@@ -77,8 +78,8 @@ impl Joins {
         Joins::with_room(instruments_max, instruments_max, MESSAGES_MAX, BYTES_MAX)
     }
 
-    /// None, of instruments numbered below `instruments_max` of which nothing has to be held; snapshots are for those below
-    /// `snapshots_max`.
+    /// None, of instruments numbered below `instruments_max` of which nothing has to be held; snapshots are
+    /// for those below `snapshots_max`.
     pub fn without_room(instruments_max: usize, snapshots_max: usize) -> Joins {
         Joins::with_room(instruments_max, snapshots_max, 0, 0)
     }
@@ -115,7 +116,8 @@ impl Joins {
         self.count != 0 && self.since.get(id.index()).is_some_and(|&since| since != 0)
     }
 
-    /// An instrument joins: everything from `next` (above 0) on will be held. One that joined already does so anew.
+    /// An instrument joins: everything from `next` (above 0) on will be held. One that joined already does so
+    /// anew.
     pub fn begin(&mut self, id: InstrumentId, next: u64) {
         self.expect(id);
         self.end(id);
@@ -148,7 +150,8 @@ impl Joins {
         self.unright.set(id, false);
     }
 
-    /// Nothing is held of an instrument any more, whether its book is right or not. Whether anything was to be.
+    /// Nothing is held of an instrument any more, whether its book is right or not. Whether anything was to
+    /// be.
     pub fn end(&mut self, id: InstrumentId) -> bool {
         let Some(since) = self.since.get_mut(id.index()).filter(|since| **since != 0) else {
             return false;
@@ -264,8 +267,8 @@ impl Joins {
         }
     }
 
-    /// The channel goes on elsewhere, further on or before what it has said already: `next` is the first number of each
-    /// instrument that will come. What lies before must be in the snapshots.
+    /// The channel goes on elsewhere, further on or before what it has said already: `next` is the first
+    /// number of each instrument that will come. What lies before must be in the snapshots.
     pub fn go_on_at(&mut self, next: impl Fn(InstrumentId) -> u64) {
         self.held.records.clear();
         let joining = (0..).zip(&mut self.since).filter(|(_, since)| **since != 0);
@@ -280,7 +283,8 @@ impl Joins {
         since != 0 && last.saturating_add(1) >= since
     }
 
-    /// The same, when that snapshot begins: one that does not is of no use to an instrument that joins, which is counted.
+    /// The same, when that snapshot begins: one that does not is of no use to an instrument that joins, which
+    /// is counted.
     pub fn is_met(&mut self, id: InstrumentId, last: u64) -> bool {
         let is_met = self.covers(id, last);
         self.tally.failed += u64::from(!is_met && self.has(id));
@@ -406,7 +410,8 @@ mod tests {
         assert_eq!(joins.counts(), (1, 0));
     }
 
-    /// Whatever is held or dropped: behind what a snapshot must hold, nothing is missing, and every byte is its own.
+    /// Whatever is held or dropped: behind what a snapshot must hold, nothing is missing, and every byte is
+    /// its own.
     #[test]
     fn what_has_no_room_must_be_in_the_snapshot() {
         for seed in 1..=20 {

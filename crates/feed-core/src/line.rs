@@ -37,8 +37,8 @@ impl Line {
     }
 }
 
-/// The name of a stream of sequence numbers; numbers of two sessions are never compared. MoldUDP64 calls it Session; venues
-/// without one use [`SessionId::NONE`].
+/// The name of a stream of sequence numbers; numbers of two sessions are never compared. MoldUDP64 calls it
+/// Session; venues without one use [`SessionId::NONE`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct SessionId(pub [u8; 10]);

@@ -69,7 +69,8 @@ impl Missing {
         holes.take_while(|h| h.first < end).any(|h| !h.lost)
     }
 
-    /// The first missing message from `first` on, and the end of the last one before `end`; given up ones do not count.
+    /// The first missing message from `first` on, and the end of the last one before `end`; given up ones do
+    /// not count.
     pub(crate) fn bounds(&self, first: u64, end: u64) -> Option<(u64, u64)> {
         let holes = self.from(first).iter().take_while(|h| h.first < end);
         let mut holes = holes.filter(|h| !h.lost);
@@ -83,8 +84,8 @@ impl Missing {
         self.from(seq).first().filter(|h| h.first <= seq).map(|h| h.end)
     }
 
-    /// Gives `[first, end)` up; a hole that reaches beyond is cut where there is room on the list, and given up whole where there
-    /// is none. Returns how many messages are newly given up.
+    /// Gives `[first, end)` up; a hole that reaches beyond is cut where there is room on the list, and given
+    /// up whole where there is none. Returns how many messages are newly given up.
     pub(crate) fn lose(&mut self, first: u64, end: u64) -> u64 {
         let mut lost = 0;
         let mut i = self.holes.partition_point(|h| h.end <= first);
@@ -138,8 +139,9 @@ impl Missing {
             .sum()
     }
 
-    /// Adds the range `[first, end)` behind all others: grows the last hole if it touches it or if the list is full.
-    /// Returns how many messages are missing now that were not, and whether the range is a hole of its own.
+    /// Adds the range `[first, end)` behind all others: grows the last hole if it touches it or if the list
+    /// is full. Returns how many messages are missing now that were not, and whether the range is a hole of
+    /// its own.
     pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> (u64, bool) {
         let full = self.holes.len() >= self.capacity;
         let grown = match self.holes.last_mut() {
@@ -157,8 +159,8 @@ impl Missing {
         grown
     }
 
-    /// Makes `[first, end)`, which lies at or before the first hole's start, one hole, swallowing those inside it.
-    /// Returns how many messages were not missing before.
+    /// Makes `[first, end)`, which lies at or before the first hole's start, one hole, swallowing those
+    /// inside it. Returns how many messages were not missing before.
     pub(crate) fn prepend(&mut self, first: u64, end: u64, due: Nanos) -> u64 {
         let known = self.overlap(first, end);
         self.holes.retain(|h| h.end > end);
@@ -170,8 +172,9 @@ impl Missing {
         (end - first) - known
     }
 
-    /// `[first, end)` has arrived. What is left behind it is due at `due`, or when it was, if it came as an answer: the rest of a
-    /// partial answer is asked for at once. Returns how many messages it fills, those that were given up and come after all too.
+    /// `[first, end)` has arrived. What is left behind it is due at `due`, or when it was, if it came as an
+    /// answer: the rest of a partial answer is asked for at once. Returns how many messages it fills, those
+    /// that were given up and come after all too.
     pub(crate) fn fill(&mut self, first: u64, end: u64, due: Nanos, answered: bool) -> u64 {
         let mut filled = 0;
         let mut i = 0;
@@ -214,8 +217,8 @@ impl Missing {
         }
     }
 
-    /// Forgets everything before `first`; what remains starts afresh. Returns how many messages that was, those before `joined` left
-    /// out.
+    /// Forgets everything before `first`; what remains starts afresh. Returns how many messages that was,
+    /// those before `joined` left out.
     pub(crate) fn forget_before(&mut self, first: u64, joined: u64, due: Nanos) -> u64 {
         let mut lost = 0;
         for hole in &mut self.holes {

@@ -4,8 +4,8 @@ use core::fmt;
 use core::str::FromStr;
 use tickwire_market::Symbol;
 
-/// A symbol, or one with `*` (any characters, also none) and `?` (any one character) in it; upper and lower case differ. A
-/// symbol that has one of the two itself can be named no closer.
+/// A symbol, or one with `*` (any characters, also none) and `?` (any one character) in it; upper and lower
+/// case differ. A symbol that has one of the two itself can be named no closer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pattern {
     bytes: [u8; Pattern::LENGTH_MAX],
@@ -78,8 +78,9 @@ impl Pattern {
     }
 }
 
-/// Whether `text` is what the pattern says; `single` are the bytes that `?`, or the same byte, stands for. Steps forward, and on a
-/// mismatch back to one byte behind where the last `*` ended: no more than length times length steps.
+/// Whether `text` is what the pattern says; `single` are the bytes that `?`, or the same byte, stands for.
+/// Steps forward, and on a mismatch back to one byte behind where the last `*` ended: no more than length
+/// times length steps.
 fn walk(pattern: &[u8], text: &[u8], single: impl Fn(u8) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,4 +1,5 @@
-//! The bounded buffer of packets that came before their turn: slots of equal size, kept in order of their first message.
+//! The bounded buffer of packets that came before their turn: slots of equal size, kept in order of their
+//! first message.
 
 use crate::Line;
 use alloc::{collections::VecDeque, vec, vec::Vec};

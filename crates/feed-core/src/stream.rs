@@ -1,4 +1,5 @@
-//! What clients of a venue's streams have in common: how much they take at once, why they fail, how far a snapshot is.
+//! What clients of a venue's streams have in common: how much they take at once, why they fail, how far a
+//! snapshot is.
 
 use tickwire_market::SeqNo;
 use tickwire_wire_core::Malformed;

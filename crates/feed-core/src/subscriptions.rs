@@ -1,4 +1,5 @@
-//! What is wanted: rules in the order in which they were said, and one bit for every instrument that they amount to.
+//! What is wanted: rules in the order in which they were said, and one bit for every instrument that they
+//! amount to.
 
 use crate::Pattern;
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -40,9 +41,10 @@ impl core::error::Error for SubscriptionsFull {}
 
 /// Which instruments are wanted, by rules for names and by a bit for each number.
 ///
-/// Of all rules that match a symbol the last one decides; where none does, it is not wanted. `+*`, `-Z*`, `+ZNGA` is everything
-/// but what begins with Z, and of that ZNGA. The rules hold for instruments that become known later, and next day. A rule that
-/// no symbol can depend on any more is dropped, so that going back and forth takes no room.
+/// Of all rules that match a symbol the last one decides; where none does, it is not wanted. `+*`, `-Z*`,
+/// `+ZNGA` is everything but what begins with Z, and of that ZNGA. The rules hold for instruments that become
+/// known later, and next day. A rule that no symbol can depend on any more is dropped, so that going back and
+/// forth takes no room.
 ///
 /// The filter is one bit per instrument (8 KiB for every number of ITCH), tested before a message is decoded.
 #[derive(Clone, Debug)]
@@ -50,7 +52,8 @@ pub struct Subscriptions {
     bits: Box<[u64]>,
     /// Whether a number passes that has no name yet: of everything, or everything with exceptions, it does.
     unnamed: bool,
-    /// Wanted beside the rules, none of which matches any of them. Sorted. Grows on subscription only, which is never on the hot path.
+    /// Wanted beside the rules, none of which matches any of them. Sorted. Grows on subscription only, which
+    /// is never on the hot path.
     symbols: Vec<Symbol>,
     /// At most [`Subscriptions::RULES_MAX`], the latest last.
     rules: Vec<Rule>,
@@ -115,8 +118,8 @@ impl Subscriptions {
         self.unnamed
     }
 
-    /// Adds a rule behind the others. No bit is set: those of the instruments that it matches are now to be `rule.wanted`, and
-    /// [`Subscriptions::set_unnamed`] is to be called.
+    /// Adds a rule behind the others. No bit is set: those of the instruments that it matches are now to be
+    /// `rule.wanted`, and [`Subscriptions::set_unnamed`] is to be called.
     pub fn add(&mut self, rule: Rule) -> Result<(), SubscriptionsFull> {
         let pattern = rule.pattern;
         if let Some(symbol) = pattern.literal() {
@@ -195,7 +198,8 @@ impl Subscriptions {
         self.bits[0] |= 1;
     }
 
-    /// What was said and still counts: symbols first, then the rules that may contradict them, the latest last.
+    /// What was said and still counts: symbols first, then the rules that may contradict them, the latest
+    /// last.
     pub fn rules(&self, each: &mut dyn FnMut(&Rule)) {
         let listed = self.symbols.iter().filter_map(Pattern::of_symbol);
         for pattern in listed {

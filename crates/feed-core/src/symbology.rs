@@ -1,7 +1,8 @@
 //! One name for an instrument on every venue: [`consolidated`].
 //!
 //! The venues of US equities write the same share in three ways. Nasdaq's "Ticker Symbol Convention"
-//! (nasdaqtrader.com, `Trader.aspx?id=CQSSymbolConvention`) sets them beside each other; class A stands for any letter:
+//! (nasdaqtrader.com, `Trader.aspx?id=CQSSymbolConvention`) sets them beside each other; class A stands for
+//! any letter:
 //!
 //! | | consolidated | NYSE group | CQS |
 //! |---|---|---|---|
@@ -15,22 +16,26 @@
 //! | emerging company marketplace | `!` | `EC` | `/EC` |
 //! | test | `~` | `TEST` | `/TEST` |
 //!
-//! What is said further about a share follows its kind: `BAC PRAWI`, `BACpAw` and `BAC-A#` are one preferred share of class A, when issued.
+//! What is said further about a share follows its kind: `BAC PRAWI`, `BACpAw` and `BAC-A#` are one preferred
+//! share of class A, when issued.
 //!
-//! - **Consolidated** is Nasdaq's integrated platform suffix: what ITCH and UQDF, and Cboe's PITCH, write. It has no space, no
-//!   slash and no small letter, so nothing of another convention looks like it.
-//! - **NYSE group** (XDP, OpenBook) is CMS: the root, one space, the suffix. A single `U` is units, not class U.
-//! - **CQS** is that of the CTA plan. A point stands where a slash does in some of its uses, and is taken for one.
+//! - **Consolidated** is Nasdaq's integrated platform suffix: what ITCH and UQDF, and Cboe's PITCH, write. It
+//!   has no space, no slash and no small letter, so nothing of another convention looks like it.
+//! - **NYSE group** (XDP, OpenBook) is CMS: the root, one space, the suffix. A single `U` is units, not class
+//!   U.
+//! - **CQS** is that of the CTA plan. A point stands where a slash does in some of its uses, and is taken for
+//!   one.
 //!
 //! Nasdaq-listed shares have a fifth letter and no suffix (`GOOGL`): they are the same everywhere.
 
 use tickwire_market::{Symbol, Venue};
 
-/// The consolidated symbol of what a venue calls `symbol`; `None` when it is not of the venue's convention: such an instrument has
-/// a book of its own and is in no consolidated book. Same symbol, same share; the other way round too.
+/// The consolidated symbol of what a venue calls `symbol`; `None` when it is not of the venue's convention:
+/// such an instrument has a book of its own and is in no consolidated book. Same symbol, same share; the
+/// other way round too.
 ///
-/// CME's symbols stay as they are: they have a digit, which those of shares have not. The Moscow Exchange has tickers that New York
-/// has too (`T`): its are `moex:T`.
+/// CME's symbols stay as they are: they have a digit, which those of shares have not. The Moscow Exchange has
+/// tickers that New York has too (`T`): its are `moex:T`.
 pub fn consolidated(venue: Venue, symbol: &Symbol) -> Option<Symbol> {
     let text = symbol.as_bytes();
     if text.is_empty() {
@@ -152,8 +157,9 @@ fn integrated(suffix: &[u8]) -> Option<(Kind, More)> {
     Some((kind, More::read(rest, one)?))
 }
 
-/// The suffix after the space. Letters follow one another without a sign between them: what can be read as something said further is
-/// that, and a class only otherwise. So `PRWI` is a preferred share when issued, and `PRW` one of class W.
+/// The suffix after the space. Letters follow one another without a sign between them: what can be read as
+/// something said further is that, and a class only otherwise. So `PRWI` is a preferred share when issued,
+/// and `PRW` one of class W.
 fn cms(suffix: &[u8]) -> Option<(Kind, More)> {
     let more = |rest: &[u8]| {
         More::read(rest, |rest| {
@@ -208,7 +214,8 @@ fn cqs(suffix: &[u8]) -> Option<(Kind, More)> {
     Some((kind, More::read(rest, one)?))
 }
 
-/// The kind that a first slash says, and what comes after; a common share if it says something further instead.
+/// The kind that a first slash says, and what comes after; a common share if it says something further
+/// instead.
 fn after_slash<'a>(suffix: &'a [u8], rest: &'a [u8]) -> (Kind, &'a [u8]) {
     match rest {
         b"TEST" => (Kind::Test, &[]),

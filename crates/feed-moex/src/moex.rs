@@ -1,9 +1,10 @@
-//! Moscow Exchange ASTS, equities and currency, to [`MarketEvent`]s: the order log (`OLR`) or the trade log (`TLR`) of a
-//! market, with the exchange's recovery ([`MoexChannel`]): snapshot loop, TCP replay, instrument definitions and status.
+//! Moscow Exchange ASTS, equities and currency, to [`MarketEvent`]s: the order log (`OLR`) or the trade log
+//! (`TLR`) of a market, with the exchange's recovery ([`MoexChannel`]): snapshot loop, TCP replay, instrument
+//! definitions and status.
 //!
 //! Datagrams hold one FAST message with a number of its own, heartbeats included, so a datagram is what the
-//! [`Arbiter`](crate::Arbiter) counts and what the [`MoexDecoder`] gets as one message. Layouts come from the exchange's
-//! template file. What comes out:
+//! [`Arbiter`](crate::Arbiter) counts and what the [`MoexDecoder`] gets as one message. Layouts come from the
+//! exchange's template file. What comes out:
 //!
 //! | message | event |
 //! |---|---|
@@ -15,9 +16,10 @@
 //! | `0` | none |
 //! | `X-MSR-*`, `W-TLS-*`, `*-Generic` | none: statistics, and trades that came before |
 //!
-//! An instrument is symbol and board together, numbered from 1 in order of appearance: in a definition, or with its first
-//! order. Its entries are numbered by `RptSeq`, which guards its book: what a snapshot held already is dropped, a hole marks
-//! the book stale. Order numbers are unique within a day. Times are since midnight in Moscow.
+//! An instrument is symbol and board together, numbered from 1 in order of appearance: in a definition, or
+//! with its first order. Its entries are numbered by `RptSeq`, which guards its book: what a snapshot held
+//! already is dropped, a hole marks the book stale. Order numbers are unique within a day. Times are since
+//! midnight in Moscow.
 
 mod channel;
 mod instruments;
@@ -95,8 +97,8 @@ pub struct MoexConfig {
     /// The board whose instruments are called by their symbol alone; those of others have it behind an `@`
     /// (`SBER@EQRP`). Default `TQBR`, shares; of the currency market it is `CETS`.
     pub main_board: Vec<u8>,
-    /// How many instruments a feed can have, default 16,384. An instrument too many is counted as [`Counter::BookFull`]
-    /// and passed over.
+    /// How many instruments a feed can have, default 16,384. An instrument too many is counted as
+    /// [`Counter::BookFull`] and passed over.
     pub instruments_max: u32,
     /// What to let through; `None` (the default) is everything.
     pub symbols: Option<Vec<Symbol>>,
@@ -116,15 +118,16 @@ impl MoexConfig {
         }
     }
 
-    /// What an instrument is called: its symbol, on boards other than the main one with the board behind an `@`. `None` when that is
-    /// too long.
+    /// What an instrument is called: its symbol, on boards other than the main one with the board behind an
+    /// `@`. `None` when that is too long.
     pub fn symbol_of(&self, symbol: &[u8], board: &[u8]) -> Option<Symbol> {
         name(symbol, board, &self.main_board)
     }
 }
 
-/// What a unit of the price is worth for a lot, which quantities are counted in. Boards of bonds (`TQOB`, `TQCB` and the like) have prices in
-/// percent of the face value, and accrued interest beside them: of those nothing is said.
+/// What a unit of the price is worth for a lot, which quantities are counted in. Boards of bonds (`TQOB`,
+/// `TQCB` and the like) have prices in percent of the face value, and accrued interest beside them: of those
+/// nothing is said.
 fn lot_value(currency: &[u8], board: &[u8], lot: Qty) -> Option<PointValue> {
     const BONDS: [&[u8]; 9] = [
         b"TQOB", b"TQCB", b"TQOD", b"TQOE", b"TQOY", b"TQIR", b"TQRD", b"EQOB", b"PSOB",
@@ -194,7 +197,8 @@ struct Instruments {
     /// Definitions of the loop seen, by packet number, and how many a cycle has.
     definitions: Numbers,
     definitions_total: Option<u32>,
-    /// The stream was followed from its first packet or from a complete snapshot: an instrument's first entry is number 1.
+    /// The stream was followed from its first packet or from a complete snapshot: an instrument's first entry
+    /// is number 1.
     is_whole: bool,
     /// A book is known to be wrong: only a snapshot helps.
     is_torn: bool,
@@ -206,20 +210,20 @@ struct Instruments {
     /// Of the message being read: an entry was of an instrument that is wanted, or not.
     passed: bool,
     dropped: bool,
-    held: Held,
+    held: HeldEvents,
 }
 
 /// How many events may wait for those behind them.
 const AHEAD: usize = 8;
 
-/// The last events of a packet. They wait so that the sink hears early which orders come, and so that the last one can be
-/// marked.
-struct Held {
+/// The last events of a packet. They wait so that the sink hears early which orders come, and so that the
+/// last one can be marked.
+struct HeldEvents {
     events: [MarketEvent; AHEAD],
     pushed: usize,
 }
 
-impl Held {
+impl HeldEvents {
     #[inline(always)]
     fn push<S: EventSink>(&mut self, event: MarketEvent, sink: &mut S) {
         let place = &mut self.events[self.pushed % AHEAD];
@@ -275,7 +279,7 @@ impl MoexDecoder {
                 beat_stamp: 0,
                 passed: false,
                 dropped: false,
-                held: Held {
+                held: HeldEvents {
                     events: [MarketEvent::default(); AHEAD],
                     pushed: 0,
                 },
@@ -293,7 +297,8 @@ impl MoexDecoder {
         (self.books.definitions.len(), self.books.definitions_total)
     }
 
-    /// Whether the day is over: every instrument has ended its session and the feed is silent but for heartbeats since.
+    /// Whether the day is over: every instrument has ended its session and the feed is silent but for
+    /// heartbeats since.
     pub fn is_over(&self) -> bool {
         let books = &self.books;
         let all = books.definitions_total.is_none_or(|_| books.is_defined());
@@ -318,8 +323,8 @@ impl MoexDecoder {
         self.books.turn.begin(floor.0);
     }
 
-    /// Packets before `floor` are not held any more. Whether a snapshot already taken needs one of them, or no turn has
-    /// begun: one must then begin anew.
+    /// Packets before `floor` are not held any more. Whether a snapshot already taken needs one of them, or
+    /// no turn has begun: one must then begin anew.
     pub(crate) fn raise_floor(&mut self, floor: SeqNo) -> bool {
         let turn = &mut self.books.turn;
         turn.floor = turn.floor.max(floor.0);
@@ -988,7 +993,8 @@ fn about(context: Context, kind: EventKind, index: usize) -> MarketEvent {
     }
 }
 
-/// `SecurityTradingStatus` (326) with the meaning that FIX 5.0 SP2 gives it; the exchange's own codes are unknown here.
+/// `SecurityTradingStatus` (326) with the meaning that FIX 5.0 SP2 gives it; the exchange's own codes are
+/// unknown here.
 fn trading_status(code: i32) -> TradingStatus {
     match code {
         3 | 17 | 23 => TradingStatus::Trading,
@@ -1000,8 +1006,8 @@ fn trading_status(code: i32) -> TradingStatus {
     }
 }
 
-/// The `SecurityTradingStatus` that a board's `TradSesStatus` (340) implies for its instruments: of FIX's values, halted and
-/// closed. 100, which the exchange sends while all is well, changes nothing.
+/// The `SecurityTradingStatus` that a board's `TradSesStatus` (340) implies for its instruments: of FIX's
+/// values, halted and closed. 100, which the exchange sends while all is well, changes nothing.
 fn board_status(code: i32) -> Option<i32> {
     match code {
         1 => Some(2),

@@ -1,7 +1,7 @@
 //! Nasdaq TotalView-ITCH 5.0 (revision 2026-02-19) to [`MarketEvent`]s; Nasdaq, Nasdaq Texas and PSX.
 //!
-//! A message enters as bytes. Its type and stock locate, the first three bytes, decide whether anyone wants it; only
-//! then is it read further. What comes out:
+//! A message enters as bytes. Its type and stock locate, the first three bytes, decide whether anyone wants
+//! it; only then is it read further. What comes out:
 //!
 //! | message | event |
 //! |---|---|
@@ -36,8 +36,8 @@ pub type ItchFeed = FeedHandler<MoldUdp64, ItchDecoder>;
 pub struct ItchConfig {
     /// Nasdaq, Nasdaq Texas or PSX.
     pub venue: Venue,
-    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue times
-    /// then count from midnight.
+    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue
+    /// times then count from midnight.
     pub midnight: Nanos,
     /// The highest stock locate plus 1, at most 65 536 (the default). A message beyond it is malformed.
     pub instruments_max: u32,
@@ -76,8 +76,8 @@ impl ItchDecoder {
         }
     }
 
-    /// Writes what a message says over an event that holds what every message has. `false` if it is not for a book or its
-    /// readers. In place: a returned event would be copied.
+    /// Writes what a message says over an event that holds what every message has. `false` if it is not for a
+    /// book or its readers. In place: a returned event would be copied.
     #[inline(always)]
     fn fill(&mut self, event: &mut MarketEvent, kind: u8, bytes: &[u8]) -> Result<bool, Malformed> {
         match kind {
@@ -271,8 +271,8 @@ impl Decoder for ItchDecoder {
     }
 }
 
-/// Counts a message that could not be read. An order message among them is missing for its book, which is stale from here
-/// on: `true` if the event now says so.
+/// Counts a message that could not be read. An order message among them is missing for its book, which is
+/// stale from here on: `true` if the event now says so.
 #[cold]
 #[inline(never)]
 fn refused(event: &mut MarketEvent, kind: u8, malformed: Malformed, counters: &mut Counters) -> bool {

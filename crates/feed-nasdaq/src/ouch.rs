@@ -1,13 +1,13 @@
-//! The client's side of an OUCH 5.0 port: numbers requests, hands out what the host says in order and once, and after a
-//! lost connection sends again what the host has not processed.
+//! The client's side of an OUCH 5.0 port: numbers requests, hands out what the host says in order and once,
+//! and after a lost connection sends again what the host has not processed.
 //!
-//! Recovery follows OUCH 5.0, "Fault redundancy": log in with the next number expected, so that what was missed comes again;
-//! ask for the next UserRefNum; send every request from that one on again, with the same numbers, which makes it harmless.
-//! Cancels and modifications have no number of their own and are not sent again: the owner sees in the replayed messages
-//! what became of the order.
+//! Recovery follows OUCH 5.0, "Fault redundancy": log in with the next number expected, so that what was
+//! missed comes again; ask for the next UserRefNum; send every request from that one on again, with the same
+//! numbers, which makes it harmless. Cancels and modifications have no number of their own and are not sent
+//! again: the owner sees in the replayed messages what became of the order.
 //!
-//! Order of calls: `handle_*` or a request, then drain [`OuchClient::poll_transmit`], [`OuchClient::poll_event`],
-//! [`OuchClient::poll_timeout`].
+//! Order of calls: `handle_*` or a request, then drain [`OuchClient::poll_transmit`],
+//! [`OuchClient::poll_event`], [`OuchClient::poll_timeout`].
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -51,7 +51,8 @@ pub enum OuchEvent {
         /// How many requests.
         resent: usize,
     },
-    /// A message of the host: [`OuchClient::message`] has it until the next call of [`OuchClient::poll_event`].
+    /// A message of the host: [`OuchClient::message`] has it until the next call of
+    /// [`OuchClient::poll_event`].
     Message {
         /// Its number in the session.
         seq: SeqNo,

@@ -1,8 +1,9 @@
 //! The client of GLIMPSE 5.0: a snapshot of all books over SoupBinTCP, joined to the live stream.
 //!
-//! Live messages are held back by the handler from the moment it wants a snapshot. The server sends the directory, every
-//! displayed order as an add, and at last the number of the first live message to apply; from there the held messages
-//! follow. When the connection fails the handler goes on wanting a snapshot: connect again.
+//! Live messages are held back by the handler from the moment it wants a snapshot. The server sends the
+//! directory, every displayed order as an add, and at last the number of the first live message to apply;
+//! from there the held messages follow. When the connection fails the handler goes on wanting a snapshot:
+//! connect again.
 
 use crate::FeedHandler;
 use crate::decoder::Decoder;

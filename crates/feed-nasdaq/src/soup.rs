@@ -125,8 +125,8 @@ impl SoupClient {
         self.sent = 0;
     }
 
-    /// Sends an unnumbered message. `false`, and nothing is sent, unless logged in, or if more than [`STREAM_CHUNK_MAX`] bytes
-    /// would wait: the server does not read. It is lost if the connection is.
+    /// Sends an unnumbered message. `false`, and nothing is sent, unless logged in, or if more than
+    /// [`STREAM_CHUNK_MAX`] bytes would wait: the server does not read. It is lost if the connection is.
     pub fn send(&mut self, now: Nanos, message: &[u8]) -> bool {
         let start = self.out.len();
         let need = HEADER_SIZE + message.len();

@@ -1,9 +1,10 @@
-//! The request servers of NYSE feeds: messages again, or a snapshot, asked for over TCP and sent by multicast.
+//! The request servers of NYSE feeds: messages again, or a snapshot, asked for over TCP and sent by
+//! multicast.
 //!
-//! XDP and OpenBook Ultra have the same conversation in different bytes. The owner connects, moves bytes, and draws requests
-//! from the feed ([`FeedHandler::poll_missing`](crate::FeedHandler::poll_missing)); what was asked for comes on the
-//! channel's retransmission or refresh group. A request that is refused or whose data never come is asked again, or given
-//! up, by the feed's own times.
+//! XDP and OpenBook Ultra have the same conversation in different bytes. The owner connects, moves bytes, and
+//! draws requests from the feed ([`FeedHandler::poll_missing`](crate::FeedHandler::poll_missing)); what was
+//! asked for comes on the channel's retransmission or refresh group. A request that is refused or whose data
+//! never come is asked again, or given up, by the feed's own times.
 
 mod channel;
 mod refresh;
@@ -56,7 +57,8 @@ pub(crate) const INSTRUMENTS_MAX: u32 = 1 << 22;
 
 /// A decoder whose books can be refreshed one by one.
 pub trait NyseDecoder: Decoder {
-    /// Refreshes are about to be taken; what earlier ones held does not count, every instrument waits for its own.
+    /// Refreshes are about to be taken; what earlier ones held does not count, every instrument waits for its
+    /// own.
     fn begin_refresh(&mut self);
 }
 
@@ -88,13 +90,15 @@ pub enum RequestEvent {
 
 /// The bytes of a conversation.
 pub trait RequestProtocol {
-    /// Cuts the first packet off what a server sent, with the bytes it takes. `None` in place of an event: says nothing.
+    /// Cuts the first packet off what a server sent, with the bytes it takes. `None` in place of an event:
+    /// says nothing.
     fn split(bytes: &[u8]) -> Result<Option<(Option<RequestEvent>, usize)>, Malformed>;
 
     /// Whether a refusal says that the day's retransmission requests are used up.
     fn is_quota_used_up(reason: u8) -> bool;
 
-    /// Writes a packet with this number; its length, `None` if `buffer` is too small or the source id too long.
+    /// Writes a packet with this number; its length, `None` if `buffer` is too small or the source id too
+    /// long.
     fn write(config: &RequestConfig, number: u32, say: Say, buffer: &mut [u8]) -> Option<usize>;
 }
 

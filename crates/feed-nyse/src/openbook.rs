@@ -11,8 +11,8 @@
 //! | 231 whose number is not the instrument's next, a price point that cannot be read | `Gap` of the instrument: its book may be wrong until the next 230 |
 //! | 1 2 5 and requests | none |
 //!
-//! A full update may be split: parts repeat the fixed part, number included, and only the first one clears. An update that an
-//! instrument's refresh holds already, which its number tells, says nothing.
+//! A full update may be split: parts repeat the fixed part, number included, and only the first one clears.
+//! An update that an instrument's refresh holds already, which its number tells, says nothing.
 
 mod refresh;
 
@@ -46,7 +46,8 @@ pub enum OpenBook {}
 
 /// Two resets sent within this time, in milliseconds, are the two lines' copies of one.
 const SAME_RESTART_MS: u64 = 1000;
-/// A packet sent at most this long before a reset, in milliseconds, is of the old numbers. The clock begins anew at midnight.
+/// A packet sent at most this long before a reset, in milliseconds, is of the old numbers. The clock begins
+/// anew at midnight.
 const OLD_PACKETS_MS: u64 = 3_600_000;
 
 impl Framing for OpenBook {
@@ -114,8 +115,8 @@ fn is_retransmission(datagram: &[u8]) -> bool {
 pub struct OpenBookConfig {
     /// NYSE or American.
     pub venue: Venue,
-    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue times
-    /// then count from midnight.
+    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue
+    /// times then count from midnight.
     pub midnight: Nanos,
     /// The highest symbol index plus 1, default 2^17; 80 bytes each. A message beyond it is malformed.
     pub instruments_max: u32,
@@ -204,8 +205,8 @@ impl OpenBookDecoder {
         }
     }
 
-    /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
-    /// number beyond `instruments_max`.
+    /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number.
+    /// `false` for a number beyond `instruments_max`.
     pub fn define(&mut self, index: u32, symbol: Symbol) -> bool {
         let entry = Instrument {
             id: InstrumentId(index),
@@ -349,7 +350,8 @@ impl OpenBookDecoder {
         }
     }
 
-    /// Whether an update passes. Of one that does not its number is kept, so that the next one wanted is known to follow.
+    /// Whether an update passes. Of one that does not its number is kept, so that the next one wanted is
+    /// known to follow.
     #[inline(always)]
     fn passes(&mut self, kind: u16, head: Head, counters: &mut Counters) -> bool {
         let id = InstrumentId(head.index.get());
@@ -402,7 +404,8 @@ impl OpenBookDecoder {
         self.filter.open(id);
     }
 
-    /// A full update of a refresh while the feed goes on: of an instrument that joins it is taken, unless it is too old.
+    /// A full update of a refresh while the feed goes on: of an instrument that joins it is taken, unless it
+    /// is too old.
     pub(crate) fn take<S: EventSink>(
         &mut self,
         now: Nanos,
@@ -436,8 +439,8 @@ impl OpenBookDecoder {
         out.finish(false);
     }
 
-    /// The refresh of the instrument being taken has come whole: tells what was held behind it, and whether it was one. Or it
-    /// has not, and counts no more.
+    /// The refresh of the instrument being taken has come whole: tells what was held behind it, and whether
+    /// it was one. Or it has not, and counts no more.
     pub(crate) fn taken<S: EventSink>(
         &mut self,
         is_whole: bool,

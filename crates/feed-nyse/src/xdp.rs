@@ -1,8 +1,8 @@
-//! NYSE Integrated Feed (XDP on Pillar, Integrated Feed 2.5.g, Common Client 2.4.p) to [`MarketEvent`]s; NYSE, Arca, American,
-//! National, Texas.
+//! NYSE Integrated Feed (XDP on Pillar, Integrated Feed 2.5.g, Common Client 2.4.p) to [`MarketEvent`]s;
+//! NYSE, Arca, American, National, Texas.
 //!
-//! A message enters as bytes. Its type and symbol index, in its first 16 bytes, decide whether anyone wants it; only then is
-//! it read further. The symbol index is the instrument's number. What comes out:
+//! A message enters as bytes. Its type and symbol index, in its first 16 bytes, decide whether anyone wants
+//! it; only then is it read further. The symbol index is the instrument's number. What comes out:
 //!
 //! | message | event |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | any of the first two rows and 32, 34 that cannot be read | `Gap` of the instrument: its book may be wrong |
 //! | 1 2 31 35 113 114 223 and requests | none |
 //!
-//! Prices need the instrument's scale, which message 3 tells: an order of an instrument without one cannot be read.
-//! Nanoseconds count from the second of the last message 2; before the first one venue times are 0.
+//! Prices need the instrument's scale, which message 3 tells: an order of an instrument without one cannot be
+//! read. Nanoseconds count from the second of the last message 2; before the first one venue times are 0.
 
 mod refresh;
 
@@ -181,8 +181,8 @@ impl XdpDecoder {
         }
     }
 
-    /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in mid-session
-    /// without a refresh. An error changes nothing.
+    /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in
+    /// mid-session without a refresh. An error changes nothing.
     pub fn define(&mut self, m: &xdp::SymbolIndexMapping) -> Result<InstrumentId, Malformed> {
         let symbol = m.symbol.symbol().ok_or(Malformed::OutOfRange { offset: 8 })?;
         let unit = unit(m.price_scale_code).ok_or(Malformed::BadValue {
@@ -204,7 +204,8 @@ impl XdpDecoder {
         Ok(id)
     }
 
-    /// The oldest of the messages up to which the wanted instruments' refreshes go; with none wanted the latest of all.
+    /// The oldest of the messages up to which the wanted instruments' refreshes go; with none wanted the
+    /// latest of all.
     pub(crate) fn refreshed_up_to(&self) -> SeqNo {
         let wanted = self.filter.wanted();
         let oldest = wanted.map(|i| self.rows[i.id.index()].covered).min();
@@ -220,8 +221,8 @@ impl XdpDecoder {
         }
     }
 
-    /// Writes what a message says over an event that holds what every message has; `unit` is the instrument's. `false` if it says
-    /// nothing.
+    /// Writes what a message says over an event that holds what every message has; `unit` is the
+    /// instrument's. `false` if it says nothing.
     #[inline(always)]
     fn fill(
         &mut self,
@@ -310,7 +311,8 @@ impl XdpDecoder {
         Ok(())
     }
 
-    /// An order's place is kept only where the message says so; a book moves it anyway when its price changed.
+    /// An order's place is kept only where the message says so; a book moves it anyway when its price
+    /// changed.
     #[inline(always)]
     fn modify(&self, event: &mut MarketEvent, m: &xdp::ModifyOrder, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Modify;
@@ -416,7 +418,8 @@ impl XdpDecoder {
         Ok(())
     }
 
-    /// Takes note of whether an instrument is closed; statuses that are about something else say nothing of it.
+    /// Takes note of whether an instrument is closed; statuses that are about something else say nothing of
+    /// it.
     #[cold]
     #[inline(never)]
     fn note_close(&mut self, bytes: &[u8]) {
@@ -455,8 +458,8 @@ impl XdpDecoder {
         Ok(self.filter.has(id) || self.taking == Some(id))
     }
 
-    /// A message of an instrument that does not pass. One that joins is held if a refresh may hold it, and told if not;
-    /// what empties the book makes it right.
+    /// A message of an instrument that does not pass. One that joins is held if a refresh may hold it, and
+    /// told if not; what empties the book makes it right.
     #[cold]
     #[inline(never)]
     fn shut<S: EventSink>(
@@ -510,7 +513,8 @@ impl XdpDecoder {
         });
     }
 
-    /// Whether a refresh of this instrument, which holds everything up to `last`, makes its book right. If so it follows.
+    /// Whether a refresh of this instrument, which holds everything up to `last`, makes its book right. If so
+    /// it follows.
     pub(crate) fn take(&mut self, id: InstrumentId, last: u32) -> bool {
         let takes = self.filter.joins.is_met(id, last.into());
         self.taking = takes.then_some(id);
@@ -518,8 +522,8 @@ impl XdpDecoder {
         takes
     }
 
-    /// The refresh of the instrument being taken has come whole: tells what was held behind it. Or it has not, and counts no
-    /// more.
+    /// The refresh of the instrument being taken has come whole: tells what was held behind it. Or it has
+    /// not, and counts no more.
     pub(crate) fn taken<S: EventSink>(
         &mut self,
         is_whole: bool,
@@ -652,7 +656,8 @@ impl Decoder for XdpDecoder {
         }
     }
 
-    /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing follows.
+    /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing
+    /// follows.
     fn has_ended(&self) -> bool {
         self.filter.is_closed()
     }
@@ -757,8 +762,8 @@ const fn is_refreshed(kind: u16) -> bool {
 /// Set on a definition that begins the refresh of its instrument, until the event is told.
 const BEGINS_REFRESH: EventFlags = EventFlags(1 << 31);
 
-/// Tells a status or a definition; before it, as an event of the same message, that the instrument's book is empty where
-/// it closes or its refresh begins. A book that joins is empty and not right yet.
+/// Tells a status or a definition; before it, as an event of the same message, that the instrument's book is
+/// empty where it closes or its refresh begins. A book that joins is empty and not right yet.
 #[cold]
 #[inline(never)]
 fn rare<S: EventSink>(mut event: MarketEvent, joins: bool, sink: &mut S) {
@@ -783,8 +788,8 @@ fn rare<S: EventSink>(mut event: MarketEvent, joins: bool, sink: &mut S) {
     sink.on_event(&event);
 }
 
-/// Counts a message that could not be read. One of a book among them is missing there, and the book is stale from here on:
-/// `true` if the event now says so.
+/// Counts a message that could not be read. One of a book among them is missing there, and the book is stale
+/// from here on: `true` if the event now says so.
 #[cold]
 #[inline(never)]
 fn refused(event: &mut MarketEvent, kind: u16, malformed: Malformed, counters: &mut Counters) -> bool {

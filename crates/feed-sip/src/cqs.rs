@@ -1,7 +1,7 @@
 //! CTA Plan quotes (CQS Pillar Multicast Output Binary 2.10a) to [`MarketEvent`]s.
 //!
-//! A line of a network is a channel of its own; two of them, A and B, are arbitrated. What comes out (who a quote's `code`
-//! names: see [`SipConfig`]):
+//! A line of a network is a channel of its own; two of them, A and B, are arbitrated. What comes out (who a
+//! quote's `code` names: see [`SipConfig`]):
 //!
 //! | message | event |
 //! |---|---|
@@ -46,9 +46,10 @@ pub type CqsFeed = FeedHandler<Cqs, CqsDecoder>;
 
 /// The framing: blocks of SIAC, numbered by message without a session.
 ///
-/// Start of day (number 0) and line integrity (the last number again) use no number: they tell the next one. A start of day
-/// begins the numbers anew, and so does a reset, from its own number on; blocks that the SIP sent before, on the slower line,
-/// are known by their time. Where both start of day and its line integrity were lost, 32 blocks in a row say the same.
+/// Start of day (number 0) and line integrity (the last number again) use no number: they tell the next one.
+/// A start of day begins the numbers anew, and so does a reset, from its own number on; blocks that the SIP
+/// sent before, on the slower line, are known by their time. Where both start of day and its line integrity
+/// were lost, 32 blocks in a row say the same.
 #[derive(Clone, Copy, Debug)]
 pub enum Cqs {}
 
@@ -78,8 +79,8 @@ impl Framing for Cqs {
         })
     }
 
-    /// The form of a request is not public: [`FeedHandler::poll_missing`] says what to ask for. Retransmitted blocks come
-    /// on a group of their own.
+    /// The form of a request is not public: [`FeedHandler::poll_missing`] says what to ask for. Retransmitted
+    /// blocks come on a group of their own.
     fn request(_: MissingRange, _: &mut [u8]) -> Option<usize> {
         None
     }

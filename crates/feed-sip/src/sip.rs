@@ -1,4 +1,5 @@
-//! What CQS and UQDF share: instruments known by symbol alone, and quotes of many participants beside a national best.
+//! What CQS and UQDF share: instruments known by symbol alone, and quotes of many participants beside a
+//! national best.
 
 mod join;
 mod symbols;
@@ -19,7 +20,8 @@ const BAND: u8 = b'l';
 /// `code[0]` of the best odd lots.
 const ODD_LOTS: u8 = b'o';
 
-/// What a decoder of a consolidated feed, [`CqsDecoder`](crate::CqsDecoder) or [`UqdfDecoder`](crate::UqdfDecoder), has to know.
+/// What a decoder of a consolidated feed, [`CqsDecoder`](crate::CqsDecoder) or
+/// [`UqdfDecoder`](crate::UqdfDecoder), has to know.
 ///
 /// Every quote becomes a [`EventKind::Quote`]. Whose it is, `code[0]` tells:
 ///
@@ -30,12 +32,12 @@ const ODD_LOTS: u8 = b'o';
 /// | `l` | the limit down and limit up prices, quantities 0 | `[1]` kind of band |
 /// | `o` | the best odd lots of all participants | `[1]` bid's participant, `[2]` ask's |
 ///
-/// What the venue leaves blank is NUL. A participant's quote that can be on neither side of the national best is
-/// [`EventFlags::NOT_FIRM`].
+/// What the venue leaves blank is NUL. A participant's quote that can be on neither side of the national best
+/// is [`EventFlags::NOT_FIRM`].
 #[derive(Clone, Debug)]
 pub struct SipConfig {
-    /// How many instruments there can be, default 16 384. An instrument too many is counted as [`Counter::BookFull`] and
-    /// passed over.
+    /// How many instruments there can be, default 16 384. An instrument too many is counted as
+    /// [`Counter::BookFull`] and passed over.
     pub instruments_max: u32,
     /// What to let through; `None` (the default) is everything.
     pub symbols: Option<Vec<Symbol>>,
@@ -149,18 +151,19 @@ pub(crate) struct Sip {
     followed: Box<[Followed]>,
     /// By participant, then instrument, where a participant's quotes can all be void at once; else none.
     standing: Box<[Standing]>,
-    /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the rest.
+    /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the
+    /// rest.
     event: MarketEvent,
     venue: Venue,
-    /// Whether a symbol is wanted its slot in [`Symbols`] says, too. What came since a subscription stands, whatever the snapshot
-    /// says: nothing is held of what joins; numbers are the line's.
+    /// Whether a symbol is wanted its slot in [`Symbols`] says, too. What came since a subscription stands,
+    /// whatever the snapshot says: nothing is held of what joins; numbers are the line's.
     pub(crate) filter: Filter,
     /// Symbols never seen may be wanted: each is entered, wanted or muted, when it is first seen.
     learns: bool,
     /// Messages were lost in this session, and no snapshot has made up for them.
     has_lost: bool,
-    /// The message from which on symbols never seen have been learnt; 0: from the first one on, or never. Those first seen
-    /// later may have had quotes before.
+    /// The message from which on symbols never seen have been learnt; 0: from the first one on, or never.
+    /// Those first seen later may have had quotes before.
     learns_since: u64,
     /// Whether they were before the last rule.
     did_learn: bool,
@@ -281,7 +284,8 @@ impl Sip {
         self.followed = followed.into();
     }
 
-    /// The number of a message's symbol: new symbols get the next one if everything is wanted. `None` is counted.
+    /// The number of a message's symbol: new symbols get the next one if everything is wanted. `None` is
+    /// counted.
     #[inline(always)]
     pub(crate) fn wanted(
         &mut self,
@@ -380,8 +384,8 @@ impl Sip {
         self.standing.fill(Standing::default());
     }
 
-    /// Messages are lost for good, and there is no snapshot: every national best may be another one. Tells so; each book is
-    /// right again once both sides of it have been said.
+    /// Messages are lost for good, and there is no snapshot: every national best may be another one. Tells
+    /// so; each book is right again once both sides of it have been said.
     pub(crate) fn lose<S: EventSink>(&mut self, seq: SeqNo, now: Nanos, sink: &mut S) {
         self.has_lost = true;
         let known = self.numbers_used();
@@ -510,8 +514,9 @@ impl Sip {
         sink.on_event(&event);
     }
 
-    /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the national best,
-    /// the best of the others is, by the rules of the plans: price, then size, then time. After a loss that is not sure.
+    /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the
+    /// national best, the best of the others is, by the rules of the plans: price, then size, then time.
+    /// After a loss that is not sure.
     pub(crate) fn wipe_out<S: EventSink>(&mut self, event: &MarketEvent, participant: u8, sink: &mut S) {
         let room = self.followed.len();
         for (number, followed) in (0..).zip(self.followed.iter_mut()) {
@@ -548,7 +553,8 @@ impl Sip {
         }
     }
 
-    /// Counts a message that could not be read. One about an instrument may have been a quote, which is then missing.
+    /// Counts a message that could not be read. One about an instrument may have been a quote, which is then
+    /// missing.
     #[cold]
     pub(crate) fn refuse<S: EventSink>(
         &mut self,

@@ -68,8 +68,8 @@ impl UqdfDecoder {
         }
     }
 
-    /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a message says
-    /// both sides of its national best, at the latest the recap of the close.
+    /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a
+    /// message says both sides of its national best, at the latest the recap of the close.
     pub fn lose(&mut self, next: SeqNo, now: Nanos, sink: &mut dyn EventSink) {
         self.sip.lose(next, now, &mut DynSink(sink));
     }

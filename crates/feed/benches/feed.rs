@@ -1,8 +1,9 @@
-//! What sequencing and arbitration cost over decoding. A regression here means that a packet in sequence no longer takes
-//! the short way, or that the decoder is no longer inlined into it.
+//! What sequencing and arbitration cost over decoding. A regression here means that a packet in sequence no
+//! longer takes the short way, or that the decoder is no longer inlined into it.
 //!
-//! ns a message, fastest of 4000 rounds, 2 cores of an AVX2 machine (Zen 3) under load, three runs each; runs on an idle
-//! machine are not measured. Before: events returned by value, repeats taken through the whole arbiter.
+//! ns a message, fastest of 4000 rounds, 2 cores of an AVX2 machine (Zen 3) under load, three runs each; runs
+//! on an idle machine are not measured. Before: events returned by value, repeats taken through the whole
+//! arbiter.
 //!
 //! | | before | now |
 //! |---|---|---|
@@ -11,10 +12,11 @@
 //! | handler, 1 message a packet, both lines | 56.2 to 56.3 | 28.5 to 35.2 |
 //! | handler, 10 messages a packet, one line | 26.8 | 18.9 to 23.9 |
 //!
-//! The gain is the decoder's and the repeats': what the handler adds to a packet in sequence is 7 ns before and after.
+//! The gain is the decoder's and the repeats': what the handler adds to a packet in sequence is 7 ns before
+//! and after.
 //!
-//! `cargo bench -p tickwire-feed` (tiny under `cargo test`). One core, warm, messages in cache; the mix is that of
-//! a real day without its rare types; one message a packet, and ten.
+//! `cargo bench -p tickwire-feed` (tiny under `cargo test`). One core, warm, messages in cache; the mix is
+//! that of a real day without its rare types; one message a packet, and ten.
 
 use std::hint::black_box;
 use std::time::Instant;

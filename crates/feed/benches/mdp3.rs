@@ -1,9 +1,11 @@
-//! MDP 3.0 from packet to event: price levels changing in ten-deep books of 64 instruments, two entries a packet.
-//! A regression here means that entries are copied more than once, or that rows are walked more often than they change.
+//! MDP 3.0 from packet to event: price levels changing in ten-deep books of 64 instruments, two entries a
+//! packet. A regression here means that entries are copied more than once, or that rows are walked more often
+//! than they change.
 //!
-//! `cargo bench -p tickwire-feed --bench mdp3` prints the machine's nanoseconds per entry, of wanted and of filtered ones;
-//! the events are counted, so a decoder that drops some cannot be fast. Few packets, many rounds: the packets are in the
-//! cache, as those that come from the network card are, and a round is short enough not to be interrupted.
+//! `cargo bench -p tickwire-feed --bench mdp3` prints the machine's nanoseconds per entry, of wanted and of
+//! filtered ones; the events are counted, so a decoder that drops some cannot be fast. Few packets, many
+//! rounds: the packets are in the cache, as those that come from the network card are, and a round is short
+//! enough not to be interrupted.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,10 +1,10 @@
-//! The Moscow Exchange's order log from packet to event: orders of 64 instruments, in packets of one entry and of many.
-//! A regression here means that an entry's fields are read more often than once, or that its instrument is searched for
-//! longer than its name takes to compare.
+//! The Moscow Exchange's order log from packet to event: orders of 64 instruments, in packets of one entry
+//! and of many. A regression here means that an entry's fields are read more often than once, or that its
+//! instrument is searched for longer than its name takes to compare.
 //!
-//! `cargo bench -p tickwire-feed --bench moex` prints the machine's nanoseconds per entry: of decoding alone, of the whole
-//! way to events, of entries that nobody wants. Events are counted, so a decoder that drops some cannot be fast. Where the
-//! recorded data is at hand, the exchange's own packets of 2017 follow.
+//! `cargo bench -p tickwire-feed --bench moex` prints the machine's nanoseconds per entry: of decoding alone,
+//! of the whole way to events, of entries that nobody wants. Events are counted, so a decoder that drops some
+//! cannot be fast. Where the recorded data is at hand, the exchange's own packets of 2017 follow.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,10 +1,9 @@
-//! XDP and OpenBook Ultra from packet to event: changes of the books of 64 instruments, two messages a packet, in
-//! a working set that the cache holds; the layouts
-//! alone for comparison. A regression here means that a message is walked, or an instrument looked up, more often than it
-//! needs.
+//! XDP and OpenBook Ultra from packet to event: changes of the books of 64 instruments, two messages a
+//! packet, in a working set that the cache holds; the layouts alone for comparison. A regression here means
+//! that a message is walked, or an instrument looked up, more often than it needs.
 //!
-//! `cargo bench -p tickwire-feed --bench nyse` prints the machine's nanoseconds per message; the events are counted, so a
-//! decoder that drops some cannot be fast.
+//! `cargo bench -p tickwire-feed --bench nyse` prints the machine's nanoseconds per message; the events are
+//! counted, so a decoder that drops some cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -134,7 +133,8 @@ fn xdp_packet(seq: u32, messages: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Mappings, then as many adds as deletions, executions, modifications and replacements in the shares of a trading day.
+/// Mappings, then as many adds as deletions, executions, modifications and replacements in the shares of a
+/// trading day.
 fn xdp_packets(seed: u64, packets: usize) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut rng = Rng::new(seed);
     let mut seq = 1;

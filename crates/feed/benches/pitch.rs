@@ -1,8 +1,9 @@
-//! PITCH from packet to event: orders of 64 instruments added, executed, reduced, modified and deleted, one, two and ten messages a packet.
-//! A regression here means that the table of orders is searched more often than a message needs, or grows out of the cache.
+//! PITCH from packet to event: orders of 64 instruments added, executed, reduced, modified and deleted, one,
+//! two and ten messages a packet. A regression here means that the table of orders is searched more often
+//! than a message needs, or grows out of the cache.
 //!
-//! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and of filtered ones;
-//! the events are counted, so a decoder that drops some cannot be fast.
+//! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and
+//! of filtered ones; the events are counted, so a decoder that drops some cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,10 +1,11 @@
-//! CQS and UQDF from packet to event: long quotes of 2,000 instruments, six messages a packet, every third with the national
-//! best behind it. A regression here means that a symbol is looked up more than once, or a block walked more often than twice.
+//! CQS and UQDF from packet to event: long quotes of 2,000 instruments, six messages a packet, every third
+//! with the national best behind it. A regression here means that a symbol is looked up more than once, or a
+//! block walked more often than twice.
 //!
 //! The first packets name every instrument; the rest, which fit into the second-level cache, are measured.
 //!
-//! `cargo bench -p tickwire-feed --bench sip` prints the machine's nanoseconds per message, of wanted and of filtered ones;
-//! the events are counted, so a decoder that drops some cannot be fast.
+//! `cargo bench -p tickwire-feed --bench sip` prints the machine's nanoseconds per message, of wanted and of
+//! filtered ones; the events are counted, so a decoder that drops some cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Operation sequences for the fuzz targets and for seeded tests: bytes become operations, invariants are asserted.
+//! Operation sequences for the fuzz targets and for seeded tests: bytes become operations, invariants are
+//! asserted.
 
 use crate::{
     Answers, Arbiter, ArbiterConfig, FeedHandler, FeedState, Glimpse, ItchConfig, ItchDecoder, ItchFeed,
@@ -39,9 +40,10 @@ fn config(choice: u8) -> ArbiterConfig {
     }
 }
 
-/// Drives an [`Arbiter`] alone. Five bytes an operation: what, line and session, first, count, time. Asserts: packets
-/// that are delivered follow each other without overlap, backwards only after a restart or a snapshot; a live feed
-/// misses and holds nothing; limits are kept; there is something to wait for while something is missing.
+/// Drives an [`Arbiter`] alone. Five bytes an operation: what, line and session, first, count, time. Asserts:
+/// packets that are delivered follow each other without overlap, backwards only after a restart or a
+/// snapshot; a live feed misses and holds nothing; limits are kept; there is something to wait for while
+/// something is missing.
 pub fn arbiter_operations(data: &[u8]) {
     let Some((&choice, operations)) = data.split_first() else {
         return;
@@ -136,8 +138,9 @@ impl Model {
     }
 }
 
-/// Drives a whole ITCH feed with datagrams, timeouts and a snapshot's stream made of the input: a length byte, a kind
-/// byte, then the bytes themselves. Never panics; live events have ascending numbers until a clear.
+/// Drives a whole ITCH feed with datagrams, timeouts and a snapshot's stream made of the input: a length
+/// byte, a kind byte, then the bytes themselves. Never panics; live events have ascending numbers until a
+/// clear.
 pub fn feed_operations(data: &[u8]) {
     let Some((&choice, mut rest)) = data.split_first() else {
         return;

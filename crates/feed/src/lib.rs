@@ -1,5 +1,6 @@
-//! Feed handling: from datagrams of two lines to one ordered stream of [`tickwire_market::MarketEvent`]s. Each family of venues
-//! is a crate of its own, so that whoever receives one need not build the others; this crate has them all.
+//! Feed handling: from datagrams of two lines to one ordered stream of [`tickwire_market::MarketEvent`]s.
+//! Each family of venues is a crate of its own, so that whoever receives one need not build the others; this
+//! crate has them all.
 //!
 //! | crate | |
 //! |---|---|
@@ -11,10 +12,11 @@
 //! | `tickwire-feed-cme` | [`Mdp3Channel`] |
 //! | `tickwire-feed-moex` | [`MoexChannel`] |
 //!
-//! A packet enters through [`FeedHandler::on_packet`]. Its [`Framing`] gives session, number and messages; the
-//! [`Arbiter`] says whether it is next, known, or early; the [`Decoder`] drops what nobody wants and turns the rest into
-//! events, pushed into the caller's sink. What is missing is requested ([`FeedHandler::poll_transmit`]), or comes with a
-//! snapshot ([`Glimpse`]). A venue adds a framing, a decoder and vectors.
+//! A packet enters through [`FeedHandler::on_packet`]. Its [`Framing`] gives session, number and messages;
+//! the [`Arbiter`] says whether it is next, known, or early; the [`Decoder`] drops what nobody wants and
+//! turns the rest into events, pushed into the caller's sink. What is missing is requested
+//! ([`FeedHandler::poll_transmit`]), or comes with a snapshot ([`Glimpse`]). A venue adds a framing, a
+//! decoder and vectors.
 //!
 //! ```
 //! use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
@@ -26,7 +28,8 @@
 //! assert_eq!((events, feed.counters().get(tickwire_market::Counter::Malformed)), (0, 1));
 //! ```
 //!
-//! **Invariant.** No socket, no clock, no allocation after construction: bytes and `now` in, events and requests out.
+//! **Invariant.** No socket, no clock, no allocation after construction: bytes and `now` in, events and
+//! requests out.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What an arbiter answers beside its verdicts: each was found by a change of it that no test noticed (`cargo xtask mutants`).
+//! What an arbiter answers beside its verdicts: each was found by a change of it that no test noticed
+//! (`cargo xtask mutants`).
 
 use tickwire_feed::{Arbiter, ArbiterConfig, FeedState, Line, SessionId, Verdict};
 use tickwire_market::{Counter, Nanos, SeqNo};

@@ -13,8 +13,8 @@ fn drain(arbiter: &mut Arbiter) -> Vec<Situation> {
     std::iter::from_fn(|| arbiter.poll_situation()).collect()
 }
 
-/// Line A is ahead and right; most of what line B has not sent yet was recovered. A late packet of line B, after a long silence, speaks
-/// against line A, but not against what has been delivered.
+/// Line A is ahead and right; most of what line B has not sent yet was recovered. A late packet of line B,
+/// after a long silence, speaks against line A, but not against what has been delivered.
 #[test]
 fn a_slow_line_does_not_take_back_what_was_recovered() {
     let mut arbiter = Arbiter::new(ArbiterConfig::default());

@@ -1,4 +1,5 @@
-//! A book that what came does not fit is marked, and made right by the venue's snapshot while all others go on.
+//! A book that what came does not fit is marked, and made right by the venue's snapshot while all others go
+//! on.
 
 mod common;
 

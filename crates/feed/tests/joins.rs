@@ -1,5 +1,5 @@
-//! Instruments subscribed to in mid-session, step by step: what is told of the one that joins, and that nothing else is told of
-//! the others. ITCH; the sequence is the same for PITCH.
+//! Instruments subscribed to in mid-session, step by step: what is told of the one that joins, and that
+//! nothing else is told of the others. ITCH; the sequence is the same for PITCH.
 
 use tickwire_feed::{
     ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Pattern, PitchConfig,
@@ -265,7 +265,8 @@ fn pitch_add(order: u64, symbol: &str) -> Vec<u8> {
     message.as_bytes().to_vec()
 }
 
-/// Events wait for the next one, so that the last one is known; their messages are announced right before them all the same.
+/// Events wait for the next one, so that the last one is known; their messages are announced right before
+/// them all the same.
 #[test]
 fn messages_are_announced_before_their_first_event_also_where_events_wait() {
     let mut feed = PitchFeed::new(

@@ -1,5 +1,5 @@
-//! MDP 3.0 from packets to books: a small venue in virtual time, its lines losing packets, its loops and its replay service,
-//! against what the venue itself holds. A failing run prints its seed.
+//! MDP 3.0 from packets to books: a small venue in virtual time, its lines losing packets, its loops and its
+//! replay service, against what the venue itself holds. A failing run prints its seed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -71,7 +71,8 @@ struct Resting {
     priority: u64,
 }
 
-/// One side's levels, best first, keyed so that the best is least: price (bids negated) to quantity and orders.
+/// One side's levels, best first, keyed so that the best is least: price (bids negated) to quantity and
+/// orders.
 type Ladder = BTreeMap<i64, (u64, u32)>;
 
 /// The venue: what is true, and the messages that say so.

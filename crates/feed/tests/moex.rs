@@ -1,4 +1,5 @@
-//! The Moscow Exchange's order and trade logs to events: recorded packets, both template sets, our own templates.
+//! The Moscow Exchange's order and trade logs to events: recorded packets, both template sets, our own
+//! templates.
 
 mod moex_common;
 

@@ -1,5 +1,6 @@
-//! Cboe PITCH to events: every message, a naive decoder on random orders, numbers that roll over, units, room that runs out,
-//! and units that lose packets on both lines until the Gap Request Proxy and the Spin server make them whole.
+//! Cboe PITCH to events: every message, a naive decoder on random orders, numbers that roll over, units, room
+//! that runs out, and units that lose packets on both lines until the Gap Request Proxy and the Spin server
+//! make them whole.
 
 use std::collections::BTreeMap;
 use tickwire_feed::{

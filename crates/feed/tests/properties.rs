@@ -1,6 +1,6 @@
-//! Random networks: whatever is lost, doubled or reordered on both lines and on the way to and from the retransmission
-//! server, every message is delivered once and in order, or counted as lost. A failing run prints its seed:
-//! `TICKWIRE_SEED=<seed> cargo test -p tickwire-feed --test properties` repeats it alone.
+//! Random networks: whatever is lost, doubled or reordered on both lines and on the way to and from the
+//! retransmission server, every message is delivered once and in order, or counted as lost. A failing run
+//! prints its seed: `TICKWIRE_SEED=<seed> cargo test -p tickwire-feed --test properties` repeats it alone.
 
 mod common;
 

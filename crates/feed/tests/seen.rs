@@ -1,4 +1,5 @@
-//! What a filter in front of a feed says: messages that it kept back are no gap, and nothing of it counts while something is missing.
+//! What a filter in front of a feed says: messages that it kept back are no gap, and nothing of it counts
+//! while something is missing.
 
 use tickwire_feed::{Arbiter, ArbiterConfig, Line, SessionId, Situation, Verdict};
 use tickwire_market::{Counter, Nanos, SeqNo};

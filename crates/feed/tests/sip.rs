@@ -1,4 +1,5 @@
-//! Consolidated quotes to events: CQS and UQDF, participants and national best, filters, refusals, lines and gaps.
+//! Consolidated quotes to events: CQS and UQDF, participants and national best, filters, refusals, lines and
+//! gaps.
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{

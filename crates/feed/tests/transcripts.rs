@@ -1,8 +1,9 @@
-//! Arbitration and recovery as transcripts: every file of vectors/scenarios is played against a feed and its answers are
-//! compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test transcripts` rewrites the answers; read the diff.
+//! Arbitration and recovery as transcripts: every file of vectors/scenarios is played against a feed and its
+//! answers are compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test transcripts` rewrites the
+//! answers; read the diff.
 //!
-//! A file is a sequence of blocks: commands, `----`, each command with its answer, an empty line. Lines with `#` explain. Times are
-//! microseconds. Commands:
+//! A file is a sequence of blocks: commands, `----`, each command with its answer, an empty line. Lines with
+//! `#` explain. Times are microseconds. Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...       a new feed; the fields of ArbiterConfig, times in _us, start=beginning|snapshot|here

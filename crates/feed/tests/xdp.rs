@@ -488,8 +488,8 @@ fn resting(index: u32, order: u64) -> xdp::AddOrderRefresh {
     }
 }
 
-/// A feed that was joined in mid-session and holds messages 10 to 13 back: adds of orders by that number, of instruments 7
-/// and 8 in turn.
+/// A feed that was joined in mid-session and holds messages 10 to 13 back: adds of orders by that number, of
+/// instruments 7 and 8 in turn.
 fn joined_late() -> XdpFeed {
     let arbiter = ArbiterConfig {
         start: Start::Snapshot,

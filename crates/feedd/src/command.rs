@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use tickwire_feed::{Pattern, Rule, Seen};
 
-/// Commands that may wait for one thread; there is one at a time, for the control thread waits for its answer.
+/// Commands that may wait for one thread; there is one at a time, for the control thread waits for its
+/// answer.
 const WAITING_MAX: usize = 2;
 
 /// What to do.

@@ -24,10 +24,11 @@ const FEEDS_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonSection {
-    /// Holds the region and the control socket. `TICKWIRE_FOLDER` and `--folder` go before it; without any of them it is /run/tickwire
-    /// for root, else `tickwire` in `XDG_RUNTIME_DIR`, by which the value may begin.
+    /// Holds the region and the control socket. `TICKWIRE_FOLDER` and `--folder` go before it; without any of
+    /// them it is /run/tickwire for root, else `tickwire` in `XDG_RUNTIME_DIR`, by which the value may begin.
     pub folder: PathBuf,
-    /// Where consolidated books are kept: with one feed thread on it, with several on a thread of their own, unless told otherwise.
+    /// Where consolidated books are kept: with one feed thread on it, with several on a thread of their own,
+    /// unless told otherwise.
     pub super_books: SuperBooksPlace,
     /// Core of the thread of consolidated books; -1 leaves it to the scheduler.
     pub super_core: i32,
@@ -35,8 +36,8 @@ pub struct DaemonSection {
     pub symbols: Vec<String>,
     /// Price levels shown of each side of a book, 1 to 64.
     pub book_levels: u32,
-    /// Books in shared memory, over all channels: one per channel and instrument, taken when the instrument first has
-    /// something to show. Further instruments are counted and named, and not shown.
+    /// Books in shared memory, over all channels: one per channel and instrument, taken when the instrument
+    /// first has something to show. Further instruments are counted and named, and not shown.
     pub books: u32,
     /// Consolidated books in shared memory: one per symbol.
     pub super_slots: u32,
@@ -54,11 +55,11 @@ pub struct DaemonSection {
     pub latency_files: Option<PathBuf>,
     /// How often they are written, seconds. They are written at the end too.
     pub latency_every_s: u32,
-    /// Ask the kernel when it received each packet, and keep how long it took from there into the program's memory. Costs latency
-    /// itself: another, dearer receive call.
+    /// Ask the kernel when it received each packet, and keep how long it took from there into the program's
+    /// memory. Costs latency itself: another, dearer receive call.
     pub kernel_stamps: bool,
-    /// A channel without any packet for so long is stale, milliseconds; a feed may say its own `silence_ms`. Venues send
-    /// heartbeats at least once a second.
+    /// A channel without any packet for so long is stale, milliseconds; a feed may say its own `silence_ms`.
+    /// Venues send heartbeats at least once a second.
     pub silence_ms: u32,
     /// Feed threads; without any, one takes every feed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -203,8 +204,8 @@ impl DaemonSection {
         }
     }
 
-    /// How the thread of consolidated books waits, beside so many feed threads: it spins where each of them has a core, and one is left to
-    /// everybody else.
+    /// How the thread of consolidated books waits, beside so many feed threads: it spins where each of them
+    /// has a core, and one is left to everybody else.
     pub fn super_books_wait(threads: usize) -> Waiting {
         Wait::Auto.choose(threads + 2)
     }
@@ -222,7 +223,8 @@ impl DaemonSection {
         }
     }
 
-    /// What to do about a thread of consolidated books that sleeps where it could be sooner; `None` where there is nothing to say.
+    /// What to do about a thread of consolidated books that sleeps where it could be sooner; `None` where
+    /// there is nothing to say.
     pub fn super_books_warning(&self, threads: usize) -> Option<String> {
         let sleeps = DaemonSection::super_books_wait(threads).strategy == WaitStrategy::Poll;
         let is_apart = self.super_books_place(threads) == SuperBooksPlace::Thread;

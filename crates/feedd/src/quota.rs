@@ -1,8 +1,10 @@
-//! What was used of the venues' daily quotas, kept in a file: a venue counts on when the daemon is started again.
+//! What was used of the venues' daily quotas, kept in a file: a venue counts on when the daemon is started
+//! again.
 //!
-//! A feed thread leaves its counts in a [`Cell`] ten times a second; the control thread writes the file when they have grown beyond
-//! what it says. While the daemon runs the file is ahead of the counts, by more than can be asked for until it is written again, so that a
-//! daemon that is killed never forgets a request; its normal end leaves the counts themselves.
+//! A feed thread leaves its counts in a [`Cell`] ten times a second; the control thread writes the file when
+//! they have grown beyond what it says. While the daemon runs the file is ahead of the counts, by more than
+//! can be asked for until it is written again, so that a daemon that is killed never forgets a request; its
+//! normal end leaves the counts themselves.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,8 @@ use tickwire_console::warn;
 
 /// The file's name in the daemon's folder.
 pub(crate) const QUOTA_FILE: &str = "quotas";
-/// The file says so many more requests when it is written, and half as many at least: more than the fastest venue takes (320 a second)
-/// until it is written again (150 ms).
+/// The file says so many more requests when it is written, and half as many at least: more than the fastest
+/// venue takes (320 a second) until it is written again (150 ms).
 const REQUESTS_AHEAD: u32 = 400;
 /// The same of snapshots.
 const SNAPSHOTS_AHEAD: u32 = 10;
@@ -58,7 +60,8 @@ pub(crate) struct QuotaFile {
 }
 
 impl QuotaFile {
-    /// What an earlier run left; nothing if there is no file. Lines that cannot be read are said and count for nothing.
+    /// What an earlier run left; nothing if there is no file. Lines that cannot be read are said and count
+    /// for nothing.
     pub(crate) fn open(path: PathBuf) -> QuotaFile {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,

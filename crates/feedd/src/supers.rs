@@ -1,4 +1,5 @@
-//! Consolidated books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
+//! Consolidated books on their way to shared memory: on the feed thread, or on a thread of their own behind a
+//! ring per feed thread.
 //!
 //! ```text
 //! ChannelBooks ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperPublisher ─► SuperBooks ─► SuperOut ─► slot
@@ -20,13 +21,13 @@ use tickwire_shm::{
 use super::{Halt, Notice};
 use tickwire_replay::tape::Stopping;
 
-/// Events a ring between a feed thread and the thread of consolidated books holds: 8 MiB. When it is full the feed thread waits,
-/// which is counted; packets wait in the socket meanwhile.
+/// Events a ring between a feed thread and the thread of consolidated books holds: 8 MiB. When it is full the
+/// feed thread waits, which is counted; packets wait in the socket meanwhile.
 pub const RING_EVENTS: usize = 1 << 16;
 /// Events of one ring taken before the next one has its turn.
 const EVENTS_PER_TURN: usize = 64;
-/// Empty looks at the rings after which a group is taken to be over: longer than a feed thread takes from one of its events to the
-/// next.
+/// Empty looks at the rings after which a group is taken to be over: longer than a feed thread takes from one
+/// of its events to the next.
 const PATIENCE: u32 = 64;
 /// The bits of a stamp that travel with an event: ticks of a day.
 const STAMP_BITS: u32 = 48;
@@ -59,7 +60,8 @@ pub struct HandOver {
 }
 
 impl Supers<'_> {
-    /// An event of a source in the vocabulary of consolidated books, of a packet that was in memory at `stamp`.
+    /// An event of a source in the vocabulary of consolidated books, of a packet that was in memory at
+    /// `stamp`.
     #[inline]
     pub fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
         match self {
@@ -72,8 +74,8 @@ impl Supers<'_> {
         }
     }
 
-    /// A venue's group is over: what it changed is shown. Behind a ring that is seen by the last event's flag, or when nothing more
-    /// comes.
+    /// A venue's group is over: what it changed is shown. Behind a ring that is seen by the last event's
+    /// flag, or when nothing more comes.
     #[inline]
     pub fn end_group(&mut self) {
         if let Supers::Inline(books) = self {

@@ -1,8 +1,9 @@
-//! Orders out and execution reports in, nanoseconds per message: the two ends of a trading session's hot path.
-//! A regression here means that the template rewrites more than what changes, or that a message is read more than once.
+//! Orders out and execution reports in, nanoseconds per message: the two ends of a trading session's hot
+//! path. A regression here means that the template rewrites more than what changes, or that a message is read
+//! more than once.
 //!
-//! `cargo bench -p tickwire-fix` prints the figures. Every message written is read back by the naive codec and every
-//! value read is compared with the one written, so a wrong answer cannot be fast.
+//! `cargo bench -p tickwire-fix` prints the figures. Every message written is read back by the naive codec
+//! and every value read is compared with the one written, so a wrong answer cannot be fast.
 
 mod messages;
 

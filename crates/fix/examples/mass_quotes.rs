@@ -1,6 +1,7 @@
-//! Writes mass quotes and quote cancels as a quoter sends them, and beside them what they say, for others to read:
-//! `cargo run -p tickwire-fix --example mass_quotes -- FIX.4.4 10000 quotes.fix quotes.txt`. `cargo xtask interop --quotes` gives them to
-//! QuickFIX. A line of the text is a message: its number, its QuoteID, and `|entry,symbol,bid,size,offer,size` for each entry.
+//! Writes mass quotes and quote cancels as a quoter sends them, and beside them what they say, for others to
+//! read: `cargo run -p tickwire-fix --example mass_quotes -- FIX.4.4 10000 quotes.fix quotes.txt`.
+//! `cargo xtask interop --quotes` gives them to QuickFIX. A line of the text is a message: its number, its
+//! QuoteID, and `|entry,symbol,bid,size,offer,size` for each entry.
 
 use std::fmt::Write as _;
 use std::io::Error;

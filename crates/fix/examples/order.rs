@@ -1,5 +1,6 @@
-//! Logs on, sends an order, shows what comes back, logs out: `cargo run -p tickwire-fix --example order -- 127.0.0.1:9878`,
-//! against `tickwire fix acceptor -c examples/fix/acceptor.cfg`.
+//! Logs on, sends an order, shows what comes back, logs out:
+//! `cargo run -p tickwire-fix --example order -- 127.0.0.1:9878`, against
+//! `tickwire fix acceptor -c examples/fix/acceptor.cfg`.
 
 use std::io::{Error, Read, Write};
 use std::net::TcpStream;

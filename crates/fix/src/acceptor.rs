@@ -1,20 +1,22 @@
-//! Many sessions in one table: a connection that was accepted belongs to the session that its first message names, one that was
-//! opened to the session it was opened for.
+//! Many sessions in one table: a connection that was accepted belongs to the session that its first message
+//! names, one that was opened to the session it was opened for.
 //!
 //! ```text
 //!  connect ─► handle_bytes … ─► settle ─► the session's own verbs ─► disconnect
 //!                                  └─► poll_newcomer ─► admit, or turn_away
 //! ```
-//! A connection whose first message is garbled, names nobody who is known here, or a session that has a connection
-//! already, is to be closed without an answer. Because a peer may close and come again at once, the owner reads every other
-//! connection once more between [`Acceptor::handle_bytes`] and [`Acceptor::settle`].
+//! A connection whose first message is garbled, names nobody who is known here, or a session that has a
+//! connection already, is to be closed without an answer. Because a peer may close and come again at once,
+//! the owner reads every other connection once more between [`Acceptor::handle_bytes`] and
+//! [`Acceptor::settle`].
 //!
-//! **Sessions nobody configured.** With an [`Acceptor::add_template`], who fits a template and no session becomes a
+//! **Sessions nobody configured.** With an [`Acceptor::add_template`], who fits a template and no session
+//! becomes a
 //! [`Newcomer`]: the owner opens a store and admits it, or turns it away. There are at most as many such sessions as the
 //! template says; the place of one that never logged on is given to the next newcomer.
 //!
-//! **Bounds.** So many connections at once, 4 KiB and the longest logon time-out (10 s) for each to say who it is, and the memory of its configuration for
-//! each session.
+//! **Bounds.** So many connections at once, 4 KiB and the longest logon time-out (10 s) for each to say who
+//! it is, and the memory of its configuration for each session.
 
 use crate::buffer::Ring;
 use crate::config::{Role, SessionConfig, SubIds};
@@ -148,7 +150,8 @@ enum Connection {
         since: Nanos,
         bytes: Box<[u8]>,
         len: usize,
-        /// The template it fits, once it has said who it is; told by [`Acceptor::poll_newcomer`] or about to be.
+        /// The template it fits, once it has said who it is; told by [`Acceptor::poll_newcomer`] or about to
+        /// be.
         newcomer: Option<(usize, Identity)>,
         is_told: bool,
     },
@@ -174,22 +177,24 @@ impl<S: Store> Acceptor<S> {
         }
     }
 
-    /// Whether a session may have events, bytes to transmit or an end since this was asked last: somebody sent on one, or time
-    /// did something. What [`Acceptor::handle_bytes`] did is for its caller to look after.
+    /// Whether a session may have events, bytes to transmit or an end since this was asked last: somebody
+    /// sent on one, or time did something. What [`Acceptor::handle_bytes`] did is for its caller to look
+    /// after.
     #[inline]
     pub fn take_touched(&mut self) -> bool {
         core::mem::take(&mut self.is_touched)
     }
 
-    /// The session that somebody was given to send on last, since this was asked last: what an application said on another session
-    /// than the one it was called for can go out at once.
+    /// The session that somebody was given to send on last, since this was asked last: what an application
+    /// said on another session than the one it was called for can go out at once.
     #[inline]
     pub fn take_last_used(&mut self) -> Option<SessionId> {
         self.last_used.take()
     }
 
-    /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version of `config` and
-    /// fit its identities. An empty SenderCompID, TargetCompID or sub id fits any. The template's number.
+    /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version
+    /// of `config` and fit its identities. An empty SenderCompID, TargetCompID or sub id fits any. The
+    /// template's number.
     pub fn add_template(&mut self, config: SessionConfig, sessions_max: usize) -> usize {
         self.opening_ns = self.opening_ns.max(Some(config.logon_timeout_ns));
         self.templates.push(Template { config, sessions_max });
@@ -207,7 +212,8 @@ impl<S: Store> Acceptor<S> {
         self.refused.pop()
     }
 
-    /// Of connections that never came to belong to a session: `fix_logons_refused`, and of which kind they were.
+    /// Of connections that never came to belong to a session: `fix_logons_refused`, and of which kind they
+    /// were.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -276,8 +282,8 @@ impl<S: Store> Acceptor<S> {
         Some(ConnectionId(at))
     }
 
-    /// A transport connection was opened for a session of ours that begins, which logs on; `None` when there is no room or it has
-    /// a connection already: close it.
+    /// A transport connection was opened for a session of ours that begins, which logs on; `None` when there
+    /// is no room or it has a connection already: close it.
     pub fn connect_as(&mut self, now: Nanos, session: SessionId) -> Option<ConnectionId> {
         let is_free = |c: &Connection| matches!(c, Connection::Free);
         let at = self.connections.iter().position(is_free)?;
@@ -355,8 +361,8 @@ impl<S: Store> Acceptor<S> {
         }
     }
 
-    /// The next connection that a template would admit: [`Acceptor::admit`] it or [`Acceptor::turn_away`], now or within 10 s
-    /// of its coming.
+    /// The next connection that a template would admit: [`Acceptor::admit`] it or [`Acceptor::turn_away`],
+    /// now or within 10 s of its coming.
     pub fn poll_newcomer(&mut self) -> Option<Newcomer> {
         for at in 0..self.connections.len() {
             if let Connection::Opening {
@@ -528,13 +534,15 @@ impl<S: Store> Acceptor<S> {
         self.sessions[session.0].session.poll_transmit(buf)
     }
 
-    /// What [`Session::resend_asked`] says of a session, which is no use of it in the sense of [`Acceptor::take_last_used`].
+    /// What [`Session::resend_asked`] says of a session, which is no use of it in the sense of
+    /// [`Acceptor::take_last_used`].
     #[inline]
     pub fn resend_asked(&mut self, id: SessionId) -> Option<(SeqNo, &[u8])> {
         self.sessions[id.0].session.resend_asked()
     }
 
-    /// What happened in a session. After [`Event::Disconnect`] transmit what is left, then [`Acceptor::wants_close`].
+    /// What happened in a session. After [`Event::Disconnect`] transmit what is left, then
+    /// [`Acceptor::wants_close`].
     pub fn poll_event(&mut self, id: SessionId) -> Option<Event> {
         let hosted = &mut self.sessions[id.0];
         let event = hosted.session.poll_event();
@@ -667,8 +675,8 @@ fn filled(config: SessionConfig, identity: &Identity) -> SessionConfig {
     }
 }
 
-/// The state of the table: every session and what is not one yet. Configured sessions are those that were added, in the same order; those
-/// of a template are made again.
+/// The state of the table: every session and what is not one yet. Configured sessions are those that were
+/// added, in the same order; those of a template are made again.
 impl<S: Store + Persist> Acceptor<S> {
     /// Appends it.
     pub fn save(&self, out: &mut Bytes) {

@@ -47,8 +47,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Who an initiator says it is in its Logon; what is empty is not sent. In the standard since 4.3 (925: FIXT 1.1), sent in
-/// any version when set.
+/// Who an initiator says it is in its Logon; what is empty is not sent. In the standard since 4.3 (925: FIXT
+/// 1.1), sent in any version when set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Credentials {
     /// Username (553).
@@ -91,8 +91,8 @@ pub struct SessionConfig {
     pub role: Role,
     /// The version spoken. Default 4.4.
     pub version: Version,
-    /// Application messages come as [`crate::Event::Message`], whatever they are, instead of the typed ones of
-    /// [`crate::AppMessage`]. Default `false`.
+    /// Application messages come as [`crate::Event::Message`], whatever they are, instead of the typed ones
+    /// of [`crate::AppMessage`]. Default `false`.
     pub any_message: bool,
     /// SenderCompID (49) of what we send.
     pub sender: CompId,
@@ -100,45 +100,47 @@ pub struct SessionConfig {
     pub target: CompId,
     /// Sub and location ids. Default none.
     pub subs: SubIds,
-    /// Tells sessions with the same ids from each other; not sent. An acceptor gives a connection to the first of them that
-    /// has none. Default empty.
+    /// Tells sessions with the same ids from each other; not sent. An acceptor gives a connection to the
+    /// first of them that has none. Default empty.
     pub qualifier: CompId,
     /// Username and passwords of an initiator. Default none.
     pub credentials: Credentials,
-    /// An acceptor asks its owner about every logon: [`crate::Event::LogonRequested`]. Default `false`: who has the right ids
-    /// is logged on.
+    /// An acceptor asks its owner about every logon: [`crate::Event::LogonRequested`]. Default `false`: who
+    /// has the right ids is logged on.
     pub asks_about_logons: bool,
     /// Session messages that were taken are told of, too: [`crate::Event::Admin`]. Default `false`.
     pub tells_session_messages: bool,
-    /// The owner is asked before a kept message is sent again: [`crate::Session::resend_asked`]. Default `false`.
+    /// The owner is asked before a kept message is sent again: [`crate::Session::resend_asked`]. Default
+    /// `false`.
     pub asks_about_resends: bool,
-    /// TestMessageIndicator (464) of our Logon; a peer whose Logon says otherwise (none is N) is refused. Default `None`:
-    /// neither sent nor checked.
+    /// TestMessageIndicator (464) of our Logon; a peer whose Logon says otherwise (none is N) is refused.
+    /// Default `None`: neither sent nor checked.
     pub is_test: Option<bool>,
-    /// The field of a Logon, by its tag, in which a venue says whether it cancels what is open when the connection is lost: a venue's own, as the
-    /// standard has none (Deribit's CancelOnDisconnect is 9001). An initiator's Logon says `Y` there, and [`crate::Session::peer_cancels`] is what
-    /// the answer says; an acceptor answers one that has it by [`SessionConfig::cancels_orders`]. Default 0: none.
+    /// The field of a Logon, by its tag, in which a venue says whether it cancels what is open when the
+    /// connection is lost: a venue's own, as the standard has none (Deribit's CancelOnDisconnect is 9001). An
+    /// initiator's Logon says `Y` there, and [`crate::Session::peer_cancels`] is what the answer says; an
+    /// acceptor answers one that has it by [`SessionConfig::cancels_orders`]. Default 0: none.
     pub cancels_tag: u32,
     /// What an acceptor answers there. Default `false`.
     pub cancels_orders: bool,
-    /// HeartBtInt (108) in seconds that an initiator asks for, 0 to 3600; 0 is none. Default 30. An acceptor takes what
-    /// it is asked for, within the next two; an initiator takes what the answer says, likewise.
+    /// HeartBtInt (108) in seconds that an initiator asks for, 0 to 3600; 0 is none. Default 30. An acceptor
+    /// takes what it is asked for, within the next two; an initiator takes what the answer says, likewise.
     pub heartbeat_s: u32,
     /// The least HeartBtInt that a peer may say, in seconds. Default 0.
     pub heartbeat_s_min: u32,
     /// The most. Default 3600.
     pub heartbeat_s_max: u32,
-    /// Logons carry NextExpectedMsgSeqNum (789), and that of the peer is obeyed: what it misses is sent without being asked
-    /// for. In the standard since 4.4. Default `false`: 789 is ignored.
+    /// Logons carry NextExpectedMsgSeqNum (789), and that of the peer is obeyed: what it misses is sent
+    /// without being asked for. In the standard since 4.4. Default `false`: 789 is ignored.
     pub next_expected: bool,
-    /// Every message carries LastMsgSeqNumProcessed (369). In the standard since 4.2. Orders then have no template. Default
-    /// `false`.
+    /// Every message carries LastMsgSeqNumProcessed (369). In the standard since 4.2. Orders then have no
+    /// template. Default `false`.
     pub last_processed: bool,
-    /// Logons carry MaxMessageSize (383): the receive buffer. In the standard since 4.2. Default `false`. That of the peer is
-    /// obeyed in any case.
+    /// Logons carry MaxMessageSize (383): the receive buffer. In the standard since 4.2. Default `false`.
+    /// That of the peer is obeyed in any case.
     pub says_message_max: bool,
-    /// Both sequence numbers start at 1 with every logon: an initiator asks for it (141=Y), an acceptor does so
-    /// whether asked or not. Default `false`: an acceptor then resets only when asked.
+    /// Both sequence numbers start at 1 with every logon: an initiator asks for it (141=Y), an acceptor does
+    /// so whether asked or not. Default `false`: an acceptor then resets only when asked.
     pub reset_on_logon: bool,
     /// Both sequence numbers start at 1 again after a logout, whoever began it. Default `false`.
     pub reset_on_logout: bool,
@@ -148,11 +150,13 @@ pub struct SessionConfig {
     pub precision: Precision,
     /// How far SendingTime may be from our clock, either way; 0 switches the check off. Default 120 s.
     pub latency_max_ns: u64,
-    /// A TestRequest is sent after so many thousandths of the heartbeat interval in silence; 0 is never. Default 1200.
+    /// A TestRequest is sent after so many thousandths of the heartbeat interval in silence; 0 is never.
+    /// Default 1200.
     pub test_after_permille: u32,
     /// The session ends after so many; 0 is never. Default 2400.
     pub silence_max_permille: u32,
-    /// SenderCompID and TargetCompID of the peer are checked after the logon, too (an initiator's: at all). Default `true`.
+    /// SenderCompID and TargetCompID of the peer are checked after the logon, too (an initiator's: at all).
+    /// Default `true`.
     pub checks_comp_ids: bool,
     /// A possible duplicate (43=Y) must say when it was sent first (122). Default `true`.
     pub wants_orig_sending_time: bool,
@@ -165,9 +169,11 @@ pub struct SessionConfig {
     /// A ResendRequest without any progress for this long is repeated, twice at most; then the session ends.
     /// Default 10 s.
     pub resend_timeout_ns: u64,
-    /// Messages asked for by one ResendRequest, the next ones when these have come; 0 for all at once. Default 0.
+    /// Messages asked for by one ResendRequest, the next ones when these have come; 0 for all at once.
+    /// Default 0.
     pub resend_chunk: u64,
-    /// How often a peer may ask for messages from the same number on within a connection; then the session ends. At least
+    /// How often a peer may ask for messages from the same number on within a connection; then the session
+    /// ends. At least
     /// 1. Default 10.
     pub resend_repeats_max: u32,
     /// Bound on the application messages we send. Default none.
@@ -180,11 +186,12 @@ pub struct SessionConfig {
     pub cancel_after_ns: u64,
     /// Receive buffer, and so the longest message admitted, in bytes. Default 16 KiB.
     pub receive_bytes: usize,
-    /// Bytes waiting for [`crate::Session::poll_transmit`]; at least 4 KiB. When full, [`crate::Session::send`] refuses, and a session
-    /// message that must be sent ends the session. Default 256 KiB.
+    /// Bytes waiting for [`crate::Session::poll_transmit`]; at least 4 KiB. When full,
+    /// [`crate::Session::send`] refuses, and a session message that must be sent ends the session. Default
+    /// 256 KiB.
     pub transmit_bytes: usize,
-    /// Messages received ahead of a gap and kept until it is filled, in bytes; what does not fit is requested again.
-    /// Default 64 KiB.
+    /// Messages received ahead of a gap and kept until it is filled, in bytes; what does not fit is requested
+    /// again. Default 64 KiB.
     pub early_bytes: usize,
     /// Events waiting for [`crate::Session::poll_event`]; at least 8. When full, received bytes wait. Default 256.
     pub events: usize,

@@ -1,8 +1,9 @@
 //! From bytes to fields: framing, checksum, one pass that finds every field, typed access on demand.
 //!
-//! [`frame`] finds the first whole message of a byte stream; [`Index::decode`] checks its checksum and lists its
-//! fields in place, with a table by tag; [`Message`] reads values. Nothing is copied or allocated. Source: FIX 4.4 with errata 20030618,
-//! volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX Message Format and Delivery".
+//! [`frame`] finds the first whole message of a byte stream; [`Index::decode`] checks its checksum and lists
+//! its fields in place, with a table by tag; [`Message`] reads values. Nothing is copied or allocated.
+//! Source: FIX 4.4 with errata 20030618, volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX
+//! Message Format and Delivery".
 
 use tickwire_persist::persist;
 
@@ -136,8 +137,9 @@ fn frame_anything(bytes: &[u8], max: usize) -> Frame {
     }
 }
 
-/// The length of the message at the start; or why there is none, and how many bytes it says to have before its CheckSum
-/// (1 if that is not known): other engines take a garbled message for as long as it says, whatever that swallows.
+/// The length of the message at the start; or why there is none, and how many bytes it says to have before
+/// its CheckSum (1 if that is not known): other engines take a garbled message for as long as it says,
+/// whatever that swallows.
 fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, (Garbled, usize)> {
     let known = bytes.len().min(BEGIN.len());
     if bytes[..known] != BEGIN[..known] {
@@ -184,7 +186,8 @@ fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>
     }
 }
 
-/// Offset (at least `from`) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
+/// Offset (at least `from`) of the next place where a message could begin: `8=FIX`, or a beginning of it at
+/// the very end.
 fn next_start(bytes: &[u8], from: usize) -> usize {
     let could_begin = |at: &usize| {
         let rest = &bytes[*at..];
@@ -205,8 +208,8 @@ const ENDS: usize = STRETCH + 64;
 #[derive(Clone, Debug)]
 pub struct Index {
     fields: Box<[Field]>,
-    /// `first` of the message plus the place of the first field whose tag has this slot. What is below `first` is of earlier
-    /// messages: nothing is cleared between messages.
+    /// `first` of the message plus the place of the first field whose tag has this slot. What is below
+    /// `first` is of earlier messages: nothing is cleared between messages.
     by_tag: Box<[u32; SLOTS]>,
     /// Where separators are in the stretch being read.
     ends: Box<[u32; ENDS]>,
@@ -222,8 +225,8 @@ struct Last {
     empty: Option<Fault>,
 }
 
-/// A message whose integrity is verified: its bytes and its fields. Values are read through [`Fields`], to which it
-/// dereferences.
+/// A message whose integrity is verified: its bytes and its fields. Values are read through [`Fields`], to
+/// which it dereferences.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     all: Fields<'a>,
@@ -236,8 +239,8 @@ pub struct Message<'a> {
 }
 
 impl Index {
-    /// Room for messages of up to `max_fields` fields (at least 8); what a longer one has beyond is not indexed and
-    /// makes its [`Message::fault`].
+    /// Room for messages of up to `max_fields` fields (at least 8); what a longer one has beyond is not
+    /// indexed and makes its [`Message::fault`].
     pub fn new(max_fields: usize) -> Index {
         // Places of fields are 32-bit numbers, and there must be room for those of some messages.
         let max_fields = max_fields.clamp(8, 1 << 24);
@@ -270,7 +273,8 @@ impl Index {
         1
     }
 
-    /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the CheckSum.
+    /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the
+    /// CheckSum.
     pub fn decode<'a>(&'a mut self, message: &'a [u8]) -> Result<Message<'a>, Garbled> {
         let Some(body_end) = message.len().checked_sub(TRAILER) else {
             return Err(Garbled::NoCheckSum);
@@ -353,7 +357,8 @@ impl Reader<'_> {
     }
 
     /// Reads fields as long as there is nothing particular about them; how many. Everything else is left to
-    /// [`Reader::any_field`], so that this loop has few things to keep in mind; nor is it inlined, to have all registers.
+    /// [`Reader::any_field`], so that this loop has few things to keep in mind; nor is it inlined, to have
+    /// all registers.
     #[inline(never)]
     fn usual_fields(&mut self, message: &[u8], ends: &[u32]) -> usize {
         if self.skip_to != 0 {
@@ -438,7 +443,8 @@ impl Reader<'_> {
     }
 }
 
-/// Lists where separators are in a stretch that begins at `from` of its message: how many, and the sum of its bytes.
+/// Lists where separators are in a stretch that begins at `from` of its message: how many, and the sum of its
+/// bytes.
 #[inline]
 fn list(stretch: &[u8], from: u32, ends: &mut [u32; ENDS]) -> (usize, u32) {
     let (blocks, rest) = stretch.as_chunks::<64>();
@@ -492,8 +498,8 @@ fn check_sum(trailer: &[u8], computed: u8) -> Result<(), Garbled> {
     }
 }
 
-/// What is wrong with a piece that has no tag: no `=` in it, and it belongs to the value before; or what stands before
-/// the `=` is no tag.
+/// What is wrong with a piece that has no tag: no `=` in it, and it belongs to the value before; or what
+/// stands before the `=` is no tag.
 #[cold]
 fn no_field(piece: &[u8], before: Option<u32>) -> Fault {
     let Some(equals) = piece.iter().position(|&b| b == b'=') else {
@@ -511,8 +517,8 @@ fn no_field(piece: &[u8], before: Option<u32>) -> Fault {
 /// Tags from here on may be a counterparty's own, whatever the standard calls them.
 const OWN_TAGS: u32 = 5_000;
 
-/// Where the data field behind its length field ends; 0 if there is none and there need not be: nothing is counted, or it is
-/// no length but a field of the counterparty's own.
+/// Where the data field behind its length field ends; 0 if there is none and there need not be: nothing is
+/// counted, or it is no length but a field of the counterparty's own.
 #[cold]
 fn data_end(message: &[u8], length: Field) -> Result<usize, Fault> {
     let (value, end) = (length.start as usize, length.end as usize);
@@ -535,10 +541,12 @@ fn data_end(message: &[u8], length: Field) -> Result<usize, Fault> {
     }
 }
 
-/// The tag that a field's first eight bytes say and how many digits it has: one to seven, no leading zero, then `=`.
+/// The tag that a field's first eight bytes say and how many digits it has: one to seven, no leading zero,
+/// then `=`.
 #[inline(always)]
 fn parse_tag(word: u64) -> Option<(u32, u32)> {
-    // Digits become 0 to 9, which 0x76 does not carry into the top bit; the `=` becomes 0. Two digits are the most common by far.
+    // Digits become 0 to 9, which 0x76 does not carry into the top bit; the `=` becomes 0. Two digits are the
+    // most common by far.
     let two = word as u32 & 0xff_ffff ^ u32::from_le_bytes(*b"00=\0");
     if (two.wrapping_add(0x7f_7676) | two) & 0x80_8080 == 0 && two & 0xff != 0 {
         return Some(((two & 0xff) * 10 + (two >> 8), 2));

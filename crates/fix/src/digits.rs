@@ -1,7 +1,9 @@
 //! Eight digits of each of two numbers, and what they add to the checksum.
 //!
-//! With SSE2, which every x86-64 processor has, both in one vector (`pmulhuw`, `psadbw`): 30 instructions; elsewhere one after the other,
-//! 100. Each is compared with the other. Why not left to the compiler: `docs/adr/0005-vectors-in-the-fix-codec.md`.
+//! With SSE2, which every x86-64 processor has, both in one vector (`pmulhuw`, `psadbw`): 30 instructions;
+//! elsewhere one after the other,
+//! 100. Each is compared with the other. Why not left to the compiler:
+//!      `docs/adr/0005-vectors-in-the-fix-codec.md`.
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 pub(crate) use one_by_one::two_of_digits8;
@@ -19,18 +21,20 @@ mod sse2 {
         _mm_sub_epi64, _mm_unpackhi_epi64,
     };
 
-    /// Eight digits of each of two numbers (below 10^8), most significant first in memory; the sum of all sixteen modulo 256.
+    /// Eight digits of each of two numbers (below 10^8), most significant first in memory; the sum of all
+    /// sixteen modulo 256.
     #[inline(always)]
     pub(crate) fn two_of_digits8(numbers: [u32; 2]) -> ([u64; 2], u8) {
-        // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in builds for
-        // processors that have it.
+        // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in
+        // builds for processors that have it.
         unsafe { with_sse2(numbers) }
     }
 
     #[inline]
     #[target_feature(enable = "sse2")]
     fn with_sse2(numbers: [u32; 2]) -> ([u64; 2], u8) {
-        // Each step halves the parts: of 8 digits, of 4, of 2, of 1; the higher part stays where it is, the lower one goes above it.
+        // Each step halves the parts: of 8 digits, of 4, of 2, of 1; the higher part stays where it is, the
+        // lower one goes above it.
         let eights = _mm_set_epi64x(numbers[1].into(), numbers[0].into());
         // x * 3518437209 >> 45 is x / 10^4 for any 32 bits.
         let high = _mm_srli_epi64::<45>(_mm_mul_epu32(eights, _mm_set1_epi64x(3_518_437_209)));
@@ -60,7 +64,8 @@ mod sse2 {
 mod one_by_one {
     use crate::number::{byte_sum, digits8};
 
-    /// Eight digits of each of two numbers (below 10^8), most significant first in memory; the sum of all sixteen modulo 256.
+    /// Eight digits of each of two numbers (below 10^8), most significant first in memory; the sum of all
+    /// sixteen modulo 256.
     #[inline]
     pub(crate) fn two_of_digits8(numbers: [u32; 2]) -> ([u64; 2], u8) {
         let words = numbers.map(digits8);

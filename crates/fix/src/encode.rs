@@ -1,8 +1,8 @@
-//! From fields to bytes, into memory of the caller. BodyLength and CheckSum are computed at the end; BodyLength has no
-//! leading zeros, so the message may begin a few bytes into the buffer.
+//! From fields to bytes, into memory of the caller. BodyLength and CheckSum are computed at the end;
+//! BodyLength has no leading zeros, so the message may begin a few bytes into the buffer.
 //!
-//! A field is written in whole words, each over the unused end of the one before: the separator that ends a value comes with the
-//! next tag. Tags that are constants cost nothing to render.
+//! A field is written in whole words, each over the unused end of the one before: the separator that ends a
+//! value comes with the next tag. Tags that are constants cost nothing to render.
 
 use crate::decode::separators;
 use crate::number::{ZEROS, decimal, digits8, sum_of};
@@ -41,7 +41,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Fields in this order; `None` if a value is empty or has a separator, or if they are longer than 63 bytes together.
+    /// Fields in this order; `None` if a value is empty or has a separator, or if they are longer than 63
+    /// bytes together.
     pub fn new(fields: &[(u32, &[u8])]) -> Option<Prepared> {
         let mut bytes = [0; 64];
         let mut e = Encoder {
@@ -324,8 +325,8 @@ fn finish<'b>(
 
 const E8: u64 = 100_000_000;
 
-/// The separator before a field, its tag and `=`, in a word, and how many bytes; without the `=` where the tag has seven digits,
-/// and nothing where it has more, which no tag has.
+/// The separator before a field, its tag and `=`, in a word, and how many bytes; without the `=` where the
+/// tag has seven digits, and nothing where it has more, which no tag has.
 #[inline(always)]
 const fn tag_word(tag: u32) -> (u64, usize) {
     let digits = match tag {
@@ -353,8 +354,8 @@ const fn short_number(value: u32) -> (u64, usize) {
     (digits >> leading, 8 - leading as usize / 8)
 }
 
-/// The first eight bytes of a value, and those behind them when there are up to eight. Of a longer value, words that have a
-/// separator if it has one.
+/// The first eight bytes of a value, and those behind them when there are up to eight. Of a longer value,
+/// words that have a separator if it has one.
 #[inline]
 fn ends_of(value: &[u8]) -> (u64, u64) {
     match (value.len(), value.first_chunk::<8>(), value.last_chunk::<8>()) {

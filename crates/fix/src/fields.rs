@@ -1,4 +1,5 @@
-//! Fields where they lie, and their values read on demand: what a message and an entry of a repeating group have in common.
+//! Fields where they lie, and their values read on demand: what a message and an entry of a repeating group
+//! have in common.
 
 use crate::group::{Group, RepeatingGroup};
 use crate::number::{ZEROS, load_tail, load8, parse_unsigned, value8};
@@ -150,8 +151,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight behind. `None`
-/// sends everything else to the plain parser.
+/// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight
+/// behind. `None` sends everything else to the plain parser.
 #[inline]
 pub(crate) fn usual_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
     match end.checked_sub(start)? {

@@ -1,5 +1,5 @@
-//! Repeating groups where they lie. FIX 4.4, volume 1, "Repeating Groups": a count, then that many entries, each of which
-//! begins with the same field and has no field twice, save those of groups within it.
+//! Repeating groups where they lie. FIX 4.4, volume 1, "Repeating Groups": a count, then that many entries,
+//! each of which begins with the same field and has no field twice, save those of groups within it.
 
 use crate::fields::{Field, Fields};
 use crate::reject::{Fault, SessionRejectReason};
@@ -14,11 +14,12 @@ pub trait RepeatingGroup {
     fn has(tag: u32) -> bool;
 }
 
-/// The entries of one repeating group, one after the other; nothing is copied. The field behind the count begins every
-/// entry, whichever of the group it is (whether it is the right one is for [`Validator`](crate::dict::Validator)).
+/// The entries of one repeating group, one after the other; nothing is copied. The field behind the count
+/// begins every entry, whichever of the group it is (whether it is the right one is for
+/// [`Validator`](crate::dict::Validator)).
 ///
-/// Entries that the count claims and the message has not are not given: see [`Group::check`]. Neither are those that the
-/// message has beyond the count.
+/// Entries that the count claims and the message has not are not given: see [`Group::check`]. Neither are
+/// those that the message has beyond the count.
 #[derive(Clone, Debug)]
 pub struct Group<'a, G> {
     message: Fields<'a>,
@@ -47,7 +48,8 @@ impl<'a, G: RepeatingGroup> Group<'a, G> {
         }
     }
 
-    /// How many entries the count claims are still to come: any number, as the message says it. 0 when it is no number.
+    /// How many entries the count claims are still to come: any number, as the message says it. 0 when it is
+    /// no number.
     #[inline]
     pub fn claimed(&self) -> u64 {
         self.left

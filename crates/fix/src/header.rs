@@ -150,8 +150,8 @@ pub enum Opening {
     Garbled,
 }
 
-/// Looks at the first message of `bytes`, of at most `max` bytes: lets an acceptor find the session of a new connection
-/// before handing it the bytes.
+/// Looks at the first message of `bytes`, of at most `max` bytes: lets an acceptor find the session of a new
+/// connection before handing it the bytes.
 pub fn identify(bytes: &[u8], max: usize) -> Opening {
     let len = match frame(bytes, max) {
         Frame::Whole(len) => len,

@@ -1,4 +1,5 @@
-//! Which host an initiator tries next, and when. A host has succeeded when it logged us on, not when it took the connection.
+//! Which host an initiator tries next, and when. A host has succeeded when it logged us on, not when it took
+//! the connection.
 //!
 //! ```text
 //!  attempt ─► (connect, log on) ─► logged_on ─► ended      the session was up: from the first host, or the next one
@@ -28,11 +29,11 @@ pub struct HostsConfig {
     pub backoff_min_ns: u64,
     /// It doubles each time, up to this. Default 60 s.
     pub backoff_max_ns: u64,
-    /// By how many percent the pause varies either way, 0 to 100, so that the clients of a venue that comes back do not all
-    /// come at once. Default 20.
+    /// By how many percent the pause varies either way, 0 to 100, so that the clients of a venue that comes
+    /// back do not all come at once. Default 20.
     pub jitter_percent: u8,
-    /// A session that lasted less counts as refused: a host that logs on and drops us is no better than one that does not
-    /// answer. Default 5 s.
+    /// A session that lasted less counts as refused: a host that logs on and drops us is no better than one
+    /// that does not answer. Default 5 s.
     pub steady_ns: u64,
     /// Seed of the variation.
     pub seed: u64,
@@ -104,7 +105,8 @@ impl Hosts {
         self.logged_on_at = Some(now);
     }
 
-    /// The attempt is over: no connection, a refused or unanswered logon, or a session that was lost. The next attempt.
+    /// The attempt is over: no connection, a refused or unanswered logon, or a session that was lost. The
+    /// next attempt.
     pub fn ended(&mut self, now: Nanos) -> Attempt {
         let was_steady = self
             .logged_on_at

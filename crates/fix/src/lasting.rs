@@ -1,4 +1,5 @@
-//! A store that outlives the process: sequence numbers and sent messages in words of memory that a file is behind.
+//! A store that outlives the process: sequence numbers and sent messages in words of memory that a file is
+//! behind.
 //!
 //! ```text
 //! words 0              512            1024                                             1024 + ring
@@ -9,19 +10,20 @@
 //! record: seq · length, check and hash · the message's bytes, padded to words
 //! ```
 //!
-//! **What survives.** Each change of the numbers writes one of the two heads, in turn: it is marked as being written, filled, and
-//! its hash put last. The process may be killed between any two stores: the other head is whole, and says what was before.
-//! A record is whole before the head that counts it is written: its message is in the store and will be sent again when the peer
-//! asks, or it is not and was never sent. Words that reached memory survive the process, not the machine; for that, sync the file
-//! (the owner's part: [`Words::settle`]).
+//! **What survives.** Each change of the numbers writes one of the two heads, in turn: it is marked as being
+//! written, filled, and its hash put last. The process may be killed between any two stores: the other head
+//! is whole, and says what was before. A record is whole before the head that counts it is written: its
+//! message is in the store and will be sent again when the peer asks, or it is not and was never sent. Words
+//! that reached memory survive the process, not the machine; for that, sync the file (the owner's part:
+//! [`Words::settle`]).
 //!
-//! **Damage.** Both heads and every record have hashes, those of records over their position too, so that nothing old is taken
-//! for something new. A store with one damaged head is opened by the other, and skips one number that may have been used; with
-//! two it is refused: numbers are never guessed. Between records, what is not whole is passed over to the next record that is,
-//! marked, and said ([`Recovery`]).
+//! **Damage.** Both heads and every record have hashes, those of records over their position too, so that
+//! nothing old is taken for something new. A store with one damaged head is opened by the other, and skips
+//! one number that may have been used; with two it is refused: numbers are never guessed. Between records,
+//! what is not whole is passed over to the next record that is, marked, and said ([`Recovery`]).
 //!
-//! **Finding a message.** Numbers ascend along the ring. Of each 512 words it is known where the first record begins: two bytes
-//! for 4 KiB, so that every message is found that the ring holds, whatever its size.
+//! **Finding a message.** Numbers ascend along the ring. Of each 512 words it is known where the first record
+//! begins: two bytes for 4 KiB, so that every message is found that the ring holds, whatever its size.
 
 mod earlier;
 mod index;
@@ -352,7 +354,8 @@ fn identity_words(identity: &[u8]) -> [u64; IDENTITY_WORDS] {
     words
 }
 
-/// A hash of words: four independent lanes, as one would wait for its own multiplications. Word `n` goes to lane `n % 4`.
+/// A hash of words: four independent lanes, as one would wait for its own multiplications. Word `n` goes to
+/// lane `n % 4`.
 struct Hash([u64; 4]);
 
 impl Hash {
@@ -421,7 +424,8 @@ impl RecordHead {
     }
 }
 
-/// Puts the words of a message into places for exactly as many, whole groups of four first; their hash goes on.
+/// Puts the words of a message into places for exactly as many, whole groups of four first; their hash goes
+/// on.
 #[inline]
 fn put_words(places: &[AtomicU64], message: &[u8], hash: &mut Hash) {
     let (groups, rest) = message.as_chunks::<32>();
@@ -541,7 +545,8 @@ impl<M: Words> LastingStore<M> {
     /// Opens what is there. Damage is marked in the memory.
     ///
     /// # Errors
-    /// The memory holds something else, another session's store or one whose numbers are not known: nothing is changed then.
+    /// The memory holds something else, another session's store or one whose numbers are not known: nothing
+    /// is changed then.
     pub fn open(memory: M, identity: &[u8]) -> Result<LastingStore<M>, StoreError> {
         let heads = Heads::read(memory.words())?;
         if heads.identity != identity_words(identity) {
@@ -550,8 +555,8 @@ impl<M: Words> LastingStore<M> {
         LastingStore::recovered(memory, heads)
     }
 
-    /// Opens a copy of a store, whosever it is, to look at it. `later` is a copy of its first words that was made after the rest
-    /// was copied, when somebody may have been writing meanwhile.
+    /// Opens a copy of a store, whosever it is, to look at it. `later` is a copy of its first words that was
+    /// made after the rest was copied, when somebody may have been writing meanwhile.
     ///
     /// # Errors
     /// The memory holds something else, or numbers that are not known.
@@ -628,7 +633,8 @@ impl<M: Words> LastingStore<M> {
         self.memory.words()[self.place(at)].load(Ordering::Relaxed)
     }
 
-    /// Release: no earlier store of this thread comes after it, so a killed process leaves a prefix of its stores.
+    /// Release: no earlier store of this thread comes after it, so a killed process leaves a prefix of its
+    /// stores.
     #[inline]
     fn put(&self, place: usize, value: u64) {
         self.memory.words()[place].store(value, Ordering::Release);
@@ -660,7 +666,8 @@ impl<M: Words> LastingStore<M> {
         hash.store(self.state.hash(), Ordering::Release);
     }
 
-    /// After a step of more than one: what the older head says would be more than a number behind, if the newer were damaged.
+    /// After a step of more than one: what the older head says would be more than a number behind, if the
+    /// newer were damaged.
     #[cold]
     fn commit_to_both(&mut self) {
         self.commit();
@@ -731,7 +738,8 @@ impl<M: Words> LastingStore<M> {
         }
         self.state.next_out = self.state.next_out.max(last + 1);
         if self.recovery.has_damaged_head {
-            // The number that may have been used is passed over, with a mark in the ring, so that it stays known.
+            // The number that may have been used is passed over, with a mark in the ring, so that it stays
+            // known.
             self.state.next_out += 1;
             if self.state.end - self.state.begin < self.ring {
                 self.put(self.place(end), PASSED_OVER);
@@ -811,7 +819,8 @@ impl<M: Words> LastingStore<M> {
             if let Some(head) = self.head_at(at, end) {
                 return Some((head, at));
             }
-            // Behind damage: to the end of its block word by word, as records may begin there that the index does not know.
+            // Behind damage: to the end of its block word by word, as records may begin there that the index
+            // does not know.
             at = match (at + 1).is_multiple_of(index::BLOCK) {
                 false => at + 1,
                 true => self.index.first_from(at + 1, end)?,
@@ -834,8 +843,8 @@ impl<M: Words> LastingStore<M> {
         None
     }
 
-    /// Gives up the oldest messages until there is room for a record of so many words, and some more: the head need not be
-    /// written for every one.
+    /// Gives up the oldest messages until there is room for a record of so many words, and some more: the
+    /// head need not be written for every one.
     #[cold]
     fn give_way(&mut self, words: u64) {
         let batch = (self.ring / 64).min(4096);
@@ -864,8 +873,8 @@ impl<M: Words> LastingStore<M> {
         }
         self.state.end = end;
         self.commit();
-        // Or they would be taken for records that the head does not count yet; the newest first, so that none is left behind one
-        // that is marked.
+        // Or they would be taken for records that the head does not count yet; the newest first, so that none
+        // is left behind one that is marked.
         while let Some(at) = forgotten.pop() {
             self.put(self.place(at), PASSED_OVER);
         }
@@ -904,7 +913,8 @@ impl<M: Words> Store for LastingStore<M> {
     fn set_next_in(&mut self, seq: u64) {
         self.state.next_in = seq;
         self.commit();
-        // Memory that grows does so from the first message that comes, before the first is sent. Nothing is written there yet.
+        // Memory that grows does so from the first message that comes, before the first is sent. Nothing is
+        // written there yet.
         let _ = self.memory.reach(self.place(self.state.end));
     }
 

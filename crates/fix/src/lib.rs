@@ -1,14 +1,15 @@
 //! FIX 4.4 for order entry: codec and session, for both sides, without sockets, threads or a clock.
 //!
-//! **The way of a message.** Bytes from a TCP connection go into [`Session::handle_bytes`]: [`frame`] cuts them into
-//! messages, [`Index`] verifies the checksum and finds the fields in one pass, the session checks identity, time and
-//! sequence, and hands typed messages ([`AppMessage`]) out of [`Session::poll_event`]. Orders go out by
-//! [`Session::send`], or fastest by [`Session::encode_new_order`] from a prepared [`OrderTemplate`]. What was sent is
-//! in a [`Store`] for resends.
+//! **The way of a message.** Bytes from a TCP connection go into [`Session::handle_bytes`]: [`frame`] cuts
+//! them into messages, [`Index`] verifies the checksum and finds the fields in one pass, the session checks
+//! identity, time and sequence, and hands typed messages ([`AppMessage`]) out of [`Session::poll_event`].
+//! Orders go out by [`Session::send`], or fastest by [`Session::encode_new_order`] from a prepared
+//! [`OrderTemplate`]. What was sent is in a [`Store`] for resends.
 //!
 //! Follows FIX 4.4 with errata 20030618; what is left out is listed in `docs/protocols/fix.md`.
 //!
-//! **Invariants.** No allocation after construction. Every buffer is bounded by [`SessionConfig`]. No input panics.
+//! **Invariants.** No allocation after construction. Every buffer is bounded by [`SessionConfig`]. No input
+//! panics.
 //!
 //! ```
 //! use tickwire_fix::{CompId, Event, Role, Session, SessionConfig, Status, tag};

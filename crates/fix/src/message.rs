@@ -1,8 +1,8 @@
-//! The application messages of the subset, typed, `Copy` and of fixed size. FIX 4.4 with errata 20030618, volume 4
-//! (orders) and volume 2 (Business Message Reject).
+//! The application messages of the subset, typed, `Copy` and of fixed size. FIX 4.4 with errata 20030618,
+//! volume 4 (orders) and volume 2 (Business Message Reject).
 //!
-//! Fields outside the subset are ignored on receipt. A required field that is missing, twice, or not of its type is a
-//! [`Fault`].
+//! Fields outside the subset are ignored on receipt. A required field that is missing, twice, or not of its
+//! type is a [`Fault`].
 
 use crate::decode::Message;
 use crate::encode::Encoder;
@@ -690,8 +690,9 @@ fn exec_type(c: u8) -> Option<ExecType> {
 }
 
 impl ExecutionReport {
-    /// Reads the fields of a message of type 8, of FIX 4.1 to 4.2 too: there ExecTransType (20) says that a fill is cancelled or that
-    /// the report is only the status. A correction (20=2) is refused: it changes what was told before.
+    /// Reads the fields of a message of type 8, of FIX 4.1 to 4.2 too: there ExecTransType (20) says that a
+    /// fill is cancelled or that the report is only the status. A correction (20=2) is refused: it changes
+    /// what was told before.
     #[inline]
     pub fn decode(m: &Message<'_>) -> Result<ExecutionReport, Fault> {
         let mut out = ExecutionReport {
@@ -902,7 +903,8 @@ impl BusinessMessageReject {
     }
 }
 
-/// Typed messages are for programs that trade, and handed over at once: one that waits is not saved, and a state with one is not loaded.
+/// Typed messages are for programs that trade, and handed over at once: one that waits is not saved, and a
+/// state with one is not loaded.
 impl Persist for AppMessage {
     fn save(&self, _: &mut Bytes) {}
 

@@ -1,10 +1,11 @@
-//! The codec as one would write it on paper: the oracle the fast one is compared with. Allocates, never optimised.
+//! The codec as one would write it on paper: the oracle the fast one is compared with. Allocates, never
+//! optimised.
 
 use alloc::format;
 use alloc::vec::Vec;
 
-/// All fields of a whole message up to the CheckSum, `None` if its framing or checksum is wrong or a field is not
-/// `tag=value`.
+/// All fields of a whole message up to the CheckSum, `None` if its framing or checksum is wrong or a field is
+/// not `tag=value`.
 pub fn decode(message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     let (body, trailer) = message.split_at_checked(message.len().checked_sub(7)?)?;
     let sum = body.iter().map(|&b| b as u32).sum::<u32>() % 256;

@@ -1,7 +1,7 @@
 //! Decimal digits eight at a time, within 64-bit words.
 //!
-//! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications. The
-//! plain loops at the end of the file are the oracle and serve what is longer.
+//! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications.
+//! The plain loops at the end of the file are the oracle and serve what is longer.
 
 use crate::scan::scan;
 
@@ -74,8 +74,8 @@ pub(crate) fn load8(bytes: &[u8], at: usize) -> Option<u64> {
         .map(|eight| u64::from_le_bytes(*eight))
 }
 
-/// The last `len` (1 to 8) bytes before `end` right-aligned in a word, filled up with `'0'` in front. Needs eight
-/// bytes before `end`; every value in a message has them, since the message begins with `8=FIX...`.
+/// The last `len` (1 to 8) bytes before `end` right-aligned in a word, filled up with `'0'` in front. Needs
+/// eight bytes before `end`; every value in a message has them, since the message begins with `8=FIX...`.
 #[inline]
 pub(crate) fn load_tail(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
     debug_assert!((1..=8).contains(&len));

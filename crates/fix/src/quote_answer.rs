@@ -1,7 +1,7 @@
-//! What a venue says about quotes: MassQuoteAcknowledgement (b), QuoteStatusReport (AI) and, where quotes are orders,
-//! OrderMassCancelReport (r), read without a copy. Fills of quotes are ExecutionReports ([`crate::ExecutionReport`]) whose ClOrdID is the
-//! entry's name. FIX 4.4, volume 3, "Quotation / Negotiation"; 5.0 SP2,
-//! volume 3; CME, iLink 2, "Mass Quote" for UnsolicitedCancelType (9775).
+//! What a venue says about quotes: MassQuoteAcknowledgement (b), QuoteStatusReport (AI) and, where quotes are
+//! orders, OrderMassCancelReport (r), read without a copy. Fills of quotes are ExecutionReports
+//! ([`crate::ExecutionReport`]) whose ClOrdID is the entry's name. FIX 4.4, volume 3, "Quotation /
+//! Negotiation"; 5.0 SP2, volume 3; CME, iLink 2, "Mass Quote" for UnsolicitedCancelType (9775).
 
 use crate::decode::Message;
 use crate::encode::Encoder;
@@ -15,8 +15,8 @@ use crate::time::{Precision, Stamp};
 use alloc::vec::Vec;
 use tickwire_market::{Cause, Nanos, Price, Qty, Side, Symbol};
 
-/// QuoteSets of a MassQuote or its acknowledgement: reaches to the end of the message. What stands behind it there is found by its tag
-/// all the same.
+/// QuoteSets of a MassQuote or its acknowledgement: reaches to the end of the message. What stands behind it
+/// there is found by its tag all the same.
 #[derive(Clone, Debug)]
 pub struct QuoteSets;
 
@@ -45,10 +45,12 @@ impl RepeatingGroup for QuoteEntries {
     }
 }
 
-/// What a message says about our quotes. Entries are named by their place, as [`crate::MassQuoteTemplate`] names them.
+/// What a message says about our quotes. Entries are named by their place, as [`crate::MassQuoteTemplate`]
+/// names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteAnswer {
-    /// The MassQuote of this QuoteID was taken, but for the entries given beside; or, with `is_rejected`, none of it.
+    /// The MassQuote of this QuoteID was taken, but for the entries given beside; or, with `is_rejected`,
+    /// none of it.
     Answered {
         /// QuoteID (117).
         id: u64,
@@ -57,7 +59,8 @@ pub enum QuoteAnswer {
     },
     /// Quotes are gone without having been asked for: the entries given beside.
     Removed {
-        /// UnsolicitedCancelType (9775): `A` the connection was lost, `C` the day is over, `F` market maker protection; 0 when not said.
+        /// UnsolicitedCancelType (9775): `A` the connection was lost, `C` the day is over, `F` market maker
+        /// protection; 0 when not said.
         why: u8,
     },
     /// The QuoteCancel of this QuoteID, or the OrderMassCancelRequest of this ClOrdID, was done, or refused.
@@ -67,7 +70,8 @@ pub enum QuoteAnswer {
         /// QuoteStatus (297) is 1 to 4, or 17; MassCancelResponse (531) is not 0.
         is_done: bool,
     },
-    /// A quote is not what it was: what is left of it. Of a venue's prevention of trades with oneself, for instance.
+    /// A quote is not what it was: what is left of it. Of a venue's prevention of trades with oneself, for
+    /// instance.
     Left {
         /// Its instrument (55).
         symbol: Symbol,
@@ -77,9 +81,8 @@ pub enum QuoteAnswer {
 }
 
 /// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled
-/// with the numbers of the entries it
-/// names: those refused of a MassQuote, those gone of a removal. Entries beyond its capacity are an error, so that nothing is
-/// allocated here.
+/// with the numbers of the entries it names: those refused of a MassQuote, those gone of a removal. Entries
+/// beyond its capacity are an error, so that nothing is allocated here.
 ///
 /// # Errors
 /// What is missing or no value, by tag: a QuoteID or a QuoteEntryID (299) that we did not give, too.
@@ -248,7 +251,8 @@ pub fn put_cancel_all_quotes(e: &mut Encoder<'_>, id: u64) {
     e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
 }
 
-/// Writes the body of a QuoteStatusRequest (a) about the quote of an instrument: `id` is its QuoteStatusReqID, in the standard since 4.4.
+/// Writes the body of a QuoteStatusRequest (a) about the quote of an instrument: `id` is its
+/// QuoteStatusReqID, in the standard since 4.4.
 pub fn put_quote_status_request(e: &mut Encoder<'_>, id: u64, symbol: &Symbol) {
     e.unsigned(tag::QUOTE_STATUS_REQ_ID, id);
     e.text(tag::SYMBOL, symbol.as_bytes());

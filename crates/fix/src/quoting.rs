@@ -1,7 +1,9 @@
-//! MassQuote (35=i) from prepared buffers: a head per session and one entry per instrument, in which only numbers are written.
+//! MassQuote (35=i) from prepared buffers: a head per session and one entry per instrument, in which only
+//! numbers are written.
 //!
-//! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so that an entry is copied, its
-//! prices are written over it, and the checksum is the sum of those of the parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
+//! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so
+//! that an entry is copied, its prices are written over it, and the checksum is the sum of those of the
+//! parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
 
 use crate::decode::Index;
 use crate::digits::two_of_digits8;
@@ -30,7 +32,8 @@ pub struct MassQuoteHead {
 /// How a template writes prices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QuotePrices {
-    /// What the ticks of the entries are, a whole number of the last decimal; 65 535 of them have at most eight digits.
+    /// What the ticks of the entries are, a whole number of the last decimal; 65 535 of them have at most
+    /// eight digits.
     pub tick: Price,
     /// Digits behind the point.
     pub decimals: QuoteDecimals,
@@ -56,7 +59,8 @@ const HEAD_MAX: usize = 512;
 /// Digits of BodyLength.
 const LENGTH_DIGITS: usize = 5;
 
-/// An instrument's entry without its prices, with the sizes that were last sent. A pair of cache lines, which processors fetch together.
+/// An instrument's entry without its prices, with the sizes that were last sent. A pair of cache lines, which
+/// processors fetch together.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 struct Slot {
@@ -102,8 +106,9 @@ pub struct MassQuoteTemplate {
 }
 
 impl MassQuoteTemplate {
-    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of `precision`. `None` if the
-    /// identities or a symbol are empty, there are no symbols, more than 65 536 of them or no entries, or the prices do not fit.
+    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of
+    /// `precision`. `None` if the identities or a symbol are empty, there are no symbols, more than 65 536 of
+    /// them or no entries, or the prices do not fit.
     pub(crate) fn new(
         symbols: &[Symbol],
         prices: QuotePrices,
@@ -137,8 +142,9 @@ impl MassQuoteTemplate {
         })
     }
 
-    /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a value that does not fit its
-    /// width: a sequence number of more than 8 digits, a QuoteID of more than 16, a size of more than 6.
+    /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a
+    /// value that does not fit its width: a sequence number of more than 8 digits, a QuoteID of more than 16,
+    /// a size of more than 6.
     // One copy of the code, so that a rehearsal brings into the caches what a message needs.
     #[inline(never)]
     pub(crate) fn write(
@@ -223,7 +229,8 @@ impl Slot {
         usize::from(self.len).checked_sub(NUMBERS)
     }
 
-    /// Writes sizes that differ from those before, which they seldom do; `None`, and nothing, for more than 6 digits.
+    /// Writes sizes that differ from those before, which they seldom do; `None`, and nothing, for more than 6
+    /// digits.
     #[inline(always)]
     fn set_sizes(&mut self, entry: &MassQuoteEntry) -> Option<()> {
         let qty = [entry.bid_qty.0, entry.ask_qty.0];
@@ -246,8 +253,8 @@ impl Slot {
         Some(())
     }
 
-    /// Writes both prices into a copy, `WHOLE` digits before the point; the sum of their digits. Always both: which of them moved cannot be
-    /// predicted, and to guess wrong takes longer than to write.
+    /// Writes both prices into a copy, `WHOLE` digits before the point; the sum of their digits. Always both:
+    /// which of them moved cannot be predicted, and to guess wrong takes longer than to write.
     #[inline(always)]
     fn put_prices<const WHOLE: usize>(
         &self,

@@ -1,5 +1,5 @@
-//! Why a message is rejected: SessionRejectReason (373) and BusinessRejectReason (380). FIX 4.4 with errata 20030618,
-//! volume 2, "Reject", and volume 6.
+//! Why a message is rejected: SessionRejectReason (373) and BusinessRejectReason (380). FIX 4.4 with errata
+//! 20030618, volume 2, "Reject", and volume 6.
 
 /// SessionRejectReason (373).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

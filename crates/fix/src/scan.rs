@@ -1,7 +1,8 @@
 //! Where the field separators of 64 bytes are, and what the bytes add to the checksum, in one reading.
 //!
-//! With SSE2, which every x86-64 processor has, 26 instructions (`pcmpeqb`, `pmovmskb`, `psadbw`); elsewhere by 64-bit words, 170.
-//! Both are compared with a byte loop. Why not left to the compiler: `docs/adr/0005-vectors-in-the-fix-codec.md`.
+//! With SSE2, which every x86-64 processor has, 26 instructions (`pcmpeqb`, `pmovmskb`, `psadbw`); elsewhere
+//! by 64-bit words, 170. Both are compared with a byte loop. Why not left to the compiler:
+//! `docs/adr/0005-vectors-in-the-fix-codec.md`.
 
 /// The field separator.
 pub(crate) const SOH: u8 = 1;
@@ -24,8 +25,8 @@ mod sse2 {
     /// Bit `i` is set where byte `i` is a separator; and the sum of all bytes.
     #[inline(always)]
     pub(crate) fn scan(block: &[u8; 64]) -> (u64, u32) {
-        // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in builds for
-        // processors that have it.
+        // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in
+        // builds for processors that have it.
         unsafe { scan_with_sse2(block) }
     }
 

@@ -1,4 +1,5 @@
-//! When a session may be logged on, and when its numbers begin anew: instants, computed by whoever knows time zones.
+//! When a session may be logged on, and when its numbers begin anew: instants, computed by whoever knows time
+//! zones.
 //!
 //! A day with a change of summer time is as long as it is: nothing here counts hours.
 
@@ -65,7 +66,8 @@ pub struct Schedule {
 /// Periods that are no schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotASchedule {
-    /// Which one is wrong, from 0: its own instants are not in order, or it begins before the one before it ended.
+    /// Which one is wrong, from 0: its own instants are not in order, or it begins before the one before it
+    /// ended.
     pub period: usize,
 }
 
@@ -115,7 +117,8 @@ impl Schedule {
         }
     }
 
-    /// When [`Schedule::at`] will answer something else; `None` behind its last period, which is when more must be computed.
+    /// When [`Schedule::at`] will answer something else; `None` behind its last period, which is when more
+    /// must be computed.
     pub fn next_change(&self, now: Nanos) -> Option<Nanos> {
         let hours = self.at(now);
         hours.current.map(|p| p.end).or(hours.next.map(|p| p.start))

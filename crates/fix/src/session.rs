@@ -1,15 +1,15 @@
-//! The session state machine: bytes and time in, bytes and events out. FIX 4.4 with errata 20030618, volume 2; FIXT 1.1.
-//! What differs from version to version is in [`Version`].
+//! The session state machine: bytes and time in, bytes and events out. FIX 4.4 with errata 20030618, volume
+//! 2; FIXT 1.1. What differs from version to version is in [`Version`].
 //!
 //! ```text
 //!  transport connected ──► LogonSent (initiator) ──┐ Logon
 //!                     └──► LogonAwaited (acceptor) ─┴──► Active ──► LogoutSent ──► Closing ──► Disconnected
 //! ```
-//! Logon and logout, resets and hours are in `logon`; what waits because of a message rate is in `pace`.
-//! A session outlives its connections: sequence numbers and sent messages are in its [`Store`]. The order of calls is
-//! always the same: one `handle_*` or `send`, then drain [`Session::poll_transmit`] and [`Session::poll_event`], then
-//! look at [`Session::poll_timeout`]. After [`Event::Disconnect`] what is left to transmit is sent, the transport is
-//! closed and [`Session::handle_disconnected`] called.
+//! Logon and logout, resets and hours are in `logon`; what waits because of a message rate is in `pace`. A
+//! session outlives its connections: sequence numbers and sent messages are in its [`Store`]. The order of
+//! calls is always the same: one `handle_*` or `send`, then drain [`Session::poll_transmit`] and
+//! [`Session::poll_event`], then look at [`Session::poll_timeout`]. After [`Event::Disconnect`] what is left
+//! to transmit is sent, the transport is closed and [`Session::handle_disconnected`] called.
 
 mod event;
 mod logon;
@@ -44,7 +44,8 @@ use pace::{PaceIn, PaceOut};
 use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, SeqNo, Symbol};
 use tickwire_persist::{Persist, persist};
 
-/// How long after our clock was set a peer may still stamp by what it was before, nanoseconds: programs look at the clock once a second.
+/// How long after our clock was set a peer may still stamp by what it was before, nanoseconds: programs look
+/// at the clock once a second.
 pub const CLOCK_SET_NS: u64 = 5 * Nanos::SECOND;
 
 /// What messages are checked against: dictionaries, which sessions share, and how strictly.
@@ -218,12 +219,14 @@ impl<S: Store> Session<S> {
         self.core.out.as_slice().len()
     }
 
-    /// Says how far UTC is from the `now` of all other calls, nanoseconds: 0 until it is said. Where `now` is of a clock that is never set,
-    /// heartbeats and time-outs go on as they were while the system's clock is set by an hour; SendingTime, its check and the hours of the session
-    /// follow UTC from the next message on.
+    /// Says how far UTC is from the `now` of all other calls, nanoseconds: 0 until it is said. Where `now` is
+    /// of a clock that is never set, heartbeats and time-outs go on as they were while the system's clock is
+    /// set by an hour; SendingTime, its check and the hours of the session follow UTC from the next message
+    /// on.
     ///
-    /// A peer on the same machine may notice later than we that its clock was set: for [`CLOCK_SET_NS`] a SendingTime that is right by what was
-    /// said before is right, too. Say it before bytes are handed over that came after the clock was set.
+    /// A peer on the same machine may notice later than we that its clock was set: for [`CLOCK_SET_NS`] a
+    /// SendingTime that is right by what was said before is right, too. Say it before bytes are handed over
+    /// that came after the clock was set.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
         let core = &mut self.core;
         core.wall_before = (core.wall_offset_ns, core.now.after(CLOCK_SET_NS));
@@ -253,8 +256,8 @@ impl<S: Store> Session<S> {
         handed_out(self.handed, &self.index, &self.received, &self.early)
     }
 
-    /// The application is done with the message, if there was one: only now it counts as received, so that one that was
-    /// lost with the process is sent again. Whether there was one.
+    /// The application is done with the message, if there was one: only now it counts as received, so that
+    /// one that was lost with the process is sent again. Whether there was one.
     fn release(&mut self) -> bool {
         let handed = self.handed;
         match handed {
@@ -272,9 +275,10 @@ impl<S: Store> Session<S> {
         true
     }
 
-    /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the transmit queue
-    /// have not been drained since; then drain and hand over the rest. When still none is taken, a logon waits for its
-    /// answer or the peer is beyond its message rate: leave the rest to the transport until [`Session::is_reading`] again.
+    /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the
+    /// transmit queue have not been drained since; then drain and hand over the rest. When still none is
+    /// taken, a logon waits for its answer or the peer is beyond its message rate: leave the rest to the
+    /// transport until [`Session::is_reading`] again.
     #[must_use = "bytes not taken must be handed over again"]
     pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) -> usize {
         self.core.follow_clock(now);
@@ -290,9 +294,9 @@ impl<S: Store> Session<S> {
         }
     }
 
-    /// Whether [`Session::handle_bytes`] would take bytes once events are drained. Not while the owner has to answer a Logon,
-    /// nor while the peer is beyond its message rate and the receive buffer full; [`Session::poll_timeout`] tells when to look
-    /// again.
+    /// Whether [`Session::handle_bytes`] would take bytes once events are drained. Not while the owner has to
+    /// answer a Logon, nor while the peer is beyond its message rate and the receive buffer full;
+    /// [`Session::poll_timeout`] tells when to look again.
     pub fn is_reading(&self) -> bool {
         let is_stopped = matches!(self.handed, Handed::Logon(_)) || self.core.is_held();
         !is_stopped || self.received.room() > 0
@@ -309,7 +313,8 @@ impl<S: Store> Session<S> {
         self.core.timeout();
     }
 
-    /// Bytes to transmit, in order, as much as fits `buf`; `None` when there are none. `buf` must not be empty.
+    /// Bytes to transmit, in order, as much as fits `buf`; `None` when there are none. `buf` must not be
+    /// empty.
     pub fn poll_transmit<'b>(&mut self, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         if self.core.out.is_empty() {
             self.core.resend_next();
@@ -353,16 +358,16 @@ impl<S: Store> Session<S> {
         .min()
     }
 
-    /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its sequence
-    /// number.
+    /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its
+    /// sequence number.
     pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
         self.core.follow_clock(now);
         self.core
             .send_paced(message.msg_type(), true, |e, stamp| message.encode_body(e, stamp))
     }
 
-    /// The same for a message that counts only when it is sent, a quote's order for instance: it is not kept. A peer that asks for it
-    /// again gets a gap fill.
+    /// The same for a message that counts only when it is sent, a quote's order for instance: it is not kept.
+    /// A peer that asks for it again gets a gap fill.
     ///
     /// # Errors
     /// As there.
@@ -384,7 +389,8 @@ impl<S: Store> Session<S> {
         self.core.send_paced(msg_type, true, |e, _| fields(e))
     }
 
-    /// The same, and does not keep it: asked for again, it is gap-filled. For what must not be done later than now.
+    /// The same, and does not keep it: asked for again, it is gap-filled. For what must not be done later
+    /// than now.
     pub fn send_any_passing(
         &mut self,
         now: Nanos,
@@ -448,15 +454,15 @@ impl<S: Store> Session<S> {
         self.core.log_out(text);
     }
 
-    /// Leaves out the next `count` numbers of ours, as if messages had been lost: the peer asks for them and gets a gap fill. For
-    /// trials of a peer.
+    /// Leaves out the next `count` numbers of ours, as if messages had been lost: the peer asks for them and
+    /// gets a gap fill. For trials of a peer.
     pub fn skip_numbers(&mut self, count: u64) {
         let next = self.core.store.next_out().saturating_add(count);
         self.core.store.set_next_out(next);
     }
 
-    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty, the peer not
-    /// known yet, or every message carries LastMsgSeqNumProcessed, whose width changes.
+    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty, the peer
+    /// not known yet, or every message carries LastMsgSeqNumProcessed, whose width changes.
     pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {
         let core = &self.core;
         if core.writer.processed.is_some() {
@@ -467,8 +473,8 @@ impl<S: Store> Session<S> {
         })
     }
 
-    /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99). `None` as for
-    /// [`Session::order_template`].
+    /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99).
+    /// `None` as for [`Session::order_template`].
     pub fn mass_quote_template(
         &self,
         symbols: &[Symbol],
@@ -485,12 +491,12 @@ impl<S: Store> Session<S> {
         })
     }
 
-    /// Sends a mass quote from its template, as [`Session::encode_new_order`] an order; but it is not kept. A peer that asks for it
-    /// again gets a gap fill: quotes of the past must not come to life.
+    /// Sends a mass quote from its template, as [`Session::encode_new_order`] an order; but it is not kept. A
+    /// peer that asks for it again gets a gap fill: quotes of the past must not come to life.
     ///
     /// # Errors
-    /// As there; `NotEncodable` also for what does not fit: sizes of more than 6 digits, instruments and numbers of entries that it was
-    /// not made for. Nothing was sent then.
+    /// As there; `NotEncodable` also for what does not fit: sizes of more than 6 digits, instruments and
+    /// numbers of entries that it was not made for. Nothing was sent then.
     #[inline]
     pub fn encode_mass_quote<'t>(
         &mut self,
@@ -509,8 +515,9 @@ impl<S: Store> Session<S> {
         Ok(message)
     }
 
-    /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte given out. For a loop that has
-    /// nothing else to do, so that the template and its code are in the caches when a message has to leave.
+    /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte
+    /// given out. For a loop that has nothing else to do, so that the template and its code are in the caches
+    /// when a message has to leave.
     pub fn rehearse_mass_quote(
         &self,
         now: Nanos,
@@ -521,9 +528,9 @@ impl<S: Store> Session<S> {
         let _ = template.write(self.core.wall_of(now), self.core.store.next_out(), head, entries);
     }
 
-    /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for resends.
-    /// Refused while other bytes wait to be transmitted. Values beyond the template's widths are written by the
-    /// general encoder. TransactTime is SendingTime.
+    /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for
+    /// resends. Refused while other bytes wait to be transmitted. Values beyond the template's widths are
+    /// written by the general encoder. TransactTime is SendingTime.
     #[inline]
     pub fn encode_new_order<'t>(
         &mut self,
@@ -534,8 +541,8 @@ impl<S: Store> Session<S> {
         self.core.encode_order(now, template, order, true)
     }
 
-    /// The same for an order that lives for a moment only (immediate or cancel, fill or kill): it is not kept. A peer that asks for it
-    /// again gets a gap fill: an order of the past must not come to life.
+    /// The same for an order that lives for a moment only (immediate or cancel, fill or kill): it is not
+    /// kept. A peer that asks for it again gets a gap fill: an order of the past must not come to life.
     ///
     /// # Errors
     /// As there.
@@ -549,7 +556,8 @@ impl<S: Store> Session<S> {
         self.core.encode_order(now, template, order, false)
     }
 
-    /// Whether everything is here that the peer has sent: it is logged on, and nothing is missing that it was asked for.
+    /// Whether everything is here that the peer has sent: it is logged on, and nothing is missing that it was
+    /// asked for.
     pub fn is_caught_up(&self) -> bool {
         let core = &self.core;
         core.status == Status::Active && core.gap.is_none() && core.seen_max < core.store.next_in()
@@ -560,22 +568,26 @@ impl<S: Store> Session<S> {
         self.core.config.reset_on_logon = resets;
     }
 
-    /// Asks with every Logon from the next one on whether the venue cancels, see [`SessionConfig::cancels_tag`].
+    /// Asks with every Logon from the next one on whether the venue cancels, see
+    /// [`SessionConfig::cancels_tag`].
     pub fn set_cancels_tag(&mut self, tag: u32) {
         self.core.config.cancels_tag = tag;
     }
 
-    /// What the peer's last Logon says in the field of [`SessionConfig::cancels_tag`]; `None` if it does not have it.
+    /// What the peer's last Logon says in the field of [`SessionConfig::cancels_tag`]; `None` if it does not
+    /// have it.
     pub fn peer_cancels(&self) -> Option<bool> {
         self.core.peer_cancels
     }
 
-    /// Further fields of our Logon, written behind its own in this order: what a venue wants that no configuration knows.
+    /// Further fields of our Logon, written behind its own in this order: what a venue wants that no
+    /// configuration knows.
     pub fn set_logon_fields(&mut self, fields: Box<[(u32, Box<[u8]>)]>) {
         self.core.logon_fields = fields;
     }
 
-    /// Processes what has been received while there is room for events and no message is handed out; whether anything was.
+    /// Processes what has been received while there is room for events and no message is handed out; whether
+    /// anything was.
     fn pump(&mut self) -> bool {
         let mut progress = false;
         if self.core.is_over() && matches!(self.handed, Handed::Logon(_)) {
@@ -674,7 +686,8 @@ fn handed_out<'s>(
     }
 }
 
-/// No message makes more events: a logon and a gap, the request for the logon before them, and the word of the message itself.
+/// No message makes more events: a logon and a gap, the request for the logon before them, and the word of
+/// the message itself.
 const EVENTS_PER_MESSAGE: usize = 4;
 /// A ResendRequest is sent at most this often without progress.
 const RESEND_ATTEMPTS: u8 = 3;
@@ -892,8 +905,8 @@ impl<S: Store> Core<S> {
         Nanos(now.0.saturating_add_signed(self.wall_offset_ns))
     }
 
-    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with it, or nothing
-    /// would be due for as long; one that was set forward looks like silence.
+    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with
+    /// it, or nothing would be due for as long; one that was set forward looks like silence.
     #[inline]
     fn follow_clock(&mut self, now: Nanos) {
         if now < self.now {
@@ -1059,8 +1072,8 @@ fn put_again<'m>(
                 e.char(tag::POSS_DUP_FLAG, b'Y');
             }
             tag::SENDING_TIME => {
-                // Our clock may have been set back since. SendingTime is what the clock says now, or the other side finds it inaccurate; an
-                // OrigSendingTime after it would end the session as well.
+                // Our clock may have been set back since. SendingTime is what the clock says now, or the
+                // other side finds it inaccurate; an OrigSendingTime after it would end the session as well.
                 e.text(tag, time);
                 sent_at = value.min(time);
             }

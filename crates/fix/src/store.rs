@@ -37,8 +37,8 @@ impl fmt::Display for StoreFailed {
     }
 }
 
-/// Numbers whose messages a store no longer has, or may have had: messages of the session itself, which are never kept, may be
-/// among them.
+/// Numbers whose messages a store no longer has, or may have had: messages of the session itself, which are
+/// never kept, may be among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotKept {
     /// The lowest.
@@ -71,8 +71,8 @@ impl NotKept {
     }
 }
 
-/// Keeps sent application messages and both sequence numbers. Session messages are not kept: resends replace them by
-/// a gap fill, as they do messages the store no longer has.
+/// Keeps sent application messages and both sequence numbers. Session messages are not kept: resends replace
+/// them by a gap fill, as they do messages the store no longer has.
 pub trait Store {
     /// Sequence number of the next message to send; 1 in a new store.
     fn next_out(&self) -> u64;
@@ -82,7 +82,8 @@ pub trait Store {
     fn set_next_out(&mut self, seq: u64);
     /// Sets the second; called for every message accepted.
     fn set_next_in(&mut self, seq: u64);
-    /// Keeps a sent message, whole, under its number, which is `next_out`; `next_out` becomes the one after it.
+    /// Keeps a sent message, whole, under its number, which is `next_out`; `next_out` becomes the one after
+    /// it.
     fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed>;
     /// The message sent under this number, `None` if it was not appended or is no longer kept.
     fn get(&mut self, seq: u64) -> Option<&[u8]>;
@@ -183,7 +184,8 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Keeps at most `messages` messages of at most `bytes` bytes together; both are rounded up to powers of two.
+    /// Keeps at most `messages` messages of at most `bytes` bytes together; both are rounded up to powers of
+    /// two.
     pub fn new(messages: usize, bytes: usize) -> MemoryStore {
         MemoryStore {
             next_out: 1,

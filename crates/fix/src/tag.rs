@@ -93,8 +93,9 @@ tags! {
     CAUSE_RECV_TS = 20003 "User-defined: when it was received, nanoseconds since the Unix epoch.";
 }
 
-/// Whether the value is the byte count of the data field that follows: data may hold separators, so it is skipped by
-/// count. The fields of type `Length` before one of type `data` or `XMLData` in FIX 4.0 to 5.0 SP2, volume 6.
+/// Whether the value is the byte count of the data field that follows: data may hold separators, so it is
+/// skipped by count. The fields of type `Length` before one of type `data` or `XMLData` in FIX 4.0 to 5.0
+/// SP2, volume 6.
 #[inline]
 pub(crate) const fn is_data_length(tag: u32) -> bool {
     const BITS: [u64; 10] = {
@@ -119,7 +120,8 @@ pub(crate) const fn is_data_length(tag: u32) -> bool {
     }
 }
 
-/// The data field that a length field counts: the next tag, with few exceptions. For tags of [`is_data_length`].
+/// The data field that a length field counts: the next tag, with few exceptions. For tags of
+/// [`is_data_length`].
 pub(crate) const fn data_of(length: u32) -> u32 {
     match length {
         93 => 89,
@@ -190,7 +192,8 @@ mod tests {
         assert_eq!(known, lengths);
     }
 
-    /// By their names: `EncodedTextLen` counts `EncodedText`, `SignatureLength` counts `Signature`. From the built-in dictionaries.
+    /// By their names: `EncodedTextLen` counts `EncodedText`, `SignatureLength` counts `Signature`. From the
+    /// built-in dictionaries.
     #[test]
     fn every_length_is_paired_with_its_data() {
         use crate::dict::{Dictionary, standard_names};

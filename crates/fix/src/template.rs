@@ -1,8 +1,8 @@
-//! NewOrderSingle from a prepared buffer: only what changes is written, every field has a fixed width, so BodyLength is
-//! a constant and the checksum is that of the constant bytes plus that of the patched ones.
+//! NewOrderSingle from a prepared buffer: only what changes is written, every field has a fixed width, so
+//! BodyLength is a constant and the checksum is that of the constant bytes plus that of the patched ones.
 //!
-//! Leading zeros in numbers are allowed by FIX 4.4, volume 1, "FIX Field Data Types" (int: "may contain leading
-//! zeros", float: the same and trailing zeros).
+//! Leading zeros in numbers are allowed by FIX 4.4, volume 1, "FIX Field Data Types" (int: "may contain
+//! leading zeros", float: the same and trailing zeros).
 
 use crate::decode::{Frame, Index, frame};
 use crate::encode::{Encoder, put_check_sum};
@@ -63,8 +63,8 @@ impl NewOrder {
     }
 }
 
-/// Eight digits in the message and what they say now: written only when they change, which the leading halves of
-/// identifiers and prices seldom do.
+/// Eight digits in the message and what they say now: written only when they change, which the leading halves
+/// of identifiers and prices seldom do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digits {
     at: usize,
@@ -116,7 +116,8 @@ struct Slots {
     transact_time: usize,
 }
 
-/// One time, wherever it is said (SendingTime, TransactTime): the second is rewritten when it changes, else the fraction.
+/// One time, wherever it is said (SendingTime, TransactTime): the second is rewritten when it changes, else
+/// the fraction.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     stamp: Stamp,
@@ -145,8 +146,8 @@ const E8: u64 = 100_000_000;
 const MESSAGE_MAX: usize = 512;
 
 impl OrderTemplate {
-    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of `precision`.
-    /// `None` if the identities or the symbol are empty.
+    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of
+    /// `precision`. `None` if the identities or the symbol are empty.
     pub(crate) fn new(
         symbol: Symbol,
         version: Version,
@@ -232,8 +233,9 @@ impl OrderTemplate {
         self.symbol
     }
 
-    /// Patches the message; `false` if a value does not fit its width (sequence number or quantity of more than 8
-    /// digits, identifiers of more than 16, a price that is negative, has nine decimals or more than 8 digits).
+    /// Patches the message; `false` if a value does not fit its width (sequence number or quantity of more
+    /// than 8 digits, identifiers of more than 16, a price that is negative, has nine decimals or more than 8
+    /// digits).
     #[inline]
     pub(crate) fn patch(&mut self, now: Nanos, seq: u64, order: &NewOrder) -> bool {
         let raw = order.price.raw();

@@ -1,4 +1,5 @@
-//! Short texts of bounded length: identifiers, comp ids, reasons. `Copy`, no heap, never a field separator inside.
+//! Short texts of bounded length: identifiers, comp ids, reasons. `Copy`, no heap, never a field separator
+//! inside.
 
 use core::fmt;
 use tickwire_market::ClientOrderId;
@@ -48,8 +49,8 @@ impl<const N: usize> Text<N> {
         })
     }
 
-    /// [`Text::new`] of `bytes[start..end]`, a word at a time. At least eight bytes follow the text's last: the CheckSum
-    /// field does in every message.
+    /// [`Text::new`] of `bytes[start..end]`, a word at a time. At least eight bytes follow the text's last:
+    /// the CheckSum field does in every message.
     #[inline]
     pub(crate) fn from_message(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
         const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
@@ -127,8 +128,9 @@ impl Id {
 }
 
 impl From<ClientOrderId> for Id {
-    /// Sixteen digits, as [`OrderTemplate`](crate::OrderTemplate) writes them; more where they are needed. A venue compares texts: a cancel
-    /// or a question that named the order by fewer digits would be about an order that nobody knows.
+    /// Sixteen digits, as [`OrderTemplate`](crate::OrderTemplate) writes them; more where they are needed. A
+    /// venue compares texts: a cancel or a question that named the order by fewer digits would be about an
+    /// order that nobody knows.
     fn from(id: ClientOrderId) -> Id {
         let plain = Id::from_number(id.0);
         let Some(zeros) = 16_usize.checked_sub(plain.as_bytes().len()) else {

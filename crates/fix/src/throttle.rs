@@ -8,8 +8,8 @@ use tickwire_persist::persist;
 pub enum Excess {
     /// It waits: ours before it is transmitted, the peer's before it is read (TCP then slows the peer down).
     Delay,
-    /// Ours is refused ([`crate::SendError::Throttled`]); the peer's is answered with a BusinessMessageReject (up to 4.1 a
-    /// Reject) and its number used.
+    /// Ours is refused ([`crate::SendError::Throttled`]); the peer's is answered with a BusinessMessageReject
+    /// (up to 4.1 a Reject) and its number used.
     Reject,
     /// Logout and the end of the connection.
     Disconnect,

@@ -1,5 +1,5 @@
-//! UTCTimestamp: `YYYYMMDD-HH:MM:SS[.fraction]`. FIX 4.4, volume 1, "FIX Field Data Types"; micro- and nanoseconds as
-//! in FIX 5.0 SP2 EP206.
+//! UTCTimestamp: `YYYYMMDD-HH:MM:SS[.fraction]`. FIX 4.4, volume 1, "FIX Field Data Types"; micro- and
+//! nanoseconds as in FIX 5.0 SP2 EP206.
 
 use crate::number::{digits8, load_tail, load8, parse_unsigned, value8};
 use tickwire_market::Nanos;
@@ -112,8 +112,8 @@ impl Stamp {
     }
 }
 
-/// Reads a UTCTimestamp with up to nine digits of fraction; `None` if it is not one. A leap second (`:60`) reads as
-/// the first instant of the next minute.
+/// Reads a UTCTimestamp with up to nine digits of fraction; `None` if it is not one. A leap second (`:60`)
+/// reads as the first instant of the next minute.
 #[inline]
 pub fn parse_timestamp(text: &[u8]) -> Option<Nanos> {
     // `YYYYMMDD`: pairs of digits, each in its own 16 bits.
@@ -151,8 +151,8 @@ fn fraction(text: &[u8], digits: usize) -> Option<u64> {
     }
 }
 
-/// Byte `i` of the result is the number that digits `i` and `i + 1` write, where `form` has two zeros; `None` unless the word
-/// has digits where `form` has zeros, and is the same elsewhere.
+/// Byte `i` of the result is the number that digits `i` and `i + 1` write, where `form` has two zeros; `None`
+/// unless the word has digits where `form` has zeros, and is the same elsewhere.
 #[inline]
 const fn digit_pairs(word: u64, form: u64) -> Option<u64> {
     let x = word ^ form;

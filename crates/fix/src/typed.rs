@@ -1,14 +1,17 @@
 //! What typed messages are made of: generated code (`tickwire-fixgen`) is thin, the work is here.
 //!
-//! Reading: a view is a [`Message`] or the [`Fields`] of one entry of a repeating group ([`Source`]) with a getter for each
-//! field of its definition; a getter looks its field up and reads its value ([`Value`]) when it is called, not before.
-//! Entries of a group come from [`Entries`], which is handed out only if the count is true.
+//! Reading: a view is a [`Message`] or the [`Fields`] of one entry of a repeating group ([`Source`]) with a
+//! getter for each field of its definition; a getter looks its field up and reads its value ([`Value`]) when
+//! it is called, not before. Entries of a group come from [`Entries`], which is handed out only if the count
+//! is true.
 //!
-//! Writing: a writer puts fields into an [`Encoder`] as its setters are called, in the dictionary's order, which is
-//! checked, as are required fields and what the values hold ([`Scope`]). Counts of groups are those of the entries handed
-//! in. The first thing wrong is kept, named, and the message does not leave the encoder.
+//! Writing: a writer puts fields into an [`Encoder`] as its setters are called, in the dictionary's order,
+//! which is checked, as are required fields and what the values hold ([`Scope`]). Counts of groups are those
+//! of the entries handed in. The first thing wrong is kept, named, and the message does not leave the
+//! encoder.
 //!
-//! Nothing is copied or allocated. FIX 4.4 with errata 20030618, volume 1, "Repeating Groups" and "Required fields".
+//! Nothing is copied or allocated. FIX 4.4 with errata 20030618, volume 1, "Repeating Groups" and "Required
+//! fields".
 
 use crate::decode::Message;
 use crate::encode::Encoder;
@@ -70,7 +73,8 @@ impl FieldError {
     }
 }
 
-/// A set of tags for [`RepeatingGroup::has`], made at compile time: a bit for each tag below 2048, lists above.
+/// A set of tags for [`RepeatingGroup::has`], made at compile time: a bit for each tag below 2048, lists
+/// above.
 #[derive(Clone, Copy, Debug)]
 pub struct TagSet {
     low: [u64; LOW_WORDS],
@@ -98,8 +102,8 @@ impl TagSet {
         }
     }
 
-    /// What may be in an entry of a group: its members, which ascend, and whatever the dictionary does not know, so that
-    /// a counterparty's additional field does not end the entry.
+    /// What may be in an entry of a group: its members, which ascend, and whatever the dictionary does not
+    /// know, so that a counterparty's additional field does not end the entry.
     pub const fn entry(members: &'static [u32], dictionary: &TagSet) -> TagSet {
         let mut set = TagSet::new(members);
         let mut i = 0;
@@ -440,7 +444,7 @@ pub struct Form {
 
 /// A place being written: which field may come next and what came.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct WritingState {
     /// The lowest rank that may come.
     next: u16,
     /// Required fields that came.
@@ -466,7 +470,7 @@ impl Out<'_, '_> {
         self.error = self.error.or(Some(WriteError { field, fault }));
     }
 
-    fn close(&mut self, place: &Place, form: &Form) {
+    fn close(&mut self, place: &WritingState, form: &Form) {
         if place.next == 0
             && let Some(first) = place.first
         {
@@ -486,7 +490,7 @@ pub const OPTIONAL: u32 = 64;
 #[derive(Debug)]
 pub struct Scope<'s, 'w, 'b> {
     out: &'s mut Out<'w, 'b>,
-    place: &'s mut Place,
+    place: &'s mut WritingState,
     /// Of a component: the rank of its first field.
     base: u16,
     /// Of a component: the bit of its first required field.
@@ -506,7 +510,7 @@ pub fn write<'b>(
         stamp,
         error: None,
     };
-    let mut place = Place::default();
+    let mut place = WritingState::default();
     fill(Scope {
         out: &mut out,
         place: &mut place,
@@ -545,7 +549,8 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
         self.place.seen |= 1_u64.checked_shl(self.bit + bit).unwrap_or(0);
     }
 
-    /// A field. Inlined, as are the writers of values: the encoder renders a tag that is a constant at compile time.
+    /// A field. Inlined, as are the writers of values: the encoder renders a tag that is a constant at
+    /// compile time.
     #[inline(always)]
     pub fn put<T: Put>(&mut self, rank: u16, bit: u32, field: FieldName, value: T) {
         self.advance(rank, bit, field);
@@ -586,9 +591,9 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
         self.put(rank, bit, field, count as u64);
         let mut written = 0;
         for entry in entries {
-            let mut place = Place {
+            let mut place = WritingState {
                 first: Some(form.first),
-                ..Place::default()
+                ..WritingState::default()
             };
             let scope = Scope {
                 out: self.out,

@@ -311,7 +311,8 @@ fn rules_can_be_switched_off_one_by_one() {
         if name != "place" {
             assert_eq!(check(&d, &d, &fields, rules), Ok(()), "{name}");
         } else {
-            // The header is looked for before the body, so what stands behind is missing there, but nothing is misplaced.
+            // The header is looked for before the body, so what stands behind is missing there, but nothing
+            // is misplaced.
             let fault = check(&d, &d, &fields, rules).unwrap_err();
             assert_ne!(fault.reason, Reason::TagOutOfOrder);
         }

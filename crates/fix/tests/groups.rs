@@ -1,4 +1,5 @@
-//! Repeating groups read in place: entries, groups within them, counts that lie; beside the plainest reading of the same fields.
+//! Repeating groups read in place: entries, groups within them, counts that lie; beside the plainest reading
+//! of the same fields.
 
 use proptest::prelude::*;
 use tickwire_fix::{

@@ -1,5 +1,5 @@
-//! Peers that mean no good, against an acceptor with a session that trades meanwhile: memory stays bounded, what they do is
-//! counted, the other session notices nothing.
+//! Peers that mean no good, against an acceptor with a session that trades meanwhile: memory stays bounded,
+//! what they do is counted, the other session notices nothing.
 
 use std::sync::Arc;
 use tickwire_fix::dict::Dictionary;

@@ -1,5 +1,5 @@
-//! Two sessions against each other in virtual time: bytes cut anywhere, connections lost at any byte. `SEED=n` repeats
-//! a run.
+//! Two sessions against each other in virtual time: bytes cut anywhere, connections lost at any byte.
+//! `SEED=n` repeats a run.
 
 use std::collections::VecDeque;
 use tickwire_fix::{
@@ -366,8 +366,8 @@ fn bytes_of_any_kind_neither_panic_nor_grow_anything() {
     }
 }
 
-/// The machine's clock is set by an hour. Either side may notice first, and the other's SendingTime is right for as long as it may not have; what
-/// is off by an hour afterwards ends the session as it always does.
+/// The machine's clock is set by an hour. Either side may notice first, and the other's SendingTime is right
+/// for as long as it may not have; what is off by an hour afterwards ends the session as it always does.
 #[test]
 fn a_clock_that_is_set_ends_no_session_whoever_notices_first() {
     const HOUR: i64 = 3_600 * Nanos::SECOND as i64;
@@ -424,7 +424,8 @@ fn a_clock_that_is_set_ends_no_session_whoever_notices_first() {
     }
 }
 
-/// What was sent before the clock was set back is sent again after it: SendingTime is right by the clock of now, OrigSendingTime not after it.
+/// What was sent before the clock was set back is sent again after it: SendingTime is right by the clock of
+/// now, OrigSendingTime not after it.
 #[test]
 fn what_was_sent_before_a_clock_was_set_back_can_be_sent_again() {
     const HOUR: i64 = 3_600 * Nanos::SECOND as i64;

@@ -1,6 +1,7 @@
 //! The dictionaries that are built in: they can be read, and they say what the published ones say.
 //!
-//! `UPDATE=1 cargo test -p tickwire-fix --test standard` writes the short form anew from the published dictionaries.
+//! `UPDATE=1 cargo test -p tickwire-fix --test standard` writes the short form anew from the published
+//! dictionaries.
 
 use std::fmt::Write as _;
 use tickwire_fix::dict::{Dictionary, Layout, MemberKind, standard_names, standard_xml};

@@ -1,12 +1,13 @@
-//! One session against a scripted peer: every file of `vectors/fix44` is a transcript that reads aloud. `UPDATE=1`
-//! writes down what the session does now; read the diff.
+//! One session against a scripted peer: every file of `vectors/fix44` is a transcript that reads aloud.
+//! `UPDATE=1` writes down what the session does now; read the diff.
 //!
-//! A case is some lines of input, `----`, and what came of each. Fields are shown with `|` for the separator and without
-//! BeginString, BodyLength and CheckSum. Input:
+//! A case is some lines of input, `----`, and what came of each. Fields are shown with `|` for the separator
+//! and without BeginString, BodyLength and CheckSum. Input:
 //!
 //! - `acceptor` or `initiator` with `key=value` options begins a session,
 //! - `connect`, `disconnect`: the transport,
-//! - `in TYPE SEQ tag=value…`: a message of the peer, sent now; a 49, 52, 56 or 8 given replaces the usual one,
+//! - `in TYPE SEQ tag=value…`: a message of the peer, sent now; a 49, 52, 56 or 8 given replaces the usual
+//!   one,
 //! - `raw TEXT`: bytes as they are,
 //! - `wait MS`: time passes, every time-out on the way is handled; `back MS`: the clock is set back,
 //! - `send N` sends N orders (an acceptor: execution reports), `logout TEXT`,

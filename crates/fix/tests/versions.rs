@@ -1,5 +1,5 @@
-//! What a session writes by itself has, in every version, only what that version's dictionary has for it: provoked in every way there is,
-//! and checked against the built-in dictionaries as a peer would.
+//! What a session writes by itself has, in every version, only what that version's dictionary has for it:
+//! provoked in every way there is, and checked against the built-in dictionaries as a peer would.
 
 use std::sync::Arc;
 use tickwire_fix::dict::{Dictionary, Validation, Validator};
@@ -143,7 +143,8 @@ impl Run {
                 &message,
                 Validation::default(),
             );
-            // The public suite wants DefaultApplVerID (1137) in a BusinessMessageReject over FIXT, where the dictionaries have none.
+            // The public suite wants DefaultApplVerID (1137) in a BusinessMessageReject over FIXT, where the
+            // dictionaries have none.
             let known = message.msg_type() == b"j" && self.version.is_fixt();
             let wanted = match known {
                 true => Err(Fault::new(SessionRejectReason::TagNotDefined, 1137)),

@@ -1,6 +1,7 @@
-//! Initiators of every version against one acceptor in virtual time: connections lost at any byte, what was under way on an old
-//! one delivered after the new one began, either process killed and begun again from its lasting stores, clocks that step.
-//! Whatever happens, every message reaches the other application, in order, and again only with PossDupFlag.
+//! Initiators of every version against one acceptor in virtual time: connections lost at any byte, what was
+//! under way on an old one delivered after the new one began, either process killed and begun again from its
+//! lasting stores, clocks that step. Whatever happens, every message reaches the other application, in order,
+//! and again only with PossDupFlag.
 //!
 //! `SEED=n` repeats a run, `SEEDS=n` makes so many; without either there are a few.
 
@@ -440,7 +441,8 @@ impl World {
         }
     }
 
-    /// One end of a connection notices its loss now, at any byte, the other when it has read what still arrives.
+    /// One end of a connection notices its loss now, at any byte, the other when it has read what still
+    /// arrives.
     fn lose(&mut self) {
         if self.links.is_empty() {
             return;

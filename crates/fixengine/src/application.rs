@@ -22,31 +22,33 @@ use crate::message::{Framer, is_application};
 use crate::observer::Observer;
 use crate::settings::Setup;
 
-/// What a program does with its sessions. Every callback runs on the thread of the sessions, which waits for it; all
-/// but [`Application::from_app`] have an empty default. Names and order of the calls are QuickFIX's.
+/// What a program does with its sessions. Every callback runs on the thread of the sessions, which waits for
+/// it; all but [`Application::from_app`] have an empty default. Names and order of the calls are QuickFIX's.
 ///
-/// A typed message is read from a [`Message`] and written into an encoder by the modules that `tickwire-fixgen` makes
-/// of a dictionary: `tickwire-fixmsg` has those of FIX 4.4 and 5.0 SP2.
+/// A typed message is read from a [`Message`] and written into an encoder by the modules that
+/// `tickwire-fixgen` makes of a dictionary: `tickwire-fixmsg` has those of FIX 4.4 and 5.0 SP2.
 #[expect(clippy::wrong_self_convention, reason = "the names are QuickFIX's")]
 pub trait Application {
-    /// A session is there: at the start, or when a template has admitted somebody. Its numbers are those of its store.
+    /// A session is there: at the start, or when a template has admitted somebody. Its numbers are those of
+    /// its store.
     fn on_create(&mut self, _ctx: &mut Context<'_>) {}
 
     /// Logged on: messages may be sent from now on.
     fn on_logon(&mut self, _ctx: &mut Context<'_>) {}
 
-    /// A session that was logged on no longer is, for this reason; none where the connection was lost without a word.
-    /// What is sent now is refused.
+    /// A session that was logged on no longer is, for this reason; none where the connection was lost without
+    /// a word. What is sent now is refused.
     fn on_logout(&mut self, _ctx: &mut Context<'_>, _why: Option<DisconnectReason>) {}
 
-    /// A session message goes out. A Logon is about to be written and takes more fields ([`ToAdmin::put`]); any other
-    /// has just gone, as it is.
+    /// A session message goes out. A Logon is about to be written and takes more fields ([`ToAdmin::put`]);
+    /// any other has just gone, as it is.
     fn to_admin(&mut self, _ctx: &mut Context<'_>, _message: &mut ToAdmin<'_>) {}
 
     /// A session message came, in sequence and right. For a Logon this is the place to refuse it.
     ///
     /// # Errors
-    /// The peer gets a Logout with this text. Only a Logon is refused; for other messages it is without effect.
+    /// The peer gets a Logout with this text. Only a Logon is refused; for other messages it is without
+    /// effect.
     fn from_admin(&mut self, _ctx: &mut Context<'_>, _message: &Message<'_>) -> Result<(), RejectLogon> {
         Ok(())
     }
@@ -55,25 +57,26 @@ pub trait Application {
     fn to_app(&mut self, _ctx: &mut Context<'_>, _message: &Message<'_>, _is_again: bool) {}
 
     /// The peer has missed this message and asks for it: whether it is sent again. A gap fill takes its place
-    /// otherwise, so that an order of the past does not come to life. QuickFIX asks by a `DoNotSend` from `toApp`.
+    /// otherwise, so that an order of the past does not come to life. QuickFIX asks by a `DoNotSend` from
+    /// `toApp`.
     fn may_resend(&mut self, _session: SessionId, _message: &Message<'_>) -> bool {
         true
     }
 
-    /// An application message came, in sequence, once. It counts as received when this returns: a program that dies
-    /// within gets it again.
+    /// An application message came, in sequence, once. It counts as received when this returns: a program
+    /// that dies within gets it again.
     ///
     /// # Errors
-    /// How the peer is answered: by a BusinessMessageReject or a Reject. A [`FieldError`] of a typed message becomes
-    /// the latter by `?`.
+    /// How the peer is answered: by a BusinessMessageReject or a Reject. A [`FieldError`] of a typed message
+    /// becomes the latter by `?`.
     fn from_app(&mut self, ctx: &mut Context<'_>, message: &Message<'_>) -> Result<(), Refusal>;
 
     /// The time that [`Context::set_timer`] set has come.
     fn on_timer(&mut self, _ctx: &mut Context<'_>) {}
 }
 
-/// Text (58) of the Logout that a refused Logon is answered by. A `&'static str`: whoever is refused learns no details
-/// of his attempt.
+/// Text (58) of the Logout that a refused Logon is answered by. A `&'static str`: whoever is refused learns
+/// no details of his attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RejectLogon(pub &'static str);
 
@@ -82,10 +85,11 @@ pub struct RejectLogon(pub &'static str);
 pub enum Refusal {
     /// Its type is not supported here: BusinessMessageReject (35=j) with 380=3, up to 4.1 a Reject.
     UnsupportedMessageType,
-    /// BusinessMessageReject with this BusinessRejectReason (380) and Text (58), up to 4.1 a Reject with the text.
+    /// BusinessMessageReject with this BusinessRejectReason (380) and Text (58), up to 4.1 a Reject with the
+    /// text.
     Business {
-        /// BusinessRejectReason: 1 unknown id, 2 unknown security, 4 application not available, 5 conditionally
-        /// required field missing, 6 not authorised, 0 other.
+        /// BusinessRejectReason: 1 unknown id, 2 unknown security, 4 application not available, 5
+        /// conditionally required field missing, 6 not authorised, 0 other.
         reason: u16,
         /// Text.
         text: &'static str,
@@ -169,8 +173,8 @@ impl<'m> ToAdmin<'m> {
         }
     }
 
-    /// Puts a field behind those of our Logon, in order of the calls: `Username` (553), a signature, what a venue
-    /// wants. Whether it was: other messages have gone already.
+    /// Puts a field behind those of our Logon, in order of the calls: `Username` (553), a signature, what a
+    /// venue wants. Whether it was: other messages have gone already.
     pub fn put(&mut self, tag: u32, value: &[u8]) -> bool {
         match &mut self.kind {
             Kind::Logon(fields) => {
@@ -199,7 +203,8 @@ struct More {
 }
 
 impl Context<'_> {
-    /// The session that the callback is about; in [`Application::on_timer`] and calls from other threads the first one.
+    /// The session that the callback is about; in [`Application::on_timer`] and calls from other threads the
+    /// first one.
     #[must_use]
     pub fn session(&self) -> SessionId {
         self.id
@@ -228,8 +233,9 @@ impl Context<'_> {
         self.now
     }
 
-    /// Sends a message of this type on the callback's session: `body` writes what follows the header, a typed message
-    /// by its `write`. It is kept for resends, and on the wire before more is read. Returns its number (34).
+    /// Sends a message of this type on the callback's session: `body` writes what follows the header, a typed
+    /// message by its `write`. It is kept for resends, and on the wire before more is read. Returns its
+    /// number (34).
     ///
     /// # Errors
     /// What `body` returned, or why the session does not take it; nothing was sent then.
@@ -265,8 +271,8 @@ impl Context<'_> {
         sent.map_err(NotSent::Session)
     }
 
-    /// Logs the callback's session out with this Text (58). An initiator connects again when its hours and intervals
-    /// say so.
+    /// Logs the callback's session out with this Text (58). An initiator connects again when its hours and
+    /// intervals say so.
     pub fn logout(&mut self, text: &str) {
         self.table.session_mut(self.id).logout(self.now, text);
     }
@@ -286,8 +292,9 @@ impl Context<'_> {
 /// What another thread wants done.
 type Call<A> = Box<dyn FnOnce(&mut A, &mut Context<'_>) + Send>;
 
-/// Runs an application on this thread: binds, connects and goes on until [`Context::end`] or `stop`, then logs every
-/// session out. The sessions are of one thread ([`crate::settings::by_thread`]). Returns the application.
+/// Runs an application on this thread: binds, connects and goes on until [`Context::end`] or `stop`, then
+/// logs every session out. The sessions are of one thread ([`crate::settings::by_thread`]). Returns the
+/// application.
 ///
 /// # Errors
 /// As of [`Engine::new`] and [`Engine::run`].
@@ -303,7 +310,8 @@ pub fn run<A: Application>(
     Ok(callbacks.into_application())
 }
 
-/// The same on a thread of its own. It listens when this returns; whether it is logged on, the application hears.
+/// The same on a thread of its own. It listens when this returns; whether it is logged on, the application
+/// hears.
 ///
 /// # Errors
 /// As of [`Engine::new`]; the system may have no thread.
@@ -346,8 +354,8 @@ fn begin(mut setups: Vec<Setup>, observer: Arc<dyn Observer>) -> Result<Engine, 
     Engine::new(setups, observer)
 }
 
-/// An engine on a thread of its own. Dropped, it is stopped: sessions are logged out, which takes up to three seconds
-/// where a peer does not answer.
+/// An engine on a thread of its own. Dropped, it is stopped: sessions are logged out, which takes up to three
+/// seconds where a peer does not answer.
 pub struct Running<A> {
     thread: Option<JoinHandle<Result<A, Error>>>,
     addresses: Vec<SocketAddr>,
@@ -423,9 +431,9 @@ impl<A> Clone for Caller<A> {
 }
 
 impl<A> Caller<A> {
-    /// Has this done on the thread of the sessions, soon; not where that has ended. Calls of one caller keep their
-    /// order. They wait without bound: whoever produces faster than a session sends must count what [`Context::send`]
-    /// refuses.
+    /// Has this done on the thread of the sessions, soon; not where that has ended. Calls of one caller keep
+    /// their order. They wait without bound: whoever produces faster than a session sends must count what
+    /// [`Context::send`] refuses.
     pub fn call(&self, what: impl FnOnce(&mut A, &mut Context<'_>) + Send + 'static) {
         if self.calls.send(Box::new(what)).is_ok() {
             self.waker.wake();

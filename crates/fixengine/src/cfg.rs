@@ -1,8 +1,8 @@
 //! The form of QuickFIX's configuration files: `[DEFAULT]` and `[SESSION]` sections of `Key=Value` lines.
 //!
-//! What the three engines read is read: comments on lines of their own and behind headings, spaces, small letters in
-//! headings and keys, CRLF, a byte order mark, `${NAME}` for a variable of the environment. Everything that is wrong
-//! with a file is told at once.
+//! What the three engines read is read: comments on lines of their own and behind headings, spaces, small
+//! letters in headings and keys, CRLF, a byte order mark, `${NAME}` for a variable of the environment.
+//! Everything that is wrong with a file is told at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -85,8 +85,8 @@ impl Section {
         found
     }
 
-    /// The value of a setting, if it is there and right; `allowed` says what would be. A comment behind it does no
-    /// harm.
+    /// The value of a setting, if it is there and right; `allowed` says what would be. A comment behind it
+    /// does no harm.
     pub(crate) fn parsed<T>(&self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (value, line) = self.text(key)?;
         let bare = value.find([' ', '\t']).and_then(|at| {
@@ -175,8 +175,8 @@ impl Section {
     }
 }
 
-/// The name that was meant by one that nobody knows: with at most one slip in three letters, or one the beginning of
-/// the other.
+/// The name that was meant by one that nobody knows: with at most one slip in three letters, or one the
+/// beginning of the other.
 fn similar<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wanted = wanted.to_ascii_uppercase();
     let near = |name: &'n str| {
@@ -314,8 +314,8 @@ impl Section {
     }
 }
 
-/// `${NAME}` replaced, unless a backslash stands before it; and the first variable that has no value, which is left as
-/// it stands.
+/// `${NAME}` replaced, unless a backslash stands before it; and the first variable that has no value, which
+/// is left as it stands.
 fn substituted(text: &str, variable: impl Fn(&str) -> Option<String>) -> (String, Option<String>) {
     let (mut out, mut unset, mut rest) = (String::new(), None, text);
     while let Some((before, behind)) = rest.split_once("${") {

@@ -1,9 +1,10 @@
-//! Drop copy: the application messages of a session, both ways, sent on in another session of the same thread.
+//! Drop copy: the application messages of a session, both ways, sent on in another session of the same
+//! thread.
 //!
-//! A copy has the body of its message, and in OnBehalfOfCompID (115) who sent it. What was received is copied when the
-//! application gets it, so once; of what was sent, resends are no news. While the other session is not logged on copies
-//! wait; once sent they are in its store, and it is up to its resends that they arrive. A copy costs allocations on the
-//! path: a copy to a file does not.
+//! A copy has the body of its message, and in OnBehalfOfCompID (115) who sent it. What was received is copied
+//! when the application gets it, so once; of what was sent, resends are no news. While the other session is
+//! not logged on copies wait; once sent they are in its store, and it is up to its resends that they arrive.
+//! A copy costs allocations on the path: a copy to a file does not.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The loop of FIX sessions: sockets and timers around [`tickwire_fix::Acceptor`], for sessions that listen and for
-//! those that connect, any number of them on one thread.
+//! The loop of FIX sessions: sockets and timers around [`tickwire_fix::Acceptor`], for sessions that listen
+//! and for those that connect, any number of them on one thread.
 //!
 //! ```text
 //!  accept ─┐
@@ -100,8 +100,9 @@ pub trait Handler {
     /// Bytes of a session have gone out: as [`Handler::on_wire`], by who may send meanwhile.
     fn on_sent(&mut self, _now: Nanos, _id: SessionId, _bytes: &[u8], _table: &mut Table) {}
 
-    /// A session is about to write its Logon: an acceptor's where [`tickwire_fix::Session::logon_request`] has the
-    /// peer's, which name, password and address allow. Returns fields to be put behind the configured ones.
+    /// A session is about to write its Logon: an acceptor's where [`tickwire_fix::Session::logon_request`]
+    /// has the peer's, which name, password and address allow. Returns fields to be put behind the configured
+    /// ones.
     ///
     /// # Errors
     /// The peer is refused with this text.
@@ -119,7 +120,8 @@ pub trait Handler {
         true
     }
 
-    /// A session that a template admitted has this number from now on; another may have had it that never logged on.
+    /// A session that a template admitted has this number from now on; another may have had it that never
+    /// logged on.
     fn on_admitted(&mut self, _now: Nanos, _id: SessionId, _table: &mut Table) {}
 
     /// A session has lost its connection.
@@ -585,8 +587,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Follows the kernel's clocks. When the system's was set, every session stamps, judges stamps and keeps its hours
-    /// by it as it is now.
+    /// Follows the kernel's clocks. When the system's was set, every session stamps, judges stamps and keeps
+    /// its hours by it as it is now.
     #[cold]
     fn follow_clock(&mut self) {
         let Some(step) = self.clock.resync() else {

@@ -41,7 +41,8 @@ pub enum Report {
     },
 }
 
-/// Those in a message log, a store, or any file with a message a line. `session`: a CompID that one end must have.
+/// Those in a message log, a store, or any file with a message a line. `session`: a CompID that one end must
+/// have.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -64,8 +65,8 @@ pub fn of_streams(streams: &[Vec<u8>], session: Option<&str>, mut each: impl FnM
     }
 }
 
-/// FIX 4.0 to 4.2 say by ExecTransType (20) whether it is new (0), and by ExecType (150) or LastShares (32) whether it
-/// is a fill; later versions by ExecType: F a trade, H one taken back.
+/// FIX 4.0 to 4.2 say by ExecTransType (20) whether it is new (0), and by ExecType (150) or LastShares (32)
+/// whether it is a fill; later versions by ExecType: F a trade, H one taken back.
 fn report(fields: &[TagValue], session: Option<&str>) -> Option<Report> {
     let text = |wanted: u32| {
         let found = fields.iter().find(|(tag, _)| *tag == wanted);

@@ -1,8 +1,8 @@
-//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, the days of each, Weekdays and
-//! TimeZone as periods in UTC.
+//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, the days of each, Weekdays
+//! and TimeZone as periods in UTC.
 //!
-//! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first
-//! of the two. Periods are computed for some weeks ahead and anew before they end.
+//! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is
+//! the first of the two. Periods are computed for some weeks ahead and anew before they end.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -84,8 +84,9 @@ fn moment(text: &str) -> Option<Moment> {
 }
 
 impl Calendar {
-    /// Hours by QuickFIX's settings, one a line: `StartTime=08:00:00`, `EndTime=17:30:00`, `TimeZone=Europe/Zurich`,
-    /// `Weekdays=Mon,Tue,Wed,Thu,Fri`. `None` where they say that it is always open.
+    /// Hours by QuickFIX's settings, one a line: `StartTime=08:00:00`, `EndTime=17:30:00`,
+    /// `TimeZone=Europe/Zurich`, `Weekdays=Mon,Tue,Wed,Thu,Fri`. `None` where they say that it is always
+    /// open.
     ///
     /// # Errors
     /// A setting is wrong: its line, from 1, and what would do.
@@ -102,7 +103,8 @@ impl Calendar {
         }
     }
 
-    /// What a section says; `None` for a session that is always open, and for mistakes, which the section is told.
+    /// What a section says; `None` for a session that is always open, and for mistakes, which the section is
+    /// told.
     pub(crate) fn read(section: &Section) -> Option<Calendar> {
         let clock = "HH:MM:SS, perhaps with a time zone behind it";
         let [start, end, logon, logout] =
@@ -260,8 +262,8 @@ impl Timetable {
         (self.due, self.schedule) = (Nanos::ZERO, None);
     }
 
-    /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now` is the
-    /// session's own time.
+    /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now`
+    /// is the session's own time.
     pub(crate) fn tell(&mut self, session_now: Nanos, wall: Nanos, table: &mut Table) {
         let now = wall;
         if now < self.due {

@@ -9,8 +9,8 @@
 //!                        ├─► Observer: lines, reports, rows of a view
 //!                        └─► files: stores, message logs, drop copies
 //! ```
-//! Sessions themselves are [`tickwire_fix::Session`], which does no input or output; sockets, clocks and files are
-//! `tickwire_runtime`'s.
+//! Sessions themselves are [`tickwire_fix::Session`], which does no input or output; sockets, clocks and
+//! files are `tickwire_runtime`'s.
 #![forbid(unsafe_code)]
 
 mod application;

@@ -1,5 +1,5 @@
-//! How often lines of a kind are written: whoever can reach a port can make them, so that without a bound they would
-//! fill the disk.
+//! How often lines of a kind are written: whoever can reach a port can make them, so that without a bound
+//! they would fill the disk.
 
 use tickwire_market::Nanos;
 

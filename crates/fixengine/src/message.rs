@@ -1,5 +1,5 @@
-//! Messages as people write and read them: `35=D|11=1|55=AAPL`, `|` for the separator, `\|` for a bar, `\xHH` for any
-//! byte.
+//! Messages as people write and read them: `35=D|11=1|55=AAPL`, `|` for the separator, `\|` for a bar, `\xHH`
+//! for any byte.
 
 use tickwire_fix::{Frame, frame, is_header, tag};
 
@@ -57,7 +57,8 @@ fn split(text: &str) -> Result<Vec<Vec<u8>>, String> {
     Ok(pieces)
 }
 
-/// A message to send: its type, and the fields that the session does not write itself, those of the header first.
+/// A message to send: its type, and the fields that the session does not write itself, those of the header
+/// first.
 pub fn to_send(fields: Vec<TagValue>) -> Result<(Vec<u8>, Vec<TagValue>), String> {
     let msg_type = fields.iter().find(|(tag, _)| *tag == tag::MSG_TYPE);
     let msg_type = msg_type

@@ -153,7 +153,8 @@ impl Lines {
             found = true;
             each(time, m);
         });
-        // A masked message has another sum than it says, and is shown all the same; anything else on the line is not.
+        // A masked message has another sum than it says, and is shown all the same; anything else on the line
+        // is not.
         if found {
             self.framer.clear();
         }

@@ -1,13 +1,13 @@
 //! What sessions sent and received, and what happened to them, written to files by a thread of its own.
 //!
-//! The loop of sessions copies bytes into a bounded ring and goes on; the thread puts messages together, masks
-//! passwords and writes. When the ring is full the piece is dropped and counted: a session never waits for a disk.
-//! Files and lines are as QuickFIX writes them: `BEGINSTRING-SENDER-TARGET.messages.current.log`, a time, ` : ` and the
-//! message.
+//! The loop of sessions copies bytes into a bounded ring and goes on; the thread puts messages together,
+//! masks passwords and writes. When the ring is full the piece is dropped and counted: a session never waits
+//! for a disk. Files and lines are as QuickFIX writes them: `BEGINSTRING-SENDER-TARGET.messages.current.log`,
+//! a time, ` : ` and the message.
 //!
-//! A file that cannot be written, because its disk is full, is tried again; up to 1 MiB of whole lines waits for it,
-//! what comes then is lost and counted. When there is room again, a line says how many were lost, from when to when and
-//! why.
+//! A file that cannot be written, because its disk is full, is tried again; up to 1 MiB of whole lines waits
+//! for it, what comes then is lost and counted. When there is room again, a line says how many were lost,
+//! from when to when and why.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -289,7 +289,8 @@ impl<W: Write> LogFile<W> {
         }
     }
 
-    /// Writes what waits, as far as there is room. A file in trouble is tried now and then, at once with `is_last`.
+    /// Writes what waits, as far as there is room. A file in trouble is tried now and then, at once with
+    /// `is_last`.
     fn flush(&mut self, stamp: &mut Stamp, is_last: bool) {
         if self
             .trouble
@@ -560,8 +561,8 @@ mod tests {
         }
     }
 
-    /// The disk is full in the middle of a line, lines wait and are lost; with room again it goes on where it was and
-    /// says what is missing.
+    /// The disk is full in the middle of a line, lines wait and are lost; with room again it goes on where it
+    /// was and says what is missing.
     #[test]
     fn a_full_disk_costs_what_does_not_fit_and_the_log_goes_on() {
         let mut stamp = Stamp::new(Precision::Millis);

@@ -1,5 +1,5 @@
-//! Names of tags, messages and the values that everybody meets, for when no dictionary is given. FIX 4.4 with errata
-//! 20030618, volume 6; FIXT 1.1.
+//! Names of tags, messages and the values that everybody meets, for when no dictionary is given. FIX 4.4 with
+//! errata 20030618, volume 6; FIXT 1.1.
 
 /// By tag, rising.
 #[rustfmt::skip]

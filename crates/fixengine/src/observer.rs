@@ -17,18 +17,19 @@ pub enum Level {
     Warning,
 }
 
-/// Is told what happens in an engine, by its threads: that of the sessions, which must not wait for whoever reads, and
-/// those of stores and logs.
+/// Is told what happens in an engine, by its threads: that of the sessions, which must not wait for whoever
+/// reads, and those of stores and logs.
 pub trait Observer: Send + Sync {
-    /// A line, without an end of line. Lines that whoever can reach a port can cause are bounded: ten at once, then one
-    /// in ten seconds of each kind and session, with the number of those that were left out.
+    /// A line, without an end of line. Lines that whoever can reach a port can cause are bounded: ten at
+    /// once, then one in ten seconds of each kind and session, with the number of those that were left out.
     fn line(&self, level: Level, text: Arguments<'_>);
 
-    /// Somebody asked by SIGUSR1 ([`crate::Engine::with_report`]) what the sessions of a thread have done so far.
+    /// Somebody asked by SIGUSR1 ([`crate::Engine::with_report`]) what the sessions of a thread have done so
+    /// far.
     fn report(&self, _report: &Report) {}
 
-    /// A place where a session, or with a name like `connections at 127.0.0.1:9878` a door, is shown while it runs;
-    /// asked for once each.
+    /// A place where a session, or with a name like `connections at 127.0.0.1:9878` a door, is shown while it
+    /// runs; asked for once each.
     fn row(&self, _name: &str) -> Option<Box<dyn Row>> {
         None
     }

@@ -1,8 +1,10 @@
-//! Every setting that QuickFIX C++, QuickFIX/J and QuickFIX/n document, and our own, with what each does here. The
-//! reader of configurations goes by this table, and docs/coming-from-quickfix.md is written from it.
+//! Every setting that QuickFIX C++, QuickFIX/J and QuickFIX/n document, and our own, with what each does
+//! here. The reader of configurations goes by this table, and docs/coming-from-quickfix.md is written from
+//! it.
 //!
-//! Sources, looked at on 2026-11-23: the three projects' pages "Configuration" and the names in their `SessionSettings`
-//! (C++ 1.16, /J 3.0, /n 1.14), `Session`, `SSLSupport`, `NetworkingOptions` and `JdbcSetting` (/J).
+//! Sources, looked at on 2026-11-23: the three projects' pages "Configuration" and the names in their
+//! `SessionSettings` (C++ 1.16, /J 3.0, /n 1.14), `Session`, `SSLSupport`, `NetworkingOptions` and
+//! `JdbcSetting` (/J).
 
 use Does::{Alias, Ignored, Read, Refused};
 
@@ -38,8 +40,8 @@ const NUMBERED: [&str; 4] = [
     "LogonTag",
 ];
 
-/// The setting of a name as it stands in a file, and what it is called here: the name of the table, with what was
-/// behind it.
+/// The setting of a name as it stands in a file, and what it is called here: the name of the table, with what
+/// was behind it.
 #[must_use]
 pub fn find(written: &str) -> Option<(&'static Known, String)> {
     let of = |name: &str| KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name));

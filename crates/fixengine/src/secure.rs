@@ -1,5 +1,5 @@
-//! What a configuration says about TLS: the settings of all three QuickFIX engines, whose names differ and whose
-//! meaning does not.
+//! What a configuration says about TLS: the settings of all three QuickFIX engines, whose names differ and
+//! whose meaning does not.
 
 use std::path::{Path, PathBuf};
 

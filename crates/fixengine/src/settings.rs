@@ -1,8 +1,8 @@
 //! What QuickFIX's configuration files say about sessions.
 //!
 //! [`crate::quickfix`] has every setting there is; `cfg` reads the form. All mistakes of a file are told at
-//! once, each with file, line and what would do; what is done otherwise than a file may mean is a warning, what was
-//! chosen for it a note.
+//! once, each with file, line and what would do; what is done otherwise than a file may mean is a warning,
+//! what was chosen for it a note.
 
 mod reader;
 
@@ -66,8 +66,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A session made without a file: in memory only, on plain TCP, always open, unchecked by any dictionary, on thread
-    /// 0, which sleeps while nothing comes. What else is wanted is set in its fields.
+    /// A session made without a file: in memory only, on plain TCP, always open, unchecked by any dictionary,
+    /// on thread 0, which sleeps while nothing comes. What else is wanted is set in its fields.
     #[must_use]
     pub fn new(config: SessionConfig, transport: TransportSetup) -> Setup {
         Setup {
@@ -99,8 +99,8 @@ impl Setup {
         Setup::new(config, TransportSetup::Listen(address))
     }
 
-    /// The same of a session that connects, gives a host ten seconds to answer, and tries again after pauses of 1 s to
-    /// 60 s ([`HostsConfig`]).
+    /// The same of a session that connects, gives a host ten seconds to answer, and tries again after pauses
+    /// of 1 s to 60 s ([`HostsConfig`]).
     #[must_use]
     pub fn connecting(config: SessionConfig, host: &str, port: u16) -> Setup {
         let host = Host {
@@ -115,8 +115,8 @@ impl Setup {
         Setup::new(config, transport)
     }
 
-    /// Keeps messages and numbers in a file of this folder, named by the session: 64 MiB of addresses, filled as
-    /// needed, not brought to the disk before messages are sent.
+    /// Keeps messages and numbers in a file of this folder, named by the session: 64 MiB of addresses, filled
+    /// as needed, not brought to the disk before messages are sent.
     #[must_use]
     pub fn kept_in(mut self, folder: &Path) -> Setup {
         self.store = Some(StoreSetup {

@@ -1,7 +1,8 @@
-//! What a session does and how long each step takes: stamps at bytes in, decoded, handed over, answered, bytes out.
+//! What a session does and how long each step takes: stamps at bytes in, decoded, handed over, answered,
+//! bytes out.
 //!
-//! The first message of every read is stamped: five readings of the processor's counter; they are counted in histograms
-//! when the answer is out ([`crate::Report`], [`crate::Row`]).
+//! The first message of every read is stamped: five readings of the processor's counter; they are counted in
+//! histograms when the answer is out ([`crate::Report`], [`crate::Row`]).
 
 use tickwire_fix::{SessionId, Status};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};

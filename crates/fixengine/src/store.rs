@@ -1,8 +1,8 @@
 //! Stores of sessions: opened for a session, kept by threads of their own, looked at by `tickwire fix store`.
 //!
-//! The keeper's thread makes room in every file ahead of its session and sees whether the files are whole. Another
-//! brings stores to the disk every so many milliseconds; with `FileStoreSync=Y` the session itself does, before it
-//! sends.
+//! The keeper's thread makes room in every file ahead of its session and sees whether the files are whole.
+//! Another brings stores to the disk every so many milliseconds; with `FileStoreSync=Y` the session itself
+//! does, before it sends.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -416,7 +416,8 @@ fn words_of(bytes: &[u8], words: usize) -> Box<[AtomicU64]> {
     all
 }
 
-/// A copy of a store, whosever it is, while its session may go on. The file is opened to be read only, and not locked.
+/// A copy of a store, whosever it is, while its session may go on. The file is opened to be read only, and
+/// not locked.
 ///
 /// # Errors
 /// The file cannot be read or is no store.
@@ -455,12 +456,13 @@ fn look_at_earlier(bytes: &[u8]) -> Result<LastingStore<Box<[AtomicU64]>>, Store
     LastingStore::inspect(words.collect(), None)
 }
 
-/// Sets the numbers of a session that is not running: the next one that it sends, the next one that it expects. A store
-/// that is not there is made, when both are given. What is damaged in it is returned in lines.
+/// Sets the numbers of a session that is not running: the next one that it sends, the next one that it
+/// expects. A store that is not there is made, when both are given. What is damaged in it is returned in
+/// lines.
 ///
 /// # Errors
-/// The session is kept in memory only, its store cannot be opened or is in use, or what was set cannot be brought to
-/// the disk.
+/// The session is kept in memory only, its store cannot be opened or is in use, or what was set cannot be
+/// brought to the disk.
 pub fn set_numbers(
     setup: &Setup,
     next_out: Option<u64>,

@@ -1,4 +1,5 @@
-//! Who may log on to a session that listens: names and passwords (553, 554) of the configuration or of a file.
+//! Who may log on to a session that listens: names and passwords (553, 554) of the configuration or of a
+//! file.
 
 use std::collections::BTreeMap;
 use std::fmt;

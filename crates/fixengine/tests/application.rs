@@ -1,4 +1,5 @@
-//! Applications of the library's public face against each other over loopback: callbacks, typed messages, refusals, TLS, restarts.
+//! Applications of the library's public face against each other over loopback: callbacks, typed messages,
+//! refusals, TLS, restarts.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Writes the module of a dictionary to a file, to be read: `cargo run -p tickwire-fixgen --example fixgen -- DICTIONARY OUT
-//! [MESSAGE...]`.
+//! Writes the module of a dictionary to a file, to be read:
+//! `cargo run -p tickwire-fixgen --example fixgen -- DICTIONARY OUT [MESSAGE...]`.
 
 use std::process::ExitCode;
 use tickwire_fixgen::{Error, Generator};

@@ -161,7 +161,8 @@ fn rows(layout: Layout<'_>) -> Vec<Row<'_>> {
     rows
 }
 
-/// Fields have their names; groups are called after what they hold and components after themselves, unless that is taken.
+/// Fields have their names; groups are called after what they hold and components after themselves, unless
+/// that is taken.
 fn name_methods(rows: &mut [Row<'_>]) {
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|&name| name.to_owned()).collect();
     let mut give = |row: &mut Row<'_>, wanted: String| {

@@ -1,4 +1,5 @@
-//! Typed FIX messages from a dictionary: reads QuickFIX's XML and writes one Rust module, for use in a build script.
+//! Typed FIX messages from a dictionary: reads QuickFIX's XML and writes one Rust module, for use in a build
+//! script.
 //!
 //! ```no_run
 //! // build.rs, with tickwire-fixgen among the [build-dependencies]
@@ -17,12 +18,13 @@
 //! include!(concat!(env!("OUT_DIR"), "/venue.rs"));
 //! ```
 //!
-//! The module has a view and a writer for every message, for the entries of every repeating group and for every component;
-//! an enumeration for every field with listed values (`values`), and the names of fields (`fields`). What they do at run
-//! time is [`tickwire_fix::typed`]. `docs/fix-dictionaries.md` is the user's guide.
+//! The module has a view and a writer for every message, for the entries of every repeating group and for
+//! every component; an enumeration for every field with listed values (`values`), and the names of fields
+//! (`fields`). What they do at run time is [`tickwire_fix::typed`]. `docs/fix-dictionaries.md` is the user's
+//! guide.
 //!
-//! [`Dictionary`] reads the file, as it does for the validator; `names` turns names of FIX into names of Rust; `emit`
-//! writes.
+//! [`Dictionary`] reads the file, as it does for the validator; `names` turns names of FIX into names of
+//! Rust; `emit` writes.
 #![forbid(unsafe_code)]
 
 mod emit;
@@ -92,7 +94,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// From a dictionary's file. The module is named after the file unless [`Generator::module`] says otherwise.
+    /// From a dictionary's file. The module is named after the file unless [`Generator::module`] says
+    /// otherwise.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Generator, Error> {
         let path = path.as_ref();
         let xml = std::fs::read_to_string(path).map_err(|e| Error::File(path.into(), e))?;
@@ -150,7 +153,8 @@ impl Generator {
         std::fs::write(path, self.generate()?).map_err(|e| Error::File(path.into(), e))
     }
 
-    /// In a build script: writes `MODULE.rs` into `OUT_DIR`, and tells cargo to do so again when the dictionary changes.
+    /// In a build script: writes `MODULE.rs` into `OUT_DIR`, and tells cargo to do so again when the
+    /// dictionary changes.
     pub fn build(&self) -> Result<PathBuf, Error> {
         let dir = std::env::var_os("OUT_DIR").ok_or(Error::NoOutDir)?;
         println!("cargo::rerun-if-changed={}", self.source.display());

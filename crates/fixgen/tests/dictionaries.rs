@@ -1,8 +1,9 @@
-//! Every dictionary of the standard becomes a module; the modules compile. What no code can be made of is refused with a
-//! sentence.
+//! Every dictionary of the standard becomes a module; the modules compile. What no code can be made of is
+//! refused with a sentence.
 //!
-//! Compiling all of them takes minutes and more than a gigabyte (FIX 5.0 SP2 alone has 6,000 fields), so that the ordinary run
-//! compiles a subset: `TICKWIRE_FIXGEN=full cargo test -p tickwire-fixgen --test dictionaries -- --nocapture` is everything.
+//! Compiling all of them takes minutes and more than a gigabyte (FIX 5.0 SP2 alone has 6,000 fields), so that
+//! the ordinary run compiles a subset:
+//! `TICKWIRE_FIXGEN=full cargo test -p tickwire-fixgen --test dictionaries -- --nocapture` is everything.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
-//! Typed messages beside the same work by hand: MarketDataIncrementalRefresh with four entries read, MassQuote of sixteen
-//! quotes written. A regression here means that a view looks at more than it is asked for, or a writer does more per
-//! field than put it down.
+//! Typed messages beside the same work by hand: MarketDataIncrementalRefresh with four entries read,
+//! MassQuote of sixteen quotes written. A regression here means that a view looks at more than it is asked
+//! for, or a writer does more per field than put it down.
 //!
-//! `cargo bench -p tickwire-fixmsg` prints nanoseconds a message and the ratio to the hand-written twin, rounds of both in
-//! turn, the best round of each. What is read is compared with what was written, and both twins write the same bytes, so a
-//! wrong answer cannot be fast.
+//! `cargo bench -p tickwire-fixmsg` prints nanoseconds a message and the ratio to the hand-written twin,
+//! rounds of both in turn, the best round of each. What is read is compared with what was written, and both
+//! twins write the same bytes, so a wrong answer cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,10 +1,10 @@
-//! Typed FIX messages: orders, cancels and execution reports, quotes and mass quotes, mass cancels, market data, security definitions, business
-//! rejects, for FIX 4.4 ([`fix44`]) and FIX 5.0 SP2 ([`fix50sp2`]).
+//! Typed FIX messages: orders, cancels and execution reports, quotes and mass quotes, mass cancels, market
+//! data, security definitions, business rejects, for FIX 4.4 ([`fix44`]) and FIX 5.0 SP2 ([`fix50sp2`]).
 //!
-//! Written by `tickwire-fixgen` at build time from the dictionaries in this crate, which are ours: the messages traders
-//! need, and of them the fields that exchanges use. Of orders, cancels and reports the hot path has its own:
-//! `tickwire_fix::AppMessage`. Other messages, and what a venue adds, are for a dictionary of the user's own:
-//! `docs/fix-dictionaries.md`.
+//! Written by `tickwire-fixgen` at build time from the dictionaries in this crate, which are ours: the
+//! messages traders need, and of them the fields that exchanges use. Of orders, cancels and reports the hot
+//! path has its own: `tickwire_fix::AppMessage`. Other messages, and what a venue adds, are for a dictionary
+//! of the user's own: `docs/fix-dictionaries.md`.
 //!
 //! ```
 //! use tickwire_fix::typed::{Price, Qty};

@@ -1,5 +1,6 @@
-//! Random messages with groups within groups: written by the generated code, read by it, by the naive codec and by the
-//! validator; and what happens when a count lies, a required field is left out, or a setter is called out of turn.
+//! Random messages with groups within groups: written by the generated code, read by it, by the naive codec
+//! and by the validator; and what happens when a count lies, a required field is left out, or a setter is
+//! called out of turn.
 
 use proptest::prelude::*;
 use tickwire_fix::dict::{Dictionary, Validation, Validator};
@@ -538,7 +539,8 @@ fn any_message_is_read_by_its_type() {
     assert!(fix44::AnyMessage::read(&index.decode(&bytes).unwrap()).is_none());
 }
 
-/// What our dictionaries say, the standard's say too: same tag, type and place, and nothing that they require is left out.
+/// What our dictionaries say, the standard's say too: same tag, type and place, and nothing that they require
+/// is left out.
 #[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn our_dictionaries_are_parts_of_the_standards() {

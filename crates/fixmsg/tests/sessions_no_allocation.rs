@@ -1,5 +1,6 @@
-//! Orders and mass quotes out, execution reports and market data in, checked against the dictionary of FIX 4.4: nothing is
-//! allocated once the sessions exist. Alone in its file: it brings the allocator with the trap.
+//! Orders and mass quotes out, execution reports and market data in, checked against the dictionary of FIX
+//! 4.4: nothing is allocated once the sessions exist. Alone in its file: it brings the allocator with the
+//! trap.
 
 use std::sync::Arc;
 use tickwire_fix::dict::Dictionary;

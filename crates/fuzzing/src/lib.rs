@@ -1,8 +1,9 @@
-//! Fuzz targets, one registry for both ways to run them: `cargo xtask fuzz` mutates the vectors from a seed on a stable
-//! toolchain, `fuzz/` wraps the same functions for cargo-fuzz, which follows coverage and needs a nightly one.
+//! Fuzz targets, one registry for both ways to run them: `cargo xtask fuzz` mutates the vectors from a seed
+//! on a stable toolchain, `fuzz/` wraps the same functions for cargo-fuzz, which follows coverage and needs a
+//! nightly one.
 //!
-//! A target is a function of bytes that panics when something that must hold does not. Parsers get the bytes as they are;
-//! state machines read them as a sequence of operations through [`Choices`].
+//! A target is a function of bytes that panics when something that must hold does not. Parsers get the bytes
+//! as they are; state machines read them as a sequence of operations through [`Choices`].
 //!
 //! ```
 //! use tickwire_fuzzing::{crash, find};
@@ -35,7 +36,8 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Panics when it does not hold.
     pub run: fn(&[u8]),
-    /// A target that is wrong on purpose: a run that finds nothing wrong with it has proved nothing about the others.
+    /// A target that is wrong on purpose: a run that finds nothing wrong with it has proved nothing about the
+    /// others.
     pub must_fail: bool,
 }
 

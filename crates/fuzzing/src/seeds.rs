@@ -1,4 +1,5 @@
-//! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
+//! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no
+//! vectors.
 
 use crate::targets::FIX_DICTIONARY;
 use tickwire_exchange::{BreakReason, Input, JournalWriter, TradingAction};
@@ -64,8 +65,8 @@ pub(crate) fn mdp3() -> Vec<Vec<u8>> {
     packets("mdp3")
 }
 
-/// Operations of a channel by price and by order: every short packet behind its length, taken as a live one, a definition
-/// and a snapshot of either kind.
+/// Operations of a channel by price and by order: every short packet behind its length, taken as a live one,
+/// a definition and a snapshot of either kind.
 pub(crate) fn mdp3_operations() -> Vec<Vec<u8>> {
     let short = mdp3().into_iter().filter(|bytes| bytes.len() < 256);
     let operations: Vec<Vec<u8>> = short
@@ -122,7 +123,8 @@ pub(crate) fn pitch_datagrams() -> Vec<Vec<u8>> {
     vec![Vec::new(), operations.concat()]
 }
 
-/// Every message of both plans as an operation of its feed, in sequence on one line; then the quotes as a snapshot.
+/// Every message of both plans as an operation of its feed, in sequence on one line; then the quotes as a
+/// snapshot.
 pub(crate) fn sip_messages() -> Vec<Vec<u8>> {
     let operation = |what: u8, number: u8| {
         move |bytes: Vec<u8>| [&[bytes.len() as u8, what, number][..], &bytes].concat()
@@ -184,8 +186,8 @@ pub(crate) fn xdp() -> Vec<Vec<u8>> {
     packets("xdp")
 }
 
-/// Operations of a NYSE channel: every packet and message of both protocols, the messages in packets with numbers that go on,
-/// each behind its length and what takes it.
+/// Operations of a NYSE channel: every packet and message of both protocols, the messages in packets with
+/// numbers that go on, each behind its length and what takes it.
 pub(crate) fn nyse_datagrams() -> Vec<Vec<u8>> {
     let little = nyse_operations(self::xdp(), |number, message| {
         let mut bytes = [0; 256];
@@ -366,7 +368,8 @@ pub(crate) fn order_entry() -> Vec<Vec<u8>> {
     vec![Vec::new(), [&fix[..], &ouch].concat(), fix, ouch]
 }
 
-/// A mass quote of two entries, one with a protection's reset, a status request and a cancellation, each of them read at once.
+/// A mass quote of two entries, one with a protection's reset, a status request and a cancellation, each of
+/// them read at once.
 pub(crate) fn mass_quotes() -> Vec<Vec<u8>> {
     // Tags and values by their places in the target's tables.
     let entry = |id: u8| [12, id, 18, 16, 2, 10, 3, 11, 4, 7, 5, 7];
@@ -406,7 +409,8 @@ pub(crate) fn option_terms() -> Vec<Vec<u8>> {
     vec![Vec::new(), [call, put].concat(), odd]
 }
 
-/// Orders are sent, accepted and replaced, trade, are refused and cancelled; everything is pulled and quoted again.
+/// Orders are sent, accepted and replaced, trade, are refused and cancelled; everything is pulled and quoted
+/// again.
 pub(crate) fn quote_orders() -> Vec<Vec<u8>> {
     // Both sides of the quotes around the money; the kind of report is in the middle bits.
     let report = |kind: u8, much: u8| -> Vec<u8> {
@@ -436,7 +440,8 @@ pub(crate) fn quote_orders() -> Vec<Vec<u8>> {
     vec![Vec::new(), day.clone(), [&day[..], &troubles, &day].concat()]
 }
 
-/// Quoting begins, the market moves, the venue answers and trades, is pulled, loses the session and gets it again.
+/// Quoting begins, the market moves, the venue answers and trades, is pulled, loses the session and gets it
+/// again.
 pub(crate) fn quoter() -> Vec<Vec<u8>> {
     let logon = [12 + 16, 1];
     let tick = |how: u8| [128, how];
@@ -503,7 +508,8 @@ fn packets(protocol: &str) -> Vec<Vec<u8>> {
     none().into_iter().chain(bytes).collect()
 }
 
-/// Operations of the feed: a configuration byte, then datagrams behind a length and a kind, the kinds taken in turn.
+/// Operations of the feed: a configuration byte, then datagrams behind a length and a kind, the kinds taken
+/// in turn.
 pub(crate) fn datagrams() -> Vec<Vec<u8>> {
     let short = moldudp64()
         .into_iter()

@@ -5,8 +5,8 @@
 //!       ─► played through channels and books: messages, symbols, times, rates, gaps, duplicates, damage
 //!       ─► [`Inspection`]: text, JSON, and the configuration ([`written`]) that `replay`, `feed` and a strategy's program need
 //! ```
-//! Captures, raw ITCH files, DBN and LOBSTER are read. Nothing is guessed: what packets do not say (which of a venue's sisters sent
-//! them, where its servers of recovery are) is named as such in the configuration.
+//! Captures, raw ITCH files, DBN and LOBSTER are read. Nothing is guessed: what packets do not say (which of
+//! a venue's sisters sent them, where its servers of recovery are) is named as such in the configuration.
 //!
 //! ```
 //! use clap::Parser;
@@ -62,7 +62,8 @@ pub use rates::{Peak, Rates};
 /// The arguments of `tickwire inspect`.
 #[derive(clap::Args, Debug)]
 pub struct InspectArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are
+    /// recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write the configuration (TOML) that `replay`, `feed` and a strategy's program read
@@ -99,8 +100,8 @@ pub struct SymbolCount {
     pub symbol: String,
     /// Index of its channel in [`Inspection::channels`].
     pub channel: usize,
-    /// What messages say about it, one by one: an order, an execution, a level, a quote, a status. Of a DBN or LOBSTER file: its
-    /// records.
+    /// What messages say about it, one by one: an order, an execution, a level, a quote, a status. Of a DBN
+    /// or LOBSTER file: its records.
     pub events: u64,
 }
 
@@ -150,8 +151,8 @@ impl Inspection {
 /// Runs `tickwire inspect`: reads the files, prints what is in them, and writes the configuration.
 ///
 /// # Errors
-/// A file that cannot be read, a signal, a configuration that cannot be written; and, after everything is printed, damage or gaps that
-/// make books of it unreliable.
+/// A file that cannot be read, a signal, a configuration that cannot be written; and, after everything is
+/// printed, damage or gaps that make books of it unreliable.
 pub fn run(args: &InspectArgs, stop: &StopFlag) -> Result<(), Failure> {
     let found = inspect(args, stop)?;
     let config = found.config(args);

@@ -32,7 +32,8 @@ const DAMAGE: [Counter; 14] = [
     Counter::PacketsIgnored,
 ];
 
-/// A time: of the Unix epoch with its date, in UTC; within two days of zero as a time of day, which is what files without a date have.
+/// A time: of the Unix epoch with its date, in UTC; within two days of zero as a time of day, which is what
+/// files without a date have.
 struct Moment(Nanos);
 
 impl fmt::Display for Moment {

@@ -1,9 +1,10 @@
-//! The configuration that follows from a recording: `[[feed]]` and `[[feed.channel]]` as `replay`, `feed` and a strategy's program read
-//! them.
+//! The configuration that follows from a recording: `[[feed]]` and `[[feed.channel]]` as `replay`, `feed` and
+//! a strategy's program read them.
 //!
-//! What packets say is in it: protocol, unit, session where it tells two apart, the groups of every port, lines A and B. What they do
-//! not say is left to the reader and named in a comment: the venue, where several speak one protocol (the first is taken unless told),
-//! servers of recovery, the network interface. What a configuration has no word for is left out, with a sentence.
+//! What packets say is in it: protocol, unit, session where it tells two apart, the groups of every port,
+//! lines A and B. What they do not say is left to the reader and named in a comment: the venue, where several
+//! speak one protocol (the first is taken unless told), servers of recovery, the network interface. What a
+//! configuration has no word for is left out, with a sentence.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -28,8 +29,8 @@ pub struct Written {
     pub left_out: Vec<String>,
 }
 
-/// The configuration of what a survey found. `venues`: whose packets they are, where a protocol is spoken by several. `templates`: FAST
-/// template files of MOEX.
+/// The configuration of what a survey found. `venues`: whose packets they are, where a protocol is spoken by
+/// several. `templates`: FAST template files of MOEX.
 pub fn of(survey: &Survey, venues: &[Venue], templates: &[PathBuf]) -> Written {
     let mut feeds: Vec<FeedConfig> = Vec::new();
     let mut left_out = Vec::new();
@@ -98,7 +99,8 @@ fn enter(
     feeds.push(feed);
 }
 
-/// A channel with its groups. What cannot be said is an error if nothing is left, otherwise one more sentence.
+/// A channel with its groups. What cannot be said is an error if nothing is left, otherwise one more
+/// sentence.
 fn channel_of(
     found: &Found,
     used: &mut HashSet<SocketAddrV4>,

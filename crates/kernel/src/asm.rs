@@ -1,8 +1,9 @@
-//! An assembler for BPF programs at run time: labels, maps by name, and a listing to read. Instruction encoding: Linux
-//! `Documentation/bpf/standardization/instruction-set.rst` (RFC 9669).
+//! An assembler for BPF programs at run time: labels, maps by name, and a listing to read. Instruction
+//! encoding: Linux `Documentation/bpf/standardization/instruction-set.rst` (RFC 9669).
 //!
-//! Nothing is compiled and no object file is read: a program is Rust code that emits instructions, checked here for what the
-//! kernel's verifier would refuse for certain (labels without a place, jumps too far, instructions that nothing reaches).
+//! Nothing is compiled and no object file is read: a program is Rust code that emits instructions, checked
+//! here for what the kernel's verifier would refuse for certain (labels without a place, jumps too far,
+//! instructions that nothing reaches).
 //!
 //! ```
 //! use tickwire_kernel::asm::{Assembler, Cond, Reg, Size, action};
@@ -51,13 +52,15 @@ pub mod helper {
     pub const KTIME: i32 = 5;
     /// `bpf_get_smp_processor_id()`.
     pub const CPU: i32 = 8;
-    /// `bpf_redirect_map(map, index, flags)`: [`super::action::REDIRECT`], or the flags where the map has nothing there.
+    /// `bpf_redirect_map(map, index, flags)`: [`super::action::REDIRECT`], or the flags where the map has
+    /// nothing there.
     pub const REDIRECT_MAP: i32 = 51;
     /// `bpf_xdp_adjust_meta(ctx, delta)`: 0, or a negative error; every packet pointer is void afterwards.
     pub const ADJUST_META: i32 = 54;
 }
 
-/// A register. R1 to R5 are arguments and do not survive a call, R0 is its result, R6 to R9 survive, R10 is the frame.
+/// A register. R1 to R5 are arguments and do not survive a call, R0 is its result, R6 to R9 survive, R10 is
+/// the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "their names say it")]
 #[repr(u8)]

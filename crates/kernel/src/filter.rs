@@ -1,26 +1,30 @@
 //! The filter: one program for all channels of an interface, made from the list of them.
 //!
-//! For every packet: is it plain UDP, tagged or not, to one of our groups? Then header, *arbitration* between the lines, *continuity*,
-//! and a walk over the messages. What comes out is one of three: the kernel's stack (not ours), dropped (a duplicate, or in sequence
-//! with nothing wanted in it), or delivered to an AF_XDP socket with [`layout::Meta`] in front.
+//! For every packet: is it plain UDP, tagged or not, to one of our groups? Then header, *arbitration* between
+//! the lines, *continuity*, and a walk over the messages. What comes out is one of three: the kernel's stack
+//! (not ours), dropped (a duplicate, or in sequence with nothing wanted in it), or delivered to an AF_XDP
+//! socket with [`layout::Meta`] in front.
 //!
-//! **Nothing wanted is lost.** A packet is dropped as unwanted only if its first number is the channel's next one, every message of it
-//! was looked at, and the exchange that moves the next number on succeeded. Whatever is in doubt is delivered: a gap, a late
-//! packet, a race with another CPU, another session, more messages than are looked at, sizes that do not fit, unknown types,
-//! heartbeats, a full table of orders.
+//! **Nothing wanted is lost.** A packet is dropped as unwanted only if its first number is the channel's next
+//! one, every message of it was looked at, and the exchange that moves the next number on succeeded. Whatever
+//! is in doubt is delivered: a gap, a late packet, a race with another CPU, another session, more messages
+//! than are looked at, sizes that do not fit, unknown types, heartbeats, a full table of orders.
 //!
-//! **Continuity without seeing the packets.** Metadata carry the channel's [`layout::WORD`] as it was *before* the packet. All
-//! below its number was seen in sequence or has been delivered before: who reads deliveries in order may take what lies between the highest
-//! number he knows and that one as seen, with nothing wanted in it. This holds over several CPUs, because a delivered packet takes its
-//! place in the order of deliveries between reading the word and moving it on, and a dropped one was walked after the word was read.
+//! **Continuity without seeing the packets.** Metadata carry the channel's [`layout::WORD`] as it was
+//! *before* the packet. All below its number was seen in sequence or has been delivered before: who reads
+//! deliveries in order may take what lies between the highest number he knows and that one as seen, with
+//! nothing wanted in it. This holds over several CPUs, because a delivered packet takes its place in the
+//! order of deliveries between reading the word and moving it on, and a dropped one was walked after the word
+//! was read.
 //!
-//! **Arming.** A channel begins disarmed and delivers everything. Its owner says what is wanted ([`layout::SETS`]), the session, and
-//! then the word: a new epoch and the next number. Disarming is one store of 0.
+//! **Arming.** A channel begins disarmed and delivers everything. Its owner says what is wanted
+//! ([`layout::SETS`]), the session, and then the word: a new epoch and the next number. Disarming is one
+//! store of 0.
 //!
-//! **Orders.** PITCH names the symbol of an order only when it is added. Orders of wanted symbols are entered by the program
-//! itself, disarmed or not, and leave with their deletion; those that come another way (a snapshot, a retransmission) are entered by
-//! the owner before he arms. After a gap, an unreadable packet or a full table the channel *holds*: everything is delivered until
-//! the owner arms it again.
+//! **Orders.** PITCH names the symbol of an order only when it is added. Orders of wanted symbols are entered
+//! by the program itself, disarmed or not, and leave with their deletion; those that come another way (a
+//! snapshot, a retransmission) are entered by the owner before he arms. After a gap, an unreadable packet or
+//! a full table the channel *holds*: everything is delivered until the owner arms it again.
 
 use crate::asm::{AsmError, Assembler, Atomic, Cond, Label, MapId, Op, Program, Reg, Size, action, helper};
 use crate::layout::{self, Count, Sizes};
@@ -32,7 +36,8 @@ use core::fmt;
 /// How a channel's packets are made up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Framing {
-    /// Nasdaq TotalView-ITCH 5.0 over MoldUDP64. The session is its ten bytes; an instrument's bit is its stock locate.
+    /// Nasdaq TotalView-ITCH 5.0 over MoldUDP64. The session is its ten bytes; an instrument's bit is its
+    /// stock locate.
     Itch,
     /// Cboe PITCH 2.41, a unit a channel. The session is the unit, in its first word; an instrument's bit is
     /// [`layout::key_bit`] of [`layout::symbol_key`].
@@ -57,7 +62,8 @@ impl Framing {
         }
     }
 
-    /// The tables of a set about message types: where the instrument is found, and the shortest size. See [`layout::TYPES`].
+    /// The tables of a set about message types: where the instrument is found, and the shortest size. See
+    /// [`layout::TYPES`].
     pub fn tables(self) -> ([u8; 256], [u8; 256]) {
         match self {
             Framing::Itch => ([0; 256], [0; 256]),
@@ -84,7 +90,8 @@ pub struct ChannelSpec {
     pub framing: Framing,
     /// Where they are sent: line A, line B.
     pub groups: Vec<Group>,
-    /// Which set says what is wanted; channels of one framing whose instruments have the same numbers share one.
+    /// Which set says what is wanted; channels of one framing whose instruments have the same numbers share
+    /// one.
     pub set: u16,
 }
 
@@ -97,10 +104,11 @@ pub struct FilterSpec {
     pub sets: u16,
     /// For how many CPUs counters are kept apart: a power of two up to 128.
     pub cpus: u16,
-    /// How many messages of a packet are looked at, 1 to 128; a packet with more is delivered. MDP 3.0: messages and entries
-    /// together.
+    /// How many messages of a packet are looked at, 1 to 128; a packet with more is delivered. MDP 3.0:
+    /// messages and entries together.
     pub messages_max: u16,
-    /// How many orders of wanted instruments are followed. When full: the channel holds, and delivers everything.
+    /// How many orders of wanted instruments are followed. When full: the channel holds, and delivers
+    /// everything.
     pub orders_max: u32,
     /// How many receive queues may have a socket.
     pub queues: u32,
@@ -247,8 +255,8 @@ impl FilterSpec {
         maps
     }
 
-    /// The first bytes of [`layout::STATE`] and [`layout::SETS`]: numbers, sets and tables; all channels disarmed, nothing wanted
-    /// but what is the whole feed's (bit 0).
+    /// The first bytes of [`layout::STATE`] and [`layout::SETS`]: numbers, sets and tables; all channels
+    /// disarmed, nothing wanted but what is the whole feed's (bit 0).
     pub fn initial(&self) -> (Vec<u8>, Vec<u8>) {
         let sizes = Sizes::of(self);
         let (mut state, mut sets) = (vec![0; sizes.state()], vec![0; sizes.sets_size()]);
@@ -383,7 +391,8 @@ pub(crate) struct Exits {
     session: Label,
 }
 
-/// The assembler with what all parts of the program share. R7 is the frame without its tags, R8 its end, R9 the channel.
+/// The assembler with what all parts of the program share. R7 is the frame without its tags, R8 its end, R9
+/// the channel.
 pub(crate) struct Generator<'s> {
     pub(crate) a: Assembler,
     pub(crate) spec: &'s FilterSpec,
@@ -473,7 +482,8 @@ impl<'s> Generator<'s> {
     /// R0 = 1 if the halfword in R1, as loaded, names a VLAN tag, else 0; changes R1, R2.
     fn is_tag(&mut self) {
         let a = &mut self.a;
-        // No jumps: the verifier would follow each variant through the whole program. x ^ tag - 1 is negative only for equals.
+        // No jumps: the verifier would follow each variant through the whole program. x ^ tag - 1 is negative
+        // only for equals.
         let [customer, service] = [0x8100_u16, 0x88A8].map(|tag| i32::from(tag.to_be()));
         a.copy(R2, R1);
         a.alu_value(Op::Xor, R1, customer);
@@ -556,7 +566,8 @@ impl<'s> Generator<'s> {
         } = self.exits;
         let channel = self.sizes.channel() as i32;
         let a = &mut self.a;
-        // The channel's number comes out of memory, so that the verifier follows one unknown channel and not each of them.
+        // The channel's number comes out of memory, so that the verifier follows one unknown channel and not
+        // each of them.
         a.load(Size::W, R0, R1, layout::NUMBER as i16);
         a.jump_if_value(Cond::Ge, R0, self.sizes.channels as i32, pass);
         a.alu_value(Op::Mul, R0, channel);
@@ -652,8 +663,9 @@ impl<'s> Generator<'s> {
             a.load(Size::D, R4, R9, layout::SESSION as i16 + 8);
             a.jump_if(Cond::Ne, R3, R4, session);
         }
-        // The first copy of a packet that begins here wins. The whole key is exchanged, so nothing is ever cleared, and a collision
-        // delivers once too often at worst. The epoch is in the key: numbers that begin anew find nothing from before.
+        // The first copy of a packet that begins here wins. The whole key is exchanged, so nothing is ever
+        // cleared, and a collision delivers once too often at worst. The epoch is in the key: numbers that
+        // begin anew find nothing from before.
         a.copy(R3, R1);
         a.alu_value(Op::And, R3, layout::SLOTS as i32 - 1);
         a.alu_value(Op::Lsh, R3, 3);

@@ -1,5 +1,6 @@
-//! A UDP datagram in an Ethernet frame, as [`crate::filter`] looks at it: IPv4 without options and fragments, up to two VLAN
-//! tags (IEEE 802.1Q, 802.1ad). Whoever takes frames from the kernel reads them with this; anything else is left to sockets.
+//! A UDP datagram in an Ethernet frame, as [`crate::filter`] looks at it: IPv4 without options and fragments,
+//! up to two VLAN tags (IEEE 802.1Q, 802.1ad). Whoever takes frames from the kernel reads them with this;
+//! anything else is left to sockets.
 
 /// Bytes of Ethernet, IPv4 and UDP headers without tags.
 pub const HEADERS: usize = 42;
@@ -44,8 +45,8 @@ pub fn udp(frame: &[u8]) -> Option<Udp<'_>> {
     })
 }
 
-/// Writes a frame around a payload, with so many VLAN tags (0 to 2), and gives its length; `None` if `buffer` is too small. UDP's checksum is left out,
-/// which IPv4 allows (RFC 768).
+/// Writes a frame around a payload, with so many VLAN tags (0 to 2), and gives its length; `None` if `buffer`
+/// is too small. UDP's checksum is left out, which IPv4 allows (RFC 768).
 pub fn encode(buffer: &mut [u8], tags: usize, to: ([u8; 4], u16), payload: &[u8]) -> Option<usize> {
     let start = 4 * tags;
     let length = start + HEADERS + payload.len();

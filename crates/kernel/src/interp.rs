@@ -1,10 +1,11 @@
-//! Runs programs of [`crate::asm`] without a kernel and without root: exactly the instructions and helpers that the
-//! generators here emit, atomics included. It is the plain twin of the kernel's own interpreter and JIT compiler: tests with
-//! root compare the two on the same packets.
+//! Runs programs of [`crate::asm`] without a kernel and without root: exactly the instructions and helpers
+//! that the generators here emit, atomics included. It is the plain twin of the kernel's own interpreter and
+//! JIT compiler: tests with root compare the two on the same packets.
 //!
-//! Every access is checked: a read beyond the packet or a map's value, of the context where it has no field, of a register that a
-//! call has voided, or a missing exit is a [`Fault`], never a value. Several [`Cpu`]s may be stepped by turns over one [`Machine`], which is how
-//! races between two queues of a network card are tried.
+//! Every access is checked: a read beyond the packet or a map's value, of the context where it has no field,
+//! of a register that a call has voided, or a missing exit is a [`Fault`], never a value. Several [`Cpu`]s
+//! may be stepped by turns over one [`Machine`], which is how races between two queues of a network card are
+//! tried.
 //!
 //! Addresses are numbers of this machine alone: the region in the upper 16 bits, the offset below.
 
@@ -418,8 +419,8 @@ impl<'p> Cpu<'p> {
                 let delta = self.get(2)? as i32;
                 let at = self.meta_at as i64 + i64::from(delta);
                 let fits = (at >= (HEADROOM - META_MAX) as i64) && at <= HEADROOM as i64 && at % 4 == 0;
-                // Packet pointers are void; registers that hold one are found out by the region's change of meaning only,
-                // so the ones that the caller may still have are cleared.
+                // Packet pointers are void; registers that hold one are found out by the region's change of
+                // meaning only, so the ones that the caller may still have are cleared.
                 for register in &mut self.registers {
                     if register.is_some_and(|value| value & REGION == PACKET) {
                         *register = None;

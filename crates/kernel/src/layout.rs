@@ -1,5 +1,5 @@
-//! How the maps of a filter are laid out: shared by the program that the kernel runs, the process that reads them and the
-//! interpreter. Offsets are bytes, numbers are in host order.
+//! How the maps of a filter are laid out: shared by the program that the kernel runs, the process that reads
+//! them and the interpreter. Offsets are bytes, numbers are in host order.
 //!
 //! ```text
 //!  STATE  a channel:  0 its number u32      4 its set u32       8 session u64   16 session u64    32 WORD u64
@@ -7,9 +7,9 @@
 //!                    64 counters, 128 bytes a CPU              then 1,024 slots u64 for arbitration
 //!  SETS   2^20 bits of order numbers, then a set: 2^17 bits of what is wanted, 256 + 256 bytes about message types
 //! ```
-//! `WORD` is the heart: 0 is *disarmed* (everything is delivered), otherwise an epoch in the upper 16 bits, below it [`OPEN`], and the next
-//! sequence number in the lower 47. Every change of it is one atomic exchange, so that a program on another CPU that still believes in an earlier
-//! epoch cannot drop anything.
+//! `WORD` is the heart: 0 is *disarmed* (everything is delivered), otherwise an epoch in the upper 16 bits,
+//! below it [`OPEN`], and the next sequence number in the lower 47. Every change of it is one atomic
+//! exchange, so that a program on another CPU that still believes in an earlier epoch cannot drop anything.
 
 use crate::asm::MapId;
 use crate::filter::FilterSpec;
@@ -57,7 +57,8 @@ pub const ORDER_KEY: usize = 16;
 
 /// The first sequence number that is not filtered any more: no venue has a day of so many messages.
 pub const SEQUENCE_MAX: u64 = 1 << 40;
-/// The bit of [`WORD`] that says that a match event in which something is wanted goes on (MDP 3.0): packets are delivered until it ends.
+/// The bit of [`WORD`] that says that a match event in which something is wanted goes on (MDP 3.0): packets
+/// are delivered until it ends.
 pub const OPEN: u64 = 1 << 47;
 /// The bits of [`WORD`] that are the next number.
 pub const NEXT_MASK: u64 = OPEN - 1;
@@ -82,8 +83,8 @@ pub fn symbol_key(symbol: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(padded))
 }
 
-/// The word that arms a channel. `epoch` is 1 to 65,535 and another one than before. Where match events may be under way, [`OPEN`] is to be
-/// added.
+/// The word that arms a channel. `epoch` is 1 to 65,535 and another one than before. Where match events may
+/// be under way, [`OPEN`] is to be added.
 pub const fn word(epoch: u16, next: u64) -> u64 {
     (epoch as u64) << 48 | next & NEXT_MASK
 }
@@ -178,7 +179,8 @@ pub struct Sizes {
     pub channels: usize,
     /// How many sets there are.
     pub sets: usize,
-    /// For how many CPUs counters are kept apart, a power of two. Beyond it two CPUs share and may lose a count.
+    /// For how many CPUs counters are kept apart, a power of two. Beyond it two CPUs share and may lose a
+    /// count.
     pub cpus: usize,
     /// Whether order numbers are followed.
     pub orders: bool,
@@ -235,7 +237,8 @@ pub const META_MAGIC: u16 = 0x7457;
 pub struct Meta {
     /// The channel's number in the filter's specification.
     pub channel: u16,
-    /// Counts the channel's deliveries, modulo 2^32: a jump means that packets were lost between program and reader.
+    /// Counts the channel's deliveries, modulo 2^32: a jump means that packets were lost between program and
+    /// reader.
     pub delivery: u32,
     /// When the program saw the packet, nanoseconds of `CLOCK_MONOTONIC`.
     pub hook_ns: u64,
@@ -264,8 +267,8 @@ impl Meta {
         })
     }
 
-    /// The number before which the filter has seen everything in sequence, and the epoch in which; `None` if the channel was
-    /// disarmed.
+    /// The number before which the filter has seen everything in sequence, and the epoch in which; `None` if
+    /// the channel was disarmed.
     pub const fn claim(&self) -> Option<(u16, u64)> {
         match (self.word >> 48) as u16 {
             0 => None,

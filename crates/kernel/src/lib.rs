@@ -1,9 +1,11 @@
-//! The programs that Tickwire gives to the kernel: an assembler for BPF at run time ([`asm`]), the filter that drops market data
-//! nobody wants before it is copied ([`filter`]), how the maps between program and process are laid out ([`layout`]), frames
-//! ([`frame`]), and an interpreter in which all of it is tested without root ([`interp`]).
+//! The programs that Tickwire gives to the kernel: an assembler for BPF at run time ([`asm`]), the filter
+//! that drops market data nobody wants before it is copied ([`filter`]), how the maps between program and
+//! process are laid out ([`layout`]), frames ([`frame`]), and an interpreter in which all of it is tested
+//! without root ([`interp`]).
 //!
-//! Offsets of fields come from `tickwire-wire`, where bytes are described once; [`filter`] says what is dropped and why nothing is lost.
-//! Loading, maps and sockets are system calls and live elsewhere: what is here makes instructions and reads bytes.
+//! Offsets of fields come from `tickwire-wire`, where bytes are described once; [`filter`] says what is
+//! dropped and why nothing is lost. Loading, maps and sockets are system calls and live elsewhere: what is
+//! here makes instructions and reads bytes.
 //!
 //! ```
 //! use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};

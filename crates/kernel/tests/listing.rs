@@ -1,5 +1,5 @@
-//! The program of each framing as a listing, compared with the one that was read and kept: a change of the generator shows what it
-//! does to the instructions. `UPDATE=1 cargo test -p tickwire-kernel` rewrites them.
+//! The program of each framing as a listing, compared with the one that was read and kept: a change of the
+//! generator shows what it does to the instructions. `UPDATE=1 cargo test -p tickwire-kernel` rewrites them.
 
 use std::path::Path;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, SpecError};

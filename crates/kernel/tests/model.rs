@@ -1,5 +1,6 @@
-//! Filter against truth on seeded streams, in the interpreter: two lines that lose, double and reorder, VLAN tags, cut and hostile frames,
-//! several CPUs at once. Nothing that is wanted and arrived may be lost unmarked; what is in sequence and unwanted must be dropped.
+//! Filter against truth on seeded streams, in the interpreter: two lines that lose, double and reorder, VLAN
+//! tags, cut and hostile frames, several CPUs at once. Nothing that is wanted and arrived may be lost
+//! unmarked; what is in sequence and unwanted must be dropped.
 
 mod common;
 
@@ -18,7 +19,8 @@ fn framings() -> impl Strategy<Value = Framing> {
     prop::sample::select(Framing::ALL.to_vec())
 }
 
-/// Sees a stream to its end and checks the whole. The owner arms again as soon as the channel holds and nothing is missing.
+/// Sees a stream to its end and checks the whole. The owner arms again as soon as the channel holds and
+/// nothing is missing.
 fn lossy(framing: Framing, seed: u64, rare: u64, loss: u64, far: u64) -> (Filter, Reader) {
     let rng = &mut Rng::new(seed);
     let packets = stream(framing, 300, rng, rare);
@@ -95,8 +97,9 @@ proptest! {
         prop_assert_eq!(filter.counter(Count::Packets), 400);
     }
 
-    /// Bytes of good packets are changed, cut and made longer. No access outside of the packet (the interpreter faults), and
-    /// what is dropped for its content is what the decoder reads without a fault and nobody wants.
+    /// Bytes of good packets are changed, cut and made longer. No access outside of the packet (the
+    /// interpreter faults), and what is dropped for its content is what the decoder reads without a fault and
+    /// nobody wants.
     #[test]
     fn broken_packets_are_delivered_and_never_run_past_their_end(framing in framings(), seed: u64) {
         let rng = &mut Rng::new(seed);
@@ -306,7 +309,8 @@ fn a_full_table_of_orders_makes_the_channel_hold() {
     assert!(filter.holds() && filter.counter(Count::Hold) > 0);
 }
 
-/// What a packet costs, in instructions: the count is exact where nanoseconds are not. More than the ceiling is a regression.
+/// What a packet costs, in instructions: the count is exact where nanoseconds are not. More than the ceiling
+/// is a regression.
 #[test]
 fn a_packet_costs_no_more_instructions_than_it_did() {
     let mut over = Vec::new();

@@ -1,8 +1,10 @@
-//! Market data from the hook of the network driver: a filter of `tickwire-kernel` loaded and attached, AF_XDP sockets of
-//! `tickwire-runtime` behind it, group memberships kept, and every delivered datagram with what the filter says about it.
+//! Market data from the hook of the network driver: a filter of `tickwire-kernel` loaded and attached, AF_XDP
+//! sockets of `tickwire-runtime` behind it, group memberships kept, and every delivered datagram with what
+//! the filter says about it.
 //!
-//! [`LoadedFilter`] is the program with its maps: what is wanted, arming, counters. [`KernelReceiver`] is the whole way in:
-//! it joins the groups, attaches, and gives one [`Delivery`] after the other, in the order in which the program made them.
+//! [`LoadedFilter`] is the program with its maps: what is wanted, arming, counters. [`KernelReceiver`] is the
+//! whole way in: it joins the groups, attaches, and gives one [`Delivery`] after the other, in the order in
+//! which the program made them.
 //!
 //! ```no_run
 //! use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};

@@ -114,8 +114,8 @@ impl LoadedFilter {
 
     /// Sets or clears the bit of an instrument in a set. What a bit stands for: [`Framing`].
     ///
-    /// A bit that is set while a channel is armed counts for packets that the program has not begun with. Whoever must miss nothing disarms
-    /// first, as for a join in mid-session.
+    /// A bit that is set while a channel is armed counts for packets that the program has not begun with.
+    /// Whoever must miss nothing disarms first, as for a join in mid-session.
     ///
     /// # Panics
     /// Beyond the sets or [`layout::BITS`].
@@ -132,7 +132,8 @@ impl LoadedFilter {
         };
     }
 
-    /// Follows an order that was added where the program did not see it: in a snapshot, in a retransmission. A system call.
+    /// Follows an order that was added where the program did not see it: in a snapshot, in a retransmission.
+    /// A system call.
     ///
     /// # Errors
     /// [`OrdersFull`].
@@ -147,13 +148,15 @@ impl LoadedFilter {
         Ok(())
     }
 
-    /// Delivers everything from now on. A packet that the program is in the middle of cannot be dropped any more.
+    /// Delivers everything from now on. A packet that the program is in the middle of cannot be dropped any
+    /// more.
     pub fn disarm(&mut self, channel: u16) {
         self.word(channel, layout::WORD).store(0, Ordering::SeqCst);
     }
 
-    /// Drops from now on what nobody wants. `session` is that of [`Framing`], `next` the number that the channel's reader expects; nothing may be
-    /// missing before it. Gives the epoch in which the filter's claims count.
+    /// Drops from now on what nobody wants. `session` is that of [`Framing`], `next` the number that the
+    /// channel's reader expects; nothing may be missing before it. Gives the epoch in which the filter's
+    /// claims count.
     pub fn arm(&mut self, channel: u16, session: [u64; 2], next: u64) -> u16 {
         self.disarm(channel);
         self.set_session(channel, session);
@@ -182,7 +185,8 @@ impl LoadedFilter {
         self.arm(channel, words, next)
     }
 
-    /// Says which session a channel belongs to, without arming it: PITCH units are to be known from the start, as orders are followed before.
+    /// Says which session a channel belongs to, without arming it: PITCH units are to be known from the
+    /// start, as orders are followed before.
     pub fn set_session(&mut self, channel: u16, session: [u64; 2]) {
         for (at, word) in session.into_iter().enumerate() {
             self.word(channel, layout::SESSION + 8 * at)
@@ -190,8 +194,9 @@ impl LoadedFilter {
         }
     }
 
-    /// The number before which everything was seen in sequence, for a reader that has taken `deliveries` of the channel so far: what was not
-    /// among them nobody wants. `None` if the channel is disarmed, or there are deliveries that he has not taken. No packet has to come for it.
+    /// The number before which everything was seen in sequence, for a reader that has taken `deliveries` of
+    /// the channel so far: what was not among them nobody wants. `None` if the channel is disarmed, or there
+    /// are deliveries that he has not taken. No packet has to come for it.
     pub fn seen_up_to(&self, channel: u16, deliveries: u32) -> Option<u64> {
         // In this order: a delivery takes its place before it moves the word.
         let word = self.word(channel, layout::WORD).load(Ordering::SeqCst);

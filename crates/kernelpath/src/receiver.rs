@@ -17,7 +17,8 @@ use crate::{FilterError, LoadedFilter};
 /// How a [`KernelReceiver`] is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiverConfig {
-    /// How many receive queues of the interface are read, from 0 on. Multicast may come by any of them: all, or the one it is steered to.
+    /// How many receive queues of the interface are read, from 0 on. Multicast may come by any of them: all,
+    /// or the one it is steered to.
     pub queues: u32,
     /// Frames for each queue, see [`XdpSocketConfig`].
     pub frames: u32,
@@ -80,11 +81,11 @@ pub struct Delivery<'a> {
     pub payload: &'a [u8],
     /// When it came.
     pub stamp: RxStamp,
-    /// Everything before this number was seen in sequence, and what was not delivered nobody wants. To be told to the channel before the
-    /// payload.
+    /// Everything before this number was seen in sequence, and what was not delivered nobody wants. To be
+    /// told to the channel before the payload.
     pub seen_up_to: Option<u64>,
-    /// So many deliveries of this channel before it were lost between program and reader. The channel has been disarmed; what is missing is
-    /// found and asked for as on any line.
+    /// So many deliveries of this channel before it were lost between program and reader. The channel has
+    /// been disarmed; what is missing is found and asked for as on any line.
     pub lost: u32,
 }
 
@@ -110,7 +111,8 @@ pub struct KernelReceiver {
 }
 
 impl KernelReceiver {
-    /// Loads the filter, joins every group by an ordinary socket, attaches the program and opens a socket for each queue.
+    /// Loads the filter, joins every group by an ordinary socket, attaches the program and opens a socket for
+    /// each queue.
     ///
     /// # Errors
     /// One sentence each for what is missing, with the remedy; nothing is left behind then.
@@ -155,10 +157,12 @@ impl KernelReceiver {
         }
     }
 
-    /// The next delivery, `None` if there is none at the moment. Never waits; no system call unless the driver asks for one.
+    /// The next delivery, `None` if there is none at the moment. Never waits; no system call unless the
+    /// driver asks for one.
     ///
-    /// The queues take turns. Where a channel's packets come by several of them, a claim counts only if all deliveries before it have been
-    /// given; else it is withheld, and what it would have covered is asked for again.
+    /// The queues take turns. Where a channel's packets come by several of them, a claim counts only if all
+    /// deliveries before it have been given; else it is withheld, and what it would have covered is asked for
+    /// again.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
         let queues = self.sockets.len();
@@ -182,7 +186,8 @@ impl KernelReceiver {
             port: udp.port,
         };
         let Some(meta) = Meta::read(&meta).filter(|m| usize::from(m.channel) < self.progress.len()) else {
-            // The driver has no room for metadata: the group says which channel it is, and nothing is claimed.
+            // The driver has no room for metadata: the group says which channel it is, and nothing is
+            // claimed.
             let channels = &self.filter.spec().channels;
             let Some(channel) = channels.iter().position(|c| c.groups.contains(&group)) else {
                 self.stray += 1;
@@ -236,15 +241,17 @@ impl KernelReceiver {
         })
     }
 
-    /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a channel of which nothing is wanted
-    /// for a while goes on all the same. `None` if the channel is disarmed or something of it waits in a ring.
+    /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a
+    /// channel of which nothing is wanted for a while goes on all the same. `None` if the channel is disarmed
+    /// or something of it waits in a ring.
     pub fn seen_up_to(&self, channel: u16) -> Option<u64> {
         let progress = self.progress.get(usize::from(channel))?;
         self.filter.seen_up_to(channel, progress.next)
     }
 
-    /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the channel: they keep the memberships, and
-    /// hear what the program leaves to the kernel (fragments, IP options, a queue without a socket). To be read in the slow part of a loop.
+    /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the
+    /// channel: they keep the memberships, and hear what the program leaves to the kernel (fragments, IP
+    /// options, a queue without a socket). To be read in the slow part of a loop.
     pub fn passed(&mut self) -> &mut [MulticastReceiver] {
         &mut self.passed
     }
@@ -264,7 +271,8 @@ impl KernelReceiver {
         self.lost
     }
 
-    /// Frames that were delivered and are no datagrams of ours: none, unless another program sends to the sockets.
+    /// Frames that were delivered and are no datagrams of ours: none, unless another program sends to the
+    /// sockets.
     pub fn stray(&self) -> u64 {
         self.stray
     }

@@ -1,5 +1,6 @@
-//! What needs root: the kernel's verifier, its own run of every program, veth pairs between network namespaces. Where the system does not
-//! allow it, tests are skipped and counted, each with the reason; with `TICKWIRE_ROOT_TESTS=1` that is a failure.
+//! What needs root: the kernel's verifier, its own run of every program, veth pairs between network
+//! namespaces. Where the system does not allow it, tests are skipped and counted, each with the reason; with
+//! `TICKWIRE_ROOT_TESTS=1` that is a failure.
 //!
 //! A harness of its own, as whether a test can run is known only when it runs.
 
@@ -546,7 +547,8 @@ fn answer(packets: &[(u64, Vec<u8>)], first: u64, count: u64, mut send: impl FnM
     }
 }
 
-/// A datagram in fragments is none of the program's: it comes by the ordinary socket of its group, beside those that come by the ring.
+/// A datagram in fragments is none of the program's: it comes by the ordinary socket of its group, beside
+/// those that come by the ring.
 fn passed() -> Result<(), Skip> {
     let pair = namespaces()?;
     let (pair, steps) = (&pair, &Steps::default());
@@ -697,8 +699,8 @@ fn unprivileged() -> Result<(), Skip> {
     Ok(())
 }
 
-/// A reader that does not read: the kernel counts what finds no room, the next delivery says how many are missing, and the channel delivers
-/// everything from then on.
+/// A reader that does not read: the kernel counts what finds no room, the next delivery says how many are
+/// missing, and the channel delivers everything from then on.
 fn overrun() -> Result<(), Skip> {
     let pair = namespaces()?;
     let packets = stream(Framing::Itch, 600, &mut Rng::new(2), 1);

@@ -1,4 +1,5 @@
-//! Prints a report made of invented latencies, to look at: `cargo run -p tickwire-lab --example specimen > specimen.html`.
+//! Prints a report made of invented latencies, to look at:
+//! `cargo run -p tickwire-lab --example specimen > specimen.html`.
 
 use tickwire_lab::{Probes, Report, Stage};
 

@@ -1,4 +1,5 @@
-//! Pictures of figures that are no latencies: lines and dots over linear axes, a table of gains and losses in colours, bars.
+//! Pictures of figures that are no latencies: lines and dots over linear axes, a table of gains and losses in
+//! colours, bars.
 //!
 //! Latencies are drawn by `plot.rs`, over logarithmic axes.
 
@@ -77,7 +78,8 @@ impl LinearScale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// About `count` values worth a line, by a step that `scale` writes well, and how many decimals tell them apart.
+    /// About `count` values worth a line, by a step that `scale` writes well, and how many decimals tell them
+    /// apart.
     fn ticks(&self, count: f64, scale: Scale) -> (Vec<f64>, usize) {
         let raw = (self.high - self.low) / count;
         let step = match scale {
@@ -203,7 +205,8 @@ fn horizontal_grid(svg: &mut Svg, y: &LinearScale, axis: Axis<'_>) {
     svg.text("axis", (LEFT, TOP - 2.0), Anchor::Start, axis.label);
 }
 
-/// A table of gains and losses: `values` row by row, the stronger the colour the larger; `marked` has a frame.
+/// A table of gains and losses: `values` row by row, the stronger the colour the larger; `marked` has a
+/// frame.
 pub(crate) fn cells(
     title: &str,
     (column_label, columns): (&str, &[String]),

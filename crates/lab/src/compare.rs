@@ -1,11 +1,13 @@
 //! Two runs side by side: the ratio of percentiles, case by case, with an interval of confidence.
 //!
-//! For each run and case the statistic is the geometric mean, over repetitions, of a repetition's percentile. Its uncertainty is
-//! found by bootstrap (Efron 1979), seeded, so that the same folders always give the same answer: 2000 times, as many repetitions as
-//! there are are drawn with replacement, and each one's percentile is drawn anew from its own samples (by the normal approximation
-//! of how many samples lie below a percentile); the interval holds the middle 95 % of the ratios. Between repetitions the machine
-//! may change its state, which the first step shows; within one, a percentile of few samples is uncertain, which the second shows.
-//! With fewer than 5 repetitions the interval is too narrow, with one it knows nothing of the machine's changes: [`Row::few`] says so.
+//! For each run and case the statistic is the geometric mean, over repetitions, of a repetition's percentile.
+//! Its uncertainty is found by bootstrap (Efron 1979), seeded, so that the same folders always give the same
+//! answer: 2000 times, as many repetitions as there are are drawn with replacement, and each one's percentile
+//! is drawn anew from its own samples (by the normal approximation of how many samples lie below a
+//! percentile); the interval holds the middle 95 % of the ratios. Between repetitions the machine may change
+//! its state, which the first step shows; within one, a percentile of few samples is uncertain, which the
+//! second shows. With fewer than 5 repetitions the interval is too narrow, with one it knows nothing of the
+//! machine's changes: [`Row::few`] says so.
 
 use crate::record::{Case, RunRecord};
 use crate::{Table, format_ns};
@@ -230,8 +232,8 @@ impl SplitMix {
 }
 
 impl Comparison {
-    /// Rows at a percentile (by name) whose ratio exceeds a limit and whose whole interval is above 1: shown to be slower, by more
-    /// than is allowed.
+    /// Rows at a percentile (by name) whose ratio exceeds a limit and whose whole interval is above 1: shown
+    /// to be slower, by more than is allowed.
     pub fn regressions(&self, percentile: &str, limit: f64) -> Vec<&Row> {
         let rows = self.rows.iter().filter(|row| row.percentile.name == percentile);
         rows.filter(|row| row.verdict == Verdict::Slower && row.ratio > limit)
@@ -274,7 +276,8 @@ mod tests {
     use super::*;
     use crate::record::Measure;
 
-    /// A run with one case: `repetitions` of `n` latencies around `median_ns`, each repetition off by up to `wobble` percent.
+    /// A run with one case: `repetitions` of `n` latencies around `median_ns`, each repetition off by up to
+    /// `wobble` percent.
     fn run(seed: u64, repetitions: usize, n: u64, median_ns: u64, wobble: u64) -> RunRecord {
         let mut rng = tickwire_testdata::Rng::new(seed);
         let mut case = Case::new("c", Measure::new("m", ""));

@@ -1,4 +1,5 @@
-//! A run as the files of its results folder, and back. Nothing is opened here: names and contents go out, contents come in.
+//! A run as the files of its results folder, and back. Nothing is opened here: names and contents go out,
+//! contents come in.
 //!
 //! | file | what |
 //! |---|---|

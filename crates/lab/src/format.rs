@@ -11,7 +11,8 @@ pub fn format_ns(ns: u64) -> String {
     }
 }
 
-/// The same, of a figure that rests on so many values: nothing where there are none, for 0 would be a very good one.
+/// The same, of a figure that rests on so many values: nothing where there are none, for 0 would be a very
+/// good one.
 pub fn format_ns_of(count: u64, ns: u64) -> String {
     match count {
         0 => String::new(),

@@ -24,9 +24,10 @@ pub fn differences(a: &RunRecord, b: &RunRecord) -> Vec<String> {
 }
 
 impl RunRecord {
-    /// Several runs of one scenario as one, in the order in which they began: cases of the same name have the repetitions of all, tables
-    /// of the same columns the rows of all, and everything that had to hold is there. Machine, version and configuration are those of
-    /// the first; what differs in the others is said in the notes and, as comments, in the configuration.
+    /// Several runs of one scenario as one, in the order in which they began: cases of the same name have the
+    /// repetitions of all, tables of the same columns the rows of all, and everything that had to hold is
+    /// there. Machine, version and configuration are those of the first; what differs in the others is said
+    /// in the notes and, as comments, in the configuration.
     ///
     /// # Errors
     /// There are fewer than two; they are of two scenarios; a case was measured with other parameters.

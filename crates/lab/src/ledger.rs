@@ -1,4 +1,5 @@
-//! Work that was offered and is not answered yet: each answer finds its offer once, what never comes back is counted.
+//! Work that was offered and is not answered yet: each answer finds its offer once, what never comes back is
+//! counted.
 
 /// When a piece of work was intended and when it was sent, in whatever the caller counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +28,8 @@ enum State {
     GivenUp,
 }
 
-/// Offers by number, from 0. Allocates nothing after construction; holds as many as were announced, for all of a repetition.
+/// Offers by number, from 0. Allocates nothing after construction; holds as many as were announced, for all
+/// of a repetition.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     offers: Vec<(Offer, State)>,

@@ -1,12 +1,14 @@
 //! How latency is measured and shown.
 //!
-//! A stage stamp is a raw tick count put into a preallocated ring ([`Probes`]); afterwards the ring becomes one [`Histogram`]
-//! per [`Stage`], a [`Summary`] line each, and a [`Report`]: text for the terminal, Markdown for documents, one HTML file with
-//! plots for the browser (nothing is loaded from anywhere). [`Results`] is the same as data.
+//! A stage stamp is a raw tick count put into a preallocated ring ([`Probes`]); afterwards the ring becomes
+//! one [`Histogram`] per [`Stage`], a [`Summary`] line each, and a [`Report`]: text for the terminal,
+//! Markdown for documents, one HTML file with plots for the browser (nothing is loaded from anywhere).
+//! [`Results`] is the same as data.
 //!
-//! A measurement of a kind that can be repeated is a [`Scenario`]: a file that says load, repetitions and cores. What it measured
-//! is a [`RunRecord`], which becomes the files of a results folder ([`folder`]) and its report ([`report_of`]), and is compared
-//! with another one ([`compare`]) or joined with others ([`RunRecord::join`]).
+//! A measurement of a kind that can be repeated is a [`Scenario`]: a file that says load, repetitions and
+//! cores. What it measured is a [`RunRecord`], which becomes the files of a results folder ([`folder`]) and
+//! its report ([`report_of`]), and is compared with another one ([`compare`]) or joined with others
+//! ([`RunRecord::join`]).
 //!
 //! **Invariant.** Nothing here touches a clock, a socket or a file: ticks come in, text goes out.
 //!

@@ -1,5 +1,6 @@
-//! The pictures of a latency report: percentile curve, histogram, cumulative distribution, latency over time as lines and as a heat map. Latency is always on a logarithmic axis:
-//! a tail a thousand times the median must not flatten everything else.
+//! The pictures of a latency report: percentile curve, histogram, cumulative distribution, latency over time
+//! as lines and as a heat map. Latency is always on a logarithmic axis: a tail a thousand times the median
+//! must not flatten everything else.
 
 use crate::format::{format_count, format_ns};
 use crate::histogram::Histogram;
@@ -139,7 +140,8 @@ fn markers(svg: &mut Svg, colour: usize, histogram: &Histogram, x: &LogScale, y:
     }
 }
 
-/// Names at the right, in their series' colours, beside the ends of their curves, moved apart where they would overlap.
+/// Names at the right, in their series' colours, beside the ends of their curves, moved apart where they
+/// would overlap.
 pub(crate) fn label_ends(svg: &mut Svg, ends: &[(usize, String, (f64, f64))], lowest: f64) {
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by(|&a, &b| ends[a].2.1.total_cmp(&ends[b].2.1));
@@ -170,7 +172,8 @@ pub(crate) fn label_ends(svg: &mut Svg, ends: &[(usize, String, (f64, f64))], lo
     }
 }
 
-/// How often each latency occurred, both axes logarithmic; one panel per histogram over a common latency axis.
+/// How often each latency occurred, both axes logarithmic; one panel per histogram over a common latency
+/// axis.
 pub(crate) fn histogram(title: &str, histograms: &[(&str, &Histogram)]) -> String {
     let shown: Vec<&(&str, &Histogram)> = histograms
         .iter()

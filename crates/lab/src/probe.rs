@@ -65,8 +65,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// How long a stage took in ticks: since the nearest stamp before its own. `None` if it was not stamped. Stamps of two
-    /// clocks (kernel and counter) may cross by their error; that counts as 0.
+    /// How long a stage took in ticks: since the nearest stamp before its own. `None` if it was not stamped.
+    /// Stamps of two clocks (kernel and counter) may cross by their error; that counts as 0.
     pub fn ticks(&self, stage: Stage) -> Option<u64> {
         if stage == Stage::Total {
             return self
@@ -86,8 +86,9 @@ impl Sample {
     }
 }
 
-/// Collects samples: [`Probes::begin`], [`Probes::mark`] at the end of each stage, [`Probes::commit`] if the packet led to an order.
-/// Never allocates after construction. When full, further samples are counted and not kept: a report says so.
+/// Collects samples: [`Probes::begin`], [`Probes::mark`] at the end of each stage, [`Probes::commit`] if the
+/// packet led to an order. Never allocates after construction. When full, further samples are counted and not
+/// kept: a report says so.
 #[derive(Clone, Debug)]
 pub struct Probes {
     current: Sample,
@@ -140,8 +141,8 @@ impl Probes {
         }
     }
 
-    /// Sets when the first stage began for all samples from `first` on: a kernel timestamp that was asked for only after
-    /// the order was out.
+    /// Sets when the first stage began for all samples from `first` on: a kernel timestamp that was asked for
+    /// only after the order was out.
     pub fn amend_start(&mut self, first: usize, ticks: u64) {
         for sample in self.samples.iter_mut().skip(first) {
             sample.start = ticks;

@@ -1,6 +1,8 @@
-//! What a scenario measured: cases, each with its repetitions, each with histograms of every measure, samples and counts.
+//! What a scenario measured: cases, each with its repetitions, each with histograms of every measure, samples
+//! and counts.
 //!
-//! A [`Recorder`] takes samples while measuring, without allocating, and becomes a [`Repetition`]; [`RunRecord`] is the whole run.
+//! A [`Recorder`] takes samples while measuring, without allocating, and becomes a [`Repetition`];
+//! [`RunRecord`] is the whole run.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, Packed, Series, Summary, Table};
 
-/// A measure or tag that a sample does not have: a timestamp that the kernel did not give. It is in no histogram.
+/// A measure or tag that a sample does not have: a timestamp that the kernel did not give. It is in no
+/// histogram.
 pub const MISSING: u64 = u64::MAX;
 
 /// One thing measured: its short name and, in a sentence, from where to where.
@@ -170,15 +173,15 @@ pub struct Repetition {
     pub lasted_ns: u64,
     /// What was counted: `sent`, `answered`, `lost` ...
     pub counts: BTreeMap<String, u64>,
-    /// State of the machine before and after: half the round trip of a word in shared memory between the two cores, median,
-    /// nanoseconds.
+    /// State of the machine before and after: half the round trip of a word in shared memory between the two
+    /// cores, median, nanoseconds.
     pub shared_memory_ns: Option<(u64, u64)>,
-    /// The share of all cores' time that the host of a virtual machine took meanwhile, in a million; `None` where the kernel does not
-    /// say.
+    /// The share of all cores' time that the host of a virtual machine took meanwhile, in a million; `None`
+    /// where the kernel does not say.
     #[serde(default)]
     pub stolen_ppm: Option<u32>,
-    /// How long each measured thread was ready to run and had no core, nanoseconds, by role: what other processes of the machine
-    /// took.
+    /// How long each measured thread was ready to run and had no core, nanoseconds, by role: what other
+    /// processes of the machine took.
     #[serde(default)]
     pub run_delays_ns: Vec<(String, u64)>,
     /// A line for each measure of the case, for reading without tools.
@@ -207,8 +210,8 @@ impl Recorder {
         }
     }
 
-    /// Takes a sample: when (nanoseconds since the repetition began; intended, of an open loop), each measure in nanoseconds and each
-    /// tag, [`MISSING`] for what there is not.
+    /// Takes a sample: when (nanoseconds since the repetition began; intended, of an open loop), each measure
+    /// in nanoseconds and each tag, [`MISSING`] for what there is not.
     ///
     /// # Panics
     /// If there are more or fewer measures or tags than were announced.
@@ -247,8 +250,9 @@ impl Recorder {
     }
 }
 
-/// Samples one by one: a row is the time, the measures, the tags. Bounded: when it is full, every second one is dropped and from then
-/// on only every second (fourth, eighth ...) kept, so that what is left covers all the time evenly.
+/// Samples one by one: a row is the time, the measures, the tags. Bounded: when it is full, every second one
+/// is dropped and from then on only every second (fourth, eighth ...) kept, so that what is left covers all
+/// the time evenly.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Samples {
     width: usize,
@@ -356,7 +360,8 @@ pub struct Probe {
     pub source: String,
     /// Cost of one stamp: least and median of many runs of stamps, tenths of a nanosecond.
     pub cost_tenths_ns: (u64, u64),
-    /// What two stamps with nothing between them are apart, most often: a measure has this much of our own in it. Nanoseconds.
+    /// What two stamps with nothing between them are apart, most often: a measure has this much of our own in
+    /// it. Nanoseconds.
     pub apart_ns: u64,
     /// The step of the clock, nanoseconds, rounded up.
     pub step_ns: u64,
@@ -367,8 +372,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// By how much a measured span may be wrong: a step of the clock at both ends and what the stamps themselves take, plus the
-    /// clock's drift over the span.
+    /// By how much a measured span may be wrong: a step of the clock at both ends and what the stamps
+    /// themselves take, plus the clock's drift over the span.
     pub fn error_ns(&self, span_ns: u64) -> u64 {
         let drift = (u128::from(span_ns) * u128::from(self.drift_ppb)).div_ceil(1_000_000_000) as u64;
         self.apart_ns + 2 * self.step_ns + drift

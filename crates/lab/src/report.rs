@@ -1,4 +1,5 @@
-//! A report: paragraphs, facts, tables and plots in the order they were added; for the terminal, for a document, for a browser.
+//! A report: paragraphs, facts, tables and plots in the order they were added; for the terminal, for a
+//! document, for a browser.
 
 use std::fmt::Write;
 
@@ -208,7 +209,8 @@ impl Report {
             .join("\n")
     }
 
-    /// One file for a browser: nothing is loaded from anywhere, no script runs; light or dark as the reader's system is.
+    /// One file for a browser: nothing is loaded from anywhere, no script runs; light or dark as the reader's
+    /// system is.
     pub fn to_html(&self) -> String {
         let mut body = String::new();
         for part in &self.parts {

@@ -1,5 +1,5 @@
-//! The report of a run: what held, the table of all cases, what was published beside it, pictures group by group, then what the
-//! figures need beside them: notes, clock, machine, configuration.
+//! The report of a run: what held, the table of all cases, what was published beside it, pictures group by
+//! group, then what the figures need beside them: notes, clock, machine, configuration.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,9 @@
-//! A scenario: what is measured, how often, under which load, on which cores. One TOML file, checked whole, with line numbers.
+//! A scenario: what is measured, how often, under which load, on which cores. One TOML file, checked whole,
+//! with line numbers.
 //!
-//! Everything but `[settings]` is alike for every kind of scenario; the settings are the kind's own type. `[full]` says what
-//! differs when the scenario is run at the length of the published measurement, in the words of `--set`.
+//! Everything but `[settings]` is alike for every kind of scenario; the settings are the kind's own type.
+//! `[full]` says what differs when the scenario is run at the length of the published measurement, in the
+//! words of `--set`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +28,8 @@ pub struct Scenario<S> {
     /// How much is measured.
     #[serde(default)]
     pub run: RunSection,
-    /// Core of each role (which roles there are is the kind's business); a role that is not named is left to the scheduler.
+    /// Core of each role (which roles there are is the kind's business); a role that is not named is left to
+    /// the scheduler.
     #[serde(default)]
     pub cores: BTreeMap<String, usize>,
     /// What only this kind of scenario has.
@@ -77,12 +80,12 @@ impl fmt::Display for Name {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// At times fixed beforehand, whatever the system does; latency counts from the time intended, so that a stall is charged to
-    /// everything that should have happened during it (no coordinated omission).
+    /// At times fixed beforehand, whatever the system does; latency counts from the time intended, so that a
+    /// stall is charged to everything that should have happened during it (no coordinated omission).
     #[default]
     Open,
-    /// The next an interval after the answer to the one before. A stall delays the load and is counted once: for systems that are
-    /// measured so by what was published, and for showing the difference.
+    /// The next an interval after the answer to the one before. A stall delays the load and is counted once:
+    /// for systems that are measured so by what was published, and for showing the difference.
     Closed,
     /// The next as soon as the one before was answered, or its time-out has passed.
     OneAtATime,
@@ -104,7 +107,8 @@ impl fmt::Display for Shape {
 pub struct Load {
     /// The shape.
     pub shape: Shape,
-    /// Time from one message to the next, microseconds; each is measured. Empty where the shape or the kind gives the time.
+    /// Time from one message to the next, microseconds; each is measured. Empty where the shape or the kind
+    /// gives the time.
     pub intervals_us: Vec<Micros>,
     /// How long an answer is waited for, milliseconds.
     pub timeout_ms: Millis,
@@ -130,7 +134,8 @@ pub struct RunSection {
     pub warm_up: u32,
     /// How often each case is measured; cases take turns, so that a change of the machine meets all of them.
     pub repetitions: Count,
-    /// Samples kept one by one for each case and repetition; of more, every second, fourth ... is kept. Histograms have all.
+    /// Samples kept one by one for each case and repetition; of more, every second, fourth ... is kept.
+    /// Histograms have all.
     pub samples_kept: Count,
     /// Real-time priority (`SCHED_FIFO`, 1 to 99) of measured threads; 0 leaves the policy alone.
     pub realtime: Priority,
@@ -169,7 +174,8 @@ pub enum Network {
     Auto,
     /// Loopback.
     Loopback,
-    /// Two network namespaces joined by a pair of virtual Ethernet devices; refuses to run where that is not permitted.
+    /// Two network namespaces joined by a pair of virtual Ethernet devices; refuses to run where that is not
+    /// permitted.
     Veth,
 }
 
@@ -260,8 +266,8 @@ impl Wrong {
 }
 
 impl<S: Serialize + DeserializeOwned + Default> Scenario<S> {
-    /// Reads a file and checks it whole; then sets what `[full]` says if `full`, and each of `overrides` (dotted key, value in
-    /// TOML or a bare word), in order.
+    /// Reads a file and checks it whole; then sets what `[full]` says if `full`, and each of `overrides`
+    /// (dotted key, value in TOML or a bare word), in order.
     ///
     /// # Errors
     /// Line and column, or the override, and the reason.

@@ -1,8 +1,8 @@
 //! When work is offered: the times of a load, and what a latency counts from.
 //!
-//! An open loop offers work at times fixed beforehand. Where the system (or the machine) stalls, what should have been offered
-//! meanwhile is offered late, and its latency still counts from the time intended: that is how coordinated omission is corrected.
-//! Gil Tene, "How NOT to Measure Latency" (2013).
+//! An open loop offers work at times fixed beforehand. Where the system (or the machine) stalls, what should
+//! have been offered meanwhile is offered late, and its latency still counts from the time intended: that is
+//! how coordinated omission is corrected. Gil Tene, "How NOT to Measure Latency" (2013).
 
 use crate::scenario::Shape;
 
@@ -37,8 +37,8 @@ impl Schedule {
         self.shape == Shape::Open
     }
 
-    /// Takes the next: the time that its latency counts from, when it is offered at `now`. That is the time intended of an open loop
-    /// and the time of offering of any other.
+    /// Takes the next: the time that its latency counts from, when it is offered at `now`. That is the time
+    /// intended of an open loop and the time of offering of any other.
     #[inline]
     pub fn take(&mut self, now: u64) -> u64 {
         match self.shape {
@@ -65,7 +65,8 @@ mod tests {
     use super::*;
     use crate::Histogram;
 
-    /// A system that takes `service` for each piece of work, one after the other, and stands still from `stall.0` for `stall.1`.
+    /// A system that takes `service` for each piece of work, one after the other, and stands still from
+    /// `stall.0` for `stall.1`.
     struct Server {
         service: u64,
         stall: (u64, u64),
@@ -121,8 +122,8 @@ mod tests {
         let ms = 1_000_000;
         let open = run(Shape::Open, 100_000, ms, &mut server());
         let closed = run(Shape::Closed, 100_000, ms, &mut server());
-        // Of 100 s, 10 are a stall: a tenth of all waits, evenly from 0 to 10 s. The 90th percentile is where waiting begins, the
-        // 95th in its middle, the 99th at nine tenths of it.
+        // Of 100 s, 10 are a stall: a tenth of all waits, evenly from 0 to 10 s. The 90th percentile is where
+        // waiting begins, the 95th in its middle, the 99th at nine tenths of it.
         let near = |found: u64, expected: u64| found.abs_diff(expected) <= expected / 200;
         assert_eq!(open.at_quantile(0.85), 1_000);
         assert!(

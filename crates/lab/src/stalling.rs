@@ -2,7 +2,8 @@
 
 use crate::{Histogram, Schedule, scenario::Shape};
 
-/// Does one piece of work after the other, each in `service`; every `stall_every`-th takes `stall` longer. All in nanoseconds.
+/// Does one piece of work after the other, each in `service`; every `stall_every`-th takes `stall` longer.
+/// All in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stalling {
     /// Time for each piece of work.
@@ -20,7 +21,8 @@ impl Stalling {
         self.service + if stalls { self.stall } else { 0 }
     }
 
-    /// The latencies that a load of `count` pieces of work must be found to have, on a machine that disturbs nothing.
+    /// The latencies that a load of `count` pieces of work must be found to have, on a machine that disturbs
+    /// nothing.
     pub fn measured(&self, shape: Shape, count: u64, interval: u64) -> Histogram {
         let mut schedule = Schedule::new(shape, 0, interval);
         let mut histogram = Histogram::new();

@@ -1,4 +1,5 @@
-//! The little of SVG that the plots need: shapes with classes (colours are the page's business) and logarithmic scales.
+//! The little of SVG that the plots need: shapes with classes (colours are the page's business) and
+//! logarithmic scales.
 
 use std::fmt::{Display, Write};
 
@@ -121,7 +122,8 @@ impl LogScale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Values worth a line: powers of ten, with 2 and 5 between them where there is room, only some powers where there is none.
+    /// Values worth a line: powers of ten, with 2 and 5 between them where there is room, only some powers
+    /// where there is none.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         let (first, last) = (self.low.floor() as i32, self.high.ceil() as i32);
         let per_decade: &[f64] = if self.high - self.low < 2.6 {

@@ -1,4 +1,5 @@
-//! Tables: for the terminal, for Markdown, for HTML. The first column is text, the others are numbers and stand right.
+//! Tables: for the terminal, for Markdown, for HTML. The first column is text, the others are numbers and
+//! stand right.
 
 use std::fmt::Write;
 
@@ -73,7 +74,8 @@ impl Table {
         })
     }
 
-    /// A line per counter that is not 0 everywhere, a column per set of counters, and what each counter means.
+    /// A line per counter that is not 0 everywhere, a column per set of counters, and what each counter
+    /// means.
     pub fn counters(title: &str, sets: &[(&str, &Counters)]) -> Table {
         let names = sets.iter().map(|(name, _)| *name);
         let columns: Vec<&str> = [""].into_iter().chain(names).collect();
@@ -98,8 +100,8 @@ impl Table {
         &self.rows
     }
 
-    /// Whether a column holds words, which are set to the left: the first one, and those in which any cell begins with
-    /// anything but a digit or a sign, or is as long as a sentence.
+    /// Whether a column holds words, which are set to the left: the first one, and those in which any cell
+    /// begins with anything but a digit or a sign, or is as long as a sentence.
     fn is_words(&self, column: usize) -> bool {
         const SENTENCE: usize = 30;
         let numeric = |cell: &String| {
@@ -126,8 +128,9 @@ impl Table {
 
     /// For a terminal of so many columns ([`WHOLE`] for a file): title, rule, aligned columns.
     ///
-    /// A table that is too wide has its words broken into several lines, widest columns first. When that is not enough, what does
-    /// not fit follows below as a table of its own, with the first column again. Nothing is left out.
+    /// A table that is too wide has its words broken into several lines, widest columns first. When that is
+    /// not enough, what does not fit follows below as a table of its own, with the first column again.
+    /// Nothing is left out.
     pub fn to_text(&self, columns: usize) -> String {
         let wanted = self.widths();
         let title = broken(&self.title, columns).join("\n");
@@ -261,8 +264,9 @@ impl Table {
     }
 }
 
-/// A cell in lines of at most `width` characters, broken at spaces, and within a word that is longer than that. What follows the
-/// first line of a cell that begins with a name and two spaces stands under the text behind them.
+/// A cell in lines of at most `width` characters, broken at spaces, and within a word that is longer than
+/// that. What follows the first line of a cell that begins with a name and two spaces stands under the text
+/// behind them.
 pub(crate) fn broken(cell: &str, width: usize) -> Vec<String> {
     if cell.chars().count() <= width || width == 0 {
         return vec![cell.to_owned()];
@@ -336,7 +340,8 @@ mod tests {
         assert_eq!(table().to_text(24), expected);
     }
 
-    /// Whatever the width, every line fits (as far as numbers and short words can), and every word is there in its order.
+    /// Whatever the width, every line fits (as far as numbers and short words can), and every word is there
+    /// in its order.
     #[test]
     fn a_table_fits_the_width_and_loses_nothing() {
         let wide = Table::new("settings", &["setting", "now", "costs", "changed by"])

@@ -1,10 +1,11 @@
-//! The reference rule per book update: native code and the interpreter beside the same strategy written in Rust. A regression would mean that a
-//! strategy file costs more than the same rule by hand.
+//! The reference rule per book update: native code and the interpreter beside the same strategy written in
+//! Rust. A regression would mean that a strategy file costs more than the same rule by hand.
 //!
-//! `cargo bench -p tickwire-language-native` runs the three by turns and compares their orders. One instrument, 1,000 price levels, everything
-//! in the caches: what is measured is code, not memory. For counts of instructions, which other programs on the machine do not disturb:
-//! `valgrind --tool=callgrind BENCH --only native --updates N` with two numbers N; the difference is the updates' own. `--only idle` is books
-//! and conductor with a strategy that does nothing.
+//! `cargo bench -p tickwire-language-native` runs the three by turns and compares their orders. One
+//! instrument, 1,000 price levels, everything in the caches: what is measured is code, not memory. For counts
+//! of instructions, which other programs on the machine do not disturb:
+//! `valgrind --tool=callgrind BENCH --only native --updates N` with two numbers N; the difference is the
+//! updates' own. `--only idle` is books and conductor with a strategy that does nothing.
 
 use std::sync::Arc;
 use std::time::Instant;

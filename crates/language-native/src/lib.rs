@@ -10,10 +10,11 @@
 //! let native = Native::new(&program).expect("this machine has code for it");
 //! let _strategy = Machine::new(program, native);
 //! ```
-//! [`Native`] is an [`Engine`] as the [`tickwire_language::Interpreter`] is: same program, same memory, same answers, trap for trap. Every
-//! handler is one function; registers of the program are variables that the code generator (Cranelift) puts where it likes, memory is read and
-//! written at constant places, and what is asked of the host is one call. Random programs on random events are compared with the interpreter
-//! in `tests/differential.rs`.
+//! [`Native`] is an [`Engine`] as the [`tickwire_language::Interpreter`] is: same program, same memory, same
+//! answers, trap for trap. Every handler is one function; registers of the program are variables that the
+//! code generator (Cranelift) puts where it likes, memory is read and written at constant places, and what is
+//! asked of the host is one call. Random programs on random events are compared with the interpreter in
+//! `tests/differential.rs`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -34,7 +35,8 @@ use tickwire_language::{Engine, Host, Trap, TrapKind};
 /// A handler: memory, what [`host_call`] is given; 0, or how it was left.
 ///
 /// # Safety
-/// Memory is as long as that of the program it was made from, and the second pointer is to an [`Env`]; both live until it is done.
+/// Memory is as long as that of the program it was made from, and the second pointer is to an [`Env`]; both
+/// live until it is done.
 type Handler = unsafe extern "C" fn(*mut i64, *mut c_void) -> u64;
 
 /// Left because the host panicked.
@@ -81,8 +83,8 @@ impl Drop for Native {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
             self.handlers.clear();
-            // SAFETY: the pointers into the code are in `handlers` alone, which is private and empty now; no handler runs, since running
-            // one borrows `self`.
+            // SAFETY: the pointers into the code are in `handlers` alone, which is private and empty now; no
+            // handler runs, since running one borrows `self`.
             unsafe { module.free_memory() };
         }
     }
@@ -101,10 +103,11 @@ struct Env<'a> {
 /// # Safety
 /// `env` is the [`Env`] of the [`Engine::run`] that is under way.
 unsafe extern "C" fn host_call(env: *mut c_void, site: u64) -> u64 {
-    // SAFETY: `Native::run` gave the code this pointer to an `Env` that it keeps until the code is done, and uses it in no other way meanwhile.
+    // SAFETY: `Native::run` gave the code this pointer to an `Env` that it keeps until the code is done, and
+    // uses it in no other way meanwhile.
     let env = unsafe { &mut *env.cast::<Env<'_>>() };
-    // SAFETY: pointer and length are those of the slice that `Native::run` was given, which it does not touch meanwhile; the code
-    // holds no references, only addresses.
+    // SAFETY: pointer and length are those of the slice that `Native::run` was given, which it does not touch
+    // meanwhile; the code holds no references, only addresses.
     let memory = unsafe { std::slice::from_raw_parts_mut(env.memory, env.words) };
     let host = &mut *env.host;
     match catch_unwind(AssertUnwindSafe(|| host.call(site as usize, memory))) {
@@ -133,7 +136,8 @@ impl Engine for Native {
             panic: None,
         };
         let address = (&raw mut env).cast::<c_void>();
-        // SAFETY: the function was made from a checked program, whose memory places all lie below `words`; `env` lives until it is done.
+        // SAFETY: the function was made from a checked program, whose memory places all lie below `words`;
+        // `env` lives until it is done.
         let left = unsafe { self.handlers[handler](env.memory, address) };
         match left & 0xFF {
             0 => Ok(()),
@@ -195,7 +199,8 @@ impl Native {
         module.finalize_definitions().map_err(no_code)?;
         let handlers = ids.into_iter().map(|id| {
             let code = module.get_finalized_function(id);
-            // SAFETY: the function was defined above with this very signature and calling convention, and is finished.
+            // SAFETY: the function was defined above with this very signature and calling convention, and is
+            // finished.
             unsafe { std::mem::transmute::<*const u8, Handler>(code) }
         });
         Ok(Native {

@@ -1,4 +1,5 @@
-//! Native code against the interpreter: the examples and their tests, and random programs on random memory and random answers of the host.
+//! Native code against the interpreter: the examples and their tests, and random programs on random memory
+//! and random answers of the host.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -96,7 +96,7 @@ enum Global {
     },
     Enum(u16),
     Instrument(u16),
-    State(Place),
+    State(Storage),
     Window(u16),
     Table {
         at: u16,
@@ -127,7 +127,7 @@ impl Global {
 
 /// Words of memory with a type; an optional value has a second word that says whether it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct Storage {
     ty: Type,
     is_optional: bool,
     len: Option<u32>,
@@ -224,7 +224,7 @@ struct Returning {
 
 /// What a handler hears of beside the books.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Told {
+enum HandlerArgument {
     Nothing,
     Trade(u16),
     Quote(u16),
@@ -256,7 +256,7 @@ struct Checker<'a> {
     scopes: Vec<Vec<Local>>,
     locals: u32,
     facts: Vec<Path>,
-    told: Told,
+    told: HandlerArgument,
     alias: Option<(String, u16)>,
     returning: Vec<Returning>,
     /// Within a function that has a result.
@@ -287,7 +287,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             locals: 0,
             facts: Vec::new(),
-            told: Told::Nothing,
+            told: HandlerArgument::Nothing,
             alias: None,
             returning: Vec::new(),
             reads_only: false,
@@ -522,7 +522,8 @@ impl<'a> Checker<'a> {
         self.say(found);
     }
 
-    /// A number that is known before anything runs, of this type. `None` when it is not, or is wrong, which has been said.
+    /// A number that is known before anything runs, of this type. `None` when it is not, or is wrong, which
+    /// has been said.
     fn fold(&mut self, e: &Expr, expect: Type) -> Option<i64> {
         let found = self.folded(e, Some(expect));
         match found {

@@ -63,7 +63,8 @@ impl Diagnostic {
         self
     }
 
-    /// As a compiler shows it: the message, `file:line:column`, the line with the place underlined, what was expected, what to do.
+    /// As a compiler shows it: the message, `file:line:column`, the line with the place underlined, what was
+    /// expected, what to do.
     pub fn render(&self, file: &str, source: &str) -> String {
         let (line, column) = line_column(source, self.span.from);
         let also = self
@@ -140,7 +141,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, other)| other)
 }
 
-/// How many letters differ: Levenshtein's distance, of the first 64 bytes; letters in another order are one difference.
+/// How many letters differ: Levenshtein's distance, of the first 64 bytes; letters in another order are one
+/// difference.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let (a, b) = (&a[..a.len().min(64)], &b[..b.len().min(64)]);

@@ -7,8 +7,9 @@ use crate::diag::{Diagnostic, Span};
 use crate::lex::{Token, lex};
 use crate::parse::RESERVED;
 
-/// The file in its usual form: lines stay lines, each level of brackets is two spaces, at most one empty line in a row, one space around
-/// operators, two before a comment behind code. Formatting twice changes nothing more.
+/// The file in its usual form: lines stay lines, each level of brackets is two spaces, at most one empty line
+/// in a row, one space around operators, two before a comment behind code. Formatting twice changes nothing
+/// more.
 ///
 /// # Errors
 /// What is no token.

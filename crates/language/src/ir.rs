@@ -1,4 +1,5 @@
-//! What a checked file is made into: code over registers and a memory of words, the same for every way to run it.
+//! What a checked file is made into: code over registers and a memory of words, the same for every way to run
+//! it.
 
 use alloc::format;
 use alloc::string::String;
@@ -379,7 +380,8 @@ impl Program {
         self.handlers.binary_search_by_key(&event, |code| code.event).ok()
     }
 
-    /// Gives a parameter another value, as a configuration writes it: `100`, `0.01`, `5s`, `AAPL`, `true`, an enum's value.
+    /// Gives a parameter another value, as a configuration writes it: `100`, `0.01`, `5s`, `AAPL`, `true`, an
+    /// enum's value.
     ///
     /// # Errors
     /// There is no such parameter, the text is no value of its type, or lies outside its range.

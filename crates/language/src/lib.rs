@@ -30,12 +30,13 @@
 //! // What a host drives, as it drives a strategy in Rust.
 //! let _strategy = Machine::interpreted(Arc::new(program));
 //! ```
-//! `docs/language.md` is the language; `docs/write-a-strategy.md` what runs it. A source becomes tokens, a tree, and then code over registers
-//! and a memory of words ([`Program`]), which the [`Interpreter`], native code (the crate `tickwire-language-native`) or another [`Engine`] runs;
-//! [`Machine`] is the strategy around it, the same for all of them.
+//! `docs/language.md` is the language; `docs/write-a-strategy.md` what runs it. A source becomes tokens, a
+//! tree, and then code over registers and a memory of words ([`Program`]), which the [`Interpreter`], native
+//! code (the crate `tickwire-language-native`) or another [`Engine`] runs; [`Machine`] is the strategy around
+//! it, the same for all of them.
 //!
-//! **Invariant.** Whatever the text is, [`compile`] returns. No I/O: the caller gives the text and the files of tables. Nothing is allocated
-//! after [`Machine::new`]; integers only.
+//! **Invariant.** Whatever the text is, [`compile`] returns. No I/O: the caller gives the text and the files
+//! of tables. Nothing is allocated after [`Machine::new`]; integers only.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! What the code asks for that is no arithmetic: windows, tables, prices of several books. The same for every way to run it.
+//! What the code asks for that is no arithmetic: windows, tables, prices of several books. The same for every
+//! way to run it.
 
 use crate::ir::{TableUse, WindowUse};
 
@@ -119,7 +120,8 @@ pub(crate) fn linear(table: &TableUse, x: i64) -> i64 {
         i128::from(after.0) - i128::from(before.0),
         i128::from(after.1) - i128::from(before.1),
     );
-    // Both factors are below 2^64 and the line is divided before it leaves 127 bits: keys and values are prices and quantities.
+    // Both factors are below 2^64 and the line is divided before it leaves 127 bits: keys and values are
+    // prices and quantities.
     let up = rise.saturating_mul(i128::from(x) - i128::from(before.0)) / run;
     (i128::from(before.1) + up).clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
@@ -127,13 +129,15 @@ pub(crate) fn linear(table: &TableUse, x: i64) -> i64 {
 /// A top of book: bid, its quantity, ask, its quantity.
 pub(crate) type Top = [i64; 4];
 
-/// The middle over several books, each weighted by what stands at its top; those without two sides that are apart do not count.
+/// The middle over several books, each weighted by what stands at its top; those without two sides that are
+/// apart do not count.
 pub(crate) fn fair(tops: impl Iterator<Item = Top>) -> Option<i64> {
     let (mut sum, mut weight) = (0_i128, 0_i128);
     for [bid, bid_qty, ask, ask_qty] in tops {
         if bid_qty > 0 && ask_qty > 0 && bid < ask {
             let stands = i128::from(bid_qty) + i128::from(ask_qty);
-            // Twice the middle, so that nothing is lost before the end. |price| < 2^63, quantities < 2^44, 64 books: below 2^117.
+            // Twice the middle, so that nothing is lost before the end. |price| < 2^63, quantities < 2^44, 64
+            // books: below 2^117.
             sum += (i128::from(bid) + i128::from(ask)) * stands;
             weight += stands;
         }

@@ -49,7 +49,8 @@ pub struct Outcomes {
 
 /// A checked file as a strategy, run by the interpreter or another [`Engine`].
 ///
-/// After a trap (a division by 0, an index outside its array) everything open is cancelled and no handler is called any more.
+/// After a trap (a division by 0, an index outside its array) everything open is cancelled and no handler is
+/// called any more.
 #[derive(Debug)]
 pub struct Machine<E = Interpreter> {
     program: Arc<Program>,
@@ -75,7 +76,8 @@ impl Machine<Interpreter> {
 }
 
 impl<E: Engine> Machine<E> {
-    /// Takes all memory. The texts of the file's notes stay in memory until the process ends, once for each machine that is made.
+    /// Takes all memory. The texts of the file's notes stay in memory until the process ends, once for each
+    /// machine that is made.
     pub fn new(program: Arc<Program>, engine: E) -> Machine<E> {
         let find = |event| program.handler(event).map_or(NONE, |at| at as u32);
         let calls = (0..program.instruments.len() as u16).map(|n| Calls {

@@ -1,4 +1,5 @@
-//! Tokens into what they say. After an error the parser goes on at the next statement or item, so one run tells several.
+//! Tokens into what they say. After an error the parser goes on at the next statement or item, so one run
+//! tells several.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -96,7 +97,8 @@ pub(crate) struct Parser {
     wrong: Vec<Diagnostic>,
     depth: usize,
     is_function: bool,
-    /// Where the statement began: expressions have a greatest length, so that nothing behind the parser recurses deeper than that.
+    /// Where the statement began: expressions have a greatest length, so that nothing behind the parser
+    /// recurses deeper than that.
     start: usize,
     is_in_list: bool,
 }

@@ -33,7 +33,8 @@ pub struct Scenario {
     pub steps: Vec<(ScenarioStep, Span)>,
 }
 
-/// One line of a test. Quantities are whole numbers, prices in 1e-9; an order is named by its place among those that were sent, from 1, or is the last.
+/// One line of a test. Quantities are whole numbers, prices in 1e-9; an order is named by its place among
+/// those that were sent, from 1, or is the last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScenarioStep {
     /// The levels of a side, or of both, are these.

@@ -1,4 +1,5 @@
-//! The example strategies: each is right, in its usual form, and does what the tests in it say, by the interpreter.
+//! The example strategies: each is right, in its usual form, and does what the tests in it say, by the
+//! interpreter.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Nothing is allocated after the start, whatever a strategy does: the tests of the examples run under an armed allocator but for what the test
-//! itself keeps, so the machine is driven here.
+//! Nothing is allocated after the start, whatever a strategy does: the tests of the examples run under an
+//! armed allocator but for what the test itself keeps, so the machine is driven here.
 
 use std::sync::Arc;
 

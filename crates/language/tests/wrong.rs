@@ -1,4 +1,5 @@
-//! What is wrong with a file is said with its place and what to do; and whatever the text is, the compiler returns.
+//! What is wrong with a file is said with its place and what to do; and whatever the text is, the compiler
+//! returns.
 
 use std::path::Path;
 
@@ -242,7 +243,8 @@ fn parameters_are_set_by_texts_of_their_type_within_their_range() {
 
 #[test]
 fn the_deepest_file_that_is_taken_needs_no_more_stack_than_a_thread_has() {
-    // Eight functions, each with blocks as deep as they may be and in the innermost a sum as long as it may be that begins with the next one.
+    // Eight functions, each with blocks as deep as they may be and in the innermost a sum as long as it may
+    // be that begins with the next one.
     let function = |n: usize| {
         let (open, close) = ("if x > 0 {\n".repeat(14), "}\n".repeat(14));
         let inner = if n == 0 {

@@ -1,10 +1,11 @@
-//! The flat 128-byte event against a tagged enum of the same vocabulary: making one from decoded fields and handing it on,
-//! and putting one into a ring as recorders and shared memory do. Grounds for docs/adr/0003.
+//! The flat 128-byte event against a tagged enum of the same vocabulary: making one from decoded fields and
+//! handing it on, and putting one into a ring as recorders and shared memory do. Grounds for docs/adr/0003.
 //!
-//! A regression here means that making events has become dearer for every message of every feed: a field more than two
-//! cache lines, or a constructor that no longer compiles to plain stores.
+//! A regression here means that making events has become dearer for every message of every feed: a field more
+//! than two cache lines, or a constructor that no longer compiles to plain stores.
 //!
-//! `cargo bench -p tickwire-market --bench event_layout`; without `--bench` it runs tiny and only checks its answers.
+//! `cargo bench -p tickwire-market --bench event_layout`; without `--bench` it runs tiny and only checks its
+//! answers.
 
 use std::hint::black_box;
 use std::time::Instant;

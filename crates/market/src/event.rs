@@ -2,32 +2,36 @@
 
 use crate::{InstrumentId, Nanos, OrderId, Price, SeqNo, Side, Venue, Volume};
 
-/// What happened. The fields of [`MarketEvent`] that carry meaning are listed with each kind; all others are zero.
+/// What happened. The fields of [`MarketEvent`] that carry meaning are listed with each kind; all others are
+/// zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum EventKind {
-    /// A visible order entered the book: `order_id side price qty`, `code` = attribution (market participant) if any.
+    /// A visible order entered the book: `order_id side price qty`, `code` = attribution (market participant)
+    /// if any.
     #[default]
     Add = 1,
-    /// An order changed in place: `order_id side price qty` are its new values; priority kept if [`EventFlags::KEEPS_PRIORITY`].
+    /// An order changed in place: `order_id side price qty` are its new values; priority kept if
+    /// [`EventFlags::KEEPS_PRIORITY`].
     Modify = 2,
     /// Part of an order was cancelled: `order_id`, `qty` = how much is taken away.
     Reduce = 3,
     /// Part or all of an order was executed: `order_id`, `qty` = how much, `price` = execution price when
-    /// [`EventFlags::AT_OTHER_PRICE`] (else the order's own), `ref_id` = match number; not [`EventFlags::NOT_PRINTABLE`]
-    /// executions count as volume.
+    /// [`EventFlags::AT_OTHER_PRICE`] (else the order's own), `ref_id` = match number; not
+    /// [`EventFlags::NOT_PRINTABLE`] executions count as volume.
     Execute = 4,
     /// An order left the book: `order_id`.
     Delete = 5,
-    /// An order was replaced and lost its priority: `order_id` = old, `ref_id` = new, `price qty` = new values; side and
-    /// attribution carry over.
+    /// An order was replaced and lost its priority: `order_id` = old, `ref_id` = new, `price qty` = new
+    /// values; side and attribution carry over.
     Replace = 6,
-    /// A trade that touches no displayed order: `price qty ref_id`, `side` unless [`EventFlags::NO_SIDE`]; `code[0]` = the
-    /// venue's sale condition or cross type.
+    /// A trade that touches no displayed order: `price qty ref_id`, `side` unless [`EventFlags::NO_SIDE`];
+    /// `code[0]` = the venue's sale condition or cross type.
     Trade = 7,
-    /// Top of book of a feed without depth: bid in `price qty`, ask in `ask_price ask_qty`; a quantity of 0 means no quote.
-    /// A consolidated feed tells quotes of participants too: `code[0]` names whose it is (a capital letter) or says what it is
-    /// instead (`l` limit down and limit up, `o` best odd lots); NUL is the top of the instrument's book, the national best.
+    /// Top of book of a feed without depth: bid in `price qty`, ask in `ask_price ask_qty`; a quantity of 0
+    /// means no quote. A consolidated feed tells quotes of participants too: `code[0]` names whose it is (a
+    /// capital letter) or says what it is instead (`l` limit down and limit up, `o` best odd lots); NUL is
+    /// the top of the instrument's book, the national best.
     Quote = 8,
     /// A price level of a by-price feed: `side price`, `qty` = new volume (0 removes it), `order_count`.
     Level = 9,
@@ -35,22 +39,22 @@ pub enum EventKind {
     Clear = 10,
     /// Trading status changed: `status`, `code` = the venue's reason. Instrument 0: the whole venue.
     Status = 11,
-    /// Auction or imbalance information: `price` = reference, `near_price`, `far_price`, `qty` = paired, `imbalance_qty`,
-    /// `side` of the imbalance unless [`EventFlags::NO_SIDE`], `code[0]` = auction type.
+    /// Auction or imbalance information: `price` = reference, `near_price`, `far_price`, `qty` = paired,
+    /// `imbalance_qty`, `side` of the imbalance unless [`EventFlags::NO_SIDE`], `code[0]` = auction type.
     Imbalance = 12,
     /// An instrument became known: `instrument`; its [`crate::Instrument`] is in the feed's directory.
     Definition = 13,
-    /// Messages `[seq, ref_id)` are missing. Instrument 0: every book behind the feed is stale until it is whole again, with
-    /// [`EventFlags::UNUSABLE`] until it is cleared. Otherwise that book is stale until it, or everything, is cleared or
-    /// its own `Recovered` comes.
+    /// Messages `[seq, ref_id)` are missing. Instrument 0: every book behind the feed is stale until it is
+    /// whole again, with [`EventFlags::UNUSABLE`] until it is cleared. Otherwise that book is stale until it,
+    /// or everything, is cleared or its own `Recovered` comes.
     Gap = 14,
-    /// The feed (instrument 0) or one book is whole again: `seq` is the next message; books with a gap of their own stay
-    /// stale when the feed is whole again.
+    /// The feed (instrument 0) or one book is whole again: `seq` is the next message; books with a gap of
+    /// their own stay stale when the feed is whole again.
     Recovered = 15,
     /// A trade was cancelled: `ref_id` = match number.
     TradeBreak = 16,
-    /// A venue's atomic group is over, said in a packet of its own: nothing changed, [`EventFlags::LAST`] is set. `instrument`
-    /// is that of the group's last event.
+    /// A venue's atomic group is over, said in a packet of its own: nothing changed, [`EventFlags::LAST`] is
+    /// set. `instrument` is that of the group's last event.
     EndOfGroup = 17,
 }
 
@@ -150,8 +154,8 @@ impl TradingStatus {
     }
 }
 
-/// One thing that happened on a market, the same for every venue: two cache lines, the first holds all that an order
-/// book needs. Which fields carry meaning depends on the kind: see [`EventKind`].
+/// One thing that happened on a market, the same for every venue: two cache lines, the first holds all that
+/// an order book needs. Which fields carry meaning depends on the kind: see [`EventKind`].
 ///
 /// ```text
 ///  0 seq          8 venue_ts    16 recv_ts     24 instrument 28 venue 29 kind 30 side 31 status

@@ -135,8 +135,9 @@ impl Venue {
     }
 }
 
-/// An instrument within one venue's feed: a small dense integer that indexes arrays. For ITCH it is the stock locate;
-/// other feeds map security ids to it at start-up. 0 means the feed as a whole (gap, status of the system).
+/// An instrument within one venue's feed: a small dense integer that indexes arrays. For ITCH it is the stock
+/// locate; other feeds map security ids to it at start-up. 0 means the feed as a whole (gap, status of the
+/// system).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(transparent)]
 pub struct InstrumentId(pub u32);
@@ -157,13 +158,15 @@ impl InstrumentId {
 #[repr(transparent)]
 pub struct OrderId(pub u64);
 
-/// A message sequence number of one channel. There is no `Add`: use [`SeqNo::advance`] and [`SeqNo::distance_from`].
+/// A message sequence number of one channel. There is no `Add`: use [`SeqNo::advance`] and
+/// [`SeqNo::distance_from`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(transparent)]
 pub struct SeqNo(pub u64);
 
 impl SeqNo {
-    /// The number `count` messages later. Saturates: no venue comes near 2^64 messages, a hostile packet might say so.
+    /// The number `count` messages later. Saturates: no venue comes near 2^64 messages, a hostile packet
+    /// might say so.
     #[inline]
     pub const fn advance(self, count: u64) -> SeqNo {
         SeqNo(self.0.saturating_add(count))
@@ -188,7 +191,8 @@ impl fmt::Display for SeqNo {
     }
 }
 
-/// An instrument's name at its venue: up to 23 bytes of printable ASCII without padding (an OSI option symbol has 21).
+/// An instrument's name at its venue: up to 23 bytes of printable ASCII without padding (an OSI option symbol
+/// has 21).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(C)]
 pub struct Symbol {
@@ -203,8 +207,8 @@ impl Symbol {
         len: 0,
     };
 
-    /// A symbol from wire or text bytes; trailing spaces and NULs are padding and are dropped. `None` if longer than
-    /// 23 bytes or with a byte that is not printable ASCII.
+    /// A symbol from wire or text bytes; trailing spaces and NULs are padding and are dropped. `None` if
+    /// longer than 23 bytes or with a byte that is not printable ASCII.
     pub const fn new(text: &[u8]) -> Option<Symbol> {
         let mut len = text.len();
         while len > 0 && (text[len - 1] == b' ' || text[len - 1] == 0) {

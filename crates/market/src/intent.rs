@@ -2,8 +2,8 @@
 
 use crate::{InstrumentId, Nanos, OrderId, Price, Qty, SeqNo, Side, Venue};
 
-/// The market data message that caused an order: carried on the wire with it, so that tick-to-trade can be matched
-/// per order, inside and outside.
+/// The market data message that caused an order: carried on the wire with it, so that tick-to-trade can be
+/// matched per order, inside and outside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cause {
     /// Where the message came from.
@@ -45,7 +45,8 @@ impl TimeInForce {
         !matches!(self, TimeInForce::ImmediateOrCancel | TimeInForce::FillOrKill)
     }
 
-    /// Of the value of FIX TimeInForce (59); none of those that are not here (good till date, crossing, at the crossing).
+    /// Of the value of FIX TimeInForce (59); none of those that are not here (good till date, crossing, at
+    /// the crossing).
     #[inline]
     pub const fn from_char(value: u8) -> Option<TimeInForce> {
         Some(match value {
@@ -173,8 +174,8 @@ impl OrderIntent {
     }
 }
 
-/// One instrument's two-sided quote within a mass quote: replaces what the venue has of it. FIX MassQuote (35=i), group NoQuoteEntries
-/// (295).
+/// One instrument's two-sided quote within a mass quote: replaces what the venue has of it. FIX MassQuote
+/// (35=i), group NoQuoteEntries (295).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MassQuoteEntry {
     /// Place of the instrument in the quoter's list, below 65 536: QuoteEntryID (299) says it.

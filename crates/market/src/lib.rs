@@ -1,11 +1,12 @@
 //! The domain vocabulary of Tickwire: what every other crate speaks and none redefines.
 //!
-//! One price type ([`Price`]), one quantity type for orders ([`Qty`]) and a wider one for sums ([`Volume`]), one event
-//! ([`MarketEvent`]) for every feed, one book change ([`BookUpdate`]), one order request ([`OrderIntent`]), one table
-//! of counters ([`Counter`]). Everything is `Copy`, fixed-size and free of pointers, so that it can travel through
-//! shared memory and files as it is.
+//! One price type ([`Price`]), one quantity type for orders ([`Qty`]) and a wider one for sums ([`Volume`]),
+//! one event ([`MarketEvent`]) for every feed, one book change ([`BookUpdate`]), one order request
+//! ([`OrderIntent`]), one table of counters ([`Counter`]). Everything is `Copy`, fixed-size and free of
+//! pointers, so that it can travel through shared memory and files as it is.
 //!
-//! **Invariant.** No floating point, no I/O, no clock, no allocation: this crate compiles without an operating system.
+//! **Invariant.** No floating point, no I/O, no clock, no allocation: this crate compiles without an
+//! operating system.
 //!
 //! ```
 //! use tickwire_market::{MarketEvent, Price, Symbol};

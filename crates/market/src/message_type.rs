@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// A venue's message type: `A` of ITCH is 0x41, `0x21` of PITCH 0x21, template 46 of MDP 3.0 is 46, category and type `QF` of
-/// a SIP 0x5146, template 3610 of MOEX 3610. How the venue writes it is a [`TypeForm`].
+/// A venue's message type: `A` of ITCH is 0x41, `0x21` of PITCH 0x21, template 46 of MDP 3.0 is 46, category
+/// and type `QF` of a SIP 0x5146, template 3610 of MOEX 3610. How the venue writes it is a [`TypeForm`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(transparent)]
 pub struct MessageType(pub u16);

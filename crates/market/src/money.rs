@@ -38,8 +38,8 @@ impl fmt::Display for Currency {
 
 /// What one whole unit of an instrument's price, as its feed has it, is worth for one contract, share or lot.
 ///
-/// An E-mini S&P 500 future is 50 dollars a point, and CME sends its price in hundredths of a point (DisplayFactor 0.01): half a dollar. A
-/// share is one dollar a dollar.
+/// An E-mini S&P 500 future is 50 dollars a point, and CME sends its price in hundredths of a point
+/// (DisplayFactor 0.01): half a dollar. A share is one dollar a dollar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PointValue {
     /// In 1e-9 money, above 0.
@@ -65,16 +65,16 @@ impl PointValue {
         }
     }
 
-    /// Of a contract on so many units of what its price is of, whose price is read after it was multiplied with `display_factor`; to the
-    /// nearest 1e-9. `None` if that is not above 0, or too much.
+    /// Of a contract on so many units of what its price is of, whose price is read after it was multiplied
+    /// with `display_factor`; to the nearest 1e-9. `None` if that is not above 0, or too much.
     pub fn of_contract(units: Price, display_factor: Price, currency: Currency) -> Option<PointValue> {
         let product = i128::from(units.raw()) * i128::from(display_factor.raw());
         let raw = nearest(product, Price::ONE_RAW.into());
         PointValue::new(i64::try_from(raw).ok()?, currency)
     }
 
-    /// Of a contract whose price step is worth so much money (FIX MinPriceIncrementAmount, 1146; the Moscow Exchange's step price); to the
-    /// nearest 1e-9. `None` if that is not above 0, or too much.
+    /// Of a contract whose price step is worth so much money (FIX MinPriceIncrementAmount, 1146; the Moscow
+    /// Exchange's step price); to the nearest 1e-9. `None` if that is not above 0, or too much.
     pub fn of_step(step: Price, amount: Price, currency: Currency) -> Option<PointValue> {
         if step.raw() <= 0 {
             return None;
@@ -130,12 +130,14 @@ mod tests {
     #[test]
     fn contracts_are_worth_what_they_are_by_hand() {
         let usd = Currency::USD;
-        // E-mini S&P 500: 50 dollars a point, prices in hundredths: 6,900.25 is sent as 690025 and is worth 345,012.50 dollars.
+        // E-mini S&P 500: 50 dollars a point, prices in hundredths: 6,900.25 is sent as 690025 and is worth
+        // 345,012.50 dollars.
         let es = PointValue::of_contract(price("50"), price("0.01"), usd).expect("above 0");
         assert_eq!(es.money(price("690025").raw().into()), 345_012_500_000_000);
         // The same by its step of 25 (0.25 points), which is 12.50 dollars.
         assert_eq!(PointValue::of_step(price("25"), price("12.5"), usd), Some(es));
-        // Ten-year notes: 1,000 dollars for each of a hundred points of par; a sixty-fourth is 15.625 dollars.
+        // Ten-year notes: 1,000 dollars for each of a hundred points of par; a sixty-fourth is 15.625
+        // dollars.
         let note = PointValue::of_step(price("0.015625"), price("15.625"), usd).expect("above 0");
         assert_eq!(note.money(price("110.515625").raw().into()), 110_515_625_000_000);
         // RTS index futures: a step of 10 points is 13.98476 roubles; three contracts, 15 steps.

@@ -16,8 +16,8 @@ pub enum Port {
     Definitions = 4,
     /// Datagrams to and from a server that sends messages again (MoldUDP64).
     Requests = 5,
-    /// A connection over which missing messages are asked for, and on some venues come (PITCH Gap Request Proxy, NYSE
-    /// request server, MDP 3.0 and MOEX TCP replay).
+    /// A connection over which missing messages are asked for, and on some venues come (PITCH Gap Request
+    /// Proxy, NYSE request server, MDP 3.0 and MOEX TCP replay).
     Replay = 6,
     /// A connection over which a snapshot comes (GLIMPSE, PITCH Spin).
     SnapshotServer = 7,

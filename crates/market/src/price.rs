@@ -4,9 +4,10 @@ use core::fmt;
 
 /// A price in 1e-9 currency units (nano-units): `Price::from_raw(87_390_000_000)` is 87.39.
 ///
-/// The scale holds every venue's prices exactly: ITCH (4 decimals, 8 for market-wide circuit breaker levels), PITCH
-/// (4 or 7), NYSE (0 to 8 by scale code), CQS and UQDF (up to 8), MDP 3.0 (9), MOEX (up to 9). Range ±9.22e9 currency
-/// units. Negative prices are valid (spreads, energy futures). There is no conversion from floating point.
+/// The scale holds every venue's prices exactly: ITCH (4 decimals, 8 for market-wide circuit breaker levels),
+/// PITCH (4 or 7), NYSE (0 to 8 by scale code), CQS and UQDF (up to 8), MDP 3.0 (9), MOEX (up to 9). Range
+/// ±9.22e9 currency units. Negative prices are valid (spreads, energy futures). There is no conversion from
+/// floating point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Price(i64);
@@ -126,8 +127,8 @@ impl Price {
         self.0 as i128 * qty as i128
     }
 
-    /// Parses ASCII decimal text such as `87.39`, `-0.5` or `100`. At most nine significant decimals; no exponent, no
-    /// sign other than a leading minus, no spaces (FIX `Price`, configuration files).
+    /// Parses ASCII decimal text such as `87.39`, `-0.5` or `100`. At most nine significant decimals; no
+    /// exponent, no sign other than a leading minus, no spaces (FIX `Price`, configuration files).
     pub const fn parse(text: &[u8]) -> Result<Price, ParsePriceError> {
         let (negative, start) = match text {
             [b'-', ..] => (true, 1),

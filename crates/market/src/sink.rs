@@ -7,31 +7,33 @@ pub trait EventSink {
     /// One event, in sequence, once.
     fn on_event(&mut self, event: &MarketEvent);
 
-    /// The events that follow, up to the next call, are those of a message of this type; once for every decoded message with
-    /// events. One without events is told of or not. What a channel says of itself, as a gap, belongs to no message and is
-    /// announced by none: [`MarketEvent::instrument`] 0, or kind `Gap`, `Recovered` or `Clear`.
+    /// The events that follow, up to the next call, are those of a message of this type; once for every
+    /// decoded message with events. One without events is told of or not. What a channel says of itself, as a
+    /// gap, belongs to no message and is announced by none: [`MarketEvent::instrument`] 0, or kind `Gap`,
+    /// `Recovered` or `Clear`.
     #[inline]
     fn on_message(&mut self, kind: MessageType) {
         let _ = kind;
     }
 
-    /// A message about this order lies a few messages ahead in the same packet: a book may fetch its cache lines now.
-    /// Says nothing about what the message does; ignoring it is always correct.
+    /// A message about this order lies a few messages ahead in the same packet: a book may fetch its cache
+    /// lines now. Says nothing about what the message does; ignoring it is always correct.
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         let _ = (instrument, order_id);
     }
 
-    /// The next book that is wrong, as what came does not fit it or could not be read; the feed asks after every packet until there is
-    /// none, marks the book and has it made right. `Books::next_distrusted` answers this. Default: none.
+    /// The next book that is wrong, as what came does not fit it or could not be read; the feed asks after
+    /// every packet until there is none, marks the book and has it made right. `Books::next_distrusted`
+    /// answers this. Default: none.
     #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         None
     }
 }
 
-/// Any sink, called through its table: for what is not on the hot path (gaps, snapshots, timers), so that it is compiled once and
-/// not once for every sink.
+/// Any sink, called through its table: for what is not on the hot path (gaps, snapshots, timers), so that it
+/// is compiled once and not once for every sink.
 ///
 /// ```
 /// use tickwire_market::{DynSink, EventSink, MarketEvent};
@@ -72,7 +74,8 @@ impl<F: FnMut(&MarketEvent)> EventSink for F {
 #[cfg(test)]
 mod tests {
     extern crate std;
-    /// A method that [`super::DynSink`] did not hand on would be lost off the hot path only, where nobody looks.
+    /// A method that [`super::DynSink`] did not hand on would be lost off the hot path only, where nobody
+    /// looks.
     #[test]
     fn any_sink_hands_on_every_method() {
         let text = include_str!("sink.rs");

@@ -1,7 +1,8 @@
 //! Time: an argument, never asked for outside the runtime.
 
-/// A point in time in nanoseconds. For receive and transmit times: since the Unix epoch, UTC. For venue times: since
-/// the epoch where the feed knows the date, else since the venue's midnight (ITCH files without a date).
+/// A point in time in nanoseconds. For receive and transmit times: since the Unix epoch, UTC. For venue
+/// times: since the epoch where the feed knows the date, else since the venue's midnight (ITCH files without
+/// a date).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 #[repr(transparent)]
 pub struct Nanos(pub u64);

@@ -1,5 +1,5 @@
-//! `[controls]`: limits that every program which sends orders shares, and what watches over them beside the hot path: the kill file and
-//! the accuracy of the clock. `docs/controls.md` has the table.
+//! `[controls]`: limits that every program which sends orders shares, and what watches over them beside the
+//! hot path: the kill file and the accuracy of the clock. `docs/controls.md` has the table.
 
 pub mod beat;
 
@@ -34,7 +34,8 @@ pub struct ControlsSection {
     pub drift_s: u32,
     /// Messages about one instrument within a second.
     pub instrument_messages_per_s: u32,
-    /// Executions of one strategy within `executions_s`: one more stops it until a person resumes it (`--tell resume`).
+    /// Executions of one strategy within `executions_s`: one more stops it until a person resumes it
+    /// (`--tell resume`).
     pub executions_max: u32,
     /// That time, seconds.
     pub executions_s: u32,
@@ -48,29 +49,32 @@ pub struct ControlsSection {
     pub loss_max: u64,
     /// Contracts of a side of a quote, or of an order of the eye.
     pub quote_size_max: u32,
-    /// How far the price of a quote, or of an order of the eye, may lie from its instrument's mid price, basis points; the trader has
-    /// `trader.risk.price_band_bp`.
+    /// How far the price of a quote, or of an order of the eye, may lie from its instrument's mid price,
+    /// basis points; the trader has `trader.risk.price_band_bp`.
     pub quote_band_bp: u32,
-    /// So many of the options' finest ticks it may lie from it, now or a while ago, whatever those shares come to.
+    /// So many of the options' finest ticks it may lie from it, now or a while ago, whatever those shares
+    /// come to.
     pub quote_band_ticks: u32,
-    /// A file that kills when it appears: nothing is sent any more, everything open is cancelled, and nothing starts while it is there. From where
-    /// this file lies; "" is none.
+    /// A file that kills when it appears: nothing is sent any more, everything open is cancelled, and nothing
+    /// starts while it is there. From where this file lies; "" is none.
     pub kill_file: PathBuf,
     /// Where this file lies.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// How often the venue is asked what it has of our open orders, seconds; 0: never. What differs is said at once.
+    /// How often the venue is asked what it has of our open orders, seconds; 0: never. What differs is said
+    /// at once.
     pub reconcile_s: u32,
-    /// Shared memory that says that the trading thread turns, from where this file lies: for `tickwire watchdog`. None without it.
+    /// Shared memory that says that the trading thread turns, from where this file lies: for
+    /// `tickwire watchdog`. None without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beat: Option<PathBuf>,
-    /// The largest error of the machine's clock that it may vouch for, microseconds (Regulation (EU) 2017/574: 100 where a gateway answers
-    /// within a millisecond, else 1000).
+    /// The largest error of the machine's clock that it may vouch for, microseconds (Regulation (EU)
+    /// 2017/574: 100 where a gateway answers within a millisecond, else 1000).
     pub clock_error_max_us: u32,
     /// What is done about a worse one, or about one that nobody keeps: `warn`, `refuse` to start, `ignore`.
     pub clock: Policy,
-    /// What is done about a venue whose Logon does not confirm that it cancels what is open when the connection is lost
-    /// (`order_entry.cancel_on_disconnect_tag`): `warn`, `refuse` to trade, `ignore`.
+    /// What is done about a venue whose Logon does not confirm that it cancels what is open when the
+    /// connection is lost (`order_entry.cancel_on_disconnect_tag`): `warn`, `refuse` to trade, `ignore`.
     pub venue_cancels: Policy,
 }
 
@@ -115,7 +119,8 @@ impl Default for ControlsSection {
     }
 }
 
-/// Whether a venue may be traded at by what its Logon `said` in the field `tag`: see `controls.venue_cancels`.
+/// Whether a venue may be traded at by what its Logon `said` in the field `tag`: see
+/// `controls.venue_cancels`.
 ///
 /// # Errors
 /// It has not confirmed that it cancels when the connection is lost, and is not to be traded at then.
@@ -151,7 +156,8 @@ pub fn check_venue_cancels(policy: Policy, tag: u32, said: Option<bool>) -> Resu
 }
 
 impl ControlsSection {
-    /// For those who trade with a simulator as fast as they can: what counts executions and money is off, the rest stays.
+    /// For those who trade with a simulator as fast as they can: what counts executions and money is off, the
+    /// rest stays.
     pub fn for_a_demo(&mut self) {
         (self.executions_max, self.strategy_loss_max, self.loss_max) = (0, 0, 0);
     }
@@ -175,7 +181,8 @@ impl ControlsSection {
         }
     }
 
-    /// For so many options with a finest tick, and their underlying behind them. Whether a quote needs a market is `quoter.market`'s to say.
+    /// For so many options with a finest tick, and their underlying behind them. Whether a quote needs a
+    /// market is `quoter.market`'s to say.
     pub fn of_quotes(&self, options: u32, tick: Price, [option, underlying]: [PointValue; 2]) -> Controls {
         let most = |limit: u32| if limit == 0 { u32::MAX } else { limit };
         let config = ControlsConfig {

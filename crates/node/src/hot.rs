@@ -4,8 +4,9 @@
 //! recv ─► FeedHandler::on_packet ─► HotPath::on_event ─► Books::apply ─► TickToTrade::on_update ─► Session::encode ─► send
 //!         (sequence, lines, decode)                       (book)          (rule, risk)              (FIX)
 //! ```
-//! Everything happens on the calling thread, inside the call that took the packet: no queue, no hand-over. Nothing here
-//! allocates, locks or logs after it is set up; the tests of `bench.rs` run it with an armed allocator.
+//! Everything happens on the calling thread, inside the call that took the packet: no queue, no hand-over.
+//! Nothing here allocates, locks or logs after it is set up; the tests of `bench.rs` run it with an armed
+//! allocator.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -68,8 +69,8 @@ impl<O: OrderOut> OrderSession<O> {
     }
 }
 
-/// Books, rule, order entry sessions and probes of one trading thread. Without `STAMPED`, no stage is timed: what the stamps
-/// themselves cost can be told by comparing.
+/// Books, rule, order entry sessions and probes of one trading thread. Without `STAMPED`, no stage is timed:
+/// what the stamps themselves cost can be told by comparing.
 pub struct HotPath<O, const STAMPED: bool = true, R = TickToTrade> {
     /// The books of each channel.
     pub books: Vec<Books>,
@@ -83,8 +84,8 @@ pub struct HotPath<O, const STAMPED: bool = true, R = TickToTrade> {
     pub symbol: Symbol,
     /// The order entry sessions.
     pub sessions: Vec<OrderSession<O>>,
-    /// The built-in rule's order as bytes with room for what differs; `None` until its instrument is known. A strategy has one per instrument
-    /// of its own.
+    /// The built-in rule's order as bytes with room for what differs; `None` until its instrument is known. A
+    /// strategy has one per instrument of its own.
     pub template: Option<OrderTemplate>,
     /// Begun by whoever takes the packet, with the receive stage.
     pub probes: Probes,
@@ -157,8 +158,8 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
     fn note_status(&mut self, event: &MarketEvent) {
         match event.kind {
             EventKind::Status => self.rule.on_status(event.instrument, event.status),
-            // What was said before is void: a recovery may have brought the morning, and the snapshot that goes on from there nothing of
-            // the opening.
+            // What was said before is void: a recovery may have brought the morning, and the snapshot that
+            // goes on from there nothing of the opening.
             _ if event.instrument == InstrumentId::WHOLE_FEED => self.rule.forget_statuses(),
             _ => {}
         }
@@ -175,8 +176,8 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
 }
 
 impl<O, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
-    /// On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is cleared is not traded
-    /// on, so memory may be taken.
+    /// On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A
+    /// book that is cleared is not traded on, so memory may be taken.
     #[cold]
     pub fn keep_at_close(&mut self, event: &MarketEvent) {
         // A snapshot clears to say everything again: that is no end, and may come in mid-session.
@@ -202,8 +203,8 @@ pub fn stamp<const STAMPED: bool>(probes: &mut Probes, stage: Stage) {
     }
 }
 
-/// The bytes of an order, from the prepared message. It is kept for no resend: one that a lost connection has swallowed is of another moment's price,
-/// and what became of it is asked for.
+/// The bytes of an order, from the prepared message. It is kept for no resend: one that a lost connection has
+/// swallowed is of another moment's price, and what became of it is asked for.
 #[inline]
 fn encode<'t>(
     session: &mut Session,

@@ -1,9 +1,11 @@
 //! How a trading thread runs: run to completion, from the packet to the order.
 //!
-//! - [`trader`]: the loop around it: sockets, timers, the order entry session, what happens when data is silent or the session is lost.
+//! - [`trader`]: the loop around it: sockets, timers, the order entry session, what happens when data is
+//!   silent or the session is lost.
 //! - [`hot`]: one packet to an order, as calls in order. [`live`]: the same with a strategy of one's own.
 //! - [`link`]: the connection to the venue, lost and made again, for trader, strategies and quoter.
-//! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another process.
+//! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another
+//!   process.
 //! - [`settings`]: the configuration.
 //!
 //! ```

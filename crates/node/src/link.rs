@@ -1,7 +1,8 @@
 //! The connection to the venue: made, lost, and made again with waits that grow.
 //!
-//! A lost connection is no end: market data goes on, and the session is taken up where it was. Connecting waits for the peer, so a thread of its
-//! own does that. After as many attempts that failed as are configured the run ends. Trader, strategies and quoter have this one link.
+//! A lost connection is no end: market data goes on, and the session is taken up where it was. Connecting
+//! waits for the peer, so a thread of its own does that. After as many attempts that failed as are configured
+//! the run ends. Trader, strategies and quoter have this one link.
 
 use std::io;
 use std::net::SocketAddr;
@@ -43,7 +44,8 @@ impl OrderOut for Entry {
 }
 
 impl Entry {
-    /// What has come; nothing while there is no connection. When nothing has, what could not be sent at once is sent.
+    /// What has come; nothing while there is no connection. When nothing has, what could not be sent at once
+    /// is sent.
     ///
     /// # Errors
     /// As [`TcpStream::recv`] and [`TcpStream::flush`].

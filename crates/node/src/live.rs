@@ -44,7 +44,8 @@ pub struct Hosting<S> {
     pub strategy: S,
     /// The feeds that it hears, by name; `None`: all of them.
     pub feeds: Option<Vec<String>>,
-    /// The order sessions that it may use, by name, the first that serves a feed for that feed; `None`: each feed's own.
+    /// The order sessions that it may use, by name, the first that serves a feed for that feed; `None`: each
+    /// feed's own.
     pub sessions: Option<Vec<String>>,
     /// Places in its order table.
     pub max_orders: u32,
@@ -106,8 +107,8 @@ impl<S: Strategy> Live<S> {
         }
     }
 
-    /// One strategy on one channel and one session. Everything that it needs is allocated here, for 2 to the power of
-    /// `config.instrument_bits` instruments.
+    /// One strategy on one channel and one session. Everything that it needs is allocated here, for 2 to the
+    /// power of `config.instrument_bits` instruments.
     fn alone(strategy: S, config: &ConductorConfig) -> Live<S> {
         let mut live = Live::hosting(Vec::new());
         let instruments = 1_usize << config.instrument_bits;
@@ -202,7 +203,8 @@ impl<S: Strategy> Live<S> {
         })
     }
 
-    /// What several strategies hold and lost together counts against each one's limits over all; who is killed kills all.
+    /// What several strategies hold and lost together counts against each one's limits over all; who is
+    /// killed kills all.
     fn share(&mut self) {
         share(&mut self.hosted, |hosted| &mut hosted.conductor);
     }
@@ -245,7 +247,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         Ok(())
     }
 
-    /// Whether the message that caused an order is one of the venue that it goes to: another venue has never published it.
+    /// Whether the message that caused an order is one of the venue that it goes to: another venue has never
+    /// published it.
     fn is_cause_known(&self, session: usize, cause: Cause) -> bool {
         if self.sessions.len() < 2 || self.seq > 0 {
             return self.routes.get(self.source).is_none_or(|route| *route == session);
@@ -641,7 +644,8 @@ impl<S: Strategy> Rule for Live<S> {
                 continue;
             }
             hosted.is_up[session] = is_up;
-            // One leg of two must not be traded alone: every session that it may need is up, or nothing leaves.
+            // One leg of two must not be traded alone: every session that it may need is up, or nothing
+            // leaves.
             let are_up = (0..hosted.is_up.len()).all(|at| hosted.is_up[at] || !hosted.uses(at));
             let routes = &hosted.routes;
             let is_lost = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);

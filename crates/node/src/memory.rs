@@ -1,4 +1,5 @@
-//! The hot path with nothing but memory around it, for benchmarks and tests: a session that is logged on, orders that go nowhere.
+//! The hot path with nothing but memory around it, for benchmarks and tests: a session that is logged on,
+//! orders that go nowhere.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -61,7 +62,8 @@ impl OrderOut for MemoryOut {
     }
 }
 
-/// Books as `tickwire trade` and `tickwire feed` have them unless they are told otherwise, of so many instruments.
+/// Books as `tickwire trade` and `tickwire feed` have them unless they are told otherwise, of so many
+/// instruments.
 pub fn books(symbols: u16) -> Books {
     let shipped = ReceiverSection::default();
     Books::new(BooksConfig {

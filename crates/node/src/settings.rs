@@ -20,7 +20,8 @@ use crate::watchdog::WatchdogSection;
 /// Everything that a trading thread runs by.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// What it listens to: strategies to every channel of every feed, the built-in rule to the first channel of the first one.
+    /// What it listens to: strategies to every channel of every feed, the built-in rule to the first channel
+    /// of the first one.
     pub feed: Vec<FeedConfig>,
     /// Sizes and patience of the receiving side.
     pub receiver: ReceiverSection,
@@ -63,7 +64,8 @@ impl SessionSection {
 }
 
 impl NodeConfig {
-    /// The sessions that channels need, which are named by their feeds, and which channel is traded over which of them.
+    /// The sessions that channels need, which are named by their feeds, and which channel is traded over
+    /// which of them.
     ///
     /// # Errors
     /// Two sessions of one name, or one that serves a feed that there is not.
@@ -116,7 +118,8 @@ impl NodeConfig {
 pub struct TraderSection {
     /// Core to pin to; -1 leaves it to the scheduler.
     pub core: i32,
-    /// How to wait for packets: `spin` (a core of its own), `poll` (sleeps), or `auto` (spin with two cores or more).
+    /// How to wait for packets: `spin` (a core of its own), `poll` (sleeps), or `auto` (spin with two cores
+    /// or more).
     pub wait: Wait,
     /// Symbol to trade.
     pub symbol: SymbolName,
@@ -124,8 +127,9 @@ pub struct TraderSection {
     pub lot: Lot,
     /// How long an order stays: `day` or `ioc`.
     pub time_in_force: Tif,
-    /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on when packets come again. `"auto"`: three
-    /// times the longest pause of late, 250 to 2,500 ms by what the venue's heartbeats allow; 0: never.
+    /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on
+    /// when packets come again. `"auto"`: three times the longest pause of late, 250 to 2,500 ms by what the
+    /// venue's heartbeats allow; 0: never.
     pub silence_ms: SilenceMs,
     /// Attempts to take a lost order entry session up again before the run ends with exit code 4; 0: none.
     pub reconnects_max: u32,

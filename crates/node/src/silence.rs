@@ -5,8 +5,8 @@ use tickwire_market::Nanos;
 use tickwire_trading::SilenceConfig;
 use tickwire_venues::protocol::Protocol;
 
-/// The longest silence of market data that is believed by itself: what a venue has that sends a heartbeat every two seconds. Those of CME come
-/// after thirty, which is too long to quote by nothing.
+/// The longest silence of market data that is believed by itself: what a venue has that sends a heartbeat
+/// every two seconds. Those of CME come after thirty, which is too long to quote by nothing.
 const SILENCE_MAX_NS: u64 = 5 * Nanos::SECOND;
 
 /// For how long market data may be silent.

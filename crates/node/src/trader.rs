@@ -42,7 +42,7 @@ use tickwire_venues::wait::Waiting;
 pub use results::report_kind;
 pub use rule::{Routes, Rule, Wants};
 use sessions::Line;
-use stop::{Desk, Shared, Told};
+use stop::{OperatorControl, OperatorRequest, Shared};
 pub use stop::{TraderWord, tell};
 
 /// How long the end of every order is waited for after the end of the feed.
@@ -50,7 +50,8 @@ const ANSWERS_PATIENCE_NS: u64 = 30 * Nanos::SECOND;
 /// A feed without any packet for this long is reported as lost.
 pub const SILENCE_NS: u64 = 5 * Nanos::SECOND;
 
-/// A turn of the loop that comes so much after the one before: the thread did not run meanwhile, and what rests by what it knew is cancelled.
+/// A turn of the loop that comes so much after the one before: the thread did not run meanwhile, and what
+/// rests by what it knew is cancelled.
 const STALL_NS: u64 = Nanos::SECOND;
 /// How long the answers to the last cancels are waited for at the end of a run.
 const LEAVING_NS: u64 = 2 * Nanos::SECOND;
@@ -193,8 +194,9 @@ enum End {
     Done,
 }
 
-/// Runs `tickwire trade` with the built-in rule, to the end of the session or until `stop`. `results`: the folder that the run's results are
-/// written to; `is_child`: the demo started it, and what it finds goes into those files instead of onto the terminal.
+/// Runs `tickwire trade` with the built-in rule, to the end of the session or until `stop`. `results`: the
+/// folder that the run's results are written to; `is_child`: the demo started it, and what it finds goes into
+/// those files instead of onto the terminal.
 ///
 /// # Errors
 /// What the configuration lacks, a socket or a session that cannot be had or is lost, a signal.
@@ -207,7 +209,8 @@ pub fn run(
     run_rule(config, results, is_child, stop, rule_of(config))
 }
 
-/// The same with another rule, or with strategies: of these every channel of every feed is received, over as many order sessions as serve them.
+/// The same with another rule, or with strategies: of these every channel of every feed is received, over as
+/// many order sessions as serve them.
 pub fn run_rule<R: Rule + 'static>(
     config: &NodeConfig,
     results: Option<&Path>,
@@ -229,7 +232,7 @@ where
     let on_kill = shared.clone();
     let _guards = Guards::start(&config.controls, is_child, move || on_kill.kill())?;
     let controls = config.controls.clone();
-    let desk = || Desk { shared, controls };
+    let desk = || OperatorControl { shared, controls };
     let folder = config.trader.control.as_deref();
     let control = folder
         .map(|folder| ControlThread::open(folder, &config.access, desk()))
@@ -272,8 +275,9 @@ impl<'a, R: Rule + 'static> Trader<'a, R>
 where
     HotPath<Entry, true, R>: EventSink,
 {
-    /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order entry. Memory may take
-    /// seconds on a busy machine, which a connection that is to log on would not be given.
+    /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order
+    /// entry. Memory may take seconds on a busy machine, which a connection that is to log on would not be
+    /// given.
     fn start(config: &'a NodeConfig, clock: Clock, mut rule: R) -> Result<Trader<'a, R>, Failure> {
         let mut channels = channels_of(&config.feed);
         if !R::WANTS_ALL_FEEDS {
@@ -366,7 +370,8 @@ where
             self.receiver.timers(now, &mut self.hot);
             R::on_time(&mut self.hot, now);
             for line in 0..self.lines.len() {
-                // The peer is not silent as long as something of it is unread: this thread may have had no core for long.
+                // The peer is not silent as long as something of it is unread: this thread may have had no
+                // core for long.
                 if self.order_entry(line, now, &mut buffer)? {
                     self.session_timers(line, now);
                 }
@@ -412,7 +417,8 @@ where
         Ok(())
     }
 
-    /// A turn of the loop begins, before anything is read: somebody may have killed, or this thread may have stood still.
+    /// A turn of the loop begins, before anything is read: somebody may have killed, or this thread may have
+    /// stood still.
     #[inline]
     fn turn(&mut self) {
         let now = self.hot.clock.now();
@@ -435,11 +441,11 @@ where
         }
         match self.shared.poll() {
             None => {}
-            Some(Told::Kill) => {
+            Some(OperatorRequest::Kill) => {
                 self.hot.rule.kill();
                 self.cancel_all(now)
             }
-            Some(Told::Resume) => {
+            Some(OperatorRequest::Resume) => {
                 self.hot.rule.revive();
                 self.lines.iter_mut().for_each(|line| line.stopping = None);
                 self.told_stopped.fill(false);
@@ -448,7 +454,8 @@ where
         }
     }
 
-    /// Ten times a second: what a stop has come to, what the venues have of our orders, what a control has stopped.
+    /// Ten times a second: what a stop has come to, what the venues have of our orders, what a control has
+    /// stopped.
     fn look(&mut self, now: Nanos) {
         for line in 0..self.lines.len() {
             self.follow_stop(line, now);
@@ -473,7 +480,8 @@ where
             .note(&self.hot.rule, sent, position, self.differences, has_sessions);
     }
 
-    /// The run ends for a reason that is no good end: what is open is cancelled, and the answers waited for, as far as there are sessions.
+    /// The run ends for a reason that is no good end: what is open is cancelled, and the answers waited for,
+    /// as far as there are sessions.
     #[cold]
     fn leave(&mut self) {
         let began = self.hot.clock.now();
@@ -537,8 +545,8 @@ where
             End::Open if self.receiver.is_done() => self.end = End::AwaitingEnds { since: now },
             End::AwaitingEnds { .. } if self.lines.iter().all(|line| line.logged_out) => self.end = End::Done,
             End::AwaitingEnds { since } => {
-                // The exchange answers every order and ends those that are open at its close; what it does after our logout
-                // would not be heard.
+                // The exchange answers every order and ends those that are open at its close; what it does
+                // after our logout would not be heard.
                 let open = self.hot.rule.open(None);
                 if open == 0 || now.since(since) > ANSWERS_PATIENCE_NS {
                     let lost = (0..self.lines.len())
@@ -580,8 +588,9 @@ where
         }
     }
 
-    /// Cancels what is open when market data of a channel is silent, and says when it comes again: decisions need packets, so that nothing is sent
-    /// meanwhile. This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken before the second look.
+    /// Cancels what is open when market data of a channel is silent, and says when it comes again: decisions
+    /// need packets, so that nothing is sent meanwhile. This thread may have had no core itself: what came
+    /// meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.receiver.source(number);

@@ -1,4 +1,5 @@
-//! What the FIX engine says, on the console of this program: its thread writes, and nobody waits for whoever reads.
+//! What the FIX engine says, on the console of this program: its thread writes, and nobody waits for whoever
+//! reads.
 
 use std::fmt::Arguments;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
-//! `tickwire watchdog`: a process of its own, with a session of its own at the venue, that cancels what a trading process has open when that
-//! process does not turn any more.
+//! `tickwire watchdog`: a process of its own, with a session of its own at the venue, that cancels what a
+//! trading process has open when that process does not turn any more.
 //!
 //! ```text
 //! trade · quote ── a count in shared memory, one store a turn ──► watchdog ── OrderMassCancelRequest (q), all of the firm's ──► venue
 //! ```
-//! It does not ask why: a process that was killed, stopped, swapped out or that hangs looks the same from here. The venue takes orders and
-//! quotes of the whole firm at the word of this session (here: `cancels_firm` of `[[order_entry.session]]`; elsewhere by agreement with the
-//! venue). The request is repeated for as long as the count stands still: what the process had on its way may arrive after the first.
+//! It does not ask why: a process that was killed, stopped, swapped out or that hangs looks the same from
+//! here. The venue takes orders and quotes of the whole firm at the word of this session (here:
+//! `cancels_firm` of `[[order_entry.session]]`; elsewhere by agreement with the venue). The request is
+//! repeated for as long as the count stands still: what the process had on its way may arrive after the
+//! first.
 
 use std::time::{Duration, Instant};
 
@@ -88,8 +90,8 @@ impl Judge {
         }
     }
 
-    /// A look at the count; `None` where there is nobody to look at. Who did not look himself for half of that time begins anew: the whole
-    /// machine may have stood still.
+    /// A look at the count; `None` where there is nobody to look at. Who did not look himself for half of
+    /// that time begins anew: the whole machine may have stood still.
     pub fn look(&mut self, now: Nanos, turns: Option<u64>) -> Watched {
         let has_slept = now.since(self.looked) > self.stall_ns / 2;
         self.looked = now;
@@ -115,10 +117,12 @@ impl Judge {
     }
 }
 
-/// Runs `tickwire watchdog` until `stop`: watches the beat of a trading process, and cancels everything of the firm when it stands still.
+/// Runs `tickwire watchdog` until `stop`: watches the beat of a trading process, and cancels everything of
+/// the firm when it stands still.
 ///
 /// # Errors
-/// A configuration without `controls.beat`; a signal. Nothing else ends it: a session that is lost is taken up again.
+/// A configuration without `controls.beat`; a signal. Nothing else ends it: a session that is lost is taken
+/// up again.
 pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
     let Some(path) = &config.controls.beat else {
         return Err(Failure::config(

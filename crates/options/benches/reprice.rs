@@ -1,9 +1,10 @@
-//! What it costs to value 1024 options after a tick of their underlying: every path of the batch, the reference, and the textbook
-//! formula with the C library's `erfc`, `exp` and `log`, in one run. A regression here means that theoretical values, ladders and scenario grids
-//! lag behind the market.
+//! What it costs to value 1024 options after a tick of their underlying: every path of the batch, the
+//! reference, and the textbook formula with the C library's `erfc`, `exp` and `log`, in one run. A regression
+//! here means that theoretical values, ladders and scenario grids lag behind the market.
 //!
-//! `cargo bench -p tickwire-options`; under `cargo test` it runs tiny. Every variant's values are compared with the reference's.
-//! Options after `--`: `--rounds N`, `--only TEXT`. The least of all rounds counts: the machine is shared, and what disturbs only adds.
+//! `cargo bench -p tickwire-options`; under `cargo test` it runs tiny. Every variant's values are compared
+//! with the reference's. Options after `--`: `--rounds N`, `--only TEXT`. The least of all rounds counts: the
+//! machine is shared, and what disturbs only adds.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::hint::black_box;
@@ -91,7 +92,8 @@ fn textbook(terms: &Terms) -> [f64; 5] {
     ]
 }
 
-/// One way of valuing all strips at a forward; the sum of some values, for comparison, or NaN where it has compared itself.
+/// One way of valuing all strips at a forward; the sum of some values, for comparison, or NaN where it has
+/// compared itself.
 struct Variant {
     name: String,
     run: Box<dyn FnMut(f64) -> f64>,
@@ -126,7 +128,8 @@ fn variants() -> Vec<Variant> {
             engine
                 .greeks(&strip, forward, black_box(&mut values))
                 .expect("a good forward");
-            // Another universe than that of the other variants: compared with the reference here, and what those have is answered.
+            // Another universe than that of the other variants: compared with the reference here, and what
+            // those have is answered.
             let reference = |i: usize| {
                 let terms = strip.terms(i, forward).expect("listed");
                 black76::price(&terms).expect("in the domain")
@@ -204,7 +207,8 @@ fn variants() -> Vec<Variant> {
     all
 }
 
-/// The core's frequency in GHz as far as a chain of 4-cycle multiplications shows it: what the figures depend on most.
+/// The core's frequency in GHz as far as a chain of 4-cycle multiplications shows it: what the figures depend
+/// on most.
 fn gigahertz() -> f64 {
     const MULTIPLICATIONS: u32 = 1_000_000;
     let chain = || {
@@ -220,7 +224,8 @@ fn gigahertz() -> f64 {
     (0..5).map(|_| chain()).fold(0.0, f64::max)
 }
 
-/// Every strip's options once or more, 21 moves of the underlying, 11 of volatility: milliseconds a grid, least of all rounds, by each path.
+/// Every strip's options once or more, 21 moves of the underlying, 11 of volatility: milliseconds a grid,
+/// least of all rounds, by each path.
 fn grids(rounds: u32) {
     let strips = universe();
     let positions: Vec<Position> = (0..OPTIONS)

@@ -1,8 +1,8 @@
 //! Values of options from lines of text, for comparison with other programs (`cargo xtask quantlib`).
 //!
-//! A line is `model,F,K,T,vol,r,call`, `call` being 1 or 0; the answer is a line of numbers with all their digits:
-//! `black` price, delta, gamma, vega, theta, vanna, volga; `bachelier` price, delta, gamma, vega; `american` price; `implied` the volatility of a
-//! price, which stands in the place of `vol`.
+//! A line is `model,F,K,T,vol,r,call`, `call` being 1 or 0; the answer is a line of numbers with all their
+//! digits: `black` price, delta, gamma, vega, theta, vanna, volga; `bachelier` price, delta, gamma, vega;
+//! `american` price; `implied` the volatility of a price, which stands in the place of `vol`.
 
 use std::io::{BufRead, Write};
 use tickwire_options::american::{self, Effort};

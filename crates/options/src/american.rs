@@ -1,18 +1,21 @@
 //! American options on futures: early exercise, by the integral equation of the exercise boundary.
 //!
-//! The method is that of L. Andersen, M. Lake and D. Offengenden, "High-performance American option pricing" (J. Computational Finance 20,
-//! 2016): the boundary of a put, as ln²β over √τ, is a polynomial through Chebyshev's nodes; their fixed-point system A (smooth pasting)
-//! moves it, the integrals by Gauss-Legendre over an angle in which they are smooth at both ends (u = τ·cos²θ); the price is Black's
-//! plus the integral of what early exercise earns. On a future carry is zero, so that the boundary, in units of the
-//! strike, depends on time, volatility and rate alone, and a call is a put with forward and strike exchanged (McDonald and Schroder 1998):
-//! one [`Boundary`] prices every strike, forward and kind.
+//! The method is that of L. Andersen, M. Lake and D. Offengenden, "High-performance American option pricing"
+//! (J. Computational Finance 20, 2016): the boundary of a put, as ln²β over √τ, is a polynomial through
+//! Chebyshev's nodes; their fixed-point system A (smooth pasting) moves it, the integrals by Gauss-Legendre
+//! over an angle in which they are smooth at both ends (u = τ·cos²θ); the price is Black's plus the integral
+//! of what early exercise earns. On a future carry is zero, so that the boundary, in units of the strike,
+//! depends on time, volatility and rate alone, and a call is a put with forward and strike exchanged
+//! (McDonald and Schroder 1998): one [`Boundary`] prices every strike, forward and kind.
 //!
-//! [`Sheet`] is the fast path: the premium of early exercise of one expiry, for a range of volatilities, as a polynomial in two variables:
-//! the distance from the boundary in deviations, and the logarithm of the volatility. It has to be made anew when time or rate
-//! change, and not when volatilities do: a surface is rebuilt without solving anything.
+//! [`Sheet`] is the fast path: the premium of early exercise of one expiry, for a range of volatilities, as a
+//! polynomial in two variables: the distance from the boundary in deviations, and the logarithm of the
+//! volatility. It has to be made anew when time or rate change, and not when volatilities do: a surface is
+//! rebuilt without solving anything.
 //!
-//! Domain: that of [`crate::black76`], with `rate·years` up to 2 and `σ√T` from 0.001 to 3 where early exercise has a value at all; refused by
-//! name beyond. With a rate of zero or less an option on a future is never exercised early: its value is Black's.
+//! Domain: that of [`crate::black76`], with `rate·years` up to 2 and `σ√T` from 0.001 to 3 where early
+//! exercise has a value at all; refused by name beyond. With a rate of zero or less an option on a future is
+//! never exercised early: its value is Black's.
 
 use crate::black76;
 use crate::kernel::density_and_cdf;
@@ -36,16 +39,17 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// The reference: absolute error below 2e-10 of a put's strike, or of a call's forward, where rate·years is at most 0.1, and below 1e-8 of it all
-    /// over the domain (compared with degree 40, 64 and 200 points). Both are reached where σ√T is 3, at the domain's edge.
+    /// The reference: absolute error below 2e-10 of a put's strike, or of a call's forward, where rate·years
+    /// is at most 0.1, and below 1e-8 of it all over the domain (compared with degree 40, 64 and 200 points).
+    /// Both are reached where σ√T is 3, at the domain's edge.
     pub const REFERENCE: Effort = Effort {
         degree: 24,
         boundary_points: 32,
         price_points: 160,
         rounds_max: 40,
     };
-    /// Quick: absolute error below 1e-8 of a put's strike, or of a call's forward, where rate·years is at most 0.1, and below 4e-7 of it all over the
-    /// domain; in a third of the time or less.
+    /// Quick: absolute error below 1e-8 of a put's strike, or of a call's forward, where rate·years is at
+    /// most 0.1, and below 4e-7 of it all over the domain; in a third of the time or less.
     pub const QUICK: Effort = Effort {
         degree: 12,
         boundary_points: 24,
@@ -90,8 +94,9 @@ impl From<Invalid> for AmericanError {
     }
 }
 
-/// Points of Gauss-Legendre over an angle θ from 0 to π/2: `(sin θ, cos θ, weight)`. An integral over a time τ − u = τ·sin²θ is smooth in θ
-/// at both ends, where roots of the time gone and of the time left are not in u.
+/// Points of Gauss-Legendre over an angle θ from 0 to π/2: `(sin θ, cos θ, weight)`. An integral over a time
+/// τ − u = τ·sin²θ is smooth in θ at both ends, where roots of the time gone and of the time left are not in
+/// u.
 #[derive(Clone, Debug)]
 struct Rule(Vec<(f64, f64, f64)>);
 
@@ -184,7 +189,8 @@ impl Look {
         }
     }
 
-    /// Clenshaw's sums at all places at once: one place is a chain of multiplications that wait for each other.
+    /// Clenshaw's sums at all places at once: one place is a chain of multiplications that wait for each
+    /// other.
     fn sum(&mut self, polynomial: &[f64]) {
         let (Some(&first), rest) = (polynomial.first(), polynomial.get(1..).unwrap_or(&[])) else {
             return;
@@ -303,7 +309,8 @@ impl Boundary {
         let mut values: Vec<f64> = (0..=n).map(|i| if i == n { 0.0 } else { guess(i) }).collect();
         let mut next = values.clone();
         let mut polynomial = vec![0.0; n + 1];
-        // What stays the same in every round: where the integrals of each node look at the boundary, and their weights.
+        // What stays the same in every round: where the integrals of each node look at the boundary, and
+        // their weights.
         let mut looks: Vec<Look> = (0..n).map(|i| Look::new(tau(i), self, &rule)).collect();
         for round in 1..=effort.rounds_max {
             coefficients(&values, &mut polynomial);
@@ -331,8 +338,8 @@ impl Boundary {
         self.polynomial = polynomial;
     }
 
-    /// The price of the underlying at which an option of this strike is exercised at once: below it a put, above it a call.
-    /// None if it never is.
+    /// The price of the underlying at which an option of this strike is exercised at once: below it a put,
+    /// above it a call. None if it never is.
     pub fn critical(&self, kind: Kind, strike: f64) -> Option<f64> {
         if self.polynomial.is_empty() {
             return None;
@@ -430,7 +437,8 @@ const DISTANCES: usize = 24;
 /// Deviations from the boundary beyond which early exercise has no value: less than 1e-12 of the strike.
 const FAR: f64 = 7.0;
 
-/// The premium of early exercise of one expiry as a polynomial, for all strikes, forwards and volatilities of a range.
+/// The premium of early exercise of one expiry as a polynomial, for all strikes, forwards and volatilities of
+/// a range.
 #[derive(Clone, Debug)]
 pub struct Sheet {
     /// Over ln σ: first ln β(T)/(σ√T), then each coefficient over the distance.
@@ -451,8 +459,8 @@ pub struct Premium {
 }
 
 impl Sheet {
-    /// Solves for 13 volatilities from `vol_min` to `vol_max`, which is larger and at most 20 times as large. Allocates; some
-    /// milliseconds with [`Effort::QUICK`].
+    /// Solves for 13 volatilities from `vol_min` to `vol_max`, which is larger and at most 20 times as large.
+    /// Allocates; some milliseconds with [`Effort::QUICK`].
     pub fn new(
         years: f64,
         rate: f64,
@@ -497,7 +505,8 @@ impl Sheet {
         })
     }
 
-    /// The premium at one volatility: some hundred multiplications, no allocation; for the rebuild of a surface.
+    /// The premium at one volatility: some hundred multiplications, no allocation; for the rebuild of a
+    /// surface.
     pub fn at(&self, vol: f64) -> Result<Premium, AmericanError> {
         let (low, high) = self.ln_vols;
         let ln = libm::log(vol);
@@ -518,7 +527,8 @@ impl Sheet {
         })
     }
 
-    /// The value of an American option, Black's plus the premium. The terms' time and rate are the sheet's, whatever they say.
+    /// The value of an American option, Black's plus the premium. The terms' time and rate are the sheet's,
+    /// whatever they say.
     pub fn price(&self, terms: &Terms) -> Result<f64, AmericanError> {
         let terms = Terms {
             years: self.years,
@@ -571,7 +581,8 @@ mod tests {
         }
     }
 
-    /// Andersen, Lake and Offengenden 2016, table 2: r = q = 5 %, σ = 25 %, S = K = 100, one year; the premium to eleven digits.
+    /// Andersen, Lake and Offengenden 2016, table 2: r = q = 5 %, σ = 25 %, S = K = 100, one year; the
+    /// premium to eleven digits.
     #[test]
     fn the_published_premium_comes_out() {
         let terms = put(100.0, 100.0, 1.0, 0.25, 0.05);
@@ -623,7 +634,8 @@ mod tests {
         assert_eq!(sheet.price(&terms), Ok(black76::price(&terms).unwrap()));
     }
 
-    /// In a call, strike and forward have changed places: what was promised of the strike alone was off by their ratio too.
+    /// In a call, strike and forward have changed places: what was promised of the strike alone was off by
+    /// their ratio too.
     #[test]
     fn far_in_the_money_and_years_away_quick_is_within_what_it_says() {
         let terms = Terms {

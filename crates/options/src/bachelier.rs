@@ -1,8 +1,9 @@
-//! Bachelier's model (L. Bachelier, "Théorie de la spéculation", 1900): the forward is normal, its volatility in points per √year.
-//! For underlyings near or below zero.
+//! Bachelier's model (L. Bachelier, "Théorie de la spéculation", 1900): the forward is normal, its volatility
+//! in points per √year. For underlyings near or below zero.
 //!
-//! With `s = σ√T` and `x = |F − K|/s` the option out of the money is worth `df·s·φ(x)·[1 − x·M(x)]` (M: Mills' ratio); the bracket is
-//! computed as one function, so that far options keep their digits. Parity gives the other one.
+//! With `s = σ√T` and `x = |F − K|/s` the option out of the money is worth `df·s·φ(x)·[1 − x·M(x)]` (M:
+//! Mills' ratio); the bracket is computed as one function, so that far options keep their digits. Parity
+//! gives the other one.
 //!
 //! Domain: all finite F and K, T >= 0, σ >= 0. Relative error of the price below 1e-14 · max(1, x²).
 

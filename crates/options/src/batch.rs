@@ -1,8 +1,9 @@
 //! An expiry at once: strips of options priced by vector instructions, 8 at a time.
 //!
-//! [`Strip::new`] and [`Strip::set_vols`] do what does not depend on the underlying; a tick is [`Engine::price`] or [`Engine::greeks`],
-//! which allocate nothing. Options that the kernels are not made for (see [`Strip::is_regular`]) are valued by [`crate::black76`] in
-//! the same call, so that the domain is the same.
+//! [`Strip::new`] and [`Strip::set_vols`] do what does not depend on the underlying; a tick is
+//! [`Engine::price`] or [`Engine::greeks`], which allocate nothing. Options that the kernels are not made for
+//! (see [`Strip::is_regular`]) are valued by [`crate::black76`] in the same call, so that the domain is the
+//! same.
 
 use crate::black76::{self, ln_ratio};
 use crate::kernel::{Columns, Common, Prices, PricesAndGreeks, Worth};
@@ -18,7 +19,8 @@ use core::fmt;
 /// Strips are padded to a multiple of this many options.
 pub const LANES_MAX: usize = crate::simd::LANES;
 
-/// s = σ√T that the kernels are made for: below, the difference of Mills' ratios loses digits; above, they leave their range.
+/// s = σ√T that the kernels are made for: below, the difference of Mills' ratios loses digits; above, they
+/// leave their range.
 const S_MIN: f64 = 2e-3;
 const S_MAX: f64 = 2.0;
 
@@ -69,8 +71,8 @@ pub struct Strip {
 }
 
 impl Strip {
-    /// `reference` is a price of the underlying that prices will be near to, for precision: any will do. All are valued with
-    /// the same time and rate.
+    /// `reference` is a price of the underlying that prices will be near to, for precision: any will do. All
+    /// are valued with the same time and rate.
     pub fn new(reference: f64, years: f64, rate: f64, listed: &[Listed]) -> Result<Strip, InvalidAt> {
         for (index, option) in listed.iter().enumerate() {
             let terms = terms(reference, years, rate, option);
@@ -133,13 +135,14 @@ impl Strip {
         Some(terms(forward, self.years, self.rate, &Listed { vol, ..*option }))
     }
 
-    /// Whether the kernels value an option; the reference does where not: `σ√T` below 0.002 (the last minutes) or above 2, no time left.
+    /// Whether the kernels value an option; the reference does where not: `σ√T` below 0.002 (the last
+    /// minutes) or above 2, no time left.
     pub fn is_regular(&self, index: usize) -> bool {
         !self.irregular.iter().any(|&at| at as usize == index)
     }
 
-    /// New volatilities, one an option, in order; nothing is allocated. Refused as a whole if there are not as many as options
-    /// ([`Invalid::Vol`] at the first that is missing or too many) or one of them is none.
+    /// New volatilities, one an option, in order; nothing is allocated. Refused as a whole if there are not
+    /// as many as options ([`Invalid::Vol`] at the first that is missing or too many) or one of them is none.
     pub fn set_vols(&mut self, vols: &[f64]) -> Result<(), InvalidAt> {
         let refuse = |index| {
             Err(InvalidAt {
@@ -173,7 +176,8 @@ impl Strip {
         self.derive();
     }
 
-    /// What follows from the volatilities. Branches only where an option is irregular: the compiler makes vectors of the rest.
+    /// What follows from the volatilities. Branches only where an option is irregular: the compiler makes
+    /// vectors of the rest.
     fn derive(&mut self) {
         let half_per_year = if self.years > 0.0 { 0.5 / self.years } else { 0.0 };
         let c = &mut self.columns;
@@ -270,7 +274,8 @@ pub enum Path {
     Avx512,
     /// 8 at a time in pairs of vectors of 4, with AVX2 and FMA; the same bits.
     Avx2,
-    /// 8 at a time without naming an instruction and without fused multiplication: differs in the last digits.
+    /// 8 at a time without naming an instruction and without fused multiplication: differs in the last
+    /// digits.
     Portable,
 }
 
@@ -345,8 +350,8 @@ impl Engine {
         }
     }
 
-    /// Runs loops compiled for the path's instructions, of which the compiler makes wider vectors. The bits are the same on every path: it
-    /// neither fuses nor reorders by itself.
+    /// Runs loops compiled for the path's instructions, of which the compiler makes wider vectors. The bits
+    /// are the same on every path: it neither fuses nor reorders by itself.
     pub fn run_loops<L: Loops>(self, loops: L) {
         self.run(Plainly(loops));
     }
@@ -361,10 +366,11 @@ impl Engine {
         }
     }
 
-    /// The values of the strip's options at this price of the underlying, to `price`, which has room for whole vectors (see
-    /// [`Values::new`]). Refused if the forward is not a finite number above 0.
+    /// The values of the strip's options at this price of the underlying, to `price`, which has room for
+    /// whole vectors (see [`Values::new`]). Refused if the forward is not a finite number above 0.
     ///
-    /// Relative error below 1e-12 within 7 deviations and for `σ√T` >= 0.01; at worst 2e-16·|h|/(σ√T) more for less.
+    /// Relative error below 1e-12 within 7 deviations and for `σ√T` >= 0.01; at worst 2e-16·|h|/(σ√T) more
+    /// for less.
     pub fn price(&self, strip: &Strip, forward: f64, price: &mut [f64]) -> Result<(), Invalid> {
         check_forward(forward)?;
         let padded = strip.columns.t.len();
@@ -388,8 +394,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The values and Greeks of the strip's options at this price of the underlying. Refused if the forward is not a finite
-    /// number above 0; panics if `values` was made for fewer options.
+    /// The values and Greeks of the strip's options at this price of the underlying. Refused if the forward
+    /// is not a finite number above 0; panics if `values` was made for fewer options.
     ///
     /// Relative error of delta, gamma and vega below 5e-14 within 7 deviations and for `σ√T` >= 0.01.
     pub fn greeks(&self, strip: &Strip, forward: f64, values: &mut Values) -> Result<(), Invalid> {
@@ -418,7 +424,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The values of the strip's options times quantities, summed; `quantity` is padded like [`Values::price`].
+    /// The values of the strip's options times quantities, summed; `quantity` is padded like
+    /// [`Values::price`].
     pub(crate) fn worth(&self, strip: &Strip, common: Common, quantity: &[f64]) -> Result<f64, Invalid> {
         check_forward(common.forward)?;
         let mut sum = 0.0;
@@ -432,7 +439,8 @@ impl Engine {
             self.run(kernel);
             return Ok(sum);
         }
-        // A strip with options that the kernels are not made for is near its expiry or wild: the reference is quick enough for it.
+        // A strip with options that the kernels are not made for is near its expiry or wild: the reference is
+        // quick enough for it.
         for (index, quantity) in quantity
             .iter()
             .enumerate()
@@ -466,7 +474,8 @@ mod tests {
         Path::ALL.iter().filter_map(|&path| Engine::with(path)).collect()
     }
 
-    /// 1024 options like those on an index future: 16 expiries of 64 strikes, calls above and puts below as well as in the money.
+    /// 1024 options like those on an index future: 16 expiries of 64 strikes, calls above and puts below as
+    /// well as in the money.
     fn universe() -> Vec<Strip> {
         let days = [
             1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0, 21.0, 30.0, 45.0, 60.0, 91.0, 120.0, 182.0, 230.0, 270.0,
@@ -619,7 +628,8 @@ mod tests {
                     let h = (forward / terms.strike).ln().abs() / s;
                     // Beyond the ratio's range a value is below 1e-37 of the forward: only its size is right.
                     let floor = forward * 1e-36;
-                    // ln(F/K) is good to 2e-16 of ln(reference/K) and of ln(F/reference): that times its weight in the value.
+                    // ln(F/K) is good to 2e-16 of ln(reference/K) and of ln(F/reference): that times its
+                    // weight in the value.
                     let noise = 1e-12 + 1e-15 * (h + 1.0) / s + 1e-15 * h * h;
                     let pairs = [(values.price[i], want.price), (values.delta[i], want.delta), (values.vega[i], want.vega)];
                     for (got, want) in pairs {

@@ -1,13 +1,14 @@
-//! Black's model of options on futures (F. Black, "The pricing of commodity contracts", J. Financial Economics 3, 1976): the
-//! forward is lognormal. The reference that everything faster is compared with.
+//! Black's model of options on futures (F. Black, "The pricing of commodity contracts", J. Financial
+//! Economics 3, 1976): the forward is lognormal. The reference that everything faster is compared with.
 //!
-//! With `s = σ√T`, `t = s/2` and `x = |ln(F/K)|/s`, the option that is out of the money is worth, calls and puts alike,
-//! `df·√(FK)·φ(x)·exp(−t²/2)·[M(x − t) − M(x + t)]` (M: Mills' ratio); the one in the money is that plus `df·|F − K|` by put-call parity.
-//! No step subtracts numbers that are nearly equal, so a far option has as many good digits as a near one.
+//! With `s = σ√T`, `t = s/2` and `x = |ln(F/K)|/s`, the option that is out of the money is worth, calls and
+//! puts alike, `df·√(FK)·φ(x)·exp(−t²/2)·[M(x − t) − M(x + t)]` (M: Mills' ratio); the one in the money is
+//! that plus `df·|F − K|` by put-call parity. No step subtracts numbers that are nearly equal, so a far
+//! option has as many good digits as a near one.
 //!
-//! Domain: all finite F > 0, K > 0, T >= 0, σ >= 0. Relative error of the price below 1e-14 · max(1, κ), κ being how many times
-//! larger a relative change of an input comes out in the price (x/s for a far option: no formula in doubles does better).
-//! A value below 1e-307 is 0.
+//! Domain: all finite F > 0, K > 0, T >= 0, σ >= 0. Relative error of the price below 1e-14 · max(1, κ), κ
+//! being how many times larger a relative change of an input comes out in the price (x/s for a far option: no
+//! formula in doubles does better). A value below 1e-307 is 0.
 
 use crate::normal::{INV_SQRT_2PI, cdf, exp_half_square, mills, mills_difference, uses_series};
 use crate::terms::times;
@@ -165,7 +166,8 @@ pub(crate) mod tests {
 
     type Model = fn(&Terms) -> Result<Greeks, Invalid>;
 
-    /// Greeks against central differences of values and of Greeks of one order less; `points` is a standard deviation.
+    /// Greeks against central differences of values and of Greeks of one order less; `points` is a standard
+    /// deviation.
     fn derivatives_are_those_of_the_value(terms: &Terms, points: f64, model: Model) {
         let at = |change: &dyn Fn(&mut Terms)| {
             let mut terms = *terms;
@@ -174,7 +176,8 @@ pub(crate) mod tests {
         };
         let g = at(&|_| ());
         let (df, dv, dt, dr) = (3e-3 * points, 1e-3 * terms.vol, 1e-3 * terms.years, 1e-4);
-        // The step's error is its square times a third derivative: of the order of 1e-6 of what a step of the whole size makes.
+        // The step's error is its square times a third derivative: of the order of 1e-6 of what a step of the
+        // whole size makes.
         let check = |name: &str, got: f64, up: f64, down: f64, step: f64, scale: f64| {
             let slope = (up - down) / (2.0 * step);
             assert!(
@@ -411,7 +414,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// E. G. Haug, The Complete Guide to Option Pricing Formulas, 2nd ed., 2007: the examples of the Black-76 and Bachelier chapters.
+    /// E. G. Haug, The Complete Guide to Option Pricing Formulas, 2nd ed., 2007: the examples of the Black-76
+    /// and Bachelier chapters.
     #[test]
     fn the_book_examples_come_out() {
         let oil = Terms {

@@ -1,8 +1,8 @@
 //! The edge of the crate: prices of the market become points, values become prices on a tick.
 //!
-//! A value that lies within a billionth of a tick of a tick's boundary counts as lying on it. Values carry errors of some 1e-13 of
-//! themselves, and deep options are worth a whole number of ticks to within that: without the rule the last bit of a
-//! sum would decide about a tick of price.
+//! A value that lies within a billionth of a tick of a tick's boundary counts as lying on it. Values carry
+//! errors of some 1e-13 of themselves, and deep options are worth a whole number of ticks to within that:
+//! without the rule the last bit of a sum would decide about a tick of price.
 
 use tickwire_market::Price;
 
@@ -26,7 +26,8 @@ pub fn points(price: Price) -> f64 {
     price.raw() as f64 / Price::ONE_RAW as f64
 }
 
-/// A value in points as a number of ticks of `tick_points` points; `None` if there is no such 32-bit number, or no number at all.
+/// A value in points as a number of ticks of `tick_points` points; `None` if there is no such 32-bit number,
+/// or no number at all.
 #[inline]
 pub fn ticks(points: f64, tick_points: f64, rounding: Rounding) -> Option<i32> {
     let exact = points / tick_points;
@@ -39,8 +40,8 @@ pub fn ticks(points: f64, tick_points: f64, rounding: Rounding) -> Option<i32> {
     (whole >= f64::from(i32::MIN) && whole <= f64::from(i32::MAX)).then_some(whole as i32)
 }
 
-/// A value in points as the nearest price there is, in units of 1e-9: for values that are added up, not traded at. `None` if it is out of range or
-/// no number.
+/// A value in points as the nearest price there is, in units of 1e-9: for values that are added up, not
+/// traded at. `None` if it is out of range or no number.
 #[inline]
 pub fn value(points: f64) -> Option<Price> {
     let raw = libm::round(points * Price::ONE_RAW as f64);
@@ -48,7 +49,8 @@ pub fn value(points: f64) -> Option<Price> {
     (raw >= i64::MIN as f64 && raw < i64::MAX as f64).then_some(Price::from_raw(raw as i64))
 }
 
-/// A value in points as a price on the grid of `tick`, which is above 0; `None` if it is out of range or no number.
+/// A value in points as a price on the grid of `tick`, which is above 0; `None` if it is out of range or no
+/// number.
 pub fn price(points: f64, tick: Price, rounding: Rounding) -> Option<Price> {
     let count = ticks(points, self::points(tick), rounding)?;
     (tick > Price::ZERO)

@@ -1,4 +1,5 @@
-//! The scenario grid: what a portfolio would gain or lose if the underlying and volatility moved, every cell by full revaluation.
+//! The scenario grid: what a portfolio would gain or lose if the underlying and volatility moved, every cell
+//! by full revaluation.
 
 use crate::Invalid;
 use crate::batch::{Engine, LANES_MAX, Strip};
@@ -21,7 +22,8 @@ pub struct Position {
 /// Why there is no grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GridError {
-    /// No scenario of either kind, a move of the underlying that is not above −100 %, or one that is no number.
+    /// No scenario of either kind, a move of the underlying that is not above −100 %, or one that is no
+    /// number.
     Scenarios,
     /// This position names no option, or its quantity is no number.
     Position(usize),
@@ -74,8 +76,9 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// `strips` are copied with their volatilities of now; positions in the same option add up. `spots` are moves of the underlying as shares
-    /// of it (−0.1 is 10 % down), `vols` are added to volatilities, which do not fall below 0.
+    /// `strips` are copied with their volatilities of now; positions in the same option add up. `spots` are
+    /// moves of the underlying as shares of it (−0.1 is 10 % down), `vols` are added to volatilities, which
+    /// do not fall below 0.
     pub fn new(
         strips: &[Strip],
         positions: &[Position],
@@ -113,7 +116,8 @@ impl Grid {
         })
     }
 
-    /// Values every cell at these forwards, one a strip, with `futures` money a point in the underlying itself; the worst cell. Allocates nothing.
+    /// Values every cell at these forwards, one a strip, with `futures` money a point in the underlying
+    /// itself; the worst cell. Allocates nothing.
     pub fn run(&mut self, engine: &Engine, forwards: &[f64], futures: f64) -> Result<Cell, GridError> {
         if forwards.len() != self.strips.len() || !futures.is_finite() {
             return Err(GridError::Forwards);
@@ -196,7 +200,8 @@ mod tests {
             },
             vol: 0.14 + 0.001 * f64::from(i % 17),
         };
-        // The first has options near enough to their end that the reference has to value them when volatility falls.
+        // The first has options near enough to their end that the reference has to value them when volatility
+        // falls.
         [0.0005, 0.05, 0.5]
             .map(|years| Strip::new(5000.0, years, 0.03, &(0..75).map(option).collect::<Vec<_>>()).unwrap())
             .into()

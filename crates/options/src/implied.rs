@@ -1,13 +1,15 @@
 //! The volatility that a price implies, to the last digit the price has, in Black's and Bachelier's models.
 //!
-//! Black: the method of P. Jäckel, "Let's be rational" (Wilmott, January 2015), written anew. The price becomes the normalised time
-//! value of the option out of the money, `b(s)`, which the tangent at its inflection point divides into four regions; in each a monotone
-//! rational cubic (Delbourgo and Gregory, SIAM J. Sci. Stat. Comput. 6, 1985) gives a first guess, in coordinates in which `b` is nearly
-//! straight, and Householder steps of third order end it, at most [`STEPS_MAX`] of them.
-//! Bachelier: Halley steps in the logarithm of the moneyness.
+//! Black: the method of P. Jäckel, "Let's be rational" (Wilmott, January 2015), written anew. The price
+//! becomes the normalised time value of the option out of the money, `b(s)`, which the tangent at its
+//! inflection point divides into four regions; in each a monotone rational cubic (Delbourgo and Gregory, SIAM
+//! J. Sci. Stat. Comput. 6, 1985) gives a first guess, in coordinates in which `b` is nearly straight, and
+//! Householder steps of third order end it, at most [`STEPS_MAX`] of them. Bachelier: Halley steps in the
+//! logarithm of the moneyness.
 //!
-//! Error: that of a price of 4 units in the last place, times the condition `P/(σ·vega)`. A deep option's price has lost the digits of
-//! its time value before it gets here; hand over the price of the other one by parity if there is one.
+//! Error: that of a price of 4 units in the last place, times the condition `P/(σ·vega)`. A deep option's
+//! price has lost the digits of its time value before it gets here; hand over the price of the other one by
+//! parity if there is one.
 
 use crate::black76::{ln_ratio, time_value};
 use crate::normal::{INV_SQRT_2PI, SQRT_2PI, cdf, decay, exp_half_square, inverse_cdf, mills};
@@ -49,7 +51,8 @@ impl fmt::Display for ImpliedError {
 
 impl core::error::Error for ImpliedError {}
 
-/// The volatility at which Black's model gives `price` points; `terms.vol` is not read. 0 where the price is the intrinsic value.
+/// The volatility at which Black's model gives `price` points; `terms.vol` is not read. 0 where the price is
+/// the intrinsic value.
 ///
 /// ```
 /// use tickwire_options::{Kind, Terms, black76, implied};
@@ -75,7 +78,8 @@ pub fn black76(terms: &Terms, price: f64) -> Result<f64, ImpliedError> {
     Ok(s / libm::sqrt(terms.years))
 }
 
-/// The volatility, in points per √year, at which Bachelier's model gives `price` points; `terms.vol` is not read.
+/// The volatility, in points per √year, at which Bachelier's model gives `price` points; `terms.vol` is not
+/// read.
 pub fn bachelier(terms: &Terms, price: f64) -> Result<f64, ImpliedError> {
     let df = checked(terms, price, false)?;
     let time = price / df - terms.kind.intrinsic(terms.forward, terms.strike);
@@ -273,7 +277,8 @@ mod tests {
     use crate::black76::tests::anywhere;
     use proptest::prelude::*;
 
-    /// How far the way there and back leads from where it began, in units of what the price's last digits allow.
+    /// How far the way there and back leads from where it began, in units of what the price's last digits
+    /// allow.
     fn round_trip(terms: &Terms, price: f64, vega: f64, back: f64) -> f64 {
         let condition = price / (terms.vol * vega);
         (back / terms.vol - 1.0).abs() / (f64::EPSILON * (4.0 + 8.0 * condition))
@@ -309,8 +314,9 @@ mod tests {
             let beta = most * ln_share.exp();
             let s = deviation(y, beta, most);
             let (b, v) = (time_value(y / s, 0.5 * s), slope(y, s));
-            // The root is right to the last digits of s, or of b where b hardly moves. Half a unit of rounding each, of y/s here, of y/s in
-            // the last step, of the step and of s, is 2 ε of s together; the worst of twenty million random cases was 2.3 ε.
+            // The root is right to the last digits of s, or of b where b hardly moves. Half a unit of
+            // rounding each, of y/s here, of y/s in the last step, of the step and of s, is 2 ε of s
+            // together; the worst of twenty million random cases was 2.3 ε.
             let rounding = 3.0 * f64::EPSILON * s * v;
             prop_assert!((b - beta).abs() <= 4e-15 * beta + rounding, "{s} {b} {beta}");
         }

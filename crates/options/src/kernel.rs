@@ -1,10 +1,12 @@
-//! The kernels: Black-76 over vectors of options of one expiry. One exponential, two rational functions, one division for a price;
-//! the Greeks are made of the same pieces.
+//! The kernels: Black-76 over vectors of options of one expiry. One exponential, two rational functions, one
+//! division for a price; the Greeks are made of the same pieces.
 //!
 //! With `h = ln(F/K)/s`, `t = s/2`, the option out of the money is worth `G·[M(|h| − t) − M(|h| + t)]` with
-//! `G = df·√(FK)·φ(h)·exp(−t²/2)`. Mills' ratio is `P/Q` of degrees 8 and 9, relative error 8.4e-15 on [−1, 13], 1.1e-14 as evaluated (Remez' exchange with
-//! 50 digits; beyond 13 a value is below 1e-37 of the forward and right in size only; the error changes slowly, so that the difference of two keeps 1.2e-13), and both share the division:
-//! `(P1·Q2 − P2·Q1)/(Q1·Q2)`. `2^f` on [−½, ½] is a polynomial of degree 10, relative error 2.2e-16, 6.7e-16 as evaluated.
+//! `G = df·√(FK)·φ(h)·exp(−t²/2)`. Mills' ratio is `P/Q` of degrees 8 and 9, relative error 8.4e-15 on [−1,
+//! 13], 1.1e-14 as evaluated (Remez' exchange with 50 digits; beyond 13 a value is below 1e-37 of the forward
+//! and right in size only; the error changes slowly, so that the difference of two keeps 1.2e-13), and both
+//! share the division: `(P1·Q2 − P2·Q1)/(Q1·Q2)`. `2^f` on [−½, ½] is a polynomial of degree 10, relative
+//! error 2.2e-16, 6.7e-16 as evaluated.
 
 use crate::normal::INV_SQRT_2PI;
 use crate::simd::{Kernel, LANES, Simd};
@@ -46,8 +48,8 @@ const EXP2: [f64; 11] = [
     7.037_275_524_948_65e-9,
 ];
 
-/// The normal density and distribution function by the kernel's ratio: absolute errors below 1e-15, for sums on the slow path in which
-/// tails are nothing.
+/// The normal density and distribution function by the kernel's ratio: absolute errors below 1e-15, for sums
+/// on the slow path in which tails are nothing.
 pub(crate) fn density_and_cdf(x: f64) -> (f64, f64) {
     let horner = |coefficients: &[f64], x: f64| coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c);
     let distance = x.abs();
@@ -320,12 +322,13 @@ impl Kernel for PricesAndGreeks<'_> {
         for at in 0..count {
             let parts = splats.parts(s, &columns, at);
             let worth = parts.price(s);
-            // N(−|d1|) of the option out of the money: F·φ(d1) = G/df, and |d1| is |h| − t of a call, |h| + t of a put. Of
-            // F = K both are out of the money.
+            // N(−|d1|) of the option out of the money: F·φ(d1) = G/df, and |d1| is |h| − t of a call, |h| + t
+            // of a put. Of F = K both are out of the money.
             let is_near = s.less(parts.distance, s.mul(parts.signed_df, tiny));
             let ratio = s.select(is_near, parts.near, parts.far);
             let tail = s.mul(s.mul(parts.w, ratio), s.mul(parts.signed_df, growth_per_forward));
-            // Out of the money: ±df·N(..); in the money ±df·(1 − N(..)), the option of the other kind having the tail.
+            // Out of the money: ±df·N(..); in the money ±df·(1 − N(..)), the option of the other kind having
+            // the tail.
             let is_in = s.less(splats.zero, parts.certain);
             let slope = s.select(is_in, s.sub(parts.signed_df, tail), tail);
             let density = s.mul(parts.g, per_square);
@@ -373,7 +376,8 @@ mod tests {
             exponential = exponential.max((by_halves / libm::exp2(f) - 1.0).abs());
         }
         println!("largest relative errors: Mills' ratio {ratio:.1e}, exponential {exponential:.1e}");
-        // The approximations' own 8.4e-15 and 2.2e-16, and what rounding adds (most below 0, where terms alternate).
+        // The approximations' own 8.4e-15 and 2.2e-16, and what rounding adds (most below 0, where terms
+        // alternate).
         assert!(
             ratio < 1.1e-14 && exponential < 8e-16,
             "{ratio:e} {exponential:e}"

@@ -1,5 +1,5 @@
-//! How an option is valued: models, Greeks, implied volatility, surfaces, scenario risk. `docs/options.md` has the models, their
-//! domains and errors.
+//! How an option is valued: models, Greeks, implied volatility, surfaces, scenario risk. `docs/options.md`
+//! has the models, their domains and errors.
 //!
 //! ```text
 //! Terms ─► black76 · bachelier            price and Greeks of one option, the reference
@@ -10,10 +10,12 @@
 //! edge                                    the one place where a value becomes a market::Price
 //! ```
 //!
-//! Inside the crate a price is an `f64` in points (one point is one currency unit of [`tickwire_market::Price`]); time is in years,
-//! volatility per square root of a year (0.15 is 15 %), rates are continuously compounded per year.
+//! Inside the crate a price is an `f64` in points (one point is one currency unit of
+//! [`tickwire_market::Price`]); time is in years, volatility per square root of a year (0.15 is 15 %), rates
+//! are continuously compounded per year.
 //!
-//! **Invariant.** No I/O, no clock, no global; nothing is allocated but by constructors; no panic on any number.
+//! **Invariant.** No I/O, no clock, no global; nothing is allocated but by constructors; no panic on any
+//! number.
 //!
 //! ```
 //! use tickwire_options::{Kind, Terms, black76, implied};

@@ -1,11 +1,14 @@
-//! The normal distribution's tails without cancellation: Mills' ratio, its decay, the distribution function and its inverse.
+//! The normal distribution's tails without cancellation: Mills' ratio, its decay, the distribution function
+//! and its inverse.
 //!
-//! Mills' ratio is `M(x) = N(−x) / φ(x)`, the scaled complementary error function `√(π/2)·erfcx(x/√2)`. Everything else is
-//! made of it: a far tail is a density times a ratio of ordinary size, and never one minus something.
+//! Mills' ratio is `M(x) = N(−x) / φ(x)`, the scaled complementary error function `√(π/2)·erfcx(x/√2)`.
+//! Everything else is made of it: a far tail is a density times a ratio of ordinary size, and never one minus
+//! something.
 //!
-//! `M(x)·(1+x)` and `(1 − x·M(x))·(1+x)²` are series of Chebyshev in `z = (x − 5.25)/(x + 5.25)`, one each for all x >= 0 (the
-//! change of variable is that of Shepherd and Laframboise, Math. Comp. 36, 1981, for erfcx). The coefficients were computed with
-//! 60 digits; the first one left out is below 1e-19. The tests compare with tables of 50 digits.
+//! `M(x)·(1+x)` and `(1 − x·M(x))·(1+x)²` are series of Chebyshev in `z = (x − 5.25)/(x + 5.25)`, one each
+//! for all x >= 0 (the change of variable is that of Shepherd and Laframboise, Math. Comp. 36, 1981, for
+//! erfcx). The coefficients were computed with 60 digits; the first one left out is below 1e-19. The tests
+//! compare with tables of 50 digits.
 
 /// √(2π).
 pub(crate) const SQRT_2PI: f64 = 2.506_628_274_631_000_5;
@@ -36,8 +39,8 @@ pub(crate) fn mills(x: f64) -> f64 {
     }
 }
 
-/// `1 − x·M(x)` for x >= 0, relative error below 1e-15: minus the derivative of [`mills`], and the time value of an option in
-/// Bachelier's model in units of its deviation and density.
+/// `1 − x·M(x)` for x >= 0, relative error below 1e-15: minus the derivative of [`mills`], and the time value
+/// of an option in Bachelier's model in units of its deviation and density.
 pub(crate) fn decay(x: f64) -> f64 {
     if x > 1e8 {
         return 1.0 / (x * x);
@@ -50,7 +53,8 @@ pub(crate) fn decay(x: f64) -> f64 {
     }
 }
 
-/// `exp(−x²/2)` with a relative error of a few units in the last place however large `x`: the square is exact in two parts.
+/// `exp(−x²/2)` with a relative error of a few units in the last place however large `x`: the square is exact
+/// in two parts.
 pub(crate) fn exp_half_square(x: f64) -> f64 {
     if x.abs() > 39.0 {
         return 0.0;
@@ -65,7 +69,8 @@ pub(crate) fn density(x: f64) -> f64 {
     INV_SQRT_2PI * exp_half_square(x)
 }
 
-/// The normal distribution function, relative error below 2e-15 down to its smallest normal value (x = −37.5).
+/// The normal distribution function, relative error below 2e-15 down to its smallest normal value (x =
+/// −37.5).
 pub(crate) fn cdf(x: f64) -> f64 {
     if x <= 0.0 {
         density(x) * mills(-x)
@@ -74,10 +79,12 @@ pub(crate) fn cdf(x: f64) -> f64 {
     }
 }
 
-/// `M(x − t) − M(x + t)` for 0 <= t <= x, or `t` small; relative error a few units of 1e-15 times `max(1, x)`.
+/// `M(x − t) − M(x + t)` for 0 <= t <= x, or `t` small; relative error a few units of 1e-15 times
+/// `max(1, x)`.
 ///
-/// The difference is `2·∫ sinh(ut)·exp(−xu − u²/2) du = 2·Σ Y_k·t^k/k!` over odd k, with `Y_k = (−1)^k` times the k-th derivative of
-/// M; for small t the sum of positive terms is taken, for large t the difference itself.
+/// The difference is `2·∫ sinh(ut)·exp(−xu − u²/2) du = 2·Σ Y_k·t^k/k!` over odd k, with `Y_k = (−1)^k` times
+/// the k-th derivative of M; for small t the sum of positive terms is taken, for large t the difference
+/// itself.
 pub(crate) fn mills_difference(x: f64, t: f64) -> f64 {
     if !uses_series(x, t) {
         return mills(x - t) - mills(x + t);
@@ -105,8 +112,9 @@ pub(crate) fn uses_series(x: f64, t: f64) -> bool {
     t < 0.25 && x * t < 1.0
 }
 
-/// The inverse of the distribution function for 0 < p < 1, relative error below 1e-14: Wichura's AS 241 (Applied Statistics 37,
-/// 1988) would be a table more; this starts from a bound of the tail and takes Halley's steps. Infinite at 0 and 1.
+/// The inverse of the distribution function for 0 < p < 1, relative error below 1e-14: Wichura's AS 241
+/// (Applied Statistics 37, 1988) would be a table more; this starts from a bound of the tail and takes
+/// Halley's steps. Infinite at 0 and 1.
 pub(crate) fn inverse_cdf(p: f64) -> f64 {
     if p <= 0.0 {
         return f64::NEG_INFINITY;

@@ -1,12 +1,14 @@
-//! Vectors of doubles: AVX-512, AVX2 with FMA, and a portable twin, behind one trait, so that a kernel is written once.
+//! Vectors of doubles: AVX-512, AVX2 with FMA, and a portable twin, behind one trait, so that a kernel is
+//! written once.
 //!
-//! A token ([`Avx512`], [`Avx2`]) is proof that the processor has the instructions: it is made by `detect` only, and every operation
-//! takes it. AVX-512 and AVX2 do the same operations in the same order and give the same bits. The portable twin rounds after each
-//! multiplication, where they have fused ones: it differs in the last digits.
+//! A token ([`Avx512`], [`Avx2`]) is proof that the processor has the instructions: it is made by `detect`
+//! only, and every operation takes it. AVX-512 and AVX2 do the same operations in the same order and give the
+//! same bits. The portable twin rounds after each multiplication, where they have fused ones: it differs in
+//! the last digits.
 //!
-//! This is the crate's one file with unsafe code: calls of instructions behind their token, loads and stores through references to
-//! arrays, and an `asm!` without an instruction that keeps an order. Why not left to the compiler:
-//! `docs/adr/0007-vectors-in-option-pricing.md`.
+//! This is the crate's one file with unsafe code: calls of instructions behind their token, loads and stores
+//! through references to arrays, and an `asm!` without an instruction that keeps an order. Why not left to
+//! the compiler: `docs/adr/0007-vectors-in-option-pricing.md`.
 #![allow(unsafe_code)]
 
 /// Doubles of a vector, in as many registers as that takes.
@@ -35,8 +37,9 @@ pub(crate) trait Simd: Copy {
     fn less(self, a: Self::V, b: Self::V) -> Self::M;
     /// `a` where chosen, else `b`.
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
-    /// The same value, worked out here and not later: a step of one of several chains of dependent operations. Chains written step by step,
-    /// side by side, stay so, where a compiler would write one behind the other, more than a processor looks ahead.
+    /// The same value, worked out here and not later: a step of one of several chains of dependent
+    /// operations. Chains written step by step, side by side, stay so, where a compiler would write one
+    /// behind the other, more than a processor looks ahead.
     #[inline(always)]
     fn step(self, v: Self::V) -> Self::V {
         v
@@ -170,8 +173,8 @@ mod x86 {
         ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $out:ty = $body:expr;)*) => {$(
             #[inline(always)]
             fn $name(self, $($arg: $kind),*) -> $out {
-                // SAFETY: these instructions ask for nothing but a processor that has them; `self` is made by `detect` only,
-                // which says that it does.
+                // SAFETY: these instructions ask for nothing but a processor that has them; `self` is made by
+                // `detect` only, which says that it does.
                 unsafe { $body }
             }
         )*};
@@ -182,8 +185,8 @@ mod x86 {
         ($(fn $name:ident($($arg:ident),*) = $body:expr;)*) => {$(
             #[inline(always)]
             fn $name(self, $($arg: [__m256d; 2]),*) -> [__m256d; 2] {
-                // SAFETY: these instructions ask for nothing but a processor that has them; `self` is made by `detect` only,
-                // which says that it does.
+                // SAFETY: these instructions ask for nothing but a processor that has them; `self` is made by
+                // `detect` only, which says that it does.
                 unsafe {
                     [
                         { $(let $arg = $arg[0];)* $body },
@@ -213,14 +216,14 @@ mod x86 {
         }
         #[inline(always)]
         fn load(self, from: &[f64; LANES]) -> __m512d {
-            // SAFETY: 64 bytes are read at the address of a reference to 8 doubles, of any alignment; and `self` is proof
-            // of AVX-512F.
+            // SAFETY: 64 bytes are read at the address of a reference to 8 doubles, of any alignment; and
+            // `self` is proof of AVX-512F.
             unsafe { _mm512_loadu_pd(from.as_ptr()) }
         }
         #[inline(always)]
         fn store(self, v: __m512d, to: &mut [f64; LANES]) {
-            // SAFETY: 64 bytes are written at the address of a unique reference to 8 doubles, of any alignment; and `self` is
-            // proof of AVX-512F.
+            // SAFETY: 64 bytes are written at the address of a unique reference to 8 doubles, of any
+            // alignment; and `self` is proof of AVX-512F.
             unsafe { _mm512_storeu_pd(to.as_mut_ptr(), v) }
         }
         #[inline(always)]
@@ -234,7 +237,8 @@ mod x86 {
         }
     }
 
-    /// Two registers at a time, so that there is as much to do as the processor can begin while an operation lasts.
+    /// Two registers at a time, so that there is as much to do as the processor can begin while an operation
+    /// lasts.
     impl Simd for Avx2 {
         type V = [__m256d; 2];
         type M = [__m256d; 2];
@@ -260,13 +264,14 @@ mod x86 {
         }
         #[inline(always)]
         fn load(self, from: &[f64; LANES]) -> [__m256d; 2] {
-            // SAFETY: 64 bytes are read, in halves, at the address of a reference to 8 doubles, of any alignment; and `self` is proof of AVX2.
+            // SAFETY: 64 bytes are read, in halves, at the address of a reference to 8 doubles, of any
+            // alignment; and `self` is proof of AVX2.
             unsafe { [0, 4].map(|half| _mm256_loadu_pd(from.as_ptr().add(half))) }
         }
         #[inline(always)]
         fn store(self, v: [__m256d; 2], to: &mut [f64; LANES]) {
-            // SAFETY: 64 bytes are written, in halves, at the address of a unique reference to 8 doubles, of any alignment; and `self` is
-            // proof of AVX2.
+            // SAFETY: 64 bytes are written, in halves, at the address of a unique reference to 8 doubles, of
+            // any alignment; and `self` is proof of AVX2.
             unsafe {
                 _mm256_storeu_pd(to.as_mut_ptr(), v[0]);
                 _mm256_storeu_pd(to.as_mut_ptr().add(4), v[1]);
@@ -277,7 +282,8 @@ mod x86 {
             #[target_feature(enable = "avx2,fma")]
             #[inline]
             fn in_registers([mut a, mut b]: [__m256d; 2]) -> [__m256d; 2] {
-                // SAFETY: there is no instruction in it: both values are in registers here, and such places keep their order.
+                // SAFETY: there is no instruction in it: both values are in registers here, and such places
+                // keep their order.
                 unsafe {
                     asm!(
                         "/* {0} {1} */",

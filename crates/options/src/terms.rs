@@ -1,4 +1,5 @@
-//! What is valued and what comes out: the terms of one European option on a future or forward, and its Greeks.
+//! What is valued and what comes out: the terms of one European option on a future or forward, and its
+//! Greeks.
 
 use core::fmt;
 
@@ -37,8 +38,8 @@ pub struct Terms {
     pub strike: f64,
     /// Time to expiry in years, >= 0.
     pub years: f64,
-    /// Volatility per √year, >= 0: of the logarithm in [`crate::black76`] (0.15 is 15 %), of the price itself in points in
-    /// [`crate::bachelier`].
+    /// Volatility per √year, >= 0: of the logarithm in [`crate::black76`] (0.15 is 15 %), of the price itself
+    /// in points in [`crate::bachelier`].
     pub vol: f64,
     /// Continuously compounded rate per year by which the payment at expiry is discounted; any sign.
     pub rate: f64,
@@ -59,7 +60,8 @@ pub enum Invalid {
     Vol,
     /// Not finite, or such that discounting over- or underflows (|rate · years| > 700).
     Rate,
-    /// Each of them is good, and the value or a Greek is larger than a double holds: terms some hundred orders of magnitude from any market's.
+    /// Each of them is good, and the value or a Greek is larger than a double holds: terms some hundred
+    /// orders of magnitude from any market's.
     Overflow,
 }
 
@@ -108,7 +110,8 @@ impl Terms {
         self.vol * libm::sqrt(self.years)
     }
 
-    /// The same for a logarithm: beyond 1000 an option is worth its maximum to the last digit, and sums stay finite.
+    /// The same for a logarithm: beyond 1000 an option is worth its maximum to the last digit, and sums stay
+    /// finite.
     pub(crate) fn log_deviation(&self) -> f64 {
         self.deviation().min(1e3)
     }
@@ -127,8 +130,8 @@ impl Terms {
         self.discount() * self.kind.intrinsic(self.forward, self.strike)
     }
 
-    /// Price and Greeks where nothing is uncertain any more (deviation 0). At the strike delta is that of half an option; gamma, vega
-    /// and what is made of them are 0.
+    /// Price and Greeks where nothing is uncertain any more (deviation 0). At the strike delta is that of
+    /// half an option; gamma, vega and what is made of them are 0.
     pub(crate) fn certain_greeks(&self) -> Greeks {
         let price = self.certain();
         let distance = self.kind.sign() * (self.forward - self.strike);
@@ -151,8 +154,8 @@ impl Terms {
     }
 }
 
-/// A value and its derivatives to second order in forward, volatility and time. Those in the rate follow from them, the forward
-/// held: `∂²V/∂r² = T²·V`, `∂²V/∂F∂r = −T·delta`, `∂²V/∂σ∂r = −T·vega`.
+/// A value and its derivatives to second order in forward, volatility and time. Those in the rate follow from
+/// them, the forward held: `∂²V/∂r² = T²·V`, `∂²V/∂F∂r = −T·delta`, `∂²V/∂σ∂r = −T·vega`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Greeks {
     /// Value in points.
@@ -192,7 +195,8 @@ impl Greeks {
     }
 }
 
-/// A density times what grows slower than it falls: 0 where the density is 0 to the last digit, however large the rest.
+/// A density times what grows slower than it falls: 0 where the density is 0 to the last digit, however large
+/// the rest.
 pub(crate) fn times(density: f64, rest: f64) -> f64 {
     if density == 0.0 { 0.0 } else { density * rest }
 }

@@ -1,7 +1,9 @@
-//! Time as options see it: how much of a year is left, by the calendar and in business time, and what money costs for that long.
+//! Time as options see it: how much of a year is left, by the calendar and in business time, and what money
+//! costs for that long.
 //!
-//! Business time gives nights, weekends, holidays and events the share of a day's movement they have: theta then falls where the market
-//! moves, and a straddle quoted on Friday is worth on Monday what it should be. It is a function of two instants: nothing here asks a clock.
+//! Business time gives nights, weekends, holidays and events the share of a day's movement they have: theta
+//! then falls where the market moves, and a straddle quoted on Friday is worth on Monday what it should be.
+//! It is a function of two instants: nothing here asks a clock.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -47,8 +49,9 @@ pub struct TimedEvent {
 /// What a [`BusinessClock`] is made of.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BusinessConfig {
-    /// The exchange's time is UTC plus this many seconds; −86,400 to 86,400. One offset: over a change of clocks the session is off by
-    /// an hour, which moves the value of time by an hour's share until the offset is set anew.
+    /// The exchange's time is UTC plus this many seconds; −86,400 to 86,400. One offset: over a change of
+    /// clocks the session is off by an hour, which moves the value of time by an hour's share until the
+    /// offset is set anew.
     pub utc_offset_s: i32,
     /// When the session opens and closes, in seconds of the local day; 0 <= open < close <= 86,400.
     pub session_s: (u32, u32),
@@ -67,7 +70,8 @@ pub struct BusinessConfig {
 }
 
 impl Default for BusinessConfig {
-    /// Chicago in winter, 8:30 to 15:00, four fifths of a day's variance in the session, a tenth of a day for a day off.
+    /// Chicago in winter, 8:30 to 15:00, four fifths of a day's variance in the session, a tenth of a day for
+    /// a day off.
     fn default() -> Self {
         BusinessConfig {
             utc_offset_s: -6 * 3600,
@@ -130,8 +134,8 @@ impl BusinessClock {
         &self.config
     }
 
-    /// Business days from one instant to another, 0 if the second is not later; an event counts when it is later than `from` and not later than
-    /// `to`. Takes time in proportion to the calendar days between.
+    /// Business days from one instant to another, 0 if the second is not later; an event counts when it is
+    /// later than `from` and not later than `to`. Takes time in proportion to the calendar days between.
     pub fn days(&self, from: Nanos, to: Nanos) -> f64 {
         if to.0 <= from.0 {
             return 0.0;
@@ -187,7 +191,8 @@ impl BusinessClock {
     }
 }
 
-/// What money costs by time: zero rates, continuously compounded, linear in rate·time between points and flat beyond them.
+/// What money costs by time: zero rates, continuously compounded, linear in rate·time between points and flat
+/// beyond them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve(Vec<(f64, f64)>);
 
@@ -197,7 +202,8 @@ impl Curve {
         Curve(alloc::vec![(1.0, rate)])
     }
 
-    /// From points `(years, rate)`, years above 0 and rising, rates finite. None if there is no point, or they are not like that.
+    /// From points `(years, rate)`, years above 0 and rising, rates finite. None if there is no point, or
+    /// they are not like that.
     pub fn new(points: &[(f64, f64)]) -> Option<Curve> {
         let is_rising = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let is_good = points
@@ -237,8 +243,8 @@ pub fn continuous(simple: f64, years: f64) -> f64 {
     }
 }
 
-/// The rate of a year of one kind for time counted in another: models take one time, so with business time the rate has to discount as
-/// the calendar does. 0 where no time is left.
+/// The rate of a year of one kind for time counted in another: models take one time, so with business time
+/// the rate has to discount as the calendar does. 0 where no time is left.
 pub fn rate_per(rate: f64, calendar_years: f64, years: f64) -> f64 {
     if years > 0.0 {
         rate * calendar_years / years

@@ -1,4 +1,5 @@
-//! The recorded tables: values of 20 and more digits by multiple-precision arithmetic, which the models must meet row by row.
+//! The recorded tables: values of 20 and more digits by multiple-precision arithmetic, which the models must
+//! meet row by row.
 
 use tickwire_options::american::{self, Boundary, Effort, Sheet};
 use tickwire_options::{Greeks, Kind, Terms, bachelier, black76};
@@ -87,7 +88,8 @@ fn bachelier_meets_every_row_of_the_golden_table() {
     println!("bachelier_golden.csv: largest relative errors {:?}", worst.0);
 }
 
-/// American options: the reference by a boundary of each option's own, the fast path by one sheet for each expiry and rate.
+/// American options: the reference by a boundary of each option's own, the fast path by one sheet for each
+/// expiry and rate.
 #[tickwire_testdata::recorded_data("captures/options")]
 #[test]
 fn american_values_meet_every_row_of_the_golden_table() {

@@ -1,8 +1,9 @@
 //! State as bytes, and back: what a snapshot of a running program is made of.
 //!
-//! A type says by [`persist!`] which of its fields are state. The list is held against the type by the compiler: a field that is neither
-//! saved nor named as one that the configuration makes is an error. State is loaded into an object that was made from the same
-//! configuration, so that sizes and memory are as they were, and nothing but state is in the bytes:
+//! A type says by [`persist!`] which of its fields are state. The list is held against the type by the
+//! compiler: a field that is neither saved nor named as one that the configuration makes is an error. State
+//! is loaded into an object that was made from the same configuration, so that sizes and memory are as they
+//! were, and nothing but state is in the bytes:
 //!
 //! ```
 //! use tickwire_persist::{Persist, StateReader, persist};
@@ -21,8 +22,9 @@
 //! again.load(&mut reader).expect("whole");
 //! assert!(reader.is_empty() && (again.count, again.last) == (7, Some(3)));
 //! ```
-//! The form is that of one version of the program: there are no names and no numbers of fields in the bytes. Whoever keeps them says which
-//! version wrote them, holds a sum over them, and has something else to begin from.
+//! The form is that of one version of the program: there are no names and no numbers of fields in the bytes.
+//! Whoever keeps them says which version wrote them, holds a sum over them, and has something else to begin
+//! from.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -97,7 +99,8 @@ pub trait Persist {
     /// Appends the state.
     fn save(&self, out: &mut Vec<u8>);
 
-    /// Takes the state that was saved by one of the same configuration. After an error it is in no state that means anything.
+    /// Takes the state that was saved by one of the same configuration. After an error it is in no state that
+    /// means anything.
     ///
     /// # Errors
     /// The bytes are not those of such a state.
@@ -192,7 +195,8 @@ by! {
         false => Symbol::new(&bytes),
     };
     &'static str: Vec<u8>, |text| text.as_bytes().to_vec(), |bytes| {
-        // Of messages that wait for a client, which a program reads once, when it starts: what is not freed is bounded by them.
+        // Of messages that wait for a client, which a program reads once, when it starts: what is not freed
+        // is bounded by them.
         let text = alloc::string::String::from_utf8(bytes).ok()?;
         Some(Box::leak(text.into_boxed_str()))
     };

@@ -1,4 +1,5 @@
-//! How many messages a packet holds, counted as everywhere: with MOEX, where a packet is one message, its entries.
+//! How many messages a packet holds, counted as everywhere: with MOEX, where a packet is one message, its
+//! entries.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,11 +1,12 @@
-//! `tickwire play`: captures back onto a network, at their own speed or another, or one packet at a time against a system whose
-//! orders are waited for.
+//! `tickwire play`: captures back onto a network, at their own speed or another, or one packet at a time
+//! against a system whose orders are waited for.
 //!
 //! ```text
 //! captures ─► Source (merged by time) ─► Schedule (when) ─► wait_until (spinning) ─► Routes (where) ─► socket
 //! ```
-//! Frames are not sent as they were captured: their UDP payloads are, from a socket of this machine, so that a receiver's own
-//! kernel takes them as it takes everything. Fragments, TCP and what is not IP are counted and passed over.
+//! Frames are not sent as they were captured: their UDP payloads are, from a socket of this machine, so that
+//! a receiver's own kernel takes them as it takes everything. Fragments, TCP and what is not IP are counted
+//! and passed over.
 //!
 //! Safe by default: nothing leaves the machine unless an interface is named.
 //!
@@ -111,8 +112,8 @@ pub struct PlayArgs {
     /// Send what was recorded to FROM to TO instead (repeatable); :* is every port, on both sides
     #[arg(long, value_name = "FROM=TO")]
     pub map: Vec<Mapping>,
-    /// The interface to send by. By its name, any may be used; unnamed (or by its address), loopback and veth pairs only.
-    /// Multicast goes by loopback unless told otherwise
+    /// The interface to send by. By its name, any may be used; unnamed (or by its address), loopback and veth
+    /// pairs only. Multicast goes by loopback unless told otherwise
     #[arg(short, long, value_name = "NAME")]
     pub interface: Option<String>,
     /// How many networks multicast may cross
@@ -124,7 +125,8 @@ pub struct PlayArgs {
     /// Core to pin to
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
-    /// One at a time: wait for a connection here, send a packet, wait for the order that comes on it, then the next
+    /// One at a time: wait for a connection here, send a packet, wait for the order that comes on it, then
+    /// the next
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["pps", "mbps", "topspeed"])]
     pub one_at_a_time: Option<SocketAddrV4>,
     /// What an order is
@@ -133,13 +135,15 @@ pub struct PlayArgs {
     /// How long to wait for one, microseconds
     #[arg(long, default_value_t = 10_000, value_name = "US", requires = "one_at_a_time")]
     pub timeout: u64,
-    /// Quiet between an order and the next packet, microseconds: further orders of the packet come then, and are counted
+    /// Quiet between an order and the next packet, microseconds: further orders of the packet come then, and
+    /// are counted
     #[arg(long, default_value_t = 50, value_name = "US", requires = "one_at_a_time")]
     pub quiet: u64,
     /// FIX: our CompID and the one that logs on
     #[arg(long, default_value = "EXCHANGE,TRADER", value_name = "OURS,THEIRS", value_parser = comp_ids, requires = "one_at_a_time")]
     pub comp_ids: CompIds,
-    /// Write every sample as CSV: packet, sizes, entries, N-1, 1-1 (computed), time of the call that sent, orders
+    /// Write every sample as CSV: packet, sizes, entries, N-1, 1-1 (computed), time of the call that sent,
+    /// orders
     #[arg(long, value_name = "FILE", requires = "one_at_a_time")]
     pub samples: Option<PathBuf>,
     /// Count the entries of each sample's packet as this protocol's messages
@@ -225,11 +229,12 @@ enum Ended {
     Interrupted,
 }
 
-/// Runs `tickwire play`: sends the datagrams of the captures, at their own speed or another, and prints how well it kept it.
+/// Runs `tickwire play`: sends the datagrams of the captures, at their own speed or another, and prints how
+/// well it kept it.
 ///
 /// # Errors
-/// A capture that cannot be read or was cut off, an interface or a socket that cannot be had, a signal; and captures in which there is nothing to
-/// send or not everything was sent, after what was sent is shown.
+/// A capture that cannot be read or was cut off, an interface or a socket that cannot be had, a signal; and
+/// captures in which there is nothing to send or not everything was sent, after what was sent is shown.
 pub fn run(args: &PlayArgs, stop: &StopFlag) -> Result<(), Failure> {
     if let Some(core) = args.core {
         Cores::count()
@@ -386,7 +391,8 @@ impl Player<'_> {
                     break;
                 };
                 let place = self.routes.place(datagram.destination)?;
-                // Decoding would warm nothing that the system under test uses, but takes time: before the sample begins.
+                // Decoding would warm nothing that the system under test uses, but takes time: before the
+                // sample begins.
                 let entries = counter.as_mut().and_then(|c| c.count(datagram.payload));
                 let routes = &mut self.routes;
                 self.played.started.get_or_insert_with(tsc);

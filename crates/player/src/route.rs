@@ -1,5 +1,5 @@
-//! Where datagrams go: the address they were recorded with, or the one it is mapped to, through an interface that stays on
-//! this machine unless the user has named another.
+//! Where datagrams go: the address they were recorded with, or the one it is mapped to, through an interface
+//! that stays on this machine unless the user has named another.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use tickwire_runtime::udp::{MulticastSender, UdpEndpoint};
 
 use tickwire_console::failure::Failure;
 
-/// `FROM=TO`: a recorded destination and where it goes. A port of `FROM` may be `*` (every port that has no rule of its own),
-/// then that of `TO` too (stays as it was).
+/// `FROM=TO`: a recorded destination and where it goes. A port of `FROM` may be `*` (every port that has no
+/// rule of its own), then that of `TO` too (stays as it was).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
     from: (Ipv4Addr, Option<u16>),

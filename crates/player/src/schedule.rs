@@ -1,4 +1,5 @@
-//! When each packet is due, from the first one on: by the capture's own times, by packets a second, by bits a second, or at once.
+//! When each packet is due, from the first one on: by the capture's own times, by packets a second, by bits a
+//! second, or at once.
 
 use tickwire_market::Nanos;
 
@@ -15,7 +16,8 @@ pub(crate) enum Rate {
     Top,
 }
 
-/// Says when packets are due. A packet that is late does not move those behind it: what was lost is caught up, and shown.
+/// Says when packets are due. A packet that is late does not move those behind it: what was lost is caught
+/// up, and shown.
 pub(crate) struct Schedule {
     rate: Rate,
     /// The capture's time of this pass's first packet, and when it was due.
@@ -37,7 +39,8 @@ impl Schedule {
         }
     }
 
-    /// When a packet is due, in nanoseconds from the first; `None`: at once. Times that go backwards are due at once.
+    /// When a packet is due, in nanoseconds from the first; `None`: at once. Times that go backwards are due
+    /// at once.
     pub(crate) fn due(&mut self, time: Nanos, frame_len: u32) -> Option<u64> {
         let (packets, bits) = (self.packets, self.bits);
         self.packets += 1;

@@ -1,14 +1,15 @@
-//! One at a time: a packet goes out, the order that it causes is waited for, then the next. Strictly closed loop: what a system
-//! takes for one packet when it has nothing else to do.
+//! One at a time: a packet goes out, the order that it causes is waited for, then the next. Strictly closed
+//! loop: what a system takes for one packet when it has nothing else to do.
 //!
 //! ```text
 //! before ── send() ── sent        ... the system under test ...        recv() ── the order's first bytes
 //!   └───────────────────────────── N-1 ─────────────────────────────────┘
 //! ```
-//! Times are the time stamp counter of this process. N-1, from the last byte of the packet sent to the first byte of the order
-//! received, begins *before* the call that sends: a local receiver may run before the call returns, and an upper bound is the
-//! honest one. What the call took is kept beside it. 1-1, from first byte to first byte, is computed by the formula of the
-//! published measurement: `N-1 + 6.4 * int((N + 7) / 8)` nanoseconds, what a frame of N bytes takes on Ethernet of 10 Gbit/s.
+//! Times are the time stamp counter of this process. N-1, from the last byte of the packet sent to the first
+//! byte of the order received, begins *before* the call that sends: a local receiver may run before the call
+//! returns, and an upper bound is the honest one. What the call took is kept beside it. 1-1, from first byte
+//! to first byte, is computed by the formula of the published measurement: `N-1 + 6.4 * int((N + 7) / 8)`
+//! nanoseconds, what a frame of N bytes takes on Ethernet of 10 Gbit/s.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, SocketAddrV4};
@@ -174,7 +175,8 @@ impl OrderPort {
             let taken = session.handle_bytes(now, &self.buffer[from..len]);
             from += taken;
             let heard = self.hear(begun, len as u32)?;
-            // What the session has to say must be out before it takes more. Twice nothing: a logon of somebody else's.
+            // What the session has to say must be out before it takes more. Twice nothing: a logon of
+            // somebody else's.
             self.transmit()?;
             if taken == 0 && !heard && std::mem::replace(&mut is_idle, true) {
                 return Err(PortError::Session(
@@ -240,7 +242,8 @@ impl OrderPort {
         Ok(())
     }
 
-    /// Answers the orders that came: expired, as immediate-or-cancel orders that found nobody. Keeps the session alive.
+    /// Answers the orders that came: expired, as immediate-or-cancel orders that found nobody. Keeps the
+    /// session alive.
     pub fn settle(&mut self, clock: &Clock) -> Result<(), PortError> {
         let Some(session) = &mut self.session else {
             return Ok(());
@@ -260,7 +263,8 @@ impl OrderPort {
     }
 }
 
-/// Whether the last byte is the end of a FIX message: `<SOH>10=nnn<SOH>`. If not, the next bytes belong to one that has begun.
+/// Whether the last byte is the end of a FIX message: `<SOH>10=nnn<SOH>`. If not, the next bytes belong to
+/// one that has begun.
 fn ends_message(bytes: &[u8]) -> bool {
     matches!(bytes, [.., 1, b'1', b'0', b'=', _, _, _, 1])
 }

@@ -1,8 +1,9 @@
 //! What is played: the datagrams of several captures, merged by time.
 //!
-//! Each file is read as a stream, one datagram ahead; the next one is the earliest of all, the file named first where times
-//! are equal. Files are not shifted against each other: two captures of one day line up as they were. With `--preload` every
-//! file is read into memory first, so that nothing is read or decompressed between two packets.
+//! Each file is read as a stream, one datagram ahead; the next one is the earliest of all, the file named
+//! first where times are equal. Files are not shifted against each other: two captures of one day line up as
+//! they were. With `--preload` every file is read into memory first, so that nothing is read or decompressed
+//! between two packets.
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 
 use tickwire_console::failure::Failure;
 
-/// Bytes that a datagram adds to its payload as an Ethernet frame with IPv4, without the frame check sequence: 14, 20, 8.
+/// Bytes that a datagram adds to its payload as an Ethernet frame with IPv4, without the frame check
+/// sequence: 14, 20, 8.
 pub const FRAME_HEADERS: u32 = 42;
 
 /// A datagram of a capture.

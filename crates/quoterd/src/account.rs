@@ -1,8 +1,9 @@
-//! The running quoter's account, on the pricing thread: what is held, what it earned and why, what was promised and kept, where prices went
-//! after fills. `tickwire risk --socket FOLDER` shows it by the same reports as a day from files.
+//! The running quoter's account, on the pricing thread: what is held, what it earned and why, what was
+//! promised and kept, where prices went after fills. `tickwire risk --socket FOLDER` shows it by the same
+//! reports as a day from files.
 //!
-//! Options are instruments in the order of the quotes, the underlying is the last one. Money is what the venue's definitions make of points
-//! ([`PointValue`]), in the options' currency.
+//! Options are instruments in the order of the quotes, the underlying is the last one. Money is what the
+//! venue's definitions make of points ([`PointValue`]), in the options' currency.
 
 use tickwire_market::{Contract, Currency, Date, Nanos, PointValue, Price, PutCall, Qty, Side, Symbol};
 use tickwire_options::Kind;
@@ -45,7 +46,8 @@ pub struct Off {
     pub market: [Option<Price>; 2],
 }
 
-/// What the quoting thread sees, some times a second: options in the order of the quotes, then the underlying.
+/// What the quoting thread sees, some times a second: options in the order of the quotes, then the
+/// underlying.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     pub at: Nanos,
@@ -258,13 +260,14 @@ impl Account {
         Ok(())
     }
 
-    /// The best bid and offer of others in each instrument, as last seen: options in the order of the quotes, then the underlying.
+    /// The best bid and offer of others in each instrument, as last seen: options in the order of the quotes,
+    /// then the underlying.
     pub(crate) fn markets(&self) -> &[[Option<Price>; 2]] {
         &self.markets
     }
 
-    /// What an instrument is worth by its market, in points, if it has a mid, else the worse for a position of so many contracts of its last
-    /// mid and a theoretical value; and whether it has a mid.
+    /// What an instrument is worth by its market, in points, if it has a mid, else the worse for a position
+    /// of so many contracts of its last mid and a theoretical value; and whether it has a mid.
     pub(crate) fn market_value(&self, instrument: usize, held: i64, theo: f64) -> (f64, bool) {
         let [now, last] = self.mids.get(instrument).copied().unwrap_or_default();
         match (now, last) {

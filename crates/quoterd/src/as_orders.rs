@@ -1,5 +1,6 @@
-//! Quotes as orders over FIX (`quoter.entry = "orders"`): NewOrderSingle (D), OrderCancelReplaceRequest (G), OrderCancelRequest (F), and
-//! OrderMassCancelRequest (q) to take everything away. None is kept for resends: an order of the past must not come to life.
+//! Quotes as orders over FIX (`quoter.entry = "orders"`): NewOrderSingle (D), OrderCancelReplaceRequest (G),
+//! OrderCancelRequest (F), and OrderMassCancelRequest (q) to take everything away. None is kept for resends:
+//! an order of the past must not come to life.
 
 use tickwire_fix::{
     AppMessage, ExecType, ExecutionReport, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest,

@@ -47,7 +47,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// What a channel has defined of the options on an underlying. `None` until the underlying and one option at least are known.
+    /// What a channel has defined of the options on an underlying. `None` until the underlying and one option
+    /// at least are known.
     ///
     /// # Errors
     /// Options that cannot be quoted together, because their price steps differ.

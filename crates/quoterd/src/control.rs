@@ -1,5 +1,6 @@
-//! The operator's side of a running quoter: the control socket takes edits of volatilities, pulls, resumptions and heartbeats,
-//! and says how things are. A thread of its own, which shares words with the one that quotes and a channel with the one that prices.
+//! The operator's side of a running quoter: the control socket takes edits of volatilities, pulls,
+//! resumptions and heartbeats, and says how things are. A thread of its own, which shares words with the one
+//! that quotes and a channel with the one that prices.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub(super) fn open(
     ControlThread::open(
         folder,
         access,
-        Desk {
+        OperatorControl {
             shared,
             asks,
             controls,
@@ -84,13 +85,13 @@ fn who_asks(claimed: &str, by: &Peer) -> String {
     }
 }
 
-struct Desk {
+struct OperatorControl {
     shared: Arc<Shared>,
     asks: Sender<Ask>,
     controls: ControlsSection,
 }
 
-impl Desk {
+impl OperatorControl {
     /// What the pricing thread answers.
     fn ask(&self, wish: Wish) -> Result<Value, String> {
         let (answer, answered) = channel();
@@ -133,7 +134,7 @@ enum Request {
     Status {},
 }
 
-impl Answer for Desk {
+impl Answer for OperatorControl {
     type Request = Request;
     const WHO: &'static str = "a quoter";
 

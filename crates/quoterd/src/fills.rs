@@ -1,17 +1,20 @@
-//! What was traded, in a file that outlives the process: a line for every execution, added by the pricing thread, read back at the start.
+//! What was traded, in a file that outlives the process: a line for every execution, added by the pricing
+//! thread, read back at the start.
 //!
 //! ```text
 //! fill|broken,TIME,SYMBOL,quote|eye|hedge,buy|sell,CONTRACTS,PRICE,VALUE,MSGSEQNUM,EXECID,CHECK
 //! heard,MSGSEQNUM,CHECK
 //! ```
-//! TIME is in nanoseconds since 1970, VALUE the theoretical one then, CHECK the FNV-1a hash (32 bits) of the line before it. `broken` is a
-//! trade that the venue took back, booked the other way round: `buy` takes a sale back. `heard` says that every message of the venue up to
-//! that number is accounted for.
+//! TIME is in nanoseconds since 1970, VALUE the theoretical one then, CHECK the FNV-1a hash (32 bits) of the
+//! line before it. `broken` is a trade that the venue took back, booked the other way round: `buy` takes a
+//! sale back. `heard` says that every message of the venue up to that number is accounted for.
 //!
-//! **Nothing is lost, nothing counts twice.** A line is written after its execution was taken, so the last ones of a process that was
-//! killed may be missing. The next one asks the venue for everything behind the last line ([`Recovered::heard`]), and FIX has it sent again
-//! (43=Y); of that, what a line is there for is left out by its number ([`Recovered::last_fill`]). What reached the file survives the
-//! process, not the machine. The file grows by about a hundred bytes for each fill; a full disk ends pricing, which pulls every quote.
+//! **Nothing is lost, nothing counts twice.** A line is written after its execution was taken, so the last
+//! ones of a process that was killed may be missing. The next one asks the venue for everything behind the
+//! last line ([`Recovered::heard`]), and FIX has it sent again (43=Y); of that, what a line is there for is
+//! left out by its number ([`Recovered::last_fill`]). What reached the file survives the process, not the
+//! machine. The file grows by about a hundred bytes for each fill; a full disk ends pricing, which pulls
+//! every quote.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -208,7 +211,8 @@ fn line_of(line: &mut String, fill: &Fill) -> std::fmt::Result {
     write!(line, ",{seq},{exec}")
 }
 
-/// What a file's bytes say, and how many of them are whole lines; else the number of a line that is damaged with others behind it.
+/// What a file's bytes say, and how many of them are whole lines; else the number of a line that is damaged
+/// with others behind it.
 pub fn read(bytes: &[u8]) -> Result<(Recovered, usize), usize> {
     let mut recovered = Recovered::default();
     let mut length = 0;

@@ -1,8 +1,10 @@
-//! Mass quotes of one packet, on their way out together: a `send` of its own for each costs as much as encoding ten of them.
+//! Mass quotes of one packet, on their way out together: a `send` of its own for each costs as much as
+//! encoding ten of them.
 //!
-//! The first of a packet are the most exposed ones: they leave once they fill [`FIRST_BYTES`], so that they do not wait for all the rest to
-//! be encoded; those behind them once they fill the buffer. [`super::path::QuotePath`] lets go of what is left at the end of a packet and of
-//! every other call, so that nothing waits for what may not come.
+//! The first of a packet are the most exposed ones: they leave once they fill [`FIRST_BYTES`], so that they
+//! do not wait for all the rest to be encoded; those behind them once they fill the buffer.
+//! [`super::path::QuotePath`] lets go of what is left at the end of a packet and of every other call, so that
+//! nothing waits for what may not come.
 
 use std::io;
 
@@ -16,8 +18,8 @@ const HELD_BYTES_MAX: usize = 32 << 10;
 /// A connection, and what is held before it.
 pub struct Gathered<O> {
     pub to: O,
-    /// The first failure of the connection; the loop ends on it. Whether what was sent arrived is not known then: the session is over, and
-    /// with it every quote.
+    /// The first failure of the connection; the loop ends on it. Whether what was sent arrived is not known
+    /// then: the session is over, and with it every quote.
     pub failure: Option<io::Error>,
     bytes: Box<[u8]>,
     held: usize,

@@ -1,5 +1,6 @@
-//! What an operator is told of a running quoter beside its answers: lines on standard error, written by the console's thread, so that no
-//! thread that prices or quotes ever waits for a terminal or a pipe; and the same for `--tell status`.
+//! What an operator is told of a running quoter beside its answers: lines on standard error, written by the
+//! console's thread, so that no thread that prices or quotes ever waits for a terminal or a pipe; and the
+//! same for `--tell status`.
 
 use std::sync::Mutex;
 

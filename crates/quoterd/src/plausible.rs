@@ -1,5 +1,6 @@
-//! Whether volatilities can be quoted by at all: compared with what the market of the options implies, before the first quote leaves, and
-//! when a file is read again. A file with 4.82 for 14.82 would sell everything at once.
+//! Whether volatilities can be quoted by at all: compared with what the market of the options implies, before
+//! the first quote leaves, and when a file is read again. A file with 4.82 for 14.82 would sell everything at
+//! once.
 
 use tickwire_market::{Date, Nanos, Price};
 use tickwire_options::edge::points;
@@ -23,15 +24,16 @@ pub(crate) struct Sight<'s> {
     pub markets: &'s [[Option<Price>; 2]],
 }
 
-/// What an expiry's volatility at the money is by our surface, and by how much it is off what its market implies: above 0 ours is higher.
-/// `None`: no market implies any.
+/// What an expiry's volatility at the money is by our surface, and by how much it is off what its market
+/// implies: above 0 ours is higher. `None`: no market implies any.
 struct Compared {
     date: Date,
     atm: f64,
     off: Option<f64>,
 }
 
-/// Why volatilities are not plausible, and what they were compared with; `smiles` are the dates of the surface's expiries, in order.
+/// Why volatilities are not plausible, and what they were compared with; `smiles` are the dates of the
+/// surface's expiries, in order.
 ///
 /// # Errors
 /// Every expiry that is too far off.

@@ -1,5 +1,5 @@
-//! From volatilities, forwards, positions and terms to a ladder: everything that is worked out before a tick needs it. Runs on the
-//! pricing thread; nothing here is on the hot path.
+//! From volatilities, forwards, positions and terms to a ladder: everything that is worked out before a tick
+//! needs it. Runs on the pricing thread; nothing here is on the hot path.
 
 use tickwire_market::{Date, Nanos};
 use tickwire_options::american::{AmericanError, Effort, Premium, Sheet};
@@ -121,8 +121,8 @@ pub struct Pricer {
 }
 
 impl Pricer {
-    /// Prices the options of a chain, which it puts into the order of their delta: the most first. `surface` has a smile for each expiry of
-    /// `smiles`, in order; options of other expiries are left out.
+    /// Prices the options of a chain, which it puts into the order of their delta: the most first. `surface`
+    /// has a smile for each expiry of `smiles`, in order; options of other expiries are left out.
     ///
     /// # Errors
     /// Terms or values that cannot be, by option.
@@ -450,7 +450,8 @@ impl Pricer {
         sum
     }
 
-    /// Works out edges and leans at a price of the underlying, from Greeks and what is held: new rows follow them.
+    /// Works out edges and leans at a price of the underlying, from Greeks and what is held: new rows follow
+    /// them.
     ///
     /// # Errors
     /// Terms that cannot be, by option.

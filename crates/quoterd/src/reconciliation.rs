@@ -1,8 +1,10 @@
-//! What the venue has of our quotes, asked while we trade: one QuoteStatusRequest (a) after the other, each quoted instrument in its turn.
+//! What the venue has of our quotes, asked while we trade: one QuoteStatusRequest (a) after the other, each
+//! quoted instrument in its turn.
 //!
-//! An answer is compared where nothing about quotes left between the question and it: the venue answers in the order of our messages, and
-//! what it said before the answer has been heard. One that differs, or does not come, is said (`ALERT`), counted, and pulls every quote: what
-//! is live is then asked by the cancel's confirmation. Of sessions of 4.4 and later, whose requests have an identifier (649); quotes that are
+//! An answer is compared where nothing about quotes left between the question and it: the venue answers in
+//! the order of our messages, and what it said before the answer has been heard. One that differs, or does
+//! not come, is said (`ALERT`), counted, and pulls every quote: what is live is then asked by the cancel's
+//! confirmation. Of sessions of 4.4 and later, whose requests have an identifier (649); quotes that are
 //! orders are known one by one from their reports.
 
 use tickwire_market::{Nanos, Symbol};
@@ -42,7 +44,8 @@ pub struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Asks about each of so many quotes every `every_s` seconds, or as often as 50 questions a second allow; 0 never does.
+    /// Asks about each of so many quotes every `every_s` seconds, or as often as 50 questions a second allow;
+    /// 0 never does.
     pub fn start(&mut self, now: Nanos, every_s: u32, quotes: usize) {
         let round_ns = u64::from(every_s) * Nanos::SECOND;
         self.gap_ns = match every_s {

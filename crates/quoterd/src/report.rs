@@ -56,7 +56,8 @@ pub struct QuoterResults {
 /// Positions that are listed: the largest by what they are worth.
 const POSITIONS_MAX: usize = 10;
 
-/// What the quoter alone prints: what was gained and how it stands first, then what was sent and how fast, then the largest positions.
+/// What the quoter alone prints: what was gained and how it stands first, then what was sent and how fast,
+/// then the largest positions.
 pub fn summary(r: &QuoterResults) -> String {
     format!("{}\n{}\n{}", counted(r), latency(r), positions(r))
 }

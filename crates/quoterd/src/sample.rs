@@ -1,4 +1,5 @@
-//! A market of options and a quoter on it, as the text of a configuration: for demonstrations, benchmarks and tests.
+//! A market of options and a quoter on it, as the text of a configuration: for demonstrations, benchmarks and
+//! tests.
 
 use tickwire_console::failure::Failure;
 use tickwire_market::{Date, Nanos, Price};

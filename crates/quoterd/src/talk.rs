@@ -9,8 +9,9 @@ use tickwire_runtime::tcp::{Received, TcpStream};
 use super::path::QuoteSession;
 use tickwire_console::failure::Failure;
 
-/// The session before quoting begins. Nobody can be told yet what was traded, so that from the first message of the venue on nothing more
-/// is taken: it waits, with what came behind it, for [`super::path::QuotePath::take_over`].
+/// The session before quoting begins. Nobody can be told yet what was traded, so that from the first message
+/// of the venue on nothing more is taken: it waits, with what came behind it, for
+/// [`super::path::QuotePath::take_over`].
 pub(super) struct Talk {
     pub(super) stream: TcpStream,
     pub(super) session: QuoteSession,

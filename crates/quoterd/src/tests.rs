@@ -1,6 +1,7 @@
-//! The quoter against the exchange simulator: its packets, its FIX sessions, its matching and its protection, in virtual time and from a
-//! seed. Both directions of order entry take a random time; a rival takes quotes; options are halted; connections are lost; volatilities
-//! are edited; everything is pulled and resumed. After every drain, what the quoter believes to be live is what the exchange holds.
+//! The quoter against the exchange simulator: its packets, its FIX sessions, its matching and its protection,
+//! in virtual time and from a seed. Both directions of order entry take a random time; a rival takes quotes;
+//! options are halted; connections are lost; volatilities are edited; everything is pulled and resumed. After
+//! every drain, what the quoter believes to be live is what the exchange holds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -150,7 +151,8 @@ struct Play {
     is_mistyped: bool,
     /// In the end one quote is believed to be gone that is not.
     is_forgetful: bool,
-    /// Quotes are held to the market, and volatilities stay where it is: the edits of the others walk away from it.
+    /// Quotes are held to the market, and volatilities stay where it is: the edits of the others walk away
+    /// from it.
     is_guarded: bool,
     config: Config,
 }
@@ -647,8 +649,9 @@ impl<C: Channel> World<C> {
         self.enter(at, side, best.price, TimeInForce::ImmediateOrCancel);
     }
 
-    /// The rival leaves an order that is better than it should be: above the theoretical value to buy, below it to sell. Whatever is between
-    /// it and our own quotes stays as it is; where it would trade with us, it is none that rests.
+    /// The rival leaves an order that is better than it should be: above the theoretical value to buy, below
+    /// it to sell. Whatever is between it and our own quotes stays as it is; where it would trade with us, it
+    /// is none that rests.
     fn leave(&mut self) {
         let at = self.random.below(self.chain.options.len() as u64) as usize;
         let theo = self.pricer.theos(self.half_tick).unwrap()[at];
@@ -742,8 +745,8 @@ impl<C: Channel> World<C> {
         panic!("{what}: never still: {:?}", self.path.maker.quoter.state());
     }
 
-    /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away, and what is held of quotes, of
-    /// the eye and in hedges is what the exchange has.
+    /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away,
+    /// and what is held of quotes, of the eye and in hedges is what the exchange has.
     fn break_everything(&mut self) {
         let is_out = |world: &World<C>| {
             let held = world.held();
@@ -798,8 +801,9 @@ impl<C: Channel> World<C> {
             .collect()
     }
 
-    /// An operator types `nudge EXPIRY STRIKE +0.2` for `+0.002`: what the edit would ask for is nowhere in the venue's book, its options
-    /// are pulled under a name, everything else goes on, and they are quoted again when it is taken back.
+    /// An operator types `nudge EXPIRY STRIKE +0.2` for `+0.002`: what the edit would ask for is nowhere in
+    /// the venue's book, its options are pulled under a name, everything else goes on, and they are quoted
+    /// again when it is taken back.
     fn mistype(&mut self) {
         self.drain("before the edit");
         self.path.resume(self.now);
@@ -865,7 +869,8 @@ impl<C: Channel> World<C> {
         assert_eq!(self.path.maker.quoter.off_market(at as u16), None);
     }
 
-    /// We take a quote for gone that the venue has: its answer says so within seconds, and every quote is pulled.
+    /// We take a quote for gone that the venue has: its answer says so within seconds, and every quote is
+    /// pulled.
     fn forget(&mut self) {
         let from = self.now;
         while self.path.session.reconciliation.compared <= 20 {
@@ -972,7 +977,8 @@ impl<C: Channel> World<C> {
         self.hold_the_account_to_it(what);
     }
 
-    /// The account has what the exchange has, its parts add up to what was earned to the last digit, and what it sees quoted is what is.
+    /// The account has what the exchange has, its parts add up to what was earned to the last digit, and what
+    /// it sees quoted is what is.
     fn hold_the_account_to_it(&mut self, what: &str) {
         let half_tick = self.half_tick;
         for fill in std::mem::take(&mut self.path.executions.trades.all) {
@@ -1216,8 +1222,8 @@ fn one_seed_is_one_run() {
     assert_ne!(play(9, 300, false).hash, play(10, 300, false).hash);
 }
 
-/// Where quotes are orders, a session begins with a mass cancel: `answer` is MassCancelResponse (531), none that the venue says nothing.
-/// Whether the quoter has the session then, and whether it logged out.
+/// Where quotes are orders, a session begins with a mass cancel: `answer` is MassCancelResponse (531), none
+/// that the venue says nothing. Whether the quoter has the session then, and whether it logged out.
 fn begins(answer: Option<u8>) -> (bool, bool) {
     let config = Config::parse(&sample::text(2, VIRTUAL_START).unwrap()).unwrap();
     let setup = QuoteSetup {

@@ -1,4 +1,5 @@
-//! The configuration of a quoter together with that of the simulated exchange it quotes on, from one text, for tests.
+//! The configuration of a quoter together with that of the simulated exchange it quotes on, from one text,
+//! for tests.
 
 use serde::Deserialize;
 use tickwire_control::access::AccessSection;

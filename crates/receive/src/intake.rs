@@ -16,7 +16,8 @@ use tickwire_console::failure::Failure;
 use tickwire_console::health::SocketHealth;
 use tickwire_venues::ports::Ports;
 
-/// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16 times.
+/// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16
+/// times.
 const RETRY_NS: u64 = 200 * Nanos::MILLI;
 /// Patience with a server that does not answer a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,7 +84,8 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Joins every group; `stamping` is how the kernel's receive time is asked for. Connections are opened when the channel wants them.
+    /// Joins every group; `stamping` is how the kernel's receive time is asked for. Connections are opened
+    /// when the channel wants them.
     pub(crate) fn join(
         ports: &Ports,
         receive_buffer_bytes: u32,
@@ -193,7 +195,8 @@ impl Intake {
             .any(|link| !matches!(link.state, LinkState::Closed))
     }
 
-    /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said; the line goes on.
+    /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said;
+    /// the line goes on.
     #[inline]
     pub(crate) fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
         receive(&mut self.live[index], &mut self.live_health[index], buffer)
@@ -229,7 +232,8 @@ impl Intake {
         self.request(channel);
     }
 
-    /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again after its timeout.
+    /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again
+    /// after its timeout.
     #[inline]
     pub(crate) fn request<C: Channel>(&mut self, channel: &mut C) {
         let Some(requests) = &mut self.requests else {
@@ -252,7 +256,8 @@ impl Intake {
         all.chain(links).for_each(SocketHealth::settle);
     }
 
-    /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of who was not asked.
+    /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of
+    /// who was not asked.
     pub(crate) fn count_into(&self, counters: &mut Counters) {
         counters.add(Counter::KernelDrops, self.kernel_drops());
         counters.add(Counter::AnswersUnasked, self.unasked);

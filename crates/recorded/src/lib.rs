@@ -5,11 +5,12 @@
 //! #[test]
 //! fn recorded_blocks_decode_whole() { … }
 //! ```
-//! Recorded packets, specifications and dictionaries of others may not be redistributed, so most clones of this repository do
-//! not have them. Where a path that a test names is not there when the test is built, the test is compiled, but ignored, and the
-//! test harness itself counts it and says what is missing; it can never be counted as passed. Where the variable `CI` is set it
-//! is not ignored and fails. The body may read what the mark names and nothing else: `tickwire_testdata` refuses the rest, so a
-//! test without its mark fails wherever it runs. No derive or parser crates: one attribute of literals needs neither.
+//! Recorded packets, specifications and dictionaries of others may not be redistributed, so most clones of
+//! this repository do not have them. Where a path that a test names is not there when the test is built, the
+//! test is compiled, but ignored, and the test harness itself counts it and says what is missing; it can
+//! never be counted as passed. Where the variable `CI` is set it is not ignored and fails. The body may read
+//! what the mark names and nothing else: `tickwire_testdata` refuses the rest, so a test without its mark
+//! fails wherever it runs. No derive or parser crates: one attribute of literals needs neither.
 #![forbid(unsafe_code)]
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
@@ -22,8 +23,8 @@ const REQUIRED: &str = env!("TICKWIRE_RECORDED_REQUIRED");
 
 /// Marks a test that reads these paths of the recorded data; stands above `#[test]`.
 ///
-/// The paths are relative to the folder that `TICKWIRE_SHARED` names, by default `../shared` beside the repository: files, or
-/// folders that are read as a whole.
+/// The paths are relative to the folder that `TICKWIRE_SHARED` names, by default `../shared` beside the
+/// repository: files, or folders that are read as a whole.
 #[proc_macro_attribute]
 pub fn recorded_data(paths: TokenStream, test: TokenStream) -> TokenStream {
     match expand(paths, test) {

@@ -49,15 +49,18 @@ pub trait Play {
 
 /// What a file of records is played into: books alone, a backtest or an export with its own.
 pub trait Follow {
-    /// Whether it hears of an execution when it happens, and where match events end. Books alone change by the record that comes behind.
+    /// Whether it hears of an execution when it happens, and where match events end. Books alone change by
+    /// the record that comes behind.
     const HEARS_EXECUTIONS: bool;
-    /// A record, or a line, was read at its time; what it tells follows. `instrument`: whom it is about, if that is known.
+    /// A record, or a line, was read at its time; what it tells follows. `instrument`: whom it is about, if
+    /// that is known.
     fn record(&mut self, now: Nanos, instrument: Option<InstrumentId>) {
         let _ = (now, instrument);
     }
     /// An event, in the order of the file.
     fn event(&mut self, event: &MarketEvent);
-    /// An instrument's number and symbol; the step of its prices, and what a point of them is worth, where a definition said so.
+    /// An instrument's number and symbol; the step of its prices, and what a point of them is worth, where a
+    /// definition said so.
     fn defined(&mut self, instrument: &Instrument, point: Option<PointValue>);
     /// An order that stands in the books.
     fn order(&self, order: OrderId) -> Option<OrderView>;
@@ -71,14 +74,15 @@ pub trait Follow {
 
 /// Who keeps the books of a channel, and so sees them around every event: an export, an inspection.
 pub trait Keep {
-    /// An event, in the order of the channel. The books are as they were before it; it is for this one to apply it to them, or not.
+    /// An event, in the order of the channel. The books are as they were before it; it is for this one to
+    /// apply it to them, or not.
     fn event(&mut self, event: &MarketEvent, books: &mut Books);
     /// What the venue says about an instrument that the last packet named for the first time, or defined.
     fn defined(&mut self, instrument: &Instrument) {
         let _ = instrument;
     }
-    /// A packet of so many bytes (a message, of a file without packets), received at `now`, has told all its events. `counters` answers
-    /// with the channel's as of now, which costs some 100 ns.
+    /// A packet of so many bytes (a message, of a file without packets), received at `now`, has told all its
+    /// events. `counters` answers with the channel's as of now, which costs some 100 ns.
     fn packet(&mut self, now: Nanos, bytes: usize, counters: &dyn Fn() -> Counters) {
         let _ = (now, bytes, counters);
     }

@@ -1,14 +1,15 @@
 //! `tickwire replay`: recordings through the same channels and books as live packets.
 //!
-//! Time is the recording's: gaps wait, packets age and books go stale as they did then, at whatever speed it is played.
+//! Time is the recording's: gaps wait, packets age and books go stale as they did then, at whatever speed it
+//! is played.
 //!
 //! ```text
 //! first reading:  every file ─► [`survey`]: which channels on which addresses, how much each carries
 //! second reading: packet ─► whose? ─► channel ─► books, made to the measure of what was counted
 //! ```
-//! With a configuration, groups and ports tell feed, channel and line, and recovery groups in the recording recover. Without
-//! one the first reading finds them out; both give the same books. There is no server in a file: what is missing is lost, and
-//! said so.
+//! With a configuration, groups and ports tell feed, channel and line, and recovery groups in the recording
+//! recover. Without one the first reading finds them out; both give the same books. There is no server in a
+//! file: what is missing is lost, and said so.
 
 mod lines;
 mod lobster;
@@ -51,14 +52,16 @@ use tickwire_venues::wiring::{Reception, WithChannel};
 /// The arguments of `tickwire replay`.
 #[derive(clap::Args, Debug)]
 pub struct ReplayArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER message files; gzip and
-    /// zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER
+    /// message files; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one capture
+    /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one
+    /// capture
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each
+    /// group
     #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
     pub protocol: Option<Protocol>,
     /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
@@ -79,15 +82,15 @@ pub struct ReplayArgs {
     /// Only these symbols reach the books; the rest is filtered on its first bytes (repeatable)
     #[arg(long, value_name = "SYMBOL")]
     pub symbol: Vec<String>,
-    /// Compare the books of a DBN or LOBSTER file with the vendor's own after every event: a DBN file of mbp-10, or the LOBSTER
-    /// order book that belongs to the messages
+    /// Compare the books of a DBN or LOBSTER file with the vendor's own after every event: a DBN file of
+    /// mbp-10, or the LOBSTER order book that belongs to the messages
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub check: Option<PathBuf>,
     /// Results as JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted. By default what the recording
-    /// can need, at most 65,535
+    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted. By default
+    /// what the recording can need, at most 65,535
     #[arg(long, value_name = "N")]
     pub max_instruments: Option<u32>,
     /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
@@ -120,8 +123,8 @@ impl ReplayArgs {
     }
 }
 
-/// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
-/// at a time.
+/// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has
+/// 1.7 million orders at a time.
 const ROOM_MAX: u64 = 4 << 20;
 /// Instruments that a channel gets room for unless the user says otherwise.
 const INSTRUMENTS_MAX: u32 = 65_535;
@@ -174,7 +177,8 @@ struct About {
     end: Ending,
 }
 
-/// What a look at every book of a channel says when nothing comes any more. Channels have room for many books: it is looked once.
+/// What a look at every book of a channel says when nothing comes any more. Channels have room for many
+/// books: it is looked once.
 #[derive(Default)]
 struct Ending {
     partial: Option<Partial>,
@@ -198,11 +202,12 @@ impl Ending {
     }
 }
 
-/// Runs `tickwire replay`: plays the files through channels and books and prints what they hold at the end. `-` is standard input, once.
+/// Runs `tickwire replay`: plays the files through channels and books and prints what they hold at the end.
+/// `-` is standard input, once.
 ///
 /// # Errors
-/// A file that cannot be read, a recording with no packet of a known feed, a signal; and, after everything is printed, a gap or damage in the
-/// recording, or books that differ from the vendor's own.
+/// A file that cannot be read, a recording with no packet of a known feed, a signal; and, after everything is
+/// printed, a gap or damage in the recording, or books that differ from the vendor's own.
 pub fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     let is_input = |path: &Path| path.as_os_str() == "-";
     let spooled = match args.files.iter().filter(|path| is_input(path)).count() {
@@ -440,7 +445,8 @@ fn read<'a>(
     Ok(replay)
 }
 
-/// Files to play, and the order book among them that belongs to LOBSTER's messages, which has no mark of its own but its name.
+/// Files to play, and the order book among them that belongs to LOBSTER's messages, which has no mark of its
+/// own but its name.
 fn pair(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<PathBuf>), Failure> {
     let is_rows = |path: &&PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -506,7 +512,8 @@ struct Boxed {
     clock: Clock,
 }
 
-/// A channel whose books `keep` keeps: what [`MakePlay::channel`] answers where somebody looks at books around every event.
+/// A channel whose books `keep` keeps: what [`MakePlay::channel`] answers where somebody looks at books
+/// around every event.
 ///
 /// # Errors
 /// A protocol of which no books are known here, or templates that cannot be read.
@@ -561,8 +568,8 @@ struct Room {
 }
 
 impl Room {
-    /// No more than `load` can need: every message adds an order and a level at most, every entry of a message that has
-    /// several a level.
+    /// No more than `load` can need: every message adds an order and a level at most, every entry of a
+    /// message that has several a level.
     fn of(protocol: Protocol, load: Load, args: &ReplayArgs) -> Room {
         let entries = match protocol {
             Protocol::Itch50
@@ -609,7 +616,8 @@ impl Room {
                 if files.symbols == 0 { 512 } else { files.symbols },
             ),
         };
-        // CME's fullest book has some 9,000 orders, the fullest day of a stock exchange 1.7 million in 8,000 books.
+        // CME's fullest book has some 9,000 orders, the fullest day of a stock exchange 1.7 million in 8,000
+        // books.
         let orders = (symbols * 2_048).clamp(1 << 18, ROOM_MAX);
         let orders = orders.min(count.saturating_add(64)) as u32;
         let levels = orders.max((64 * symbols).min(ROOM_MAX) as u32);
@@ -700,8 +708,8 @@ impl Partial {
         (begins_late && is_lossless && partial.events > 0).then_some(partial)
     }
 
-    /// From 0 to 1: of books by order the share of events that fitted what is known, of books by price the share of levels that
-    /// stand in complete books.
+    /// From 0 to 1: of books by order the share of events that fitted what is known, of books by price the
+    /// share of levels that stand in complete books.
     fn sure(&self) -> f64 {
         let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         match self.levels_whole {
@@ -1068,7 +1076,8 @@ impl Replay<'_> {
 
     /// What is wrong with the books at the end, if anything is.
     ///
-    /// A backtest counts books of a recording that begins in mid-session among its doubts: LOBSTER's always do.
+    /// A backtest counts books of a recording that begins in mid-session among its doubts: LOBSTER's always
+    /// do.
     fn fault(&self, is_backtest: bool) -> Option<String> {
         let loss = self.tape.skipped().loss();
         if self.played.iter().all(|p| p.cost().packets == 0) {
@@ -1358,7 +1367,8 @@ impl Replay<'_> {
         text
     }
 
-    /// What became of the frames that gave no datagram, or not as they stand in the file; nothing where all are plain UDP.
+    /// What became of the frames that gave no datagram, or not as they stand in the file; nothing where all
+    /// are plain UDP.
     fn frames_text(&self) -> String {
         let counts = self.tape.skipped();
         let mut text = String::new();

@@ -1,9 +1,11 @@
-//! Joining late: how long until a receiver is live, and what it asked for, by feed and by how many messages it is behind.
-//! A regression here means that recovery waits where it could ask, asks twice, or takes the slower of its ways.
+//! Joining late: how long until a receiver is live, and what it asked for, by feed and by how many messages
+//! it is behind. A regression here means that recovery waits where it could ask, asks twice, or takes the
+//! slower of its ways.
 //!
-//! `cargo bench -p tickwire-rig --bench recovery` prints the table of docs/results/recovery.md up to 10^6 messages behind, with
-//! `-- 10000000` up to 10^7, with names of feeds only those. Time is virtual and the network has a round trip of 1 ms and no limit of
-//! bandwidth, so that the table is the same on every machine: it is what protocol, limits and planning cost, not what a machine does.
+//! `cargo bench -p tickwire-rig --bench recovery` prints the table of docs/results/recovery.md up to 10^6
+//! messages behind, with `-- 10000000` up to 10^7, with names of feeds only those. Time is virtual and the
+//! network has a round trip of 1 ms and no limit of bandwidth, so that the table is the same on every
+//! machine: it is what protocol, limits and planning cost, not what a machine does.
 
 use std::sync::Arc;
 

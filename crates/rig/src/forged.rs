@@ -83,7 +83,8 @@ pub enum Forgery {
 }
 
 impl Forgery {
-    /// A day with a forger, compared every millisecond: whatever is shown as live is right, all the time, and in the end too.
+    /// A day with a forger, compared every millisecond: whatever is shown as live is right, all the time, and
+    /// in the end too.
     #[must_use]
     pub fn day(self, numbers: Numbers) -> RigConfig {
         RigConfig {
@@ -98,7 +99,8 @@ impl Forgery {
         }
     }
 
-    /// That such a day was what it is meant to be: the forger was heard, noticed, and did no harm that was not said.
+    /// That such a day was what it is meant to be: the forger was heard, noticed, and did no harm that was
+    /// not said.
     ///
     /// # Panics
     /// It was not.

@@ -1,5 +1,5 @@
-//! A test rig: a simulated venue and a receiving channel, joined by a network that loses, doubles and delays, all in
-//! virtual time and without a socket. One seed, one run.
+//! A test rig: a simulated venue and a receiving channel, joined by a network that loses, doubles and delays,
+//! all in virtual time and without a socket. One seed, one run.
 //!
 //! ```text
 //!  Exchange ─► Publisher ─► Impair (line A) ─► ┌─────────┐
@@ -7,8 +7,9 @@
 //!      │          └── requests, connections ─► └─────────┘      │
 //!      └────────────── levels in the end  ══════ compared ══════┘
 //! ```
-//! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
-//! are the venue's. Beside them go naive books, and copies that hear levels only: the same after every event.
+//! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the
+//! receiver's books are the venue's. Beside them go naive books, and copies that hear levels only: the same
+//! after every event.
 //!
 //! ```
 //! use tickwire_book::Depth;
@@ -40,7 +41,7 @@ use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
     AuctionTimes, BreaksConfig, DayPhase, DeskConfig, Engine, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, LineSet, Listener, Listing, NewOrder, OrderKinds, Outlet, PaceConfig, Publisher,
+    ImpairConfig, LineSet, Listener, Listing, NewOrder, OrderKinds, PaceConfig, PublishedChannel, Publisher,
 };
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
@@ -83,10 +84,12 @@ pub struct RigConfig {
     pub kinds: OrderKinds,
     /// Trades that the venue breaks.
     pub breaks: BreaksConfig,
-    /// When auctions take place. In their call phases the rig enters orders that cross, icebergs and orders for the auction.
+    /// When auctions take place. In their call phases the rig enters orders that cross, icebergs and orders
+    /// for the auction.
     pub auctions: AuctionTimes,
-    /// The books are compared at the first quiet moment (everything published has been received) after every so many
-    /// milliseconds, too: where the close empties them, the end alone proves little. 0: only in the end.
+    /// The books are compared at the first quiet moment (everything published has been received) after every
+    /// so many milliseconds, too: where the close empties them, the end alone proves little. 0: only in the
+    /// end.
     pub compare_every_ms: u64,
     /// Somebody who sends to line A what the venue did not send.
     pub forger: Option<Forger>,
@@ -122,8 +125,8 @@ impl Default for RigConfig {
 }
 
 impl RigConfig {
-    /// A day with every kind of order, halts, broken trades, and auctions at the opening and the close. The books are compared
-    /// all the time.
+    /// A day with every kind of order, halts, broken trades, and auctions at the opening and the close. The
+    /// books are compared all the time.
     pub fn every_kind(seed: u64) -> RigConfig {
         let at = |ms: u64| START.0 % Nanos::DAY + ms * Nanos::MILLI;
         RigConfig {
@@ -185,8 +188,8 @@ pub struct Outcome<C> {
     pub connections: BTreeMap<&'static str, u64>,
     /// From the venue's opening until everything had been received, nanoseconds of virtual time.
     pub lasted_ns: u64,
-    /// From joining until the receiver was live and had all that was published, nanoseconds; and how many messages there were when it
-    /// joined. `None`: it never was before the close.
+    /// From joining until the receiver was live and had all that was published, nanoseconds; and how many
+    /// messages there were when it joined. `None`: it never was before the close.
     pub live_after: Option<(u64, u64)>,
     /// How often the books were compared before the end.
     pub compared: u64,
@@ -308,8 +311,8 @@ struct Net {
     answers: VecDeque<(Nanos, Vec<u8>)>,
 }
 
-/// Runs a day of the channel at `outlets[0]`; further outlets are published to nobody. Panics, with the seed, when the feed
-/// does not end whole or a book differs.
+/// Runs a day of the channel at `published_channels[0]`; further published_channels are published to nobody.
+/// Panics, with the seed, when the feed does not end whole or a book differs.
 pub fn run<C: Channel>(
     config: &RigConfig,
     listings: &[Listing],
@@ -345,7 +348,7 @@ pub fn run<C: Channel>(
             linger_ns: 500 * Nanos::MILLI,
             ..ExchangeConfig::default()
         },
-        vec![Outlet {
+        vec![PublishedChannel {
             publisher,
             instruments,
         }],
@@ -416,7 +419,7 @@ pub fn run<C: Channel>(
             config.seed,
             channel.state(),
             channel.next_seq(),
-            exchange.outlets()[0].publisher.next_seq(),
+            exchange.published_channels()[0].publisher.next_seq(),
             exchange.phase(),
             counted(&channel.counters()),
         );
@@ -439,9 +442,9 @@ pub fn run<C: Channel>(
             }
         }
         let is_quiet = channel.state() == FeedState::Live
-            && channel.next_seq() == exchange.outlets()[0].publisher.next_seq();
+            && channel.next_seq() == exchange.published_channels()[0].publisher.next_seq();
         if joins <= now && live_after.is_none() {
-            let behind = *behind.get_or_insert(exchange.outlets()[0].publisher.next_seq().0);
+            let behind = *behind.get_or_insert(exchange.published_channels()[0].publisher.next_seq().0);
             live_after = is_quiet.then(|| (now.since(joins), behind));
         }
         if config.compare_every_ms > 0 && compares_at <= now && is_quiet && exchange.phase() == DayPhase::Open
@@ -456,7 +459,12 @@ pub fn run<C: Channel>(
             compared += 1;
             compares_at = now.after(config.compare_every_ms * Nanos::MILLI);
         }
-        if exchange.phase() == DayPhase::Over && exchange.outlets()[0].publisher.poll_timeout().is_none() {
+        if exchange.phase() == DayPhase::Over
+            && exchange.published_channels()[0]
+                .publisher
+                .poll_timeout()
+                .is_none()
+        {
             // Nothing more will be sent on its own; time goes on for what is still recovering.
             now = now.after(Nanos::MILLI);
         }
@@ -686,16 +694,18 @@ fn compare<C: Channel>(seed: u64, listings: &[Listing], exchange: &Exchange, cha
             .unwrap_or_else(|| panic!("seed {seed}: no book of {symbol}"));
         assert_eq!(book.state(), BookState::Live, "seed {seed}: {symbol}");
         for side in Side::BOTH {
-            let theirs = exchange.outlets()[0]
-                .publisher
-                .levels(exchange.engine(), listing.id, side);
+            let theirs =
+                exchange.published_channels()[0]
+                    .publisher
+                    .levels(exchange.engine(), listing.id, side);
             let ours: Vec<Level> = book.levels(side).collect();
             assert_eq!(ours, theirs, "seed {seed}: {symbol} {side:?}");
         }
     }
 }
 
-/// The last quote heard of every participant of a consolidated feed must be the venue's; who has none is not asked.
+/// The last quote heard of every participant of a consolidated feed must be the venue's; who has none is not
+/// asked.
 fn compare_quotes<C: Channel>(
     seed: u64,
     listings: &[Listing],
@@ -707,7 +717,7 @@ fn compare_quotes<C: Channel>(
         let Some(id) = channel.find(&listing.symbol) else {
             continue;
         };
-        let theirs: BTreeMap<u8, [Level; 2]> = exchange.outlets()[0]
+        let theirs: BTreeMap<u8, [Level; 2]> = exchange.published_channels()[0]
             .publisher
             .participant_quotes(listing.id)
             .into_iter()

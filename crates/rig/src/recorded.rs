@@ -1,5 +1,5 @@
-//! A session of one venue in memory, for benchmarks and tests of what is behind the socket: ITCH 5.0 in MoldUDP64, made by a real
-//! matching engine.
+//! A session of one venue in memory, for benchmarks and tests of what is behind the socket: ITCH 5.0 in
+//! MoldUDP64, made by a real matching engine.
 
 use std::hint::black_box;
 
@@ -49,7 +49,8 @@ impl Recorded {
         })
     }
 
-    /// As MoldUDP64 datagrams of up to `per_packet` messages and 1,400 bytes, one behind the other, each behind its length.
+    /// As MoldUDP64 datagrams of up to `per_packet` messages and 1,400 bytes, one behind the other, each
+    /// behind its length.
     pub fn packets(&self, per_packet: u16) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes.len() + self.bytes.len() / usize::from(per_packet));
         let mut buffer = [0_u8; 1400];

@@ -15,12 +15,13 @@ pub struct Changes {
     pub every_ms: u64,
     /// The first so many instruments are wanted all the time.
     pub pinned: usize,
-    /// A wanted book must be live this long after it was subscribed to, or after the feed was live again, milliseconds.
-    /// `None`: the venue does not say when.
+    /// A wanted book must be live this long after it was subscribed to, or after the feed was live again,
+    /// milliseconds. `None`: the venue does not say when.
     pub right_within_ms: Option<u64>,
     /// Only patterns change, none of single symbols.
     pub patterns_only: bool,
-    /// The channel counts by instrument what passes, also of those nobody wants, so that it is checked that none does.
+    /// The channel counts by instrument what passes, also of those nobody wants, so that it is checked that
+    /// none does.
     pub counts_passed: bool,
 }
 
@@ -45,7 +46,8 @@ pub struct Changed {
     pub unsubscribed: u64,
     /// How many of both were of patterns.
     pub patterns: u64,
-    /// Wanted books that were compared in mid-session after they had been subscribed to, and were live and right.
+    /// Wanted books that were compared in mid-session after they had been subscribed to, and were live and
+    /// right.
     pub right: u64,
     /// Wanted books that were marked then.
     pub marked: u64,
@@ -175,8 +177,8 @@ impl Script {
         self.touched.get(symbol).is_none_or(Option::is_some)
     }
 
-    /// A moment at which everything published has been received: what is live is right, what must be live is, and what
-    /// nobody wants is not.
+    /// A moment at which everything published has been received: what is live is right, what must be live is,
+    /// and what nobody wants is not.
     pub(crate) fn compare<C: Channel>(
         &mut self,
         seed: u64,
@@ -186,7 +188,7 @@ impl Script {
         channel: &C,
         books: &Books,
     ) {
-        let publisher = &exchange.outlets()[0].publisher;
+        let publisher = &exchange.published_channels()[0].publisher;
         for listing in listings {
             let symbol = listing.symbol;
             let Some(book) = channel.find(&symbol).and_then(|id| books.book(id)) else {

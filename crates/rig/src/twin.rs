@@ -1,5 +1,5 @@
-//! What goes beside the books of every simulated session: naive books that get the same events, copies that hear levels only, and
-//! a recount of trades.
+//! What goes beside the books of every simulated session: naive books that get the same events, copies that
+//! hear levels only, and a recount of trades.
 
 use std::collections::BTreeMap;
 

@@ -113,7 +113,8 @@ fn a_counter_that_is_reset_within_the_day_goes_on_behind_a_snapshot() {
             }),
         );
         assert!(outcome.counters.get(Counter::Snapshots) > 0);
-        // Where a line loses the block that says so, numbers further on are a gap like any other: the snapshot serves for both.
+        // Where a line loses the block that says so, numbers further on are a gap like any other: the
+        // snapshot serves for both.
         let changed = outcome.counters.get(Counter::SessionChanges);
         assert!(changed <= 1, "seed {seed}");
         changes += changed;

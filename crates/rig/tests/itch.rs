@@ -63,7 +63,8 @@ fn unanswered_requests_and_late_joiners_are_made_good_by_snapshots() {
     }
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 #[test]
 fn forged_packets_on_one_line_make_no_false_book_live() {
     for forgery in [

@@ -1,6 +1,7 @@
-//! Channels behind the kernel's filter, on bad lines, with subscriptions that change in mid-session: the books are the venue's, as the
-//! rig checks at every quiet moment, though most packets never reach the channel. The filter runs in its interpreter, in front of the live
-//! port; what owns it does what whoever owns the sockets has to do.
+//! Channels behind the kernel's filter, on bad lines, with subscriptions that change in mid-session: the
+//! books are the venue's, as the rig checks at every quiet moment, though most packets never reach the
+//! channel. The filter runs in its interpreter, in front of the live port; what owns it does what whoever
+//! owns the sockets has to do.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

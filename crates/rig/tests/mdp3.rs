@@ -60,8 +60,8 @@ fn day(config: &RigConfig, depth: Mdp3Depth) -> Outcome<Mdp3Channel> {
     outcome
 }
 
-/// An index future, options on it of two strikes, and a currency pair, in Globex prices as CME has them: a hundredth of a
-/// point is one, options go by VTT 4.
+/// An index future, options on it of two strikes, and a currency pair, in Globex prices as CME has them: a
+/// hundredth of a point is one, options go by VTT 4.
 fn chain() -> Vec<Listing> {
     let price = |units: u32| Price::from_raw(i64::from(units) * Price::ONE_RAW);
     let expiry = Date {
@@ -149,7 +149,8 @@ fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebu
             for listing in &listings {
                 let id = filter.find(&listing.symbol).expect("it is defined");
                 let terms = decoder.terms(id).expect("it is defined");
-                // Numbers of the venue are those of the listing, numbers of the feed are in the order of coming.
+                // Numbers of the venue are those of the listing, numbers of the feed are in the order of
+                // coming.
                 let underlying = listings[0].symbol;
                 let contract = match listing.contract {
                     Contract::Option {
@@ -175,8 +176,9 @@ fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebu
                 };
                 assert_eq!(decoder.contract(id), Some(contract), "{terms:?}");
                 assert_eq!(terms.display_factor, listing.display_factor);
-                // Fifty dollars a point of the index, whose prices are hundredths: three contracts bought at 6,900.25 (a call at 115.25,
-                // a put at 4.85) are worth 1,035,037.50 (17,287.50, 727.50) dollars. A pair's price is dollars for a euro.
+                // Fifty dollars a point of the index, whose prices are hundredths: three contracts bought at
+                // 6,900.25 (a call at 115.25, a put at 4.85) are worth 1,035,037.50 (17,287.50, 727.50)
+                // dollars. A pair's price is dollars for a euro.
                 let value = terms.point_value().expect("it is said");
                 let (price, money) = match listing.contract {
                     Contract::Currency { .. } => ("1.1001", 3_300_300_000),
@@ -392,7 +394,8 @@ fn a_channel_reset_restates_every_book() {
     }
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 #[test]
 fn forged_packets_on_one_line_make_no_false_book_live() {
     for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Content] {

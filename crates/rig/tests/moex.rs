@@ -155,14 +155,15 @@ fn a_trade_log_tells_every_trade_and_has_no_books() {
         Depth::ByOrder,
     );
     assert_eq!(
-        outcome.exchange.outlets()[0].publisher.total(),
+        outcome.exchange.published_channels()[0].publisher.total(),
         outcome.events["Trade"]
     );
     assert!(outcome.events["Trade"] > 100, "{:?}", outcome.events);
     assert_eq!(outcome.events.get("Add"), None);
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 #[test]
 fn forged_packets_on_one_line_make_no_false_book_live() {
     for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Content] {

@@ -1,5 +1,5 @@
-//! NYSE Integrated Feed and OpenBook Ultra: retransmissions by multicast, and refreshes when there are none. What both are
-//! asked is the same.
+//! NYSE Integrated Feed and OpenBook Ultra: retransmissions by multicast, and refreshes when there are none.
+//! What both are asked is the same.
 
 use tickwire_book::Depth;
 use tickwire_exchange::{
@@ -268,7 +268,8 @@ fn a_tenth_lost_everywhere_is_made_good_too<P: Product>() {
     assert!(snapshots > 0);
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 fn forged_packets_on_one_line_make_no_false_book_live<P: Product>() {
     for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Content] {
         let config = forgery.day(P::NUMBERS);

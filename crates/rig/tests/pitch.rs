@@ -151,7 +151,8 @@ fn a_late_joiner_needs_a_snapshot_whatever_the_lines() {
     }
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 #[test]
 fn forged_packets_on_one_line_make_no_false_book_live() {
     for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Content] {

@@ -1,5 +1,6 @@
-//! Subscriptions that change at random in mid-session, on bad lines, for the feeds whose snapshots are of single instruments:
-//! what is wanted becomes right by the venue's own means, what is not is not heard of, and nothing else is disturbed.
+//! Subscriptions that change at random in mid-session, on bad lines, for the feeds whose snapshots are of
+//! single instruments: what is wanted becomes right by the venue's own means, what is not is not heard of,
+//! and nothing else is disturbed.
 
 use std::sync::Arc;
 
@@ -163,7 +164,8 @@ impl Feed for Moex {
 
     fn channel() -> MoexChannel {
         let mut config = MoexChannelConfig::new(MoexConfig::new(plan()));
-        // The day has half a second: with the exchange's one connection a second a gap would last longer than it does.
+        // The day has half a second: with the exchange's one connection a second a gap would last longer than
+        // it does.
         let patience = (20 * Nanos::MILLI, 100 * Nanos::MILLI);
         (
             config.arbiter.recovery.timeout_min_ns,
@@ -328,7 +330,8 @@ fn changes_on_bad_lines_leave_every_live_book_right<F: Feed>() {
     );
 }
 
-/// A tenth of everything is lost, the requests' answers too: it takes longer, and what says that it is live is right.
+/// A tenth of everything is lost, the requests' answers too: it takes longer, and what says that it is live
+/// is right.
 fn changes_on_very_bad_lines_take_longer<F: Feed>() {
     let mut right = 0;
     for seed in 1..=seeds() {

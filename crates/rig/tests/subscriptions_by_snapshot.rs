@@ -1,5 +1,6 @@
-//! Subscriptions that change at random in mid-session, on bad lines, for the feeds whose snapshot is of the whole channel:
-//! GLIMPSE and Spin. What is wanted becomes right, what is not is not decoded, and nothing else is disturbed.
+//! Subscriptions that change at random in mid-session, on bad lines, for the feeds whose snapshot is of the
+//! whole channel: GLIMPSE and Spin. What is wanted becomes right, what is not is not decoded, and nothing
+//! else is disturbed.
 
 use tickwire_book::Depth;
 use tickwire_exchange::{
@@ -211,7 +212,8 @@ fn cut_connections_and_lost_requests_take_longer<F: Feed>() {
     assert!(right > 0 && failed > 0, "{right} {failed}");
 }
 
-/// Nobody accepts a connection: joining books are marked, all day if need be; those that were there are right.
+/// Nobody accepts a connection: joining books are marked, all day if need be; those that were there are
+/// right.
 fn without_a_server_books_stay_marked<F: Feed>() {
     let config = RigConfig {
         connects: false,

@@ -1,5 +1,5 @@
-//! Several simulated venues at once, over bad lines: what they relay goes, in the order of its receive times, to consolidated books and to
-//! naive ones.
+//! Several simulated venues at once, over bad lines: what they relay goes, in the order of its receive times,
+//! to consolidated books and to naive ones.
 
 use tickwire_book::naive::{NaiveSuper, NaiveSuperBooks};
 use tickwire_book::super_books::{Mover, Presence, Source};

@@ -1,4 +1,5 @@
-//! UQDF: MoldUDP64 requests; what nobody answers is made good by the next quotes, at the latest by the recap of the close.
+//! UQDF: MoldUDP64 requests; what nobody answers is made good by the next quotes, at the latest by the recap
+//! of the close.
 
 use tickwire_book::Depth;
 use tickwire_exchange::{Outage, SipModel, UqdfPublisher, UqdfPublisherConfig, listings};
@@ -114,7 +115,8 @@ fn a_wipe_out_leaves_the_best_of_the_others() {
     }
 }
 
-/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in
+/// the end too.
 #[test]
 fn forged_packets_on_one_line_make_no_false_book_live() {
     for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Session] {

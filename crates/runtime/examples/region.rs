@@ -6,8 +6,8 @@
 //!     fast N       N writes in a row, without a pause          end              ends in an orderly way
 //! region dump FOLDER                                prints all that the Rust reader sees
 //! ```
-//! Each line is answered by `ok`. What write number n of a book says is a function of n: see `write_book`. The C and Python
-//! tests know the same function, and so find a copy that is made of two writes.
+//! Each line is answered by `ok`. What write number n of a book says is a function of n: see `write_book`.
+//! The C and Python tests know the same function, and so find a copy that is made of two writes.
 
 use std::io::{self, Write};
 use std::path::Path;

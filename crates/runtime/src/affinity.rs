@@ -1,8 +1,9 @@
 //! Cores: which there are, pinning a thread to one, priority, memory locking, and keeping idle cores awake.
 //!
-//! A thread that is pinned to one core may use one core: whoever counts then finds one, and decides that nothing may spin.
-//! So cores are counted once for the whole process, before any thread is pinned: pinning is a method of that count
-//! ([`Cores::pin`]), and a child process is given back every core ([`crate::child::ChildGuard::spawn`]).
+//! A thread that is pinned to one core may use one core: whoever counts then finds one, and decides that
+//! nothing may spin. So cores are counted once for the whole process, before any thread is pinned: pinning is
+//! a method of that count ([`Cores::pin`]), and a child process is given back every core
+//! ([`crate::child::ChildGuard::spawn`]).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,8 +36,8 @@ pub enum AffinityError {
     },
 }
 
-/// The cores of this process as they were counted at its start, before any thread was pinned: the same in every thread for
-/// as long as the process lives, wherever a thread is pinned meanwhile.
+/// The cores of this process as they were counted at its start, before any thread was pinned: the same in
+/// every thread for as long as the process lives, wherever a thread is pinned meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cores(&'static Counted);
 
@@ -49,8 +50,8 @@ struct Counted {
 }
 
 impl Cores {
-    /// Counts them, the first time; afterwards what was counted then. No thread is pinned without it, so the first time is
-    /// always before that.
+    /// Counts them, the first time; afterwards what was counted then. No thread is pinned without it, so the
+    /// first time is always before that.
     pub fn count() -> Cores {
         static COUNTED: OnceLock<Counted> = OnceLock::new();
         Cores(COUNTED.get_or_init(|| {
@@ -69,8 +70,8 @@ impl Cores {
         &self.0.usable
     }
 
-    /// How many threads can run at the same time: usable cores, or fewer where a container's processor quota is lower. With
-    /// 1, nothing may spin.
+    /// How many threads can run at the same time: usable cores, or fewer where a container's processor quota
+    /// is lower. With 1, nothing may spin.
     pub fn parallelism(self) -> usize {
         self.0.quota.min(self.0.usable.len())
     }
@@ -87,8 +88,8 @@ impl Cores {
         })
     }
 
-    /// Lets a command that is about to be started run on all of these, wherever the calling thread is pinned: a child process
-    /// counts its own.
+    /// Lets a command that is about to be started run on all of these, wherever the calling thread is pinned:
+    /// a child process counts its own.
     pub(crate) fn give_to(self, command: &mut Command) {
         if sys::affinity().is_ok_and(|own| own == self.0.usable) {
             return;
@@ -98,8 +99,8 @@ impl Cores {
             let _ = sys::set_affinity(&self.0.usable);
             Ok(())
         };
-        // SAFETY: the closure runs between fork and exec: it makes one system call, reads memory that lives for ever and
-        // allocates nothing.
+        // SAFETY: the closure runs between fork and exec: it makes one system call, reads memory that lives
+        // for ever and allocates nothing.
         unsafe { command.pre_exec(give) };
     }
 }
@@ -109,8 +110,9 @@ pub fn current_core() -> usize {
     sys::current_core()
 }
 
-/// Gives the calling thread the real-time policy `SCHED_FIFO` with a priority of 1 to 99. Only for a pinned thread with
-/// another core left for everybody else; the kernel still takes 50 ms of every second unless told otherwise.
+/// Gives the calling thread the real-time policy `SCHED_FIFO` with a priority of 1 to 99. Only for a pinned
+/// thread with another core left for everybody else; the kernel still takes 50 ms of every second unless told
+/// otherwise.
 ///
 /// # Errors
 /// [`AffinityError::NotPermitted`] without `CAP_SYS_NICE`.
@@ -136,7 +138,8 @@ pub fn lock_memory() -> Result<(), AffinityError> {
     sys::lock_memory().map_err(not_permitted)
 }
 
-/// Keeps idle cores out of sleep states for as long as it lives: a sleeping receiver wakes 2 to 3 times sooner.
+/// Keeps idle cores out of sleep states for as long as it lives: a sleeping receiver wakes 2 to 3 times
+/// sooner.
 #[derive(Debug)]
 pub struct AwakeCores {
     _request: File,

@@ -1,13 +1,15 @@
-//! The program's allocator: large blocks on huge pages, and a trap that catches allocations where none may happen.
+//! The program's allocator: large blocks on huge pages, and a trap that catches allocations where none may
+//! happen.
 //!
 //! ```text
 //! #[global_allocator]
 //! static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 //! ```
 //!
-//! Blocks of 2 MiB and more (books, order index, buffers) are mapped on their own, aligned to 2 MiB and marked for huge
-//! pages: a random access then misses the address translation cache far less often. Smaller ones go to the system's
-//! allocator. The trap is per thread: [`arm`] it after start-up, run the hot path, [`disarm`] it and look at the count.
+//! Blocks of 2 MiB and more (books, order index, buffers) are mapped on their own, aligned to 2 MiB and
+//! marked for huge pages: a random access then misses the address translation cache far less often. Smaller
+//! ones go to the system's allocator. The trap is per thread: [`arm`] it after start-up, run the hot path,
+//! [`disarm`] it and look at the count.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -51,8 +53,9 @@ thread_local! {
 /// Whether large blocks get their pages when they are made.
 static POPULATE: AtomicBool = AtomicBool::new(false);
 
-/// From now on, large blocks get all their pages at once instead of at the first touch: start-up takes longer (about 0.1 s per
-/// GiB), and no page fault of the books' memory falls into the time that is measured or traded in.
+/// From now on, large blocks get all their pages at once instead of at the first touch: start-up takes longer
+/// (about 0.1 s per GiB), and no page fault of the books' memory falls into the time that is measured or
+/// traded in.
 pub fn populate_large_blocks() {
     POPULATE.store(true, Ordering::Relaxed);
 }
@@ -60,8 +63,9 @@ pub fn populate_large_blocks() {
 /// Whether a process without memory ends with a sentence.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// From now on a process that gets no memory says so, with the size and what to do, and ends with exit code 3; without this the
-/// language aborts it (SIGABRT). For programs: attempts that may fail (`try_reserve`) end the process too.
+/// From now on a process that gets no memory says so, with the size and what to do, and ends with exit code
+/// 3; without this the language aborts it (SIGABRT). For programs: attempts that may fail (`try_reserve`) end
+/// the process too.
 pub fn end_without_memory() {
     ENDS.store(true, Ordering::Relaxed);
 }
@@ -107,7 +111,8 @@ fn checked(block: *mut u8, bytes: usize) -> *mut u8 {
     block
 }
 
-/// Arms the trap on this thread and forgets earlier counts. Works only where [`Allocator`] is the global allocator.
+/// Arms the trap on this thread and forgets earlier counts. Works only where [`Allocator`] is the global
+/// allocator.
 pub fn arm(on_allocation: OnAllocation) {
     COUNT.set(AllocationCount::default());
     ARMED.set(Some(on_allocation));
@@ -122,7 +127,8 @@ pub fn disarm() -> AllocationCount {
 /// Runs `f` with the trap counting; its result and the count.
 ///
 /// # Panics
-/// [`Allocator`] is not the global one of this program: nothing would be counted, and every count would be right.
+/// [`Allocator`] is not the global one of this program: nothing would be counted, and every count would be
+/// right.
 pub fn count_allocations<R>(f: impl FnOnce() -> R) -> (R, AllocationCount) {
     arm(OnAllocation::Count);
     drop(std::hint::black_box(Box::new(0_u8)));
@@ -200,8 +206,9 @@ fn map(size: usize) -> *mut u8 {
     }
     let head = start.align_offset(HUGE_PAGE_BYTES); // of a byte pointer: the bytes up to the next multiple
     let tail = HUGE_PAGE_BYTES - head;
-    // SAFETY: `head + len + tail == reserved`: the block and the two pieces lie in the mapping just made, which nobody else
-    // knows; the pieces are page-aligned and disjoint from the block. A refused madvise leaves ordinary pages.
+    // SAFETY: `head + len + tail == reserved`: the block and the two pieces lie in the mapping just made,
+    // which nobody else knows; the pieces are page-aligned and disjoint from the block. A refused madvise
+    // leaves ordinary pages.
     unsafe {
         let block = start.cast::<u8>().add(head);
         if head > 0 {
@@ -219,9 +226,10 @@ fn map(size: usize) -> *mut u8 {
     }
 }
 
-// SAFETY: small layouts go to `System` unchanged, with all obligations passed on. A large block is a private mapping of at
-// least `size` bytes, zeroed, aligned to 2 MiB >= `align`, and unmapped only by `dealloc`. `is_large` depends on the layout
-// alone, so that a block is released by the side that made it. Nothing unwinds: `trapped` aborts.
+// SAFETY: small layouts go to `System` unchanged, with all obligations passed on. A large block is a private
+// mapping of at least `size` bytes, zeroed, aligned to 2 MiB >= `align`, and unmapped only by `dealloc`.
+// `is_large` depends on the layout alone, so that a block is released by the side that made it. Nothing
+// unwinds: `trapped` aborts.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -268,8 +276,8 @@ unsafe impl GlobalAlloc for Allocator {
         if is_large(layout) && is_large(new_layout) && mapped_len(layout.size()) == mapped_len(new_size) {
             return block;
         }
-        // SAFETY: both layouts are valid; the blocks are distinct and both hold at least the smaller size; the old one is
-        // released once, and only when the new one exists.
+        // SAFETY: both layouts are valid; the blocks are distinct and both hold at least the smaller size;
+        // the old one is released once, and only when the new one exists.
         unsafe {
             let new_block = self.alloc(new_layout);
             if !new_block.is_null() {

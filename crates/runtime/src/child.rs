@@ -15,8 +15,9 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// Starts a command. For the case that this process is killed, the child calls [`crate::signal::die_with_parent`]. The child
-    /// may use every core that this process may, though the calling thread be pinned to one.
+    /// Starts a command. For the case that this process is killed, the child calls
+    /// [`crate::signal::die_with_parent`]. The child may use every core that this process may, though the
+    /// calling thread be pinned to one.
     ///
     /// # Errors
     /// What the kernel says.

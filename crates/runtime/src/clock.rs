@@ -1,14 +1,15 @@
 //! Time: the processor's time stamp counter, calibrated against the kernel's clocks.
 //!
-//! Reading the counter costs 8 to 10 ns, `clock_gettime` about 20; stage stamps are taken as raw ticks ([`tsc`]) and
-//! converted afterwards ([`Clock::nanos_at`]). The counter is used only where it is invariant (constant rate, running in
-//! all sleep states) and the kernel trusts it as its own clock source; elsewhere ticks are nanoseconds of
-//! `CLOCK_MONOTONIC` and [`Clock::warning`] says so.
+//! Reading the counter costs 8 to 10 ns, `clock_gettime` about 20; stage stamps are taken as raw ticks
+//! ([`tsc`]) and converted afterwards ([`Clock::nanos_at`]). The counter is used only where it is invariant
+//! (constant rate, running in all sleep states) and the kernel trusts it as its own clock source; elsewhere
+//! ticks are nanoseconds of `CLOCK_MONOTONIC` and [`Clock::warning`] says so.
 //!
-//! **Time that is never set.** [`Clock::now`] is UTC as it was when the clock was made, and goes on by `CLOCK_MONOTONIC` from there: whatever is
-//! measured or waited for by it goes on when the system's clock is set by an hour, forward or back. What is told to others by UTC (SendingTime, hours
-//! of sessions) adds [`Clock::wall_offset_ns`], which [`Clock::resync`] keeps and by which it notices that the clock was set. This is the only
-//! file that reads the system's clock.
+//! **Time that is never set.** [`Clock::now`] is UTC as it was when the clock was made, and goes on by
+//! `CLOCK_MONOTONIC` from there: whatever is measured or waited for by it goes on when the system's clock is
+//! set by an hour, forward or back. What is told to others by UTC (SendingTime, hours of sessions) adds
+//! [`Clock::wall_offset_ns`], which [`Clock::resync`] keeps and by which it notices that the clock was set.
+//! This is the only file that reads the system's clock.
 
 use std::fmt;
 use std::fs;
@@ -19,8 +20,8 @@ use tickwire_market::Nanos;
 
 use crate::sys;
 
-/// Which clock ticks come from: 0 not yet decided, 1 the counter, 2 the kernel. Decided once per process, so that all
-/// stamps are comparable; a lone byte that publishes nothing else, hence `Relaxed`.
+/// Which clock ticks come from: 0 not yet decided, 1 the counter, 2 the kernel. Decided once per process, so
+/// that all stamps are comparable; a lone byte that publishes nothing else, hence `Relaxed`.
 static SOURCE: AtomicU8 = AtomicU8::new(0);
 
 /// Where ticks come from.
@@ -51,13 +52,15 @@ pub fn tsc() -> u64 {
     }
 }
 
-/// Processor time this thread has used, in nanoseconds: what work costs on a machine that others use too. A system call.
+/// Processor time this thread has used, in nanoseconds: what work costs on a machine that others use too. A
+/// system call.
 pub fn thread_cpu_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The kernel's clock that is never set, in nanoseconds since the machine was started: the clock of heartbeats and of waits, the same for every
-/// process of a machine. `CLOCK_MONOTONIC` of clock_gettime(2); about 20 ns.
+/// The kernel's clock that is never set, in nanoseconds since the machine was started: the clock of
+/// heartbeats and of waits, the same for every process of a machine. `CLOCK_MONOTONIC` of clock_gettime(2);
+/// about 20 ns.
 pub fn monotonic() -> Nanos {
     Nanos(sys::clock_ns(libc::CLOCK_MONOTONIC))
 }
@@ -114,8 +117,8 @@ fn why_not_tsc(x86_64: bool, cpuinfo: &str, clocksource: &str) -> Option<String>
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn counter() -> u64 {
-    // SAFETY: RDTSC reads a register; every x86-64 processor has it and Linux leaves it enabled (CR4.TSD clear) unless the
-    // process itself asked otherwise by prctl(PR_SET_TSC), which nothing here does.
+    // SAFETY: RDTSC reads a register; every x86-64 processor has it and Linux leaves it enabled (CR4.TSD
+    // clear) unless the process itself asked otherwise by prctl(PR_SET_TSC), which nothing here does.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -155,7 +158,8 @@ impl Pair {
     }
 }
 
-/// UTC by the system's clock, nanoseconds since the epoch: it can be set, forward and back, so nothing is measured or waited for by it.
+/// UTC by the system's clock, nanoseconds since the epoch: it can be set, forward and back, so nothing is
+/// measured or waited for by it.
 pub fn wall() -> Nanos {
     Nanos(sys::clock_ns(libc::CLOCK_REALTIME))
 }
@@ -163,7 +167,8 @@ pub fn wall() -> Nanos {
 /// A smaller change of UTC is taken as the clock being steered, not set.
 pub const STEP_MIN_NS: u64 = 100 * Nanos::MILLI;
 
-/// Ticks as nanoseconds of a time that is never set, which was UTC when the clock was made. A few words: clone one for each thread.
+/// Ticks as nanoseconds of a time that is never set, which was UTC when the clock was made. A few words:
+/// clone one for each thread.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// Where `ticks` was `base_ns`.
@@ -184,8 +189,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Measures the counter's rate against `CLOCK_MONOTONIC` for 20 ms and its offset against `CLOCK_REALTIME`. The rate is
-    /// then known to about 2 parts per million (2 µs per second); [`Clock::resync`] makes it better the longer it runs.
+    /// Measures the counter's rate against `CLOCK_MONOTONIC` for 20 ms and its offset against
+    /// `CLOCK_REALTIME`. The rate is then known to about 2 parts per million (2 µs per second);
+    /// [`Clock::resync`] makes it better the longer it runs.
     pub fn calibrate() -> Clock {
         Clock::calibrate_for(Duration::from_millis(20))
     }
@@ -225,10 +231,12 @@ impl Clock {
         clock
     }
 
-    /// Follows the kernel's clocks again: the rate, from all the time since calibration, and how far UTC is. Takes about 6 µs; call it once a
-    /// second outside the hot path. Time may step back by as much as the old rate was wrong.
+    /// Follows the kernel's clocks again: the rate, from all the time since calibration, and how far UTC is.
+    /// Takes about 6 µs; call it once a second outside the hot path. Time may step back by as much as the old
+    /// rate was wrong.
     ///
-    /// When UTC has changed by more than [`STEP_MIN_NS`] against time that is never set, somebody set the system's clock: by how much, nanoseconds.
+    /// When UTC has changed by more than [`STEP_MIN_NS`] against time that is never set, somebody set the
+    /// system's clock: by how much, nanoseconds.
     pub fn resync(&mut self) -> Option<i64> {
         let monotonic = Pair::take(libc::CLOCK_MONOTONIC);
         self.rate_to(monotonic);
@@ -243,8 +251,8 @@ impl Clock {
         })
     }
 
-    /// Whether the system's clock was set since [`Clock::resync`] last looked. About 30 ns, no system call: for where a moment's delay of the
-    /// news does harm, as before a time is judged that a peer stamped.
+    /// Whether the system's clock was set since [`Clock::resync`] last looked. About 30 ns, no system call:
+    /// for where a moment's delay of the news does harm, as before a time is judged that a peer stamped.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.wall_at(self.now()).0.abs_diff(wall().0) > STEP_MIN_NS
@@ -263,8 +271,8 @@ impl Clock {
         self
     }
 
-    /// Begins at `time` where that is later than now: what goes on from a file must not go back in time because the system's clock did
-    /// meanwhile. UTC stays what it is.
+    /// Begins at `time` where that is later than now: what goes on from a file must not go back in time
+    /// because the system's clock did meanwhile. UTC stays what it is.
     pub fn not_before(&mut self, time: Nanos) {
         let ahead = time.since(self.now());
         self.epoch_ns = self.epoch_ns.saturating_add(ahead);
@@ -273,7 +281,8 @@ impl Clock {
         self.told_offset_ns = self.wall_offset_ns;
     }
 
-    /// UTC less [`Clock::now`], nanoseconds, as [`Clock::resync`] saw it last: 0 until the system's clock is set.
+    /// UTC less [`Clock::now`], nanoseconds, as [`Clock::resync`] saw it last: 0 until the system's clock is
+    /// set.
     pub fn wall_offset_ns(&self) -> i64 {
         self.wall_offset_ns
     }
@@ -289,7 +298,8 @@ impl Clock {
         Nanos(wall.0.saturating_add_signed(-self.wall_offset_ns))
     }
 
-    /// What times of this clock have on `CLOCK_MONOTONIC`, nanoseconds: by it other processes understand stamps, whatever UTC is set to.
+    /// What times of this clock have on `CLOCK_MONOTONIC`, nanoseconds: by it other processes understand
+    /// stamps, whatever UTC is set to.
     pub fn epoch_ns(&self) -> u64 {
         self.epoch_ns
     }
@@ -314,7 +324,8 @@ impl Clock {
         Nanos(self.base_ns.saturating_add_signed(offset as i64))
     }
 
-    /// What the counter reads at `time`: the inverse of [`Clock::nanos_at`], for kernel timestamps beside tick stamps.
+    /// What the counter reads at `time`: the inverse of [`Clock::nanos_at`], for kernel timestamps beside
+    /// tick stamps.
     #[inline]
     pub fn tsc_at(&self, time: Nanos) -> u64 {
         let offset = i128::from(time.0) - i128::from(self.base_ns);
@@ -380,7 +391,8 @@ mod tests {
     #[test]
     fn now_is_the_kernels_realtime() {
         let clock = Clock::calibrate();
-        // Between the two readings of the kernel, allowing for a step of calibration and being descheduled in between.
+        // Between the two readings of the kernel, allowing for a step of calibration and being descheduled in
+        // between.
         let before = sys::clock_ns(libc::CLOCK_REALTIME);
         let ours = clock.now().0;
         let after = sys::clock_ns(libc::CLOCK_REALTIME);
@@ -406,7 +418,8 @@ mod tests {
         assert!(clock.span_ns(clock.span_ticks(1_000_000)).abs_diff(1_000_000) <= 1);
     }
 
-    /// The system's clock is set by an hour on this thread: time goes on, the step is told once with its size, and UTC is followed.
+    /// The system's clock is set by an hour on this thread: time goes on, the step is told once with its
+    /// size, and UTC is followed.
     #[test]
     fn a_clock_that_is_set_is_told_once_and_time_goes_on() {
         let mut clock = Clock::calibrate();

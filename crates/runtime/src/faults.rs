@@ -1,12 +1,15 @@
 //! Errors on demand, for tests: any `errno` from any socket call.
 //!
-//! Every socket call of this crate asks `pass` first. Only tests of this crate and builds with the feature `faults`, which the dependencies of
-//! tests ask for and no shipped program has, contain more of it than a constant.
+//! Every socket call of this crate asks `pass` first. Only tests of this crate and builds with the feature
+//! `faults`, which the dependencies of tests ask for and no shipped program has, contain more of it than a
+//! constant.
 //!
-//! A test in the same thread says `inject`; a test of a whole program starts it with `TICKWIRE_FAULTS` naming a file, which the program
-//! reads again and again: one line `every=N calls=send,receive errno=101`, where `calls=all` is every call and `errno=all` each number in turn.
-//! Without the file, or with an empty one, nothing fails. `step=SECONDS at=MONOTONIC` there sets the system's clock,
-//! as this program sees it, by so much, at that time of `CLOCK_MONOTONIC` in nanoseconds: a clock is set for all programs of a machine at once.
+//! A test in the same thread says `inject`; a test of a whole program starts it with `TICKWIRE_FAULTS` naming
+//! a file, which the program reads again and again: one line `every=N calls=send,receive errno=101`, where
+//! `calls=all` is every call and `errno=all` each number in turn. Without the file, or with an empty one,
+//! nothing fails. `step=SECONDS at=MONOTONIC` there sets the system's clock, as this program sees it, by so
+//! much, at that time of `CLOCK_MONOTONIC` in nanoseconds: a clock is set for all programs of a machine at
+//! once.
 
 /// A socket call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +138,8 @@ mod armed {
     }
 
     static INJECTED: AtomicU64 = AtomicU64::new(0);
-    /// Every so many-th call fails; 0: none. Lone numbers that publish nothing else, hence `Relaxed`, here and below.
+    /// Every so many-th call fails; 0: none. Lone numbers that publish nothing else, hence `Relaxed`, here
+    /// and below.
     static EVERY: AtomicU64 = AtomicU64::new(0);
     /// Which calls, a bit each.
     static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -268,7 +272,8 @@ mod tests {
         }
     }
 
-    /// A connection lives on where the kernel is short of something, and ends, saying so, where the peer is gone.
+    /// A connection lives on where the kernel is short of something, and ends, saying so, where the peer is
+    /// gone.
     #[test]
     fn every_error_of_a_connection_is_nothing_an_end_or_an_error_and_never_loses_bytes() {
         let mut listener = TcpListener::bind(LOCAL.into()).expect("bound");

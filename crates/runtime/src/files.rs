@@ -1,5 +1,6 @@
-//! The one place where files and folders are made: each is for our own user alone (files 0600, folders 0700) unless a group is named
-//! that may read, no link is followed, and what another user prepared is refused and never written to.
+//! The one place where files and folders are made: each is for our own user alone (files 0600, folders 0700)
+//! unless a group is named that may read, no link is followed, and what another user prepared is refused and
+//! never written to.
 //!
 //! ```text
 //!  Folder   regions, sockets, locks: opened once (O_DIRECTORY, O_NOFOLLOW), checked by that descriptor (ours, not writable by
@@ -7,7 +8,8 @@
 //!  create, append, open_or_create, write, replace   any other file, wherever the user wants it: O_NOFOLLOW, and a file that is
 //!           there must be a regular one of ours with one name before a byte of it is changed
 //! ```
-//! What a file is for decides who may read it: a region and its socket have the group of `[access]`; everything else is ours alone.
+//! What a file is for decides who may read it: a region and its socket have the group of `[access]`;
+//! everything else is ours alone.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -38,7 +40,8 @@ impl Sharing {
         Sharing::default()
     }
 
-    /// Members of a group, by its number: they may read files (0640), enter folders (0750) and connect to sockets (0660).
+    /// Members of a group, by its number: they may read files (0640), enter folders (0750) and connect to
+    /// sockets (0660).
     pub fn group(gid: u32) -> Sharing {
         Sharing { group: Some(gid) }
     }
@@ -109,8 +112,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, made if it is not there with those on the way to it, and checks it: it is ours, and nobody else may write to it.
-    /// With a group it is made readable for that.
+    /// Opens a folder, made if it is not there with those on the way to it, and checks it: it is ours, and
+    /// nobody else may write to it. With a group it is made readable for that.
     ///
     /// # Errors
     /// See [`FolderError`].
@@ -188,8 +191,8 @@ impl Folder {
         self.sharing
     }
 
-    /// A path by which the system finds something in this very folder, whatever was done to its name since: for calls that take no
-    /// descriptor, such as binding a socket.
+    /// A path by which the system finds something in this very folder, whatever was done to its name since:
+    /// for calls that take no descriptor, such as binding a socket.
     pub fn reach(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd())).join(name)
     }
@@ -235,9 +238,10 @@ impl Folder {
         Ok(file)
     }
 
-    /// Takes a lock by a file of that name until the file is closed, however that comes about; `Err` with what the holder wrote into it
-    /// if another process has it. The file is ours alone (0600): nobody else can open it, and so nobody else can hold it. One of an
-    /// earlier version, which others could read, is replaced.
+    /// Takes a lock by a file of that name until the file is closed, however that comes about; `Err` with
+    /// what the holder wrote into it if another process has it. The file is ours alone (0600): nobody else
+    /// can open it, and so nobody else can hold it. One of an earlier version, which others could read, is
+    /// replaced.
     ///
     /// # Errors
     /// It is another's; what the system says.
@@ -320,7 +324,8 @@ impl AsFd for Folder {
     }
 }
 
-/// Makes a folder and those on the way to it that are not there, each ours alone (0700). What is there stays as it is.
+/// Makes a folder and those on the way to it that are not there, each ours alone (0700). What is there stays
+/// as it is.
 ///
 /// # Errors
 /// What the system says.
@@ -465,8 +470,8 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
     )
 }
 
-/// Opens a file of ours that is there, with what it has, to be read and written. It may have a second name: a store that is being
-/// replaced has one for a moment.
+/// Opens a file of ours that is there, with what it has, to be read and written. It may have a second name: a
+/// store that is being replaced has one for a moment.
 ///
 /// # Errors
 /// There is none; as [`create`].
@@ -497,8 +502,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Writes a file beside its place (its name and `.new`) and moves it there at once: who reads meanwhile reads the one before, whole.
-/// With `keeps_mode` it has the mode of the one before, because that is the user's own.
+/// Writes a file beside its place (its name and `.new`) and moves it there at once: who reads meanwhile reads
+/// the one before, whole. With `keeps_mode` it has the mode of the one before, because that is the user's
+/// own.
 ///
 /// # Errors
 /// What the system says; nothing has changed then.
@@ -521,8 +527,9 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>, keeps_mode: bool) -> io::Re
     made
 }
 
-/// A file that has its name only when it is whole: it is written beside its place (a dot, its name, `.part`), brought to the disk, and
-/// moved there at once. Whoever is killed in between leaves nothing under the name; the next one of the name takes the remainder away.
+/// A file that has its name only when it is whole: it is written beside its place (a dot, its name, `.part`),
+/// brought to the disk, and moved there at once. Whoever is killed in between leaves nothing under the name;
+/// the next one of the name takes the remainder away.
 #[derive(Debug)]
 pub struct Pending {
     file: File,

@@ -1,5 +1,6 @@
-//! One socket and one way of waiting for what comes: busy spin, blocking, `poll`, `epoll` or io_uring, behind the same call. For
-//! loops with a single source of input, and for measuring what each way costs; loops with several use [`crate::wait`].
+//! One socket and one way of waiting for what comes: busy spin, blocking, `poll`, `epoll` or io_uring, behind
+//! the same call. For loops with a single source of input, and for measuring what each way costs; loops with
+//! several use [`crate::wait`].
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,8 +16,9 @@ use crate::sys;
 use crate::trouble::Trouble;
 use crate::udp::control_stamp;
 
-/// Waits until the kernel stamps what TCP receives, at most `patience`; whether it does. It begins some time after the first socket has
-/// asked, from a worker thread that may wait for a core; what comes before has no stamp. To be called with such a socket open.
+/// Waits until the kernel stamps what TCP receives, at most `patience`; whether it does. It begins some time
+/// after the first socket has asked, from a worker thread that may wait for a core; what comes before has no
+/// stamp. To be called with such a socket open.
 ///
 /// # Errors
 /// Loopback cannot be used here.
@@ -45,14 +47,16 @@ pub enum Backend {
     Spin,
     /// A `recv` that sleeps until something comes.
     Block,
-    /// The same with `SO_BUSY_POLL`: the kernel looks at the network card's queue for 50 µs before it sleeps. Where the card's driver
-    /// has no such queue (loopback, veth) it sleeps at once; [`Inbox::remark`] says so.
+    /// The same with `SO_BUSY_POLL`: the kernel looks at the network card's queue for 50 µs before it sleeps.
+    /// Where the card's driver has no such queue (loopback, veth) it sleeps at once; [`Inbox::remark`] says
+    /// so.
     BusyPoll,
     /// `ppoll`, then `recv`.
     Poll,
     /// `epoll_pwait2`, then `recv`.
     Epoll,
-    /// io_uring, one thread, deferred task work: one system call arms the next receive and sleeps until it is done.
+    /// io_uring, one thread, deferred task work: one system call arms the next receive and sleeps until it is
+    /// done.
     IoUring,
     /// The same, looking again and again instead of sleeping.
     IoUringSpin,
@@ -109,7 +113,8 @@ pub enum Input<'b> {
         bytes: &'b [u8],
         /// The counter right after the receive call returned.
         tsc: u64,
-        /// When the kernel received it (of a stream: its last segment), nanoseconds of `CLOCK_REALTIME`; `None` unless asked for.
+        /// When the kernel received it (of a stream: its last segment), nanoseconds of `CLOCK_REALTIME`;
+        /// `None` unless asked for.
         kernel_ns: Option<NonZeroU64>,
     },
     /// Nothing came in time.
@@ -120,7 +125,8 @@ pub enum Input<'b> {
 
 /// Bytes taken by one receive at most.
 const BUFFER_BYTES: usize = 2_048;
-/// How long [`Backend::Block`] sleeps at most: the kernel counts this time in timer ticks, so that a finer one would not be kept.
+/// How long [`Backend::Block`] sleeps at most: the kernel counts this time in timer ticks, so that a finer
+/// one would not be kept.
 const BLOCK_US: i64 = 50_000;
 /// How long [`Backend::BusyPoll`] looks at the card's queue, microseconds.
 const BUSY_POLL_US: i32 = 50;
@@ -139,9 +145,10 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Takes input of a socket from now on; the caller keeps the socket for sending. Call it on the thread that will receive: an
-    /// io_uring belongs to one. With [`Backend::Block`] and [`Backend::BusyPoll`] the socket blocks from now on, for everybody.
-    /// With `stamped` the kernel's receive times are asked for (not by io_uring, which has no room for them here).
+    /// Takes input of a socket from now on; the caller keeps the socket for sending. Call it on the thread
+    /// that will receive: an io_uring belongs to one. With [`Backend::Block`] and [`Backend::BusyPoll`] the
+    /// socket blocks from now on, for everybody. With `stamped` the kernel's receive times are asked for (not
+    /// by io_uring, which has no room for them here).
     ///
     /// # Errors
     /// What the kernel says; `Unsupported` for io_uring where it is missing or forbidden.
@@ -185,8 +192,8 @@ impl Inbox {
         self.remark.as_deref()
     }
 
-    /// What came, waiting up to `timeout_ns`. Those that spin look once, whatever the time; those that block wait in steps of 50 ms.
-    /// Allocates nothing.
+    /// What came, waiting up to `timeout_ns`. Those that spin look once, whatever the time; those that block
+    /// wait in steps of 50 ms. Allocates nothing.
     ///
     /// # Errors
     /// What the kernel says, but for signals.
@@ -326,8 +333,9 @@ impl Ring {
             let entry = opcode::Recv::new(types::Fd(fd.as_raw_fd()), at, room)
                 .build()
                 .user_data(RECEIVE);
-            // SAFETY: the entry's pointer and length describe `landing`, which is boxed, is written by the kernel only while `armed`,
-            // is not read then, and is not freed before the receive has ended (`drop` waits for that or leaks it).
+            // SAFETY: the entry's pointer and length describe `landing`, which is boxed, is written by the
+            // kernel only while `armed`, is not read then, and is not freed before the receive has ended
+            // (`drop` waits for that or leaks it).
             unsafe { self.ring.submission().push(&entry) }.expect("the queue was empty");
             self.armed = true;
         }
@@ -341,7 +349,8 @@ impl Ring {
             }
             None => {
                 const GET_EVENTS: u32 = 1; // IORING_ENTER_GETEVENTS: runs the deferred work
-                // SAFETY: no signal mask is passed, so no memory of ours is read; at most the one entry pushed above is submitted.
+                // SAFETY: no signal mask is passed, so no memory of ours is read; at most the one entry
+                // pushed above is submitted.
                 unsafe { submitter.enter::<libc::sigset_t>(u32::from(fresh), 0, GET_EVENTS, None)? };
             }
         }
@@ -415,8 +424,9 @@ impl SendStamps {
     }
 }
 
-/// Reads the control messages of the error queue: `SCM_TIMESTAMPING` with three times, the first that of software, and the extended
-/// error that carries the id (Documentation/networking/timestamping.rst, 1.3.3 and 2.1).
+/// Reads the control messages of the error queue: `SCM_TIMESTAMPING` with three times, the first that of
+/// software, and the extended error that carries the id (Documentation/networking/timestamping.rst, 1.3.3 and
+/// 2.1).
 fn send_stamp(mut control: &[u8]) -> Option<SendStamp> {
     const HEADER: usize = 16;
     // `sock_extended_err`: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
@@ -525,7 +535,8 @@ mod tests {
         let (mut near, far) = pair();
         let mut stamps = SendStamps::enable(&near).expect("enabled");
         let mut inbox = Inbox::open(&far, Backend::Poll, true).expect("opened");
-        // The kernel turns receive stamps on from a worker thread: on a busy machine the first messages come without.
+        // The kernel turns receive stamps on from a worker thread: on a busy machine the first messages come
+        // without.
         for message in 0..2_000u32 {
             let before = sys::clock_ns(libc::CLOCK_REALTIME);
             near.write_all(b"0123456789").expect("written");

@@ -20,7 +20,8 @@ impl Interface {
     /// The interface called `wanted`, or having `wanted` as its IPv4 address.
     ///
     /// # Errors
-    /// [`NetError::NoInterface`], which lists those there are; [`NetError::Interfaces`] when the system does not say.
+    /// [`NetError::NoInterface`], which lists those there are; [`NetError::Interfaces`] when the system does
+    /// not say.
     pub fn find(wanted: &str) -> Result<Interface, NetError> {
         let all = Interface::every().map_err(NetError::interfaces)?;
         let by_address = wanted.parse::<Ipv4Addr>().ok();
@@ -64,8 +65,8 @@ impl Interface {
         Ok(all)
     }
 
-    /// The interface that datagrams to `destination` leave by, as the routing table says now; for destinations of this
-    /// machine, loopback. `None` where there is no route. Sends nothing.
+    /// The interface that datagrams to `destination` leave by, as the routing table says now; for
+    /// destinations of this machine, loopback. `None` where there is no route. Sends nothing.
     pub fn towards(destination: Ipv4Addr) -> Option<Interface> {
         if destination.is_loopback() {
             return Interface::loopback().ok();
@@ -102,9 +103,10 @@ impl Interface {
         self.up
     }
 
-    /// Whether what is sent there stays on this machine: loopback, or one end of a veth pair, which joins network namespaces.
-    /// The latter is told by what the kernel shows of it: virtual, with a peer, and neither on top of a device nor of a
-    /// declared type (as VLANs and macvlans are). A container's own `eth0` is such an end too.
+    /// Whether what is sent there stays on this machine: loopback, or one end of a veth pair, which joins
+    /// network namespaces. The latter is told by what the kernel shows of it: virtual, with a peer, and
+    /// neither on top of a device nor of a declared type (as VLANs and macvlans are). A container's own
+    /// `eth0` is such an end too.
     pub fn is_local(&self) -> bool {
         self.loopback || self.is_veth()
     }

@@ -1,7 +1,7 @@
 //! Recorded messages without packets: each behind its length in two bytes, big-endian (Nasdaq's BinaryFILE).
 //!
-//! Also files in the wild whose length is always 0: there the message type tells, by a function the caller gives (this crate
-//! knows no venue). A length of 0 at the very end marks the end of the session.
+//! Also files in the wild whose length is always 0: there the message type tells, by a function the caller
+//! gives (this crate knows no venue). A length of 0 at the very end marks the end of the session.
 
 use std::io::Read;
 use std::path::Path;
@@ -44,8 +44,8 @@ impl ItchFile {
     /// The next message, `None` at the end.
     ///
     /// # Errors
-    /// [`CaptureError`] with the byte offset: the file breaks off inside a message, or a type without a length is unknown.
-    /// After an error there are no more messages.
+    /// [`CaptureError`] with the byte offset: the file breaks off inside a message, or a type without a
+    /// length is unknown. After an error there are no more messages.
     #[inline]
     pub fn next_message(&mut self) -> Result<Option<Message<'_>>, CaptureError> {
         if self.failed {
@@ -162,8 +162,8 @@ impl Recording {
         }
     }
 
-    /// Opens a file and finds out what it is. A file of messages is one whose first message has a known type and either the
-    /// length of that type or none.
+    /// Opens a file and finds out what it is. A file of messages is one whose first message has a known type
+    /// and either the length of that type or none.
     ///
     /// # Errors
     /// [`CaptureError::Unrecognised`] when it is none of them, or cannot be opened or read.

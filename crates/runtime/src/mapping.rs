@@ -1,12 +1,13 @@
-//! Files as memory, and what happens when a file is made shorter while it is: reading or writing behind its end then raises SIGBUS,
-//! which would end the process.
+//! Files as memory, and what happens when a file is made shorter while it is: reading or writing behind its
+//! end then raises SIGBUS, which would end the process.
 //!
-//! The first mapping installs a handler. It puts zeroed memory of the process's own in the place of the mapping that was hit, marks
-//! it as lost and returns: the access is repeated and succeeds, on memory that goes nowhere. Owners look at [`Mapping::is_lost`]
-//! before they rely on what they wrote or read. Any other SIGBUS goes where it went before.
+//! The first mapping installs a handler. It puts zeroed memory of the process's own in the place of the
+//! mapping that was hit, marks it as lost and returns: the access is repeated and succeeds, on memory that
+//! goes nowhere. Owners look at [`Mapping::is_lost`] before they rely on what they wrote or read. Any other
+//! SIGBUS goes where it went before.
 //!
-//! The handler reads a list whose nodes are never freed, and calls `mmap`, a system call of its own that takes no lock of the
-//! process (the C library's function is a bare wrapper of it).
+//! The handler reads a list whose nodes are never freed, and calls `mmap`, a system call of its own that
+//! takes no lock of the process (the C library's function is a bare wrapper of it).
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -20,36 +21,37 @@ use crate::sys::check;
 
 /// Where a mapping is, for the handler. Nodes are made once and used again.
 #[derive(Debug, Default)]
-struct Place {
+struct MappedRange {
     /// 0 while nobody has it.
     start: AtomicUsize,
     end: AtomicUsize,
     is_writable: AtomicBool,
     is_lost: AtomicBool,
     is_taken: AtomicBool,
-    next: AtomicPtr<Place>,
+    next: AtomicPtr<MappedRange>,
 }
 
-static FIRST: AtomicPtr<Place> = AtomicPtr::new(std::ptr::null_mut());
+static FIRST: AtomicPtr<MappedRange> = AtomicPtr::new(std::ptr::null_mut());
 /// What handled SIGBUS before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Every place that was ever made.
-fn places() -> impl Iterator<Item = &'static Place> {
-    // SAFETY: pointers of the list are null or of leaked boxes, which live for ever and are changed through atomics only.
-    let next = |place: &AtomicPtr<Place>| unsafe { place.load(Ordering::Acquire).as_ref() };
+fn places() -> impl Iterator<Item = &'static MappedRange> {
+    // SAFETY: pointers of the list are null or of leaked boxes, which live for ever and are changed through
+    // atomics only.
+    let next = |place: &AtomicPtr<MappedRange>| unsafe { place.load(Ordering::Acquire).as_ref() };
     std::iter::successors(next(&FIRST), move |place| next(&place.next))
 }
 
 /// A place that nobody has.
-fn take_place() -> &'static Place {
-    let free = |place: &&Place| !place.is_taken.swap(true, Ordering::AcqRel);
+fn take_place() -> &'static MappedRange {
+    let free = |place: &&MappedRange| !place.is_taken.swap(true, Ordering::AcqRel);
     if let Some(place) = places().find(free) {
         return place;
     }
-    let place: &'static Place = Box::leak(Box::new(Place {
+    let place: &'static MappedRange = Box::leak(Box::new(MappedRange {
         is_taken: AtomicBool::new(true),
-        ..Place::default()
+        ..MappedRange::default()
     }));
     let own = std::ptr::from_ref(place).cast_mut();
     let mut first = FIRST.load(Ordering::Acquire);
@@ -62,7 +64,7 @@ fn take_place() -> &'static Place {
     }
 }
 
-impl Place {
+impl MappedRange {
     fn access(&self) -> c_int {
         match self.is_writable.load(Ordering::Acquire) {
             true => libc::PROT_READ | libc::PROT_WRITE,
@@ -78,8 +80,9 @@ impl Place {
         );
         self.is_lost.store(true, Ordering::Release);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-        // SAFETY: the range is one that `Mapping::new` mapped and that is unmapped only after `start` is 0 again; memory that takes its
-        // place has the same length and access, and is reached through atomics only, as before.
+        // SAFETY: the range is one that `Mapping::new` mapped and that is unmapped only after `start` is 0
+        // again; memory that takes its place has the same length and access, and is reached through atomics
+        // only, as before.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::without_provenance_mut::<c_void>(start),
@@ -96,8 +99,8 @@ impl Place {
 
 /// The handler of SIGBUS.
 extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel passes a valid `siginfo_t` to a handler installed with SA_SIGINFO; `si_addr` is set for codes above 0, which
-    // the kernel alone gives.
+    // SAFETY: the kernel passes a valid `siginfo_t` to a handler installed with SA_SIGINFO; `si_addr` is set
+    // for codes above 0, which the kernel alone gives.
     let fault = unsafe {
         info.as_ref()
             .filter(|i| i.si_code > 0)
@@ -109,12 +112,12 @@ extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void)
             start != 0 && (start..place.end.load(Ordering::Acquire)).contains(&address)
         })
     });
-    if hit.is_some_and(Place::lose) {
+    if hit.is_some_and(MappedRange::lose) {
         return;
     }
     // Not ours: the access is repeated and goes to whoever handled it before.
-    // SAFETY: the pointer is to a static that was filled by `sigaction` before this handler was installed, or null, which only
-    // asks; `sigaction` may be called in handlers (signal-safety(7)).
+    // SAFETY: the pointer is to a static that was filled by `sigaction` before this handler was installed, or
+    // null, which only asks; `sigaction` may be called in handlers (signal-safety(7)).
     unsafe {
         let before = BEFORE.get().map_or(std::ptr::null(), std::ptr::from_ref);
         libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut());
@@ -125,12 +128,13 @@ extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void)
 fn watch_bus_errors() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| {
-        // The model checker's coroutines install a handler of their own once, with the first of them: that comes first here, or it
-        // would take the place of ours in the tests of this crate.
+        // The model checker's coroutines install a handler of their own once, with the first of them: that
+        // comes first here, or it would take the place of ours in the tests of this crate.
         #[cfg(test)]
         loom::model(|| {});
-        // SAFETY: `sigaction` is integers, a set of bits and an optional function: all zero is its empty value. The pointers are to
-        // locals; the handler has the signature that SA_SIGINFO asks for and calls only what handlers may.
+        // SAFETY: `sigaction` is integers, a set of bits and an optional function: all zero is its empty
+        // value. The pointers are to locals; the handler has the signature that SA_SIGINFO asks for and calls
+        // only what handlers may.
         let set = unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             check(libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before)).map(|_| {
@@ -153,7 +157,7 @@ pub(crate) struct Mapping {
     address: std::ptr::NonNull<AtomicU64>,
     bytes: usize,
     is_writable: bool,
-    place: &'static Place,
+    place: &'static MappedRange,
 }
 
 // SAFETY: the memory belongs to the mapping and not to a thread; it is reached through atomics only.
@@ -162,13 +166,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of a file to be read and written, with all their pages. The file should be as long: what is behind its
-    /// end is lost when it is touched.
+    /// Maps the first `bytes` of a file to be read and written, with all their pages. The file should be as
+    /// long: what is behind its end is lost when it is touched.
     pub(crate) fn writable(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         Mapping::new(fd, bytes, true, libc::MAP_POPULATE)
     }
 
-    /// As [`Mapping::writable`], but pages come when they are touched, and the file may grow into the mapping later.
+    /// As [`Mapping::writable`], but pages come when they are touched, and the file may grow into the mapping
+    /// later.
     pub(crate) fn growing(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
         Mapping::new(fd, bytes, true, 0)
     }
@@ -183,7 +188,8 @@ impl Mapping {
         let place = take_place();
         place.is_writable.store(is_writable, Ordering::Release);
         place.is_lost.store(false, Ordering::Release);
-        // SAFETY: the kernel chooses the address, so nothing that exists is mapped over; the descriptor is open.
+        // SAFETY: the kernel chooses the address, so nothing that exists is mapped over; the descriptor is
+        // open.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -213,7 +219,8 @@ impl Mapping {
         }
     }
 
-    /// Whether the file was made shorter below memory that was touched: what is read is zeros, what is written goes nowhere.
+    /// Whether the file was made shorter below memory that was touched: what is read is zeros, what is
+    /// written goes nowhere.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         self.place.is_lost.load(Ordering::Acquire)
@@ -222,15 +229,15 @@ impl Mapping {
     /// The words, of a mapping that can be written.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         assert!(self.is_writable, "a read-only mapping has no words to write");
-        // SAFETY: so many whole words are mapped, page-aligned, until `self` is dropped; any bits are a valid `AtomicU64`; other
-        // processes change them with atomic instructions only.
+        // SAFETY: so many whole words are mapped, page-aligned, until `self` is dropped; any bits are a valid
+        // `AtomicU64`; other processes change them with atomic instructions only.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.bytes / 8) }
     }
 
     /// The words, to be read only.
     pub(crate) fn read_words(&self) -> &[ReadWord] {
-        // SAFETY: as in `words`; `ReadWord` is a transparent `AtomicU64` that is only ever loaded from, relaxed and of the size of a
-        // pointer, which `core::sync::atomic` allows on read-only memory.
+        // SAFETY: as in `words`; `ReadWord` is a transparent `AtomicU64` that is only ever loaded from,
+        // relaxed and of the size of a pointer, which `core::sync::atomic` allows on read-only memory.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr().cast(), self.bytes / 8) }
     }
 }
@@ -239,7 +246,8 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // Before the range can be another's.
         self.place.start.store(0, Ordering::Release);
-        // SAFETY: mapped by `new` with this length and not unmapped since; nothing borrowed from it outlives it.
+        // SAFETY: mapped by `new` with this length and not unmapped since; nothing borrowed from it outlives
+        // it.
         unsafe { libc::munmap(self.address.as_ptr().cast(), self.bytes) };
         self.place.is_taken.store(false, Ordering::Release);
     }
@@ -265,7 +273,8 @@ mod tests {
         (file, path)
     }
 
-    /// A file cut to nothing under two mappings: both go on with memory that is lost, and say so; a third is untouched.
+    /// A file cut to nothing under two mappings: both go on with memory that is lost, and say so; a third is
+    /// untouched.
     #[test]
     fn a_file_that_is_cut_loses_its_mappings_and_not_the_process() {
         let ((cut, cut_path), (whole, whole_path)) = (file(3 << 12), file(1 << 12));

@@ -1,5 +1,5 @@
-//! Two network namespaces joined by a pair of virtual Ethernet devices: a network of two hosts on one machine. Made by `ip`
-//! (iproute2) as root, and removed when dropped.
+//! Two network namespaces joined by a pair of virtual Ethernet devices: a network of two hosts on one
+//! machine. Made by `ip` (iproute2) as root, and removed when dropped.
 
 use std::fs::File;
 use std::io;
@@ -21,10 +21,12 @@ pub struct VethPair {
 }
 
 impl VethPair {
-    /// Makes them, with names that begin with `prefix` (at most 8 letters and digits) and are this process's own.
+    /// Makes them, with names that begin with `prefix` (at most 8 letters and digits) and are this process's
+    /// own.
     ///
     /// # Errors
-    /// The `ip` command that failed and what it said: without root, without iproute2, without veth in the kernel.
+    /// The `ip` command that failed and what it said: without root, without iproute2, without veth in the
+    /// kernel.
     pub fn create(prefix: &str) -> io::Result<VethPair> {
         // Two of one process are two.
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -100,8 +102,8 @@ impl VethPair {
         ADDRESSES[end]
     }
 
-    /// Moves the calling thread into the namespace of an end, 0 or 1: sockets and interfaces that it opens from now on are those of
-    /// that host.
+    /// Moves the calling thread into the namespace of an end, 0 or 1: sockets and interfaces that it opens
+    /// from now on are those of that host.
     ///
     /// # Errors
     /// What the kernel says.

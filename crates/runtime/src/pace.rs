@@ -1,8 +1,8 @@
 //! Doing something at a given moment: asleep while it is far, spinning on the clock over the last stretch.
 //!
-//! A sleeping thread is woken up to 100 µs late; a spinning one sees the moment within a reading of the clock, about 20 ns, as
-//! long as nobody takes its core away. How late each moment really was is the caller's to record: [`wait_until`] says when it
-//! returned.
+//! A sleeping thread is woken up to 100 µs late; a spinning one sees the moment within a reading of the
+//! clock, about 20 ns, as long as nobody takes its core away. How late each moment really was is the caller's
+//! to record: [`wait_until`] says when it returned.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub enum Waited {
     Stopped,
 }
 
-/// Waits until the counter reads `due` ticks ([`tsc`]); at once if it does already. `is_stopping` is asked about every 5 ms
-/// while asleep and never while spinning, which takes at most [`SPIN_NS`].
+/// Waits until the counter reads `due` ticks ([`tsc`]); at once if it does already. `is_stopping` is asked
+/// about every 5 ms while asleep and never while spinning, which takes at most [`SPIN_NS`].
 pub fn wait_until(clock: &Clock, due: u64, mut is_stopping: impl FnMut() -> bool) -> Waited {
     let spin = clock.span_ticks(SPIN_NS);
     let mut now = tsc();

@@ -1,7 +1,8 @@
 //! Files of records that say their own length (Databento's DBN) and files of lines (LOBSTER).
 //!
-//! A DBN file: `DBN` and a version, the length of its metadata (4 bytes, little-endian), the metadata, then records whose first
-//! byte is their length in words of 4 bytes. What metadata and records mean is the caller's: this crate knows no venue.
+//! A DBN file: `DBN` and a version, the length of its metadata (4 bytes, little-endian), the metadata, then
+//! records whose first byte is their length in words of 4 bytes. What metadata and records mean is the
+//! caller's: this crate knows no venue.
 
 use std::path::Path;
 
@@ -93,8 +94,8 @@ impl RecordFile {
     /// The next record, `None` at the end.
     ///
     /// # Errors
-    /// [`CaptureError`] with the byte offset: the file breaks off inside a record, or a record's length is less than that of its
-    /// header. After an error there are no more records.
+    /// [`CaptureError`] with the byte offset: the file breaks off inside a record, or a record's length is
+    /// less than that of its header. After an error there are no more records.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         if self.failed {
@@ -135,8 +136,8 @@ pub struct LineFile {
 }
 
 impl LineFile {
-    /// Whether a file whose first line begins so is a LOBSTER message file: six columns (time of day in seconds, type, order,
-    /// size, price, direction), with or without a line of their names.
+    /// Whether a file whose first line begins so is a LOBSTER message file: six columns (time of day in
+    /// seconds, type, order, size, price, direction), with or without a line of their names.
     pub(crate) fn recognises(start: &[u8]) -> bool {
         let line = start
             .split(|b| *b == b'\n')

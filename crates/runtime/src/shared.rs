@@ -1,15 +1,16 @@
-//! Files that are memory: the writer's mapping of the shared region, readers' read-only mappings of it, and whether the
-//! writer lives.
+//! Files that are memory: the writer's mapping of the shared region, readers' read-only mappings of it, and
+//! whether the writer lives.
 //!
 //! ```text
 //! writer   create ─► <path>.new, locked for life ─► format ─► publish: renamed to <path> ─► … ─► dies: the lock is free
 //! reader   open <path> read-only ─► whose is it? ─► read ─► lock free? file replaced? ─► open <path> again
 //! ```
 //!
-//! A restarted writer makes a new file, so a reader's old mapping stays what it was until he lets go of it. The lock is the
-//! kernel's, of the writing kind and of the open file (`F_OFD_SETLK`, fcntl(2)): it is free as soon as the writer is gone, however it
-//! went. Who may only read the file cannot take it, and asks for it without taking anything, so that no reader can hold what a writer
-//! waits for, nor have a dead writer look alive. It is taken while the file is ours alone and has no name that anybody knows.
+//! A restarted writer makes a new file, so a reader's old mapping stays what it was until he lets go of it.
+//! The lock is the kernel's, of the writing kind and of the open file (`F_OFD_SETLK`, fcntl(2)): it is free
+//! as soon as the writer is gone, however it went. Who may only read the file cannot take it, and asks for it
+//! without taking anything, so that no reader can hold what a writer waits for, nor have a dead writer look
+//! alive. It is taken while the file is ours alone and has no name that anybody knows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -114,18 +115,21 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// As [`SharedMemory::create_in`], in the folder of `path`, which is made if it is not there and must be ours alone to write.
+    /// As [`SharedMemory::create_in`], in the folder of `path`, which is made if it is not there and must be
+    /// ours alone to write.
     ///
     /// # Errors
-    /// Another writer lives at `path`; the folder is another's or open to others; no room; no right to write there.
+    /// Another writer lives at `path`; the folder is another's or open to others; no room; no right to write
+    /// there.
     pub fn create(path: &Path, bytes: usize) -> Result<SharedMemory, SharedError> {
         let folder = Folder::own(path.parent().unwrap_or(Path::new(".")), Sharing::nobody())?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         SharedMemory::create_in(folder, &name, bytes)
     }
 
-    /// Makes `bytes` of zeroed memory that will be a file of this name in a folder, ours alone (mode 0600) or readable by the group that
-    /// the folder is shared with (0640). All pages are there when this returns. Nobody sees it until [`SharedMemory::publish`].
+    /// Makes `bytes` of zeroed memory that will be a file of this name in a folder, ours alone (mode 0600) or
+    /// readable by the group that the folder is shared with (0640). All pages are there when this returns.
+    /// Nobody sees it until [`SharedMemory::publish`].
     ///
     /// # Errors
     /// Another writer lives there; no room; no right to write there.
@@ -176,7 +180,8 @@ impl SharedMemory {
         self.memory.words()
     }
 
-    /// Puts the memory in its place, at once and whole; what was there before lives on for those who have it open.
+    /// Puts the memory in its place, at once and whole; what was there before lives on for those who have it
+    /// open.
     ///
     /// # Errors
     /// What the system says.
@@ -216,7 +221,8 @@ impl Drop for SharedMemory {
     }
 }
 
-/// Shared memory of another process, read-only: a store through it is not possible, and would be refused by the processor.
+/// Shared memory of another process, read-only: a store through it is not possible, and would be refused by
+/// the processor.
 #[derive(Debug)]
 pub struct SharedView {
     memory: Mapping,
@@ -314,8 +320,8 @@ pub enum WriterHealth {
     },
     /// It ended in an orderly way.
     Ended,
-    /// It is gone, killed or crashed, and what can be read is the last it said, a book being written then stays busy; or its file
-    /// was made shorter in use, and nothing there can be trusted.
+    /// It is gone, killed or crashed, and what can be read is the last it said, a book being written then
+    /// stays busy; or its file was made shorter in use, and nothing there can be trusted.
     Dead,
 }
 
@@ -346,7 +352,8 @@ impl Attachment {
     /// Attaches to the region in `folder`, of our own user or root.
     ///
     /// # Errors
-    /// There is none, it is another user's, it is still being made, or it is not of this version: each says what to do.
+    /// There is none, it is another user's, it is still being made, or it is not of this version: each says
+    /// what to do.
     pub fn attach(folder: &Path) -> Result<Attachment, SharedError> {
         Attachment::attach_of(folder, Owners::own())
     }

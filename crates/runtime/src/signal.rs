@@ -47,8 +47,9 @@ impl std::fmt::Display for StopReason {
 }
 
 impl StopFlag {
-    /// Catches SIGINT and SIGTERM from now on. A second SIGINT ends the process at once, for when it does not listen; SIGTERM
-    /// after SIGINT does not: Ctrl-C reaches a whole group of processes, whose parent then stops its children by SIGTERM.
+    /// Catches SIGINT and SIGTERM from now on. A second SIGINT ends the process at once, for when it does not
+    /// listen; SIGTERM after SIGINT does not: Ctrl-C reaches a whole group of processes, whose parent then
+    /// stops its children by SIGTERM.
     ///
     /// # Errors
     /// What the kernel says.
@@ -115,8 +116,8 @@ impl ReportFlag {
     }
 }
 
-/// Makes the kernel send SIGTERM to this process when the thread that started it ends, however that happens. `parent` is the
-/// process id of the parent as it told its child: it may have died before this call.
+/// Makes the kernel send SIGTERM to this process when the thread that started it ends, however that happens.
+/// `parent` is the process id of the parent as it told its child: it may have died before this call.
 ///
 /// # Errors
 /// What the kernel says, or `NotFound` when the parent is gone already.

@@ -1,5 +1,6 @@
-//! A bounded queue from one thread to one other: values of one size, no lock, no allocation after [`ring`], no system call. A value
-//! that owns memory is handed over with it: whoever popped it is the only one who can reach it.
+//! A bounded queue from one thread to one other: values of one size, no lock, no allocation after [`ring`],
+//! no system call. A value that owns memory is handed over with it: whoever popped it is the only one who can
+//! reach it.
 //!
 //! ```text
 //! Producer  head ─────────────►┐ Release            Acquire ┌─► Consumer
@@ -7,9 +8,9 @@
 //!                              └──► slots[head & mask] ─────┘
 //! ```
 //!
-//! Each end keeps a copy of the other's index and looks at the real one only when the copy says full, or empty: while the
-//! queue is neither, the ends share no cache line but those of the values. When it is full, [`Producer::push`] gives the value
-//! back and the caller decides; nothing is lost and nothing waits here.
+//! Each end keeps a copy of the other's index and looks at the real one only when the copy says full, or
+//! empty: while the queue is neither, the ends share no cache line but those of the values. When it is full,
+//! [`Producer::push`] gives the value back and the caller decides; nothing is lost and nothing waits here.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -95,7 +96,8 @@ impl<T> Slot<T> for NativeSlot<T> {
 
     #[inline]
     unsafe fn take(&self) -> T {
-        // SAFETY: nobody writes the slot, and it holds a value that is moved out once (the caller's promises).
+        // SAFETY: nobody writes the slot, and it holds a value that is moved out once (the caller's
+        // promises).
         unsafe { (*self.0.get()).assume_init_read() }
     }
 }
@@ -125,8 +127,8 @@ impl<T, P: Parts<T>> Drop for Shared<T, P> {
     fn drop(&mut self) {
         let (mut tail, head) = (self.tail.0.acquire(), self.head.0.acquire());
         while tail != head {
-            // SAFETY: both ends are gone, and what they did happened before this (the count of the `Arc`); the slot lies in `[tail, head)`:
-            // a value was put in that was not popped.
+            // SAFETY: both ends are gone, and what they did happened before this (the count of the `Arc`);
+            // the slot lies in `[tail, head)`: a value was put in that was not popped.
             drop(unsafe { self.slot(tail).take() });
             tail = tail.wrapping_add(1);
         }
@@ -151,8 +153,8 @@ pub struct Consumer<T, P: Parts<T> = Native> {
     head_seen: usize,
 }
 
-// SAFETY: the end may move to another thread: it is the only one of its kind, and hands over slots by release and acquire. Values go to
-// the other thread, or are dropped by whichever end is the last: `T` is `Send`.
+// SAFETY: the end may move to another thread: it is the only one of its kind, and hands over slots by release
+// and acquire. Values go to the other thread, or are dropped by whichever end is the last: `T` is `Send`.
 unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Consumer<T> {}
@@ -199,7 +201,8 @@ impl<T, P: Parts<T>> Producer<T, P> {
     /// How many values fit now; the consumer may make it more at any moment.
     #[inline]
     pub fn room(&mut self) -> usize {
-        // SYNC taken: what the consumer copied out before it published its tail may be written over; pairs with `Consumer::publish`.
+        // SYNC taken: what the consumer copied out before it published its tail may be written over; pairs
+        // with `Consumer::publish`.
         self.tail_seen = self.shared.tail.0.acquire();
         self.capacity() - self.head.wrapping_sub(self.tail_seen)
     }
@@ -218,7 +221,8 @@ impl<T, P: Parts<T>> Producer<T, P> {
         Ok(())
     }
 
-    /// Puts in as many values as fit, from the first on, and shows them to the consumer all at once; how many.
+    /// Puts in as many values as fit, from the first on, and shows them to the consumer all at once; how
+    /// many.
     #[inline]
     pub fn push_slice(&mut self, values: &[T]) -> usize
     where
@@ -246,8 +250,8 @@ impl<T, P: Parts<T>> Producer<T, P> {
     /// Writes `ahead` places past the head, where there is room.
     #[inline]
     fn put(&mut self, ahead: usize, value: T) {
-        // SAFETY: the slot lies in `[head, tail + capacity)`, which the consumer does not read before `publish`, and has
-        // finished with, as `room` saw.
+        // SAFETY: the slot lies in `[head, tail + capacity)`, which the consumer does not read before
+        // `publish`, and has finished with, as `room` saw.
         unsafe { self.shared.slot(self.head.wrapping_add(ahead)).put(value) };
     }
 
@@ -264,7 +268,8 @@ impl<T, P: Parts<T>> Consumer<T, P> {
     /// How many values wait now; the producer may make it more at any moment.
     #[inline]
     pub fn waiting(&mut self) -> usize {
-        // SYNC pushed: what was put in before the head was published can be read; pairs with `Producer::publish`.
+        // SYNC pushed: what was put in before the head was published can be read; pairs with
+        // `Producer::publish`.
         self.head_seen = self.shared.head.0.acquire();
         self.head_seen.wrapping_sub(self.tail)
     }
@@ -280,7 +285,8 @@ impl<T, P: Parts<T>> Consumer<T, P> {
         Some(value)
     }
 
-    /// Takes the oldest values out, as many as wait and fit, and gives their places back all at once; how many.
+    /// Takes the oldest values out, as many as wait and fit, and gives their places back all at once; how
+    /// many.
     #[inline]
     pub fn pop_slice(&mut self, values: &mut [T]) -> usize
     where
@@ -296,7 +302,8 @@ impl<T, P: Parts<T>> Consumer<T, P> {
         count
     }
 
-    /// Whether the producer is gone: once the queue is empty, it stays empty. Ask before the last [`Consumer::pop`], not after.
+    /// Whether the producer is gone: once the queue is empty, it stays empty. Ask before the last
+    /// [`Consumer::pop`], not after.
     pub fn is_abandoned(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
@@ -304,8 +311,8 @@ impl<T, P: Parts<T>> Consumer<T, P> {
     /// Moves the value out that waits `ahead` places past the tail: once, before it is passed by `publish`.
     #[inline]
     fn take(&mut self, ahead: usize) -> T {
-        // SAFETY: the slot lies in `[tail, head)`: the producer put a value in before it published its head, as `waiting` saw, and
-        // does not write it again before `publish`.
+        // SAFETY: the slot lies in `[tail, head)`: the producer put a value in before it published its head,
+        // as `waiting` saw, and does not write it again before `publish`.
         unsafe { self.shared.slot(self.tail.wrapping_add(ahead)).take() }
     }
 
@@ -423,8 +430,8 @@ mod tests {
     }
 }
 
-/// The same code over the atomics and cells of a model checker, which tries every order in which two threads can take their
-/// steps, and every value an atomic may be seen to have.
+/// The same code over the atomics and cells of a model checker, which tries every order in which two threads
+/// can take their steps, and every value an atomic may be seen to have.
 #[cfg(test)]
 mod model {
     use super::{Index, Parts, Slot, ring_of};
@@ -552,7 +559,8 @@ mod model {
         });
     }
 
-    /// A row of a table that one thread fills and another reads: two cells the checker watches, filled one after the other.
+    /// A row of a table that one thread fills and another reads: two cells the checker watches, filled one
+    /// after the other.
     struct Row([UnsafeCell<u32>; 2]);
 
     impl Row {
@@ -573,9 +581,10 @@ mod model {
         }
     }
 
-    /// How tables go from the thread that fills them to the one that reads them, and back to be filled again: a ring each way. There are
-    /// two, `versions` are handed over, and the reader gives one back when it has the next. What it reads, while the other may be filled,
-    /// is of one version, whole, and never older than before.
+    /// How tables go from the thread that fills them to the one that reads them, and back to be filled again:
+    /// a ring each way. There are two, `versions` are handed over, and the reader gives one back when it has
+    /// the next. What it reads, while the other may be filled, is of one version, whole, and never older than
+    /// before.
     fn tables_go_round<P: Parts<Box<Row>> + 'static>(versions: u32) {
         let (mut filled, mut incoming) = ring_of::<Box<Row>, P>(2);
         let (mut give_back, mut back) = ring_of::<Box<Row>, P>(2);

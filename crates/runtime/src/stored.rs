@@ -4,12 +4,14 @@
 //!  words  0 ─────────────── position ──────────── grown ─────────────────────────── all
 //!         │ written         │ ahead: the file has it │ not in the file yet         │
 //! ```
-//! All of it is mapped at once, which costs addresses only. The file grows by steps, ahead of what is written, by a thread that calls
+//! All of it is mapped at once, which costs addresses only. The file grows by steps, ahead of what is
+//! written, by a thread that calls
 //! [`Keeper::look`]: room is set aside in the file system and every new page touched before the writer may come there, so that a
-//! store to memory is all that it does. A writer who is faster than that thread makes the room himself, and it is counted.
+//! store to memory is all that it does. A writer who is faster than that thread makes the room himself, and
+//! it is counted.
 //!
-//! A file that is made shorter or removed in use is found by the keeper, or at once when a lost page is touched: the memory is
-//! marked as lost, and the process goes on.
+//! A file that is made shorter or removed in use is found by the keeper, or at once when a lost page is
+//! touched: the memory is marked as lost, and the process goes on.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -94,8 +96,9 @@ impl StoredFile {
         }))
     }
 
-    /// Makes a file (mode 0600) that begins with `first` and will be `bytes` large, and folders on the way. It is at `path` whole or
-    /// not at all. A file that is there is replaced with `replaces`, as another's otherwise.
+    /// Makes a file (mode 0600) that begins with `first` and will be `bytes` large, and folders on the way.
+    /// It is at `path` whole or not at all. A file that is there is replaced with `replaces`, as another's
+    /// otherwise.
     ///
     /// # Errors
     /// Another process makes it at the moment; no room; no right.
@@ -163,8 +166,8 @@ impl StoredFile {
         self.len
     }
 
-    /// Maps it as memory of `bytes`, of which the first `used` are there at once, and everything with `is_reserved`. The rest
-    /// comes as it is needed.
+    /// Maps it as memory of `bytes`, of which the first `used` are there at once, and everything with
+    /// `is_reserved`. The rest comes as it is needed.
     ///
     /// # Errors
     /// No room.
@@ -204,7 +207,8 @@ impl StoredFile {
     }
 }
 
-/// Brings pages into memory to be written. An atomic instruction that changes nothing, so that a writer may be there.
+/// Brings pages into memory to be written. An atomic instruction that changes nothing, so that a writer may
+/// be there.
 fn touch(memory: &Mapping, from: usize, to: usize) {
     for word in memory.words()[from..to].iter().step_by(PAGE) {
         word.fetch_or(0, Ordering::Relaxed);
@@ -217,7 +221,8 @@ struct Kept {
     /// Where the writer was at the last look, and at the first.
     position: usize,
     begin: Option<usize>,
-    /// Words from `begin` on, over the end to the beginning, that the writer has passed, and that were touched.
+    /// Words from `begin` on, over the end to the beginning, that the writer has passed, and that were
+    /// touched.
     passed: usize,
     warm: usize,
     /// The last attempt to make room failed.
@@ -269,20 +274,21 @@ impl Shared {
     }
 }
 
-/// A file as words of memory, ours alone for as long as this lives. What is stored survives the process at once, the machine
-/// after the next [`Syncer::sync`].
+/// A file as words of memory, ours alone for as long as this lives. What is stored survives the process at
+/// once, the machine after the next [`Syncer::sync`].
 #[derive(Debug)]
 pub struct StoredWords(Arc<Shared>);
 
 impl StoredWords {
-    /// Its words: all that it can have. Only those up to where [`StoredWords::reach`] has been may be touched.
+    /// Its words: all that it can have. Only those up to where [`StoredWords::reach`] has been may be
+    /// touched.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         self.0.memory.words()
     }
 
-    /// Words up to `end` are about to be written; whether they are there. Two relaxed memory accesses, unless the writer has
-    /// overtaken the keeper.
+    /// Words up to `end` are about to be written; whether they are there. Two relaxed memory accesses, unless
+    /// the writer has overtaken the keeper.
     #[inline]
     #[must_use]
     pub fn reach(&self, end: usize) -> bool {
@@ -309,8 +315,8 @@ impl StoredWords {
         self.0.is_lost()
     }
 
-    /// Returns when everything stored before is on the disk. After a failure nothing is known to be there any more: the memory is
-    /// lost.
+    /// Returns when everything stored before is on the disk. After a failure nothing is known to be there any
+    /// more: the memory is lost.
     ///
     /// # Errors
     /// The disk failed.
@@ -403,8 +409,8 @@ impl Keeper {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room where it is needed: a few nanoseconds for a file that has enough. With `is_thorough` it also asks the system
-    /// about each file. Call it every few milliseconds, thoroughly a few times a second.
+    /// Makes room where it is needed: a few nanoseconds for a file that has enough. With `is_thorough` it
+    /// also asks the system about each file. Call it every few milliseconds, thoroughly a few times a second.
     pub fn look(&self, is_thorough: bool, mut each: impl FnMut(&Path, Finding)) {
         let kept: Vec<Arc<Shared>> = {
             let mut files = self.files();
@@ -555,7 +561,8 @@ mod tests {
         assert_eq!(second.words()[700].load(Ordering::Relaxed), 7);
     }
 
-    /// Room is there before the writer comes, by the keeper; a writer who is faster makes it, and that is told.
+    /// Room is there before the writer comes, by the keeper; a writer who is faster makes it, and that is
+    /// told.
     #[test]
     fn a_file_grows_ahead_of_its_writer() {
         let folder = Folder::new("grows");

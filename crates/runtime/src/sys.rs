@@ -1,5 +1,6 @@
-//! System calls the standard library lacks, each behind a safe function: arguments are checked by type, results are
-//! `io::Result`. No policy here. Every socket call of the crate stands here and asks [`crate::faults`] first, so that tests can make any of them fail.
+//! System calls the standard library lacks, each behind a safe function: arguments are checked by type,
+//! results are `io::Result`. No policy here. Every socket call of the crate stands here and asks
+//! [`crate::faults`] first, so that tests can make any of them fail.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -93,7 +94,8 @@ pub(crate) fn set_option<T: OptionValue>(
         true => Call::Join,
         false => Call::Option,
     })?;
-    // SAFETY: the pointer and length describe `value`, which lives through the call and has no padding (OptionValue).
+    // SAFETY: the pointer and length describe `value`, which lives through the call and has no padding
+    // (OptionValue).
     let ret = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -111,7 +113,8 @@ pub(crate) fn get_option<T: OptionValue>(fd: BorrowedFd<'_>, level: i32, name: i
     pass(Call::Option)?;
     let mut value = T::default();
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and length describe `value`, exclusively borrowed; whatever is written is valid (OptionValue).
+    // SAFETY: the pointer and length describe `value`, exclusively borrowed; whatever is written is valid
+    // (OptionValue).
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut len) })?;
     Ok(value)
 }
@@ -264,7 +267,8 @@ pub(crate) fn receive_message(
     msg.msg_iovlen = 1;
     msg.msg_control = control.0.as_mut_ptr().cast();
     msg.msg_controllen = control.0.len();
-    // SAFETY: `iov` and the control pointer describe exclusively borrowed buffers that outlive the call, with their lengths.
+    // SAFETY: `iov` and the control pointer describe exclusively borrowed buffers that outlive the call, with
+    // their lengths.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut msg, flags) };
     if len < 0 {
         return Err(io::Error::last_os_error());
@@ -275,11 +279,13 @@ pub(crate) fn receive_message(
     })
 }
 
-/// The next datagram of a socket, `WouldBlock` if there is none. The length is that on the wire and may exceed the buffer.
+/// The next datagram of a socket, `WouldBlock` if there is none. The length is that on the wire and may
+/// exceed the buffer.
 #[inline]
 pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     pass(Call::Receive)?;
-    // SAFETY: pointer and length describe an exclusively borrowed buffer; MSG_TRUNC changes the result, not what is written.
+    // SAFETY: pointer and length describe an exclusively borrowed buffer; MSG_TRUNC changes the result, not
+    // what is written.
     let len = unsafe {
         libc::recv(
             fd.as_raw_fd(),
@@ -295,8 +301,9 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// When the kernel received the last datagram read from a socket, nanoseconds since the epoch. The first call turns this on and
-/// fails with `ENOENT`. socket(7), `SIOCGSTAMPNS` (missing in `libc`; in its form for 64-bit systems).
+/// When the kernel received the last datagram read from a socket, nanoseconds since the epoch. The first call
+/// turns this on and fails with `ENOENT`. socket(7), `SIOCGSTAMPNS` (missing in `libc`; in its form for
+/// 64-bit systems).
 pub(crate) fn last_stamp(fd: BorrowedFd<'_>) -> io::Result<u64> {
     const SIOCGSTAMPNS: libc::Ioctl = 0x8907;
     let mut time = libc::timespec {
@@ -314,7 +321,8 @@ pub(crate) fn last_stamp(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); the number of ready descriptors.
+/// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); the number of ready
+/// descriptors.
 pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> io::Result<usize> {
     pass(Call::Poll)?;
     let timeout = timeout_ns.map(|ns| libc::timespec {
@@ -324,8 +332,8 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> io::Res
     let timeout = timeout
         .as_ref()
         .map_or(std::ptr::null(), |t| t as *const libc::timespec);
-    // SAFETY: pointer and count describe an exclusively borrowed slice; `timeout` is null or a local that outlives the call;
-    // the signal mask may be null.
+    // SAFETY: pointer and count describe an exclusively borrowed slice; `timeout` is null or a local that
+    // outlives the call; the signal mask may be null.
     let ready = unsafe {
         libc::ppoll(
             fds.as_mut_ptr(),
@@ -355,7 +363,8 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
 
 /// The clock's state and what the kernel tells of it.
 pub(crate) fn timekeeping() -> io::Result<(libc::c_int, libc::timex)> {
-    // SAFETY: `timex` is integers: all zero is a value of it, and `modes` 0 asks the kernel to change nothing.
+    // SAFETY: `timex` is integers: all zero is a value of it, and `modes` 0 asks the kernel to change
+    // nothing.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a local that lives through the call.
     let state = check(unsafe { libc::adjtimex(&raw mut told) })?;
@@ -410,7 +419,8 @@ pub(crate) fn lock_memory() -> io::Result<()> {
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
-/// Sends `signal` to this process when its parent's starting thread ends; whether the parent is still `parent`.
+/// Sends `signal` to this process when its parent's starting thread ends; whether the parent is still
+/// `parent`.
 pub(crate) fn signal_on_parent_death(signal: i32, parent: u32) -> io::Result<bool> {
     // SAFETY: PR_SET_PDEATHSIG takes a signal number and touches no memory; getppid takes nothing.
     unsafe {
@@ -442,7 +452,8 @@ pub(crate) fn interface_index(name: &str) -> io::Result<Option<u32>> {
     }
 }
 
-/// Every interface with its IPv4 addresses: name, flags (`IFF_*`), address. An interface without one appears once, with `None`.
+/// Every interface with its IPv4 addresses: name, flags (`IFF_*`), address. An interface without one appears
+/// once, with `None`.
 pub(crate) fn interface_addresses() -> io::Result<Vec<(String, u32, Option<Ipv4Addr>)>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is to a local that receives a list which `freeifaddrs` below releases.
@@ -458,7 +469,8 @@ pub(crate) fn interface_addresses() -> io::Result<Vec<(String, u32, Option<Ipv4A
         // SAFETY: `ifa_addr` is null or a `sockaddr` of the node.
         let family = unsafe { node.ifa_addr.as_ref() }.map(|a| i32::from(a.sa_family));
         let address = (family == Some(libc::AF_INET)).then(|| {
-            // SAFETY: a `sockaddr` of family AF_INET is a `sockaddr_in`, which has the same alignment demands in this list.
+            // SAFETY: a `sockaddr` of family AF_INET is a `sockaddr_in`, which has the same alignment demands
+            // in this list.
             let addr = unsafe { node.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             Ipv4Addr::from(addr.sin_addr.s_addr.to_ne_bytes())
         });
@@ -482,8 +494,8 @@ pub(crate) fn poll_input(fd: RawFd) -> libc::pollfd {
     }
 }
 
-/// Takes flock(2)'s lock of an open file for us alone until it is closed; `false` if somebody holds one. Anybody who may open the file
-/// for reading can take it, so it is for files that are ours alone (0600).
+/// Takes flock(2)'s lock of an open file for us alone until it is closed; `false` if somebody holds one.
+/// Anybody who may open the file for reading can take it, so it is for files that are ours alone (0600).
 pub(crate) fn lock(fd: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: no memory is involved.
     match check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
@@ -493,8 +505,8 @@ pub(crate) fn lock(fd: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
-/// Gives a file bytes from `from` to `to` that the file system has set aside, so that no access to them can fail later for want
-/// of room.
+/// Gives a file bytes from `from` to `to` that the file system has set aside, so that no access to them can
+/// fail later for want of room.
 pub(crate) fn allocate(fd: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<()> {
     let len = to.saturating_sub(from);
     // SAFETY: no memory is involved.
@@ -516,12 +528,14 @@ const _: () = assert!(size_of::<PeerCredentials>() == size_of::<libc::ucred>());
 // SAFETY: three integers of four bytes: no padding, every bit pattern valid.
 unsafe impl OptionValue for PeerCredentials {}
 
-/// The supplementary groups of whoever is at the other end of a local socket, as they were when it was connected.
+/// The supplementary groups of whoever is at the other end of a local socket, as they were when it was
+/// connected.
 pub(crate) fn peer_groups(fd: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; 64];
     loop {
         let mut len = size_of_val(&groups[..]) as libc::socklen_t;
-        // SAFETY: the pointer and length describe `groups`, exclusively borrowed; any integers may be written to it.
+        // SAFETY: the pointer and length describe `groups`, exclusively borrowed; any integers may be written
+        // to it.
         let got = check(unsafe {
             libc::getsockopt(
                 fd.as_raw_fd(),
@@ -606,8 +620,8 @@ fn whole_file(kind: libc::c_int) -> libc::flock {
     lock
 }
 
-/// Takes the write lock of an open file until it is closed; `false` if somebody has a lock on it. It can be taken through a descriptor
-/// that may write alone: who may only read a file cannot have it.
+/// Takes the write lock of an open file until it is closed; `false` if somebody has a lock on it. It can be
+/// taken through a descriptor that may write alone: who may only read a file cannot have it.
 pub(crate) fn lock_for_writing(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let lock = whole_file(libc::F_WRLCK);
     // SAFETY: the pointer is to a local `flock` that lives through the call.
@@ -618,10 +632,12 @@ pub(crate) fn lock_for_writing(fd: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody has the write lock of a file. Takes nothing: locks of readers are not seen and none is made.
+/// Whether somebody has the write lock of a file. Takes nothing: locks of readers are not seen and none is
+/// made.
 pub(crate) fn is_locked_for_writing(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let mut lock = whole_file(libc::F_RDLCK);
-    // SAFETY: the pointer is to a local `flock`, exclusively borrowed, which the kernel fills with the lock in the way or with F_UNLCK.
+    // SAFETY: the pointer is to a local `flock`, exclusively borrowed, which the kernel fills with the lock
+    // in the way or with F_UNLCK.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) })?;
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
@@ -643,7 +659,8 @@ pub(crate) fn user(wanted: Result<u32, &str>) -> Option<(u32, String)> {
     if failed != 0 || found.is_null() {
         return None;
     }
-    // SAFETY: the call succeeded and found something, so that the entry is filled and its name a C string in `buffer`, which lives.
+    // SAFETY: the call succeeded and found something, so that the entry is filled and its name a C string in
+    // `buffer`, which lives.
     let (uid, name) = unsafe { ((*found).pw_uid, CStr::from_ptr((*found).pw_name)) };
     Some((uid, name.to_string_lossy().into_owned()))
 }
@@ -698,7 +715,8 @@ pub(crate) fn block_for(fd: BorrowedFd<'_>, micros: i64) -> io::Result<()> {
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8], flags: i32) -> io::Result<usize> {
     pass(Call::Receive)?;
-    // SAFETY: pointer and length describe an exclusively borrowed buffer; no flag of ours writes more than that.
+    // SAFETY: pointer and length describe an exclusively borrowed buffer; no flag of ours writes more than
+    // that.
     let len = unsafe { libc::recv(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len(), flags) };
     if len < 0 {
         Err(io::Error::last_os_error())
@@ -734,8 +752,9 @@ pub(crate) fn epoll_wait(epoll: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<u
         tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
     };
     let mut event = libc::epoll_event { events: 0, u64: 0 };
-    // SAFETY: room for one event is given, in a local that outlives the call as the time does; the signal mask may be null. Called
-    // by number, since older C libraries lack the function (epoll_pwait2(2), Linux 5.11).
+    // SAFETY: room for one event is given, in a local that outlives the call as the time does; the signal
+    // mask may be null. Called by number, since older C libraries lack the function (epoll_pwait2(2), Linux
+    // 5.11).
     let ready = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

@@ -1,5 +1,5 @@
-//! Order entry: a byte stream that never waits, acknowledges as soon as there is no answer to do it with, and is never delayed by
-//! Nagle's algorithm.
+//! Order entry: a byte stream that never waits, acknowledges as soon as there is no answer to do it with, and
+//! is never delayed by Nagle's algorithm.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
@@ -34,8 +34,8 @@ pub struct TcpStream {
     was_reset: bool,
 }
 
-/// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that, [`TcpStream::send`] fails:
-/// the other side has stopped reading.
+/// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that,
+/// [`TcpStream::send`] fails: the other side has stopped reading.
 pub const UNSENT_BYTES_MAX: usize = 1 << 20;
 
 impl TcpStream {
@@ -62,10 +62,10 @@ impl TcpStream {
         Ok(stream)
     }
 
-    /// Acknowledges what was received, unless an answer has done so. An acknowledgement is a packet of its own, which an answer
-    /// must not wait for; a peer with Nagle's algorithm (RFC 896) waits for it before it sends its next small message, and
-    /// Linux would delay it by up to 40 ms. [`TcpStream::recv`] does it when there is nothing more; call it before a sleep
-    /// without such a receive.
+    /// Acknowledges what was received, unless an answer has done so. An acknowledgement is a packet of its
+    /// own, which an answer must not wait for; a peer with Nagle's algorithm (RFC 896) waits for it before it
+    /// sends its next small message, and Linux would delay it by up to 40 ms. [`TcpStream::recv`] does it
+    /// when there is nothing more; call it before a sleep without such a receive.
     #[inline]
     pub fn acknowledge(&mut self) {
         if std::mem::take(&mut self.owes_acknowledgement) {
@@ -101,12 +101,12 @@ impl TcpStream {
         }
     }
 
-    /// Sends all of `bytes`: at once as far as the kernel takes them, the rest is kept and sent first by the next call or
-    /// by [`TcpStream::flush`]. Never waits.
+    /// Sends all of `bytes`: at once as far as the kernel takes them, the rest is kept and sent first by the
+    /// next call or by [`TcpStream::flush`]. Never waits.
     ///
     /// # Errors
-    /// `WouldBlock` when more than [`UNSENT_BYTES_MAX`] would be kept (nothing of `bytes` is sent then), or what the kernel
-    /// says.
+    /// `WouldBlock` when more than [`UNSENT_BYTES_MAX`] would be kept (nothing of `bytes` is sent then), or
+    /// what the kernel says.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.has_unsent() {
@@ -214,7 +214,8 @@ impl TcpListener {
     /// The next connection, `None` if there is none at the moment. Never waits.
     ///
     /// # Errors
-    /// What the kernel says, about one connection or about all: to be counted and tried again, see [`crate::trouble`].
+    /// What the kernel says, about one connection or about all: to be counted and tried again, see
+    /// [`crate::trouble`].
     pub fn accept(&mut self) -> io::Result<Option<TcpStream>> {
         match sys::accept(&self.listener) {
             Ok((stream, peer)) => TcpStream::new(stream, peer).map(Some),

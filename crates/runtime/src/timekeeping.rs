@@ -9,9 +9,11 @@ use crate::sys;
 pub struct Timekeeping {
     /// How far the clock still has to be moved, in nanoseconds: what the last correction left.
     pub offset_ns: i64,
-    /// The largest error that whoever disciplines the clock vouches for, in nanoseconds; it grows until the next correction.
+    /// The largest error that whoever disciplines the clock vouches for, in nanoseconds; it grows until the
+    /// next correction.
     pub error_max_ns: u64,
-    /// Whether anybody disciplines it at all (NTP, PTP): without, the error is unknown, whatever the number says.
+    /// Whether anybody disciplines it at all (NTP, PTP): without, the error is unknown, whatever the number
+    /// says.
     pub is_synchronized: bool,
 }
 

@@ -1,8 +1,9 @@
 //! TLS over a [`TcpStream`] that never waits: rustls between the bytes of a session and those of the socket.
 //!
-//! [`Stream`] is either kind of connection, with the verbs of [`TcpStream`]. What is sent before the handshake is over is kept
-//! and leaves when it is. A server may ask for certificates of its clients; a client verifies the server's, against
-//! authorities it was given or the system's, for the name it connects to (which it also sends: SNI), unless it is to trust anybody.
+//! [`Stream`] is either kind of connection, with the verbs of [`TcpStream`]. What is sent before the
+//! handshake is over is kept and leaves when it is. A server may ask for certificates of its clients; a
+//! client verifies the server's, against authorities it was given or the system's, for the name it connects
+//! to (which it also sends: SNI), unless it is to trust anybody.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -98,8 +99,8 @@ pub struct Terms {
     pub has_1_3: bool,
     /// A client says which name it wants (SNI). Default `true`.
     pub sends_name: bool,
-    /// Files of revoked certificates (CRL, PEM): who shows one of them is refused, and so is who shows one of an authority that
-    /// none of them is of. Default none: nothing is revoked.
+    /// Files of revoked certificates (CRL, PEM): who shows one of them is refused, and so is who shows one of
+    /// an authority that none of them is of. Default none: nothing is revoked.
     pub revoked: Vec<PathBuf>,
 }
 
@@ -288,8 +289,9 @@ impl TlsClient {
             }
         };
         config.enable_sni = terms.sends_name;
-        // Servers on OpenSSL that verify clients without a session id context, QuickFIX C++ among them, refuse to resume with an internal
-        // error, for ever; sessions last a day, so that a whole handshake each time costs nothing.
+        // Servers on OpenSSL that verify clients without a session id context, QuickFIX C++ among them,
+        // refuse to resume with an internal error, for ever; sessions last a day, so that a whole handshake
+        // each time costs nothing.
         config.resumption = Resumption::disabled();
         Ok(TlsClient(Arc::new(config)))
     }
@@ -436,8 +438,8 @@ impl Stream {
         }
     }
 
-    /// Whether bytes have been taken from the socket that [`Stream::recv`] has not given yet: waiting for the socket would
-    /// miss them.
+    /// Whether bytes have been taken from the socket that [`Stream::recv`] has not given yet: waiting for the
+    /// socket would miss them.
     #[inline]
     pub fn has_input(&self) -> bool {
         match self {
@@ -446,12 +448,13 @@ impl Stream {
         }
     }
 
-    /// Waits, up to `timeout`, for the end of the handshake of a client; for a thread that may wait. Without TLS there is nothing
-    /// to wait for.
+    /// Waits, up to `timeout`, for the end of the handshake of a client; for a thread that may wait. Without
+    /// TLS there is nothing to wait for.
     ///
-    /// A server of TLS 1.3 is also given a moment to send its session ticket, the only sign that its side of the handshake is
-    /// over (RFC 8446, section 4.6.1): some servers, QuickFIX/J's on MINA 2.2 among them, keep what comes right behind the
-    /// client's `Finished` until something else comes, which after a Logon is never.
+    /// A server of TLS 1.3 is also given a moment to send its session ticket, the only sign that its side of
+    /// the handshake is over (RFC 8446, section 4.6.1): some servers, QuickFIX/J's on MINA 2.2 among them,
+    /// keep what comes right behind the client's `Finished` until something else comes, which after a Logon
+    /// is never.
     ///
     /// # Errors
     /// What the kernel or rustls says; `TimedOut`; `ConnectionAborted` when the server closes.
@@ -488,8 +491,8 @@ impl AsFd for Stream {
 /// The largest record and its head (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = 5 + (1 << 14) + 256;
 
-/// How long a server may take from the end of the handshake, as its client sees it, to its session ticket. One that sends none
-/// costs this once a connection.
+/// How long a server may take from the end of the handshake, as its client sees it, to its session ticket.
+/// One that sends none costs this once a connection.
 const TICKET_WAIT: Duration = Duration::from_millis(250);
 
 /// A connection with TLS. See [`Stream`].

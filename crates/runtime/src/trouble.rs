@@ -1,8 +1,10 @@
-//! What an error of a socket call means, and how a socket that has errors is treated: one classification, one rule.
+//! What an error of a socket call means, and how a socket that has errors is treated: one classification, one
+//! rule.
 //!
-//! The network is weather: a route goes and comes back, a peer restarts, memory is short for a moment. Such errors are counted, said once,
-//! and tried again with waits that grow ([`Health`]); they never end a process. Only what no waiting heals ends the one socket that has it.
-//! At start-up it is otherwise: what cannot be opened or bound then is a wrong configuration, which [`crate::NetError`] says in a sentence.
+//! The network is weather: a route goes and comes back, a peer restarts, memory is short for a moment. Such
+//! errors are counted, said once, and tried again with waits that grow ([`Health`]); they never end a
+//! process. Only what no waiting heals ends the one socket that has it. At start-up it is otherwise: what
+//! cannot be opened or bound then is a wrong configuration, which [`crate::NetError`] says in a sentence.
 
 use std::fmt;
 use std::io;
@@ -12,21 +14,22 @@ use tickwire_market::{Counter, Counters, Nanos};
 use crate::clock::monotonic;
 use crate::tcp::{TcpListener, TcpStream};
 
-/// What an error of a socket call means for what comes next. [`Trouble::of`] is the only place that decides it.
+/// What an error of a socket call means for what comes next. [`Trouble::of`] is the only place that decides
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
     /// Nothing was done because there was nothing to do, or a signal came: no error. Call again later.
     WouldBlock,
-    /// The network between us and the peer: no route, an interface that is down, a firewall. It heals by itself, and anything
-    /// that is not known stands here, too.
+    /// The network between us and the peer: no route, an interface that is down, a firewall. It heals by
+    /// itself, and anything that is not known stands here, too.
     Transient,
-    /// The peer: refused, reset, closed, not answering. On a connection this is its end, and a new one is made; of datagrams the
-    /// peer may come back.
+    /// The peer: refused, reset, closed, not answering. On a connection this is its end, and a new one is
+    /// made; of datagrams the peer may come back.
     PeerGone,
     /// The kernel has no memory, buffers or descriptors left at the moment.
     Resource,
-    /// The call cannot succeed on this socket as it is: an address that is not of this machine, a family or option that the
-    /// kernel does not know, a permission that we lack, a descriptor that is none.
+    /// The call cannot succeed on this socket as it is: an address that is not of this machine, a family or
+    /// option that the kernel does not know, a permission that we lack, a descriptor that is none.
     Configuration,
 }
 
@@ -39,8 +42,8 @@ impl Trouble {
         Trouble::Configuration,
     ];
 
-    /// The class of an error, from its number; of an error without one, from its kind. Numbers and meanings: errno(3), and the
-    /// sections "Errors" of ip(7), udp(7), tcp(7), send(2), recv(2), accept(2), connect(2).
+    /// The class of an error, from its number; of an error without one, from its kind. Numbers and meanings:
+    /// errno(3), and the sections "Errors" of ip(7), udp(7), tcp(7), send(2), recv(2), accept(2), connect(2).
     pub fn of(error: &io::Error) -> Trouble {
         match error.raw_os_error() {
             Some(number) => Trouble::of_number(number),
@@ -88,8 +91,9 @@ impl Trouble {
             | libc::ENOTSOCK
             | libc::EFAULT
             | libc::ENOSYS => Trouble::Configuration,
-            // ENETDOWN, ENETUNREACH, ENETRESET, EHOSTDOWN, EHOSTUNREACH, ENONET, ENODEV (the interface went), EPROTO, EMSGSIZE (a path that
-            // carries less at the moment), EPERM (a firewall's answer to a send), EIO, and what no manual names.
+            // ENETDOWN, ENETUNREACH, ENETRESET, EHOSTDOWN, EHOSTUNREACH, ENONET, ENODEV (the interface went),
+            // EPROTO, EMSGSIZE (a path that carries less at the moment), EPERM (a firewall's answer to a
+            // send), EIO, and what no manual names.
             _ => Trouble::Transient,
         }
     }
@@ -179,7 +183,8 @@ pub enum Verdict {
     Ended,
 }
 
-/// How a socket's calls went: errors are counted by class, said once a class until it is well again, and followed by waits that grow.
+/// How a socket's calls went: errors are counted by class, said once a class until it is well again, and
+/// followed by waits that grow.
 ///
 /// Two compares on the way of a call that works. Times are of any clock that does not step.
 #[derive(Clone, Debug)]
@@ -215,8 +220,8 @@ impl Health {
         }
     }
 
-    /// A call failed with an error that is none of [`Trouble::WouldBlock`]; one that is counts as transient, since the caller could not
-    /// go on by it.
+    /// A call failed with an error that is none of [`Trouble::WouldBlock`]; one that is counts as transient,
+    /// since the caller could not go on by it.
     #[cold]
     pub fn failed(&mut self, now: Nanos, trouble: Trouble) -> Verdict {
         let trouble = match trouble {
@@ -253,7 +258,8 @@ impl Health {
         }
     }
 
-    /// Whether anything was wrong since it was last well. While it is not, [`Health::may_try`] and [`Health::healed`] need not be asked.
+    /// Whether anything was wrong since it was last well. While it is not, [`Health::may_try`] and
+    /// [`Health::healed`] need not be asked.
     #[inline]
     pub fn is_ill(&self) -> bool {
         self.spell != 0
@@ -265,7 +271,8 @@ impl Health {
         !self.is_ended && now >= self.retry
     }
 
-    /// When a call worked and no error came since for a second: how many there had been, once. Ask from time to time.
+    /// When a call worked and no error came since for a second: how many there had been, once. Ask from time
+    /// to time.
     pub fn healed(&mut self, now: Nanos) -> Option<u64> {
         if self.spell == 0 || self.in_a_row != 0 || now.since(self.last_error) < WELL_NS {
             return None;
@@ -294,7 +301,8 @@ const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
     Counter::NetErrorsConfig,
 ];
 
-/// [`Health`] with a name, counters, and the sentences that are said of it; `say` of each call is who says them, which must not wait.
+/// [`Health`] with a name, counters, and the sentences that are said of it; `say` of each call is who says
+/// them, which must not wait.
 #[derive(Debug)]
 pub struct NamedHealth {
     /// What is done on which address: `receiving line A of 239.1.1.1:5000`.

@@ -18,12 +18,13 @@ pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub enum Stamping {
     /// Not at all: `recv`, the least work.
     Off,
-    /// With every datagram, and the drop count too: `recvmsg`. Measured on a virtual machine (best of 60 bursts): 0.98 µs per
-    /// datagram of 100 bytes instead of 0.68, and each look at an empty socket takes longer as well.
+    /// With every datagram, and the drop count too: `recvmsg`. Measured on a virtual machine (best of 60
+    /// bursts): 0.98 µs per datagram of 100 bytes instead of 0.68, and each look at an empty socket takes
+    /// longer as well.
     #[default]
     Kernel,
-    /// On demand, of the last datagram: `recv`, and [`MulticastReceiver::last_kernel_ns`] afterwards, where it delays nothing
-    /// (after the order is out).
+    /// On demand, of the last datagram: `recv`, and [`MulticastReceiver::last_kernel_ns`] afterwards, where
+    /// it delays nothing (after the order is out).
     OnDemand,
 }
 
@@ -40,8 +41,8 @@ pub struct MulticastConfig {
     pub line: u8,
     /// Timestamps.
     pub stamping: Stamping,
-    /// Receive buffer wanted, in bytes. Beyond `net.core.rmem_max` it takes `CAP_NET_ADMIN`; less is granted otherwise, see
-    /// [`MulticastReceiver::receive_buffer_bytes`].
+    /// Receive buffer wanted, in bytes. Beyond `net.core.rmem_max` it takes `CAP_NET_ADMIN`; less is granted
+    /// otherwise, see [`MulticastReceiver::receive_buffer_bytes`].
     pub receive_buffer_bytes: u32,
 }
 
@@ -78,7 +79,8 @@ pub struct Datagram<'b> {
     pub tsc: u64,
     /// When the kernel received it, nanoseconds of `CLOCK_REALTIME`; `None` unless [`Stamping::Kernel`].
     pub kernel_ns: Option<NonZeroU64>,
-    /// How many datagrams the kernel dropped for lack of buffer since the previous one; 0 unless [`Stamping::Kernel`].
+    /// How many datagrams the kernel dropped for lack of buffer since the previous one; 0 unless
+    /// [`Stamping::Kernel`].
     pub drops: u32,
     /// Whether the datagram was longer than the buffer.
     pub truncated: bool,
@@ -95,7 +97,8 @@ pub struct MulticastReceiver {
 }
 
 impl MulticastReceiver {
-    /// Joins the group. Several receivers on one machine may share a group and port; each gets every datagram.
+    /// Joins the group. Several receivers on one machine may share a group and port; each gets every
+    /// datagram.
     ///
     /// # Errors
     /// One sentence each for: not a group, port in use, no route, too many groups, not permitted.
@@ -172,7 +175,8 @@ impl MulticastReceiver {
         }))
     }
 
-    /// When the kernel received the last datagram, nanoseconds of `CLOCK_REALTIME`; for [`Stamping::OnDemand`]. A system call.
+    /// When the kernel received the last datagram, nanoseconds of `CLOCK_REALTIME`; for
+    /// [`Stamping::OnDemand`]. A system call.
     pub fn last_kernel_ns(&self) -> Option<NonZeroU64> {
         match self.config.stamping {
             Stamping::OnDemand => sys::last_stamp(self.socket.as_fd())
@@ -192,7 +196,8 @@ impl MulticastReceiver {
         self.config.group
     }
 
-    /// The receive buffer granted, in bytes of payload and bookkeeping: the kernel doubles what it is asked for.
+    /// The receive buffer granted, in bytes of payload and bookkeeping: the kernel doubles what it is asked
+    /// for.
     pub fn receive_buffer_bytes(&self) -> u32 {
         self.receive_buffer_bytes
     }
@@ -209,8 +214,8 @@ impl MulticastReceiver {
         })
     }
 
-    /// Datagrams the kernel dropped for lack of buffer since the socket was opened, with any stamping. A system call;
-    /// not for the hot path.
+    /// Datagrams the kernel dropped for lack of buffer since the socket was opened, with any stamping. A
+    /// system call; not for the hot path.
     pub fn kernel_drops(&self) -> u32 {
         sys::get_option::<sys::SocketMemory>(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)
             .map_or(0, sys::SocketMemory::drops)
@@ -289,7 +294,8 @@ struct ControlStamps {
     drops_total: Option<u32>,
 }
 
-/// Walks control messages: `cmsghdr { len: usize, level: i32, type: i32 }`, data, padding to a multiple of 8 (cmsg(3)).
+/// Walks control messages: `cmsghdr { len: usize, level: i32, type: i32 }`, data, padding to a multiple of 8
+/// (cmsg(3)).
 #[inline]
 fn parse_control(mut control: &[u8]) -> ControlStamps {
     const HEADER: usize = 16;
@@ -335,7 +341,8 @@ pub struct MulticastSender {
 }
 
 impl MulticastSender {
-    /// A sender. `ttl` is how many networks a datagram may cross (1: this one only); receivers on this machine get it too.
+    /// A sender. `ttl` is how many networks a datagram may cross (1: this one only); receivers on this
+    /// machine get it too.
     ///
     /// # Errors
     /// One sentence each for: not a group, no route, interface without address, not permitted.
@@ -364,7 +371,8 @@ impl MulticastSender {
         .map_err(failed)?;
         sys::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1).map_err(failed)?;
         let socket = UdpSocket::from(socket);
-        // Connected: the kernel looks the route up once, not for every datagram, and a missing one is found here.
+        // Connected: the kernel looks the route up once, not for every datagram, and a missing one is found
+        // here.
         sys::connect_udp(&socket, group).map_err(failed)?;
         Ok(MulticastSender { socket, group })
     }
@@ -381,7 +389,8 @@ impl MulticastSender {
         }
     }
 
-    /// A signal came, or the kernel told of an earlier datagram that found no listener instead of sending this one.
+    /// A signal came, or the kernel told of an earlier datagram that found no listener instead of sending
+    /// this one.
     #[cold]
     fn send_again(&self, payload: &[u8], error: &io::Error) -> io::Result<()> {
         /// A bound, so that what is told again and again is an error.
@@ -453,10 +462,12 @@ impl UdpEndpoint {
         Ok(Some((datagram, from)))
     }
 
-    /// Sends one datagram; `false` when the socket's buffer is full, in which case it is lost as datagrams may be.
+    /// Sends one datagram; `false` when the socket's buffer is full, in which case it is lost as datagrams
+    /// may be.
     ///
     /// # Errors
-    /// What the kernel says; it may be about this address alone (`EINVAL` for port 0), and says nothing about the next datagram.
+    /// What the kernel says; it may be about this address alone (`EINVAL` for port 0), and says nothing about
+    /// the next datagram.
     pub fn send_to(&mut self, payload: &[u8], to: SocketAddr) -> io::Result<bool> {
         match sys::send_to(&self.socket, payload, to) {
             Ok(_) => Ok(true),

@@ -1,4 +1,5 @@
-//! Users of this machine: who is at the other end of a local socket, who owns what is read, and what they are called.
+//! Users of this machine: who is at the other end of a local socket, who owns what is read, and what they are
+//! called.
 
 use std::fmt;
 use std::io;
@@ -7,7 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use crate::sys;
 
-/// The variable that names one more user whose regions and control sockets are trusted, beside our own and root.
+/// The variable that names one more user whose regions and control sockets are trusted, beside our own and
+/// root.
 pub const OWNER_VARIABLE: &str = "TICKWIRE_OWNER";
 
 /// The effective user of this process.
@@ -35,7 +37,8 @@ pub fn user_text(uid: u32) -> String {
     }
 }
 
-/// Whose regions and control sockets are trusted: our own user's and root's, and those of one more user who was named.
+/// Whose regions and control sockets are trusted: our own user's and root's, and those of one more user who
+/// was named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Owners {
     also: Option<u32>,
@@ -71,8 +74,8 @@ impl Owners {
     }
 }
 
-/// A process at the other end of a local socket, as the kernel knows it (`SO_PEERCRED`): of a client when it connected, of a server
-/// when it began to listen.
+/// A process at the other end of a local socket, as the kernel knows it (`SO_PEERCRED`): of a client when it
+/// connected, of a server when it began to listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// Its effective user.

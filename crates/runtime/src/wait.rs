@@ -58,7 +58,8 @@ impl Waiter {
         self.strategy
     }
 
-    /// Watches a socket for input. Call [`Waiter::forget`] before closing it, lest its number be given to another file.
+    /// Watches a socket for input. Call [`Waiter::forget`] before closing it, lest its number be given to
+    /// another file.
     pub fn watch(&mut self, socket: &impl AsFd) -> Watch {
         let entry = sys::poll_input(socket.as_fd().as_raw_fd());
         match self.fds.iter().position(|fd| fd.fd < 0) {
@@ -87,11 +88,13 @@ impl Waiter {
         };
     }
 
-    /// Waits until there may be input, but not longer than `timeout_ns`. When spinning it returns at once and `true`: look
-    /// everywhere. When sleeping, `false` means that the time was up or a signal came, and [`Waiter::is_ready`] tells where to look.
+    /// Waits until there may be input, but not longer than `timeout_ns`. When spinning it returns at once and
+    /// `true`: look everywhere. When sleeping, `false` means that the time was up or a signal came, and
+    /// [`Waiter::is_ready`] tells where to look.
     ///
-    /// Never fails: where the kernel cannot wait for sockets at the moment (no memory, more descriptors than the process may have), it sleeps for a
-    /// millisecond at most and every socket counts as ready, so that all are looked at. [`Waiter::errors`] counts that.
+    /// Never fails: where the kernel cannot wait for sockets at the moment (no memory, more descriptors than
+    /// the process may have), it sleeps for a millisecond at most and every socket counts as ready, so that
+    /// all are looked at. [`Waiter::errors`] counts that.
     #[inline]
     pub fn wait(&mut self, timeout_ns: u64) -> bool {
         match self.strategy {
@@ -124,7 +127,8 @@ impl Waiter {
         self.errors
     }
 
-    /// Whether the last [`Waiter::wait`] found input, an error or an end on this descriptor. Always `true` when spinning.
+    /// Whether the last [`Waiter::wait`] found input, an error or an end on this descriptor. Always `true`
+    /// when spinning.
     #[inline]
     pub fn is_ready(&self, watch: Watch) -> bool {
         self.strategy == WaitStrategy::Spin || self.fds[watch.0].revents != 0

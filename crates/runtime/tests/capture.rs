@@ -1,4 +1,5 @@
-//! Capture files made here byte by byte, and the recorded ones compared with the plain reader of the test data crate.
+//! Capture files made here byte by byte, and the recorded ones compared with the plain reader of the test
+//! data crate.
 
 use std::io::{Cursor, Read, Write};
 use std::net::SocketAddrV4;
@@ -598,7 +599,8 @@ fn what_the_writer_writes_the_reader_reads() {
         let datagram = udp(packet.link, packet.bytes).expect("UDP");
         assert_eq!((packet.time, datagram.payload), (Some(*time), payload.as_slice()));
         assert_eq!((datagram.source, datagram.destination), (from.into(), to.into()));
-        // Over its header, IP's checksum sums up to all ones (RFC 1071); over the datagram and addresses UDP's.
+        // Over its header, IP's checksum sums up to all ones (RFC 1071); over the datagram and addresses
+        // UDP's.
         assert_eq!(ones_sum(&packet.bytes[14..34], 0), 0xffff);
         assert_eq!(
             ones_sum(&packet.bytes[26..], 17 + 8 + payload.len() as u64),
@@ -733,7 +735,8 @@ fn a_payload_is_found_behind_every_supported_header() {
 
 #[test]
 fn a_segment_of_tcp_is_found_with_its_place_in_the_stream() {
-    // IPv4 without options, then TCP with four bytes of them, as `ipv4` and `udp_header` put a payload of 16 bytes together.
+    // IPv4 without options, then TCP with four bytes of them, as `ipv4` and `udp_header` put a payload of 16
+    // bytes together.
     let header = |flags: u8, words: u8| {
         let mut tcp = vec![
             0x9C,

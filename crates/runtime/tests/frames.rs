@@ -1,4 +1,5 @@
-//! Frames made here: what mirrors wrap around packets, fragments, streams of TCP; and the account of every frame.
+//! Frames made here: what mirrors wrap around packets, fragments, streams of TCP; and the account of every
+//! frame.
 
 use std::io::Cursor;
 

@@ -1,6 +1,8 @@
-//! What another user of the machine can do to those who write shared memory, sockets, locks and files: nothing.
+//! What another user of the machine can do to those who write shared memory, sockets, locks and files:
+//! nothing.
 //!
-//! The other user is played by uid 65534 on a thread of its own, which root alone can do: elsewhere these tests say SKIPPED.
+//! The other user is played by uid 65534 on a thread of its own, which root alone can do: elsewhere these
+//! tests say SKIPPED.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::AsRawFd;
@@ -17,14 +19,16 @@ use tickwire_shm::{Identity, Region, RegionConfig, RegionState};
 /// Nobody, in the users' database of every Linux.
 const OTHER: u32 = 65_534;
 
-/// Does something as another user, on a thread whose credentials are dropped; `None` where this process may not.
+/// Does something as another user, on a thread whose credentials are dropped; `None` where this process may
+/// not.
 fn as_other<T: Send>(what: impl FnOnce() -> T + Send) -> Option<T> {
     if own_uid() != 0 {
         tickwire_testdata::not_tested("root alone can play another user of the machine");
         return None;
     }
     let thread = move || {
-        // SAFETY: no memory is involved. The system call itself, not the C library's function, which would change every thread.
+        // SAFETY: no memory is involved. The system call itself, not the C library's function, which would
+        // change every thread.
         let changed = unsafe {
             libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>());
             libc::syscall(libc::SYS_setresgid, OTHER, OTHER, OTHER);
@@ -164,7 +168,8 @@ fn a_region_of_another_user_is_read_only_by_who_says_so() {
     drop(memory);
 }
 
-/// A reader that takes every lock there is on what it may read: the writer starts again all the same, and a dead one looks dead.
+/// A reader that takes every lock there is on what it may read: the writer starts again all the same, and a
+/// dead one looks dead.
 #[test]
 fn a_reader_holds_nothing_that_a_writer_waits_for() {
     let common = Common::new("locks");

@@ -1,4 +1,5 @@
-//! The hot path, a packet in and an order out, allocates nothing. Alone in its file: it brings the allocator with the trap.
+//! The hot path, a packet in and an order out, allocates nothing. Alone in its file: it brings the allocator
+//! with the trap.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A machine whose only interface is down: run in a network namespace of its own. Alone in its file because the whole
-//! process moves there.
+//! A machine whose only interface is down: run in a network namespace of its own. Alone in its file because
+//! the whole process moves there.
 
 use std::process::Command;
 

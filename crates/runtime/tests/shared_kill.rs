@@ -1,5 +1,5 @@
-//! Killing writers and readers at random moments, in processes of their own with a real mapping: readers notice, come back,
-//! and never see a torn book; writers never notice.
+//! Killing writers and readers at random moments, in processes of their own with a real mapping: readers
+//! notice, come back, and never see a torn book; writers never notice.
 
 #[path = "../../shm/tests/common/pattern.rs"]
 mod pattern;

@@ -1,9 +1,9 @@
-//! What shared memory costs: the feed thread that writes books and events, and the programs that read them. A regression in
-//! writing delays every message of every feed; one in reading, every decision.
+//! What shared memory costs: the feed thread that writes books and events, and the programs that read them. A
+//! regression in writing delays every message of every feed; one in reading, every decision.
 //!
-//! `cargo bench -p tickwire-shm` runs 1,000 rounds of 2,000 steps, each shorter than a time slice, so that other programs on
-//! the machine disturb some rounds and not all; under `cargo test` one. Every round checks what it read against what was written.
-//! Options after `--`: `--steps N`, `--rounds N`, `--only TEXT`.
+//! `cargo bench -p tickwire-shm` runs 1,000 rounds of 2,000 steps, each shorter than a time slice, so that
+//! other programs on the machine disturb some rounds and not all; under `cargo test` one. Every round checks
+//! what it read against what was written. Options after `--`: `--steps N`, `--rounds N`, `--only TEXT`.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +20,8 @@ const RING: u32 = 1 << 12;
 /// Reads that are timed together while the book is written.
 const SLICE: u64 = 200;
 
-/// What is measured: takes so many steps in fresh memory and returns how long they took, without preparations and checks; `None`
-/// when the machine had no second core for it.
+/// What is measured: takes so many steps in fresh memory and returns how long they took, without preparations
+/// and checks; `None` when the machine had no second core for it.
 type Measure = fn(&[AtomicU64], u64) -> Option<Duration>;
 
 const MEASURES: &[(&str, Measure)] = &[
@@ -252,8 +252,8 @@ fn read_book(words: &[AtomicU64], steps: u64, books_in_turn: u64) -> Option<Dura
     Some(took)
 }
 
-/// A book is read while a thread writes it and 63 more as fast as it can: this one every microsecond or so. A book that is written
-/// again at once, for ever, cannot be read: a read takes longer than the pause.
+/// A book is read while a thread writes it and 63 more as fast as it can: this one every microsecond or so. A
+/// book that is written again at once, for ever, cannot be read: a read takes longer than the pause.
 fn read_contended(words: &[AtomicU64], steps: u64) -> Option<Duration> {
     let region = region(words);
     let (mut books, mut slots) = books(&region);

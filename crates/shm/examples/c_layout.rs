@@ -1,5 +1,5 @@
-//! Prints the part of the C header that is made from the layout's tables and from the vocabulary: `cargo xtask header` puts
-//! it into the template, `cargo xtask bindings` compares it with what is committed.
+//! Prints the part of the C header that is made from the layout's tables and from the vocabulary:
+//! `cargo xtask header` puts it into the template, `cargo xtask bindings` compares it with what is committed.
 
 use core::mem::offset_of;
 use std::io::Write;

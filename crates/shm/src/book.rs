@@ -1,7 +1,7 @@
-//! The book slot: one instrument of one source, its state, totals and best levels. Its feed thread writes it, changing only
-//! what changed; anybody reads it whole.
+//! The book slot: one instrument of one source, its state, totals and best levels. Its feed thread writes it,
+//! changing only what changed; anybody reads it whole.
 
-use crate::layout::{LEVEL_WORDS, MAX_LEVELS, Place, book as at, header};
+use crate::layout::{LEVEL_WORDS, MAX_LEVELS, SectionPlace, book as at, header};
 use crate::seqlock::{self, ATTEMPTS, Busy};
 use crate::word::{text_to_words, words_to_bytes};
 use crate::{Full, Reader, Region, Word, WriteWord};
@@ -65,7 +65,7 @@ impl BookSlot {
 #[derive(Debug)]
 pub struct BookWriter<'a, W> {
     words: &'a [W],
-    place: Place,
+    place: SectionPlace,
     shown: usize,
     region: Region<'a, W>,
 }
@@ -176,7 +176,8 @@ impl<W: WriteWord> BookEdit<'_, W> {
         }
     }
 
-    /// The levels from a rank on, best first, as many as the slot shows: what an inserted or removed level moved.
+    /// The levels from a rank on, best first, as many as the slot shows: what an inserted or removed level
+    /// moved.
     #[inline]
     pub fn levels_from(&mut self, side: Side, rank: usize, levels: impl Iterator<Item = Level>) {
         if rank < self.shown {
@@ -358,7 +359,8 @@ impl<W: Word> Reader<'_, W> {
     /// Copies the book of a slot, whole as of one moment. Reading leaves no trace; a writer does not notice.
     ///
     /// # Errors
-    /// The slot was being written at every attempt, is not in use, or there is none of that number. `copy` is then worthless.
+    /// The slot was being written at every attempt, is not in use, or there is none of that number. `copy` is
+    /// then worthless.
     #[inline]
     pub fn read_book(&self, slot: u32, copy: &mut BookCopy) -> Result<(), Busy> {
         self.read_book_within(slot, copy, ATTEMPTS)

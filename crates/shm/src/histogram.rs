@@ -24,7 +24,8 @@ pub const fn bucket_of(ns: u64) -> usize {
     ((shift as usize) << STEP_BITS) + (ns >> shift) as usize
 }
 
-/// The least and the greatest value of a bucket. The last one's greatest is the end of the scale, though more is counted there.
+/// The least and the greatest value of a bucket. The last one's greatest is the end of the scale, though more
+/// is counted there.
 pub const fn bounds_of(bucket: usize) -> (u64, u64) {
     let bucket = if bucket < BUCKETS { bucket } else { BUCKETS - 1 };
     if bucket < 2 << STEP_BITS {
@@ -157,8 +158,8 @@ impl Histogram {
         self.sum.checked_div(self.count).unwrap_or(0)
     }
 
-    /// A value that `per_million` millionths of all do not exceed, to the width of a bucket: 500,000 is the median. 0 when
-    /// there is none.
+    /// A value that `per_million` millionths of all do not exceed, to the width of a bucket: 500,000 is the
+    /// median. 0 when there is none.
     pub fn at(&self, per_million: u32) -> u64 {
         let wanted = (u128::from(self.count) * u128::from(per_million.min(1_000_000)))
             .div_ceil(1_000_000)

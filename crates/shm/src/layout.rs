@@ -1,5 +1,5 @@
-//! Where everything lies. Offsets and sizes are in words of 64 bits, little-endian; a section and each of its slots begins at
-//! a cache line.
+//! Where everything lies. Offsets and sizes are in words of 64 bits, little-endian; a section and each of its
+//! slots begins at a cache line.
 //!
 //! ```text
 //! word 0     header    4096 bytes: what this is, how large, who writes it, section table
@@ -10,8 +10,9 @@
 //!            rings     one per feed thread: its events and updates, as many as fit
 //! ```
 //!
-//! The tables below are the definition: the constants that the code uses and [`SECTIONS`], from which the C header and the
-//! documentation are made, come from the same lines, and the compiler checks that no line overlaps another.
+//! The tables below are the definition: the constants that the code uses and [`SECTIONS`], from which the C
+//! header and the documentation are made, come from the same lines, and the compiler checks that no line
+//! overlaps another.
 
 use core::ops::Range;
 use tickwire_market::Counter;
@@ -65,8 +66,8 @@ pub struct Section {
     pub fields: &'static [Field],
 }
 
-/// Every section, in the order in which they lie in memory. The section table of the header has a row for each but the first
-/// and the two that lie within another's slot (`kind`, `record`).
+/// Every section, in the order in which they lie in memory. The section table of the header has a row for
+/// each but the first and the two that lie within another's slot (`kind`, `record`).
 pub const SECTIONS: &[Section] = &[
     header::SECTION,
     source::SECTION,
@@ -254,7 +255,7 @@ const _: () = {
 
 /// One section's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct SectionPlace {
     /// Its first word.
     pub offset: usize,
     /// Words from one slot to the next.
@@ -263,7 +264,7 @@ pub struct Place {
     pub count: u32,
 }
 
-impl Place {
+impl SectionPlace {
     /// The words of a slot.
     #[inline]
     pub(crate) fn slot(&self, index: u32) -> Range<usize> {
@@ -280,21 +281,23 @@ pub struct RegionConfig {
     pub feeds: u32,
     /// Channels of all feeds, at most 65,535.
     pub sources: u32,
-    /// Latency histograms of 9,280 bytes: two a source, and one a kind of message of a source. When they run out, a kind is counted
-    /// without one.
+    /// Latency histograms of 9,280 bytes: two a source, and one a kind of message of a source. When they run
+    /// out, a kind is counted without one.
     pub histograms: u32,
-    /// Book slots, one per source and instrument that somebody subscribed to. When they run out, a book is not shown and
-    /// its source counts it as refused.
+    /// Book slots, one per source and instrument that somebody subscribed to. When they run out, a book is
+    /// not shown and its source counts it as refused.
     pub books: u32,
     /// Levels per side of a book slot, 1 to 64.
     pub book_levels: u32,
-    /// Consolidated book slots, one per symbol. When they run out, a consolidated book is not shown and its feed thread is told.
+    /// Consolidated book slots, one per symbol. When they run out, a consolidated book is not shown and its
+    /// feed thread is told.
     pub supers: u32,
     /// Shares per side of a consolidated book slot, 1 to 64.
     pub super_shares: u32,
     /// Rings, one per feed thread that has one.
     pub rings: u32,
-    /// Records of a ring, a power of two from 2 to 2^24; a reader that falls behind by more misses some and learns how many.
+    /// Records of a ring, a power of two from 2 to 2^24; a reader that falls behind by more misses some and
+    /// learns how many.
     pub ring_records: u32,
 }
 
@@ -343,15 +346,15 @@ pub struct Layout {
     /// What it was made from.
     pub config: RegionConfig,
     /// Rows of channels.
-    pub sources: Place,
+    pub sources: SectionPlace,
     /// Latency histograms.
-    pub histograms: Place,
+    pub histograms: SectionPlace,
     /// Book slots.
-    pub books: Place,
+    pub books: SectionPlace,
     /// Consolidated book slots.
-    pub supers: Place,
+    pub supers: SectionPlace,
     /// Rings.
-    pub rings: Place,
+    pub rings: SectionPlace,
     /// All words.
     pub words: usize,
 }
@@ -407,7 +410,7 @@ impl RegionConfig {
         }
         let mut next = header::WORDS;
         let mut place = |words: usize, count: u32| {
-            let place = Place {
+            let place = SectionPlace {
                 offset: next,
                 stride: words.next_multiple_of(8),
                 count,
@@ -438,7 +441,7 @@ impl RegionConfig {
 
 impl Layout {
     /// The sections with their words in the header.
-    pub(crate) fn sections(&self) -> [(usize, Place); 5] {
+    pub(crate) fn sections(&self) -> [(usize, SectionPlace); 5] {
         [
             (header::SECTION_SOURCES, self.sources),
             (header::SECTION_HISTOGRAMS, self.histograms),

@@ -1,5 +1,5 @@
-//! Books, events and statistics in memory that other programs read: one writer, any number of readers that can neither
-//! block nor disturb it.
+//! Books, events and statistics in memory that other programs read: one writer, any number of readers that
+//! can neither block nor disturb it.
 //!
 //! ```text
 //! feed thread ─► SourceWriter    state, counters, kinds, latencies ─► sources, histograms ─►┐
@@ -8,12 +8,13 @@
 //!             ─► RingWriter      events and updates, broadcast     ─► rings              ─►┘ read-only mapping
 //! ```
 //!
-//! The region is 64-bit words and nothing else: no struct is laid over memory. [`layout`] says where every field is, in one
-//! table that the code and the C header are both made from. All algorithms work on a slice of [`Word`]s: atomics in a
-//! mapping, or those of a model checker. Files, mappings and whether the writer is alive belong to `tickwire-runtime`.
+//! The region is 64-bit words and nothing else: no struct is laid over memory. [`layout`] says where every
+//! field is, in one table that the code and the C header are both made from. All algorithms work on a slice
+//! of [`Word`]s: atomics in a mapping, or those of a model checker. Files, mappings and whether the writer is
+//! alive belong to `tickwire-runtime`.
 //!
-//! **Invariant.** A reader only loads. A writer never waits for a reader, nor for another writer. What a reader returns was
-//! whole at one moment, or it says [`Busy`].
+//! **Invariant.** A reader only loads. A writer never waits for a reader, nor for another writer. What a
+//! reader returns was whole at one moment, or it says [`Busy`].
 //!
 //! ```
 //! use std::sync::atomic::AtomicU64;

@@ -1,6 +1,6 @@
 //! The reader's side of the region: is this one, and can it be read.
 
-use crate::layout::{self, Layout, Place, RegionConfig, header as at};
+use crate::layout::{self, Layout, RegionConfig, SectionPlace, header as at};
 use crate::{RegionState, Word};
 use tickwire_market::Nanos;
 
@@ -61,7 +61,8 @@ impl<W> Clone for Reader<'_, W> {
 impl<W> Copy for Reader<'_, W> {}
 
 impl<'a, W: Word> Reader<'a, W> {
-    /// Reads the header of a region. Whatever it holds, nothing that is read through the result panics or leaves the words.
+    /// Reads the header of a region. Whatever it holds, nothing that is read through the result panics or
+    /// leaves the words.
     ///
     /// # Errors
     /// It is none, of another version, damaged, or not ready.
@@ -82,7 +83,7 @@ impl<'a, W: Word> Reader<'a, W> {
         let layout = config_of(header)
             .and_then(|config| config.layout().ok())
             .ok_or(damaged("a size is out of range"))?;
-        let holds = |(word, place): (usize, Place)| {
+        let holds = |(word, place): (usize, SectionPlace)| {
             [place.offset, place.stride, place.count as usize]
                 .iter()
                 .zip(&header[word..])
@@ -102,8 +103,8 @@ impl<'a, W: Word> Reader<'a, W> {
         }
     }
 
-    /// A reader of words that were attached to before, with the layout found then: costs nothing. For a program that keeps
-    /// the mapping and the layout side by side.
+    /// A reader of words that were attached to before, with the layout found then: costs nothing. For a
+    /// program that keeps the mapping and the layout side by side.
     ///
     /// # Panics
     /// When there are fewer words than the layout has.

@@ -1,6 +1,7 @@
-//! The writer's side of the region as a whole: laying it out, saying that it is ready and alive, handing out slots.
+//! The writer's side of the region as a whole: laying it out, saying that it is ready and alive, handing out
+//! slots.
 
-use crate::layout::{self, Layout, LayoutError, Place, RegionConfig, header as at};
+use crate::layout::{self, Layout, LayoutError, RegionConfig, SectionPlace, header as at};
 use crate::{
     BookWriter, HistogramWriter, Reader, RingWriter, SourceIdentity, SourceWriter, SuperWriter, WriteWord,
 };
@@ -27,7 +28,8 @@ pub enum RegionState {
     Ended = 3,
 }
 
-/// Every slot is taken. Make the section larger in the configuration and start the writer again, or subscribe to less.
+/// Every slot is taken. Make the section larger in the configuration and start the writer again, or subscribe
+/// to less.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full {
     /// Which section.
@@ -64,8 +66,8 @@ impl<W> Clone for Region<'_, W> {
 impl<W> Copy for Region<'_, W> {}
 
 impl<'a, W: WriteWord> Region<'a, W> {
-    /// Lays out a region in memory that nobody reads yet, as [`RegionState::Starting`]. Every word is written, so that no
-    /// page is taken from the system on the hot path.
+    /// Lays out a region in memory that nobody reads yet, as [`RegionState::Starting`]. Every word is
+    /// written, so that no page is taken from the system on the hot path.
     ///
     /// # Errors
     /// A configuration out of range.
@@ -126,7 +128,8 @@ impl<'a, W: WriteWord> Region<'a, W> {
         self.words[at::STATE].store(state as u64);
     }
 
-    /// Says what stamps have on `CLOCK_MONOTONIC`, nanoseconds: readers compute ages by it. Once, before the region is published.
+    /// Says what stamps have on `CLOCK_MONOTONIC`, nanoseconds: readers compute ages by it. Once, before the
+    /// region is published.
     pub fn stamp_epoch(&self, epoch_ns: u64) {
         self.words[at::STAMP_EPOCH].store(epoch_ns);
     }
@@ -149,7 +152,8 @@ impl<'a, W: WriteWord> Region<'a, W> {
         BookWriter::new(*self)
     }
 
-    /// Writes consolidated books. One for every thread that builds some; a slot belongs to the thread that claimed it.
+    /// Writes consolidated books. One for every thread that builds some; a slot belongs to the thread that
+    /// claimed it.
     pub fn supers(&self) -> SuperWriter<'a, W> {
         SuperWriter::new(*self)
     }
@@ -171,7 +175,8 @@ impl<'a, W: WriteWord> Region<'a, W> {
         Ok((index, HistogramWriter::new(self.words, &self.layout, index)))
     }
 
-    /// Writes histogram `index`, which this process claimed: for a latency that another thread than its source's measures.
+    /// Writes histogram `index`, which this process claimed: for a latency that another thread than its
+    /// source's measures.
     ///
     /// # Panics
     /// When there is no such histogram.
@@ -180,7 +185,12 @@ impl<'a, W: WriteWord> Region<'a, W> {
     }
 
     /// Takes the next slot of a section for good; threads never get the same one.
-    pub(crate) fn claim(&self, section: &'static str, claimed: usize, place: &Place) -> Result<u32, Full> {
+    pub(crate) fn claim(
+        &self,
+        section: &'static str,
+        claimed: usize,
+        place: &SectionPlace,
+    ) -> Result<u32, Full> {
         match self.words[claimed].fetch_add(1) {
             slot if slot < place.count.into() => Ok(slot as u32),
             _ => Err(Full {

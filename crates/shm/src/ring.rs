@@ -1,5 +1,5 @@
-//! The broadcast ring: one thread writes, anybody reads at his own pace, nobody waits. When the ring is full the oldest record
-//! is written over; a reader it was taken from learns how many records he missed.
+//! The broadcast ring: one thread writes, anybody reads at his own pace, nobody waits. When the ring is full
+//! the oldest record is written over; a reader it was taken from learns how many records he missed.
 //!
 //! ```text
 //!            16 words a record: the event's own 15, then the stamp
@@ -76,7 +76,8 @@ impl<'a, W: WriteWord> RingWriter<'a, W> {
         let record = &self.records[place];
         let stamp = stamp(self.written, source, what);
         record[at::STAMP].store(stamp | 1);
-        // SYNC taken: a reader that saw any word written after this sees the new stamp behind its second acquire.
+        // SYNC taken: a reader that saw any word written after this sees the new stamp behind its second
+        // acquire.
         W::release();
         for (word, value) in record.iter().zip(body) {
             word.store(value);
@@ -127,8 +128,8 @@ impl RingCursor {
         self.next
     }
 
-    /// The next record. When records were written over, says how many and goes on an eighth of the ring after the oldest
-    /// one left, so that a fast writer does not take that one too.
+    /// The next record. When records were written over, says how many and goes on an eighth of the ring after
+    /// the oldest one left, so that a fast writer does not take that one too.
     #[inline]
     pub fn next<W: Word>(&mut self, reader: &Reader<'_, W>) -> Next {
         let Some((head, records)) = ring_of(reader, self.ring) else {
@@ -189,7 +190,8 @@ fn ring_of<'a, W: Word>(reader: &Reader<'a, W>, ring: u32) -> Option<(&'a W, &'a
 }
 
 impl<W: Word> Reader<'_, W> {
-    /// A place in ring `ring` from which everything is read that is written from now on; `None` when there is no such ring.
+    /// A place in ring `ring` from which everything is read that is written from now on; `None` when there is
+    /// no such ring.
     pub fn ring(&self, ring: u32) -> Option<RingCursor> {
         let (head, _) = ring_of(self, ring)?;
         Some(RingCursor {

@@ -1,4 +1,5 @@
-//! The row of a channel: written by its feed thread, every word on its own, so a reader may see one word newer than the next.
+//! The row of a channel: written by its feed thread, every word on its own, so a reader may see one word
+//! newer than the next.
 
 use crate::layout::{self, MAX_KINDS, kind as kind_at, source as at};
 use crate::word::{text_to_words, words_to_bytes};
@@ -154,15 +155,15 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         self.source
     }
 
-    /// Says whether its books can be trusted: all of them change with it at once. Call it before books are written after a
-    /// gap, and after they are right again.
+    /// Says whether its books can be trusted: all of them change with it at once. Call it before books are
+    /// written after a gap, and after they are right again.
     #[inline]
     pub fn set_state(&mut self, state: SourceState) {
         if self.row[at::STATE].load() == state as u64 {
             return;
         }
-        // SYNC trust: who sees the new count, or the new state, sees books as they were made right before; who sees a book written
-        // after this sees both. Pairs with `Reader::trust`.
+        // SYNC trust: who sees the new count, or the new state, sees books as they were made right before;
+        // who sees a book written after this sees both. Pairs with `Reader::trust`.
         W::release();
         self.bump(at::CHANGES);
         W::release();
@@ -186,14 +187,16 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// Keeps a histogram of [`SourceWriter::kernel_latency`] from now on, if there is one left. Call it before the first packet.
+    /// Keeps a histogram of [`SourceWriter::kernel_latency`] from now on, if there is one left. Call it
+    /// before the first packet.
     pub fn time_kernel(&mut self) {
         let (index, latency) = self.region.claim_histogram().ok().unzip();
         self.row[at::KERNEL_LATENCY].store(index.map_or(layout::NONE, u64::from));
         self.kernel_latency = latency;
     }
 
-    /// A packet was in memory so long after the kernel had received it. Nothing without [`SourceWriter::time_kernel`].
+    /// A packet was in memory so long after the kernel had received it. Nothing without
+    /// [`SourceWriter::time_kernel`].
     #[inline]
     pub fn kernel_latency(&mut self, latency_ns: u64) {
         if let Some(latency) = &mut self.kernel_latency {
@@ -218,7 +221,8 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// How many messages of a kind there were, and how many of them nobody wanted. More than 64 kinds are not told apart.
+    /// How many messages of a kind there were, and how many of them nobody wanted. More than 64 kinds are not
+    /// told apart.
     pub fn kind(&mut self, kind: u16, seen: u64, filtered: u64) {
         if let Some(found) = self.find_kind(kind) {
             found.words[kind_at::SEEN].store(seen);
@@ -226,7 +230,8 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// A message of a kind was the last to change a book, visible `latency_ns` after its packet was in memory.
+    /// A message of a kind was the last to change a book, visible `latency_ns` after its packet was in
+    /// memory.
     #[inline]
     pub fn kind_latency(&mut self, kind: u16, latency_ns: u64) {
         if let Some(latency) = self.find_kind(kind).and_then(|found| found.latency.as_mut()) {
@@ -234,8 +239,8 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// The histogram of its consolidated book latency, for the thread that measures it ([`Region::histogram`]); `None` when there was
-    /// none left.
+    /// The histogram of its consolidated book latency, for the thread that measures it
+    /// ([`Region::histogram`]); `None` when there was none left.
     pub fn super_latency(&self) -> Option<u32> {
         self.super_latency
     }
@@ -386,7 +391,8 @@ impl<'a, W: Word> Reader<'a, W> {
     /// The counters of a source; all 0 when there is none of that number.
     ///
     /// # Errors
-    /// The writer's table of counters has another length than this program's, so that their order says nothing.
+    /// The writer's table of counters has another length than this program's, so that their order says
+    /// nothing.
     pub fn counters(&self, source: u16) -> Result<Counters, OtherCounters> {
         let found = self.words()[layout::header::COUNTERS].load();
         if found != Counter::ALL.len() as u64 {
@@ -418,7 +424,8 @@ impl<'a, W: Word> Reader<'a, W> {
         })
     }
 
-    /// Whether the books of a source can be trusted; [`SourceState::Stale`] when there is none of that number.
+    /// Whether the books of a source can be trusted; [`SourceState::Stale`] when there is none of that
+    /// number.
     #[inline]
     pub fn source_state(&self, source: u16) -> SourceState {
         self.source_row(source).map_or(SourceState::Stale, |row| {
@@ -426,8 +433,8 @@ impl<'a, W: Word> Reader<'a, W> {
         })
     }
 
-    /// Reads a book that belongs to a source; its state, with its source's: stale if that changed meanwhile, since a gap
-    /// may then have come and gone unseen.
+    /// Reads a book that belongs to a source; its state, with its source's: stale if that changed meanwhile,
+    /// since a gap may then have come and gone unseen.
     #[inline]
     pub(crate) fn trust<E>(
         &self,

@@ -1,7 +1,8 @@
-//! The consolidated book slot: one symbol on all feeds, merged, with the national best beside it. Seqlocked as a book slot is.
+//! The consolidated book slot: one symbol on all feeds, merged, with the national best beside it. Seqlocked
+//! as a book slot is.
 
 use crate::book::symbol_of;
-use crate::layout::{MAX_SHARES, Place, SHARE_WORDS, header, super_book as at};
+use crate::layout::{MAX_SHARES, SHARE_WORDS, SectionPlace, header, super_book as at};
 use crate::seqlock::{self, ATTEMPTS, Busy};
 use crate::word::text_to_words;
 use crate::{Full, LastTrade, Reader, Region, Word, WriteWord};
@@ -85,7 +86,7 @@ impl SuperSlot {
 #[derive(Debug)]
 pub struct SuperWriter<'a, W> {
     words: &'a [W],
-    place: Place,
+    place: SectionPlace,
     shown: usize,
     region: Region<'a, W>,
 }
@@ -171,7 +172,8 @@ impl<W: WriteWord> SuperEdit<'_, W> {
         self.fixed[at::TOTAL_QTY + side].store(ladder.total_qty.0);
     }
 
-    /// The shares of a side from a rank on, as many as the slot shows: best price first, at one price by feed.
+    /// The shares of a side from a rank on, as many as the slot shows: best price first, at one price by
+    /// feed.
     #[inline]
     pub fn shares_from(&mut self, side: Side, rank: usize, shares: impl Iterator<Item = Share>) {
         if rank < self.shown {
@@ -215,7 +217,8 @@ impl<W: WriteWord> SuperEdit<'_, W> {
         self.fixed[at::TRADES].store(trades);
     }
 
-    /// Ends the change: from here on readers see it, whole. `recv_ts`: when the packet that caused it was received.
+    /// Ends the change: from here on readers see it, whole. `recv_ts`: when the packet that caused it was
+    /// received.
     #[inline]
     pub fn publish(self, recv_ts: Nanos, now: Nanos) {
         self.fixed[at::RECV_TS].store(recv_ts.0);
@@ -224,7 +227,8 @@ impl<W: WriteWord> SuperEdit<'_, W> {
     }
 }
 
-/// A copy of a consolidated book, whole as of one moment. Reused from read to read: reading allocates nothing.
+/// A copy of a consolidated book, whole as of one moment. Reused from read to read: reading allocates
+/// nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuperCopy {
     /// How often it was written.
@@ -358,10 +362,12 @@ impl SuperCopy {
 }
 
 impl<W: Word> Reader<'_, W> {
-    /// Copies the consolidated book of a slot, whole as of one moment. Reading leaves no trace; a writer does not notice.
+    /// Copies the consolidated book of a slot, whole as of one moment. Reading leaves no trace; a writer does
+    /// not notice.
     ///
     /// # Errors
-    /// The slot was being written at every attempt, is not in use, or there is none of that number. `copy` is then worthless.
+    /// The slot was being written at every attempt, is not in use, or there is none of that number. `copy` is
+    /// then worthless.
     #[inline]
     pub fn read_super(&self, slot: u32, copy: &mut SuperCopy) -> Result<(), Busy> {
         let layout = self.layout();

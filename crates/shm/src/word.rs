@@ -2,7 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// 64 bits that another thread or process may write at any time. Loads and stores order nothing by themselves; the fences do.
+/// 64 bits that another thread or process may write at any time. Loads and stores order nothing by
+/// themselves; the fences do.
 pub trait Word {
     /// Its value, at some moment not before what the last acquire fence saw. Never writes in order to read.
     fn load(&self) -> u64;

@@ -1,6 +1,6 @@
-//! The very code of the region, over the words of a model checker: loom tries the orders in which threads can take their steps
-//! and the older values that a processor may still show. The same models without fences must fail: a checker that finds
-//! nothing there has proved nothing here.
+//! The very code of the region, over the words of a model checker: loom tries the orders in which threads can
+//! take their steps and the older values that a processor may still show. The same models without fences must
+//! fail: a checker that finds nothing there has proved nothing here.
 
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::atomic::{AtomicU64 as Native, Ordering::Relaxed};
@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use tickwire_market::{
     BookState, InstrumentId, Level, MarketEvent, Nanos, Price, SeqNo, Side, Symbol, Venue, Volume,
 };
-use tickwire_shm::layout::{Place, book, header, record, ring, source};
+use tickwire_shm::layout::{SectionPlace, book, header, record, ring, source};
 use tickwire_shm::*;
 
-/// A word that the checker follows, or one that nobody writes while threads run: every step followed multiplies the work.
+/// A word that the checker follows, or one that nobody writes while threads run: every step followed
+/// multiplies the work.
 struct Checked<const FENCED: bool> {
     fixed: Native,
     followed: Mutex<Option<Arc<AtomicU64>>>,
@@ -88,8 +89,8 @@ const CONFIG: RegionConfig = RegionConfig {
     ring_records: 2,
 };
 
-/// Runs a model on a region in which the checker follows these words. `preemptions`: how often a thread may be stopped although
-/// it could go on; every known bug of such code shows with two.
+/// Runs a model on a region in which the checker follows these words. `preemptions`: how often a thread may
+/// be stopped although it could go on; every known bug of such code shows with two.
 fn check<const FENCED: bool>(
     preemptions: usize,
     followed: &[usize],
@@ -118,7 +119,7 @@ fn check<const FENCED: bool>(
 }
 
 /// The word of a field of the first slot of a section.
-fn word(section: impl Fn(&Layout) -> Place, field: usize) -> usize {
+fn word(section: impl Fn(&Layout) -> SectionPlace, field: usize) -> usize {
     section(&CONFIG.layout().expect("a good configuration")).offset + field
 }
 
@@ -136,7 +137,8 @@ fn level(n: u64) -> Level {
     }
 }
 
-/// A book whose price and quantity are the same number, changed twice; a reader sees both of one time, or that it is being written.
+/// A book whose price and quantity are the same number, changed twice; a reader sees both of one time, or
+/// that it is being written.
 fn seqlock<const FENCED: bool>() {
     let book_word = |field| word(|layout| layout.books, field);
     let followed = [
@@ -298,7 +300,8 @@ fn event(n: u64) -> MarketEvent {
     }
 }
 
-/// Three records in a ring of two: what is read is whole and in its place, and what is not read is missed, to the number.
+/// Three records in a ring of two: what is read is whole and in its place, and what is not read is missed, to
+/// the number.
 fn broadcast<const FENCED: bool>() {
     let slot = |index: usize, field: usize| {
         let first = ring::WORDS + record::WORDS * index;

@@ -102,7 +102,8 @@ fn update(n: u64) -> BookUpdate {
     }
 }
 
-/// A ring much too small for readers that dawdle: what is read is right and in order, and read plus missed is written.
+/// A ring much too small for readers that dawdle: what is read is right and in order, and read plus missed is
+/// written.
 #[test]
 fn readers_that_are_overrun_know_to_the_record_what_they_missed() {
     let config = RegionConfig {

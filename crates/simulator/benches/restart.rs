@@ -1,13 +1,15 @@
-//! How long a restart of the exchange takes: from the whole journal, and from a snapshot with the last part of it, by how much of the day is over;
-//! and for how long the exchange stands still while a snapshot is taken.
+//! How long a restart of the exchange takes: from the whole journal, and from a snapshot with the last part
+//! of it, by how much of the day is over; and for how long the exchange stands still while a snapshot is
+//! taken.
 //!
 //! ```text
 //! cargo bench -p tickwire-simulator --bench restart             60 to 1,800 s of a day at 20,000 messages a second
 //! cargo test -p tickwire-simulator --bench restart              the same, tiny
 //! ```
-//! The configuration is the one that ships (200 instruments, ITCH), in virtual time; the snapshot is 30 s before the end. Times are of this thread on
-//! its core, as Linux counts them, so that other work on the machine does not count. The answer is checked: both ways come to the same state.
-//! A regression means that an exchange that was killed is away for longer, or stands still for longer while it takes a snapshot.
+//! The configuration is the one that ships (200 instruments, ITCH), in virtual time; the snapshot is 30 s
+//! before the end. Times are of this thread on its core, as Linux counts them, so that other work on the
+//! machine does not count. The answer is checked: both ways come to the same state. A regression means that
+//! an exchange that was killed is away for longer, or stands still for longer while it takes a snapshot.
 
 use std::path::{Path, PathBuf};
 

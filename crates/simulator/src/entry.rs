@@ -1,5 +1,5 @@
-//! What `[order_entry]` and `[[exchange.instrument]]` say: sessions, users and instruments, checked, and as the exchange takes
-//! them.
+//! What `[order_entry]` and `[[exchange.instrument]]` say: sessions, users and instruments, checked, and as
+//! the exchange takes them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -29,15 +29,16 @@ pub const OUCH_CONNECTIONS: usize = 4;
 pub struct JournalSection {
     /// The file; made if it is not there, gone on with if it is.
     pub file: PathBuf,
-    /// `process`: what was acknowledged outlives the process; `disk`: it outlives the machine too (a sync before every
-    /// acknowledgement).
+    /// `process`: what was acknowledged outlives the process; `disk`: it outlives the machine too (a sync
+    /// before every acknowledgement).
     #[serde(default)]
     pub durability: Durability,
-    /// The most bytes of each channel's file of the day's messages, beside the journal: what memory has no room for is sent again from there;
-    /// the oldest give way. 0: no such file.
+    /// The most bytes of each channel's file of the day's messages, beside the journal: what memory has no
+    /// room for is sent again from there; the oldest give way. 0: no such file.
     #[serde(default = "history_bytes")]
     pub history_bytes: u64,
-    /// How often the state is written beside the journal, seconds, so that a restart replays only what came after it. 0: never.
+    /// How often the state is written beside the journal, seconds, so that a restart replays only what came
+    /// after it. 0: never.
     #[serde(default = "snapshot_s")]
     pub snapshot_s: u32,
 }
@@ -78,7 +79,8 @@ fn self_trade(rule: SelfTradeRule) -> SelfTrade {
     }
 }
 
-/// When auctions take place, by the venue's clock: UTC. Times that have passed when the exchange starts are passed over.
+/// When auctions take place, by the venue's clock: UTC. Times that have passed when the exchange starts are
+/// passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuctionsSection {
@@ -127,8 +129,8 @@ fn check_auctions(section: &AuctionsSection) -> Result<(), String> {
     }
 }
 
-/// Trades that the venue breaks by itself, drawn with the exchange's seed: clients are told, and feeds that have a word for it
-/// say so. What was executed does not return to the orders.
+/// Trades that the venue breaks by itself, drawn with the exchange's seed: clients are told, and feeds that
+/// have a word for it say so. What was executed does not return to the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BreaksSection {
@@ -202,11 +204,12 @@ pub struct InstrumentSection {
     /// Of options: the symbol of an instrument that is listed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub underlying: Option<SymbolName>,
-    /// What people multiply its prices with to read them, as MDP 3.0 says it: prices of this file, of orders and of market data
-    /// are what they are before.
+    /// What people multiply its prices with to read them, as MDP 3.0 says it: prices of this file, of orders
+    /// and of market data are what they are before.
     #[serde(default)]
     pub display_factor: DisplayFactor,
-    /// Of options: how far the simulator lets its price follow its underlying's, -1 to 1; 0: it goes its own way.
+    /// Of options: how far the simulator lets its price follow its underlying's, -1 to 1; 0: it goes its own
+    /// way.
     #[serde(default)]
     pub delta: Delta,
     /// Instruments that are protected and cancelled together.
@@ -414,7 +417,8 @@ pub fn check(
     listed(instruments, price_max).map(|_| ())
 }
 
-/// The instruments of a configuration, whose feeds carry prices up to `price_max`; an error names the one that is wrong.
+/// The instruments of a configuration, whose feeds carry prices up to `price_max`; an error names the one
+/// that is wrong.
 pub fn listed(sections: &[InstrumentSection], price_max: Price) -> Result<Vec<Listing>, String> {
     let mut all: Vec<Listing> = Vec::new();
     for section in sections {

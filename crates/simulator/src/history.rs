@@ -5,12 +5,13 @@
 //!  block:  u64 sum of the rest   u64 number of its first message   u32 messages   u32 bytes of them   (little-endian)
 //!          each message: u16 length (big-endian), bytes
 //! ```
-//! Messages come together in memory and are written a whole block at a time, between two turns of the exchange's loop, by the same thread
-//! as the journal. There is no index: first numbers ascend from block to block, so that a message is found by looking at the heads of
-//! some twenty blocks of the largest file, and the block that was read last is kept. Memory is two blocks, and those that wait.
+//! Messages come together in memory and are written a whole block at a time, between two turns of the
+//! exchange's loop, by the same thread as the journal. There is no index: first numbers ascend from block to
+//! block, so that a message is found by looking at the heads of some twenty blocks of the largest file, and
+//! the block that was read last is kept. Memory is two blocks, and those that wait.
 //!
-//! The file is made anew from the journal or goes on behind a snapshot of it; alone it means nothing, and a block whose sum is wrong is
-//! not there.
+//! The file is made anew from the journal or goes on behind a snapshot of it; alone it means nothing, and a
+//! block whose sum is wrong is not there.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -138,7 +139,8 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 }
 
 impl HistoryFile {
-    /// An empty history in a file, which is made, or written over unless a state is loaded; at most `bytes_max` long, two blocks at least.
+    /// An empty history in a file, which is made, or written over unless a state is loaded; at most
+    /// `bytes_max` long, two blocks at least.
     ///
     /// # Errors
     /// It is in use, another's, a link; what the system says.
@@ -243,7 +245,8 @@ impl Persist for HistoryFile {
         self.lost.save(out);
     }
 
-    /// A file that is shorter or has another bound is given up, and so are its messages: it goes on behind them.
+    /// A file that is shorter or has another bound is given up, and so are its messages: it goes on behind
+    /// them.
     fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
         let (capacity, oldest, next) = <(u64, u64, u64)>::read(from)?;
         let waiting = PersistValue::read(from)?;
@@ -282,7 +285,8 @@ impl History for HistoryFile {
         let mut candidates = self.in_memory().filter(|block| block.end() > seq.0);
         let in_memory = candidates.next().map(|block| SeqNo(block.first.max(seq.0)));
         let at = self.find(seq.0).unwrap_or(self.oldest);
-        // A block that is not whole is passed over, as if it had not been written; all of them are not looked at.
+        // A block that is not whole is passed over, as if it had not been written; all of them are not looked
+        // at.
         let mut blocks = (at..self.next.min(at + 4)).filter_map(|at| {
             let from = |block: &Block| (block.end() > seq.0).then(|| SeqNo(block.first.max(seq.0)));
             self.with(at, from)

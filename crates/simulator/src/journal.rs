@@ -1,8 +1,9 @@
-//! The journal's file: written before anything leaves that follows from it, read back at the start, and `tickwire journal`.
+//! The journal's file: written before anything leaves that follows from it, read back at the start, and
+//! `tickwire journal`.
 //!
-//! One process has it: the file is locked. What was put in is written by [`Journal::flush`], with one system call for
-//! everything since the last one. `process` durability leaves it to the page cache, which outlives the process however it
-//! dies; `disk` waits for the device.
+//! One process has it: the file is locked. What was put in is written by [`Journal::flush`], with one system
+//! call for everything since the last one. `process` durability leaves it to the page cache, which outlives
+//! the process however it dies; `disk` waits for the device.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -16,7 +17,7 @@ use tickwire_market::Nanos;
 
 use crate::entry::{Durability, JournalSection};
 use crate::settings::{ExchangeSection, MarketConfig};
-use crate::snapshot::{Place, Snapshot, tail_of};
+use crate::snapshot::{JournalPosition, Snapshot, tail_of};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::access::AccessSection;
@@ -44,7 +45,8 @@ const HEAD_FIXED: u64 = 12;
 /// Room of a transmission while a journal is replayed, and of one live.
 pub const TRANSMIT_MAX: usize = 8192;
 
-/// The file that everything which comes in is appended to before anything follows from it, and that brings the market back after a crash.
+/// The file that everything which comes in is appended to before anything follows from it, and that brings
+/// the market back after a crash.
 pub struct Journal {
     path: PathBuf,
     file: File,
@@ -82,8 +84,8 @@ pub fn has_passwords(path: &Path) -> bool {
     read.is_ok() && magic == JOURNAL_MAGIC_BEFORE
 }
 
-/// The configuration of a market as its journal has it: from wherever it is started, and whoever may speak to it, it is the same market,
-/// and no password is in it.
+/// The configuration of a market as its journal has it: from wherever it is started, and whoever may speak to
+/// it, it is the same market, and no password is in it.
 pub fn kept_configuration(config: &MarketConfig) -> MarketConfig {
     let mut kept = config.without_passwords();
     kept.exchange.control = None;
@@ -104,8 +106,9 @@ fn kept(text: &str) -> Result<String, String> {
 }
 
 impl Journal {
-    /// Opens or makes the file, and brings `market` to where it stood: from the newest snapshot that serves and the records behind it, or from
-    /// its beginning. `make` makes another market that has done nothing yet, for when a snapshot turns out not to serve.
+    /// Opens or makes the file, and brings `market` to where it stood: from the newest snapshot that serves
+    /// and the records behind it, or from its beginning. `make` makes another market that has done nothing
+    /// yet, for when a snapshot turns out not to serve.
     pub fn open(
         path: &Path,
         durability: Durability,
@@ -177,12 +180,12 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn place(&self, last: Nanos) -> std::io::Result<Place> {
+    pub fn place(&self, last: Nanos) -> std::io::Result<JournalPosition> {
         debug_assert!(
             self.writer.pending().is_empty(),
             "a snapshot is of what was written"
         );
-        Ok(Place {
+        Ok(JournalPosition {
             place: self.length,
             tail: tail_of(&self.file, self.length)?,
             last,
@@ -218,7 +221,8 @@ impl Journal {
         Ok(())
     }
 
-    /// What was written is still there: behind a cut the next record would stand in a hole, and everything after it be lost.
+    /// What was written is still there: behind a cut the next record would stand in a hole, and everything
+    /// after it be lost.
     fn check_whole(&self) -> Result<(), Failure> {
         match self.file.metadata() {
             Ok(data) if data.is_file() && data.len() != self.length => Err(Failure::system(format!(
@@ -408,12 +412,14 @@ fn market_of(path: &Path, reader: &JournalReader<'_>) -> Result<Market, Failure>
 }
 
 fn drop_datagrams(now: Nanos, market: &mut Market) {
-    let venues = market.venues().map(|(_, exchange)| exchange.outlets().len());
-    let outlets: Vec<usize> = venues.collect();
-    for (venue, outlets) in outlets.into_iter().enumerate() {
+    let venues = market
+        .venues()
+        .map(|(_, exchange)| exchange.published_channels().len());
+    let published_channels: Vec<usize> = venues.collect();
+    for (venue, published_channels) in published_channels.into_iter().enumerate() {
         let exchange = market.exchange_mut(venue);
-        for outlet in 0..outlets {
-            while exchange.poll_datagram(outlet, now).is_some() {}
+        for published_channel in 0..published_channels {
+            while exchange.poll_datagram(published_channel, now).is_some() {}
         }
     }
     market.histories_mut().for_each(|history| history.write());
@@ -575,7 +581,8 @@ mod tests {
         }
     }
 
-    /// A journal of the form before, which has passwords, is read and gone on with as it is; one of another day's password is not its own.
+    /// A journal of the form before, which has passwords, is read and gone on with as it is; one of another
+    /// day's password is not its own.
     #[test]
     fn a_journal_of_the_form_before_is_gone_on_with() {
         let folder = std::env::temp_dir().join(format!("tickwire-journal-before-{}", std::process::id()));

@@ -1,8 +1,9 @@
 //! The simulated exchange as a process.
 //!
-//! [`settings::MarketConfig`] says what it is; [`venue::run`] publishes every feed by multicast, answers retransmission requests, serves
-//! snapshots and takes orders by FIX and OUCH; [`journal`] is what came in, on disk, and brings it back after `kill -9`; [`operator`] is how
-//! somebody halts, breaks and loses things; [`recording`] writes what a session sends as a capture, in virtual time.
+//! [`settings::MarketConfig`] says what it is; [`venue::run`] publishes every feed by multicast, answers
+//! retransmission requests, serves snapshots and takes orders by FIX and OUCH; [`journal`] is what came in,
+//! on disk, and brings it back after `kill -9`; [`operator`] is how somebody halts, breaks and loses things;
+//! [`recording`] writes what a session sends as a capture, in virtual time.
 //!
 //! ```
 //! use tickwire_simulator::settings::MarketConfig;
@@ -18,11 +19,11 @@
 #[macro_use]
 extern crate tickwire_console;
 
+pub mod channel_sockets;
 pub mod entry;
 pub mod history;
 pub mod journal;
 pub mod operator;
-pub mod outlet;
 pub mod recording;
 pub mod session;
 pub mod settings;

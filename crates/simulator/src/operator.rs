@@ -1,8 +1,8 @@
-//! The operator's side of a running exchange: through its control socket instruments are halted and resumed, trades broken,
-//! packets lost, clients cut off and the day ended, to see what those do who trade on it.
+//! The operator's side of a running exchange: through its control socket instruments are halted and resumed,
+//! trades broken, packets lost, clients cut off and the day ended, to see what those do who trade on it.
 //!
-//! The exchange's own thread serves it, between packets. What changes the market is an input like any other: it is in the journal before
-//! anything follows from it. What happens to the network is not.
+//! The exchange's own thread serves it, between packets. What changes the market is an input like any other:
+//! it is in the journal before anything follows from it. What happens to the network is not.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use tickwire_exchange::{
 use tickwire_market::{InstrumentId, Nanos, TradingStatus};
 use tickwire_runtime::users::Peer;
 
+use crate::channel_sockets::ChannelSockets;
 use crate::journal::Journal;
-use crate::outlet::OutletSockets;
 use tickwire_console::failure::Failure;
 use tickwire_control::client;
 use tickwire_control::socket::Answer;
@@ -98,7 +98,8 @@ pub fn tell(socket: &Path, words: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was typed, as one argument or several. A symbol may have spaces ("ESH7 C690000"), with quotation marks around it or without.
+/// What was typed, as one argument or several. A symbol may have spaces ("ESH7 C690000"), with quotation
+/// marks around it or without.
 fn parse(words: &[String]) -> Result<Request, String> {
     let text = words.join(" ");
     let text = text.trim();
@@ -155,7 +156,7 @@ pub struct Operator<'a> {
     /// Where what changes the market is noted first; `None` where none is kept.
     pub journal: Option<&'a mut Journal>,
     /// The sockets of every channel, with the number of its venue.
-    pub outlets: &'a mut [(usize, OutletSockets)],
+    pub published_channels: &'a mut [(usize, ChannelSockets)],
     /// Order entry connections.
     pub connections: usize,
     /// Whether they are to be closed.
@@ -252,9 +253,9 @@ impl Operator<'_> {
     fn lose(&mut self, packets: u32, line: Option<LineName>) -> Result<Value, String> {
         let line = line.map(|line| line as usize);
         let lines: usize = self
-            .outlets
+            .published_channels
             .iter_mut()
-            .map(|(_, outlet)| outlet.lose(line, packets))
+            .map(|(_, published_channel)| published_channel.lose(line, packets))
             .sum();
         match lines {
             0 => Err("no channel has such a line".into()),
@@ -508,7 +509,7 @@ mod tests {
                 now,
                 market,
                 journal: None,
-                outlets: &mut [],
+                published_channels: &mut [],
                 connections: 0,
                 disconnects: false,
                 failed: None,

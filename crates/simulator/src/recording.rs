@@ -1,10 +1,11 @@
-//! `tickwire exchange --write-capture`: what a session sends on its multicast ports as a capture, in virtual time: no socket,
-//! no client, as fast as the machine can.
+//! `tickwire exchange --write-capture`: what a session sends on its multicast ports as a capture, in virtual
+//! time: no socket, no client, as fast as the machine can.
 //!
-//! The lines' troubles are those of the configuration, each line with its own: a lost datagram is not there, a doubled one
-//! stands there twice, one out of order comes behind up to three later ones of its line, `HELD_NS` later at most. A file has no
-//! server to be asked: what all lines of a live port have lost comes late, after `ANSWER_NS`, on line A, as an answered request
-//! would bring it; the share that `answer_requests` leaves out stays lost.
+//! The lines' troubles are those of the configuration, each line with its own: a lost datagram is not there,
+//! a doubled one stands there twice, one out of order comes behind up to three later ones of its line,
+//! `HELD_NS` later at most. A file has no server to be asked: what all lines of a live port have lost comes
+//! late, after `ANSWER_NS`, on line A, as an answered request would bring it; the share that
+//! `answer_requests` leaves out stays lost.
 //!
 //! Frames are written as they are made; nothing but what is late is kept.
 
@@ -17,7 +18,7 @@ use tickwire_market::{Nanos, Port, Side};
 use tickwire_runtime::capture::{CaptureError, LinkType, PcapWriter};
 use tickwire_runtime::signal::StopFlag;
 
-use crate::outlet::LineTroubles;
+use crate::channel_sockets::LineTroubles;
 use crate::settings::MarketConfig;
 use crate::venue::{self, Published, VIRTUAL_START};
 use tickwire_console::failure::Failure;
@@ -207,8 +208,8 @@ impl Recording {
     }
 }
 
-/// Writes the capture; `packets` cuts the session without a close. With `results`, what every receiver must have in the end
-/// goes into that folder.
+/// Writes the capture; `packets` cuts the session without a close. With `results`, what every receiver must
+/// have in the end goes into that folder.
 pub fn write(
     config: &MarketConfig,
     path: &Path,
@@ -234,7 +235,7 @@ pub fn write(
         let more = market.on_time(now);
         for (channel, published) in published.iter().enumerate() {
             let exchange = market.exchange_mut(published.venue);
-            while let Some(datagram) = exchange.poll_datagram(published.outlet, now) {
+            while let Some(datagram) = exchange.poll_datagram(published.published_channel, now) {
                 recording.send(now, channel, datagram.port, datagram.lines, datagram.bytes)?;
             }
         }
@@ -268,8 +269,9 @@ pub fn write(
     Ok(())
 }
 
-/// Every level that a feed's receivers must have, as `books-<feed>.txt`; of consolidated feeds the national best, and
-/// every participant's quote as `quotes-<feed>.txt`: symbol, letter, then price and size of bid and offer.
+/// Every level that a feed's receivers must have, as `books-<feed>.txt`; of consolidated feeds the national
+/// best, and every participant's quote as `quotes-<feed>.txt`: symbol, letter, then price and size of bid and
+/// offer.
 fn write_books(
     config: &MarketConfig,
     market: &Market,
@@ -283,15 +285,18 @@ fn write_books(
         let mut books = Vec::new();
         for published in published.iter().filter(|published| published.feed == index) {
             let exchange = market.exchange(published.venue);
-            let outlet = &exchange.outlets()[published.outlet];
+            let published_channel = &exchange.published_channels()[published.published_channel];
             for listing in exchange.listings() {
-                if !outlet.instruments.contains(&listing.id.0) {
+                if !published_channel.instruments.contains(&listing.id.0) {
                     continue;
                 }
-                let sides =
-                    Side::BOTH.map(|side| outlet.publisher.levels(exchange.engine(), listing.id, side));
+                let sides = Side::BOTH.map(|side| {
+                    published_channel
+                        .publisher
+                        .levels(exchange.engine(), listing.id, side)
+                });
                 books.push((listing.symbol, sides));
-                for quote in outlet.publisher.participant_quotes(listing.id) {
+                for quote in published_channel.publisher.participant_quotes(listing.id) {
                     let [bid, ask] = quote.sides;
                     let letter = char::from(quote.participant);
                     let _ = writeln!(

@@ -25,14 +25,15 @@ pub enum Packing {
 pub const RATE: u32 = 100_000;
 /// Nanoseconds from one poll of the publisher to the next, of [`Packing::Busy`].
 pub const STEP_NS: u64 = 200_000;
-/// Messages a packet on recorded lines, with how many packets had so many: all different packets of ITCH 5.0 (10), PITCH (6), XDP (9),
-/// OpenBook (4), CQS (7) and UQDF (2) in `captures/packets`, together because each alone is few. They were chosen by message type,
-/// not by size.
+/// Messages a packet on recorded lines, with how many packets had so many: all different packets of ITCH 5.0
+/// (10), PITCH (6), XDP (9), OpenBook (4), CQS (7) and UQDF (2) in `captures/packets`, together because each
+/// alone is few. They were chosen by message type, not by size.
 const RECORDED: &[(u64, u32)] = &[(1, 30), (2, 5), (3, 1), (21, 1), (38, 1)];
 /// The same of the 9 packets of MDP 3.0.
 const RECORDED_MDP3: &[(u64, u32)] = &[(1, 2), (2, 2), (3, 1), (5, 2), (6, 1), (7, 1)];
 
-/// From one poll of the publisher to the next, nanoseconds: all that was said meanwhile is in one packet if it fits.
+/// From one poll of the publisher to the next, nanoseconds: all that was said meanwhile is in one packet if
+/// it fits.
 struct Steps {
     packing: Packing,
     sizes: Vec<u64>,
@@ -101,8 +102,8 @@ pub fn config_of(
 }
 
 impl Session {
-    /// Publishes a session in virtual time, to its end: about `messages` messages over `symbols` instruments. `seed` decides which; one seed is one
-    /// session.
+    /// Publishes a session in virtual time, to its end: about `messages` messages over `symbols` instruments.
+    /// `seed` decides which; one seed is one session.
     ///
     /// # Errors
     /// A number of instruments that the protocol does not take, or a feed that it cannot publish.
@@ -156,7 +157,8 @@ impl Session {
         }
     }
 
-    /// Empty books of the sizes that ship, to be filled with this session. `depth` is what the protocol's channel says.
+    /// Empty books of the sizes that ship, to be filled with this session. `depth` is what the protocol's
+    /// channel says.
     pub fn books(&self, depth: Depth) -> Books {
         // The sizes that ship: see `config_of`.
         Books::new(books_config(&self.config.receiver, Venue::Nasdaq, depth))
@@ -167,8 +169,10 @@ impl Session {
         let mut different = 0;
         for listing in self.exchange.listings() {
             for side in Side::BOTH {
-                let outlet = &self.exchange.outlets()[0];
-                let theirs = outlet.publisher.levels(self.exchange.engine(), listing.id, side);
+                let published_channel = &self.exchange.published_channels()[0];
+                let theirs = published_channel
+                    .publisher
+                    .levels(self.exchange.engine(), listing.id, side);
                 let book = channel.find(&listing.symbol).and_then(|id| books.book(id));
                 let ours: Vec<Level> = book.map(|book| book.levels(side).collect()).unwrap_or_default();
                 different += usize::from(theirs != ours);

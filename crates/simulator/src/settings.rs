@@ -14,7 +14,8 @@ use tickwire_venues::values::{DurationS, Part, Probability, Rate, Symbols};
 
 use crate::entry::{self, AuctionsSection, BreaksSection, InstrumentSection, JournalSection};
 
-/// Everything that makes a simulated market, and who may speak to it. Other sections of a file are other programs' and are passed over.
+/// Everything that makes a simulated market, and who may speak to it. Other sections of a file are other
+/// programs' and are passed over.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct MarketConfig {
@@ -119,7 +120,8 @@ pub struct ExchangeSection {
     pub symbols: Symbols,
     /// Average market data messages per second once the market is open.
     pub rate: Rate,
-    /// Share of them that follow another one about the same instrument at once; with 0.5 arrivals cluster as in recorded names.
+    /// Share of them that follow another one about the same instrument at once; with 0.5 arrivals cluster as
+    /// in recorded names.
     pub clusters: Part,
     /// Length of the trading session, seconds.
     pub duration_s: DurationS,
@@ -127,8 +129,8 @@ pub struct ExchangeSection {
     pub start_on_logon: bool,
     /// End the run when a client's connection is lost before the session's end.
     pub stop_on_client_loss: bool,
-    /// For how long after the close the end of the session is said again, and recovery is served, at most, seconds: as long as
-    /// clients are connected or ask. Who has not logged out by then is logged out.
+    /// For how long after the close the end of the session is said again, and recovery is served, at most,
+    /// seconds: as long as clients are connected or ask. Who has not logged out by then is logged out.
     pub linger_s: u32,
     /// The close waits until clients have entered so many orders, for `overtime_s` at most.
     #[serde(skip_serializing_if = "is_zero")]
@@ -136,7 +138,8 @@ pub struct ExchangeSection {
     /// For how long the close may wait for orders, seconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub overtime_s: u32,
-    /// Folder of the control socket, from where this file lies; none without it. For `tickwire exchange --tell`.
+    /// Folder of the control socket, from where this file lies; none without it. For
+    /// `tickwire exchange --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<PathBuf>,
     /// When auctions take place; none without it.
@@ -151,10 +154,11 @@ pub struct ExchangeSection {
     pub line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
     pub answer_requests: Probability,
-    /// Bytes of answers by datagram that one address gets in a second, and at once; 0: no limit. A forged address is not flooded by us.
+    /// Bytes of answers by datagram that one address gets in a second, and at once; 0: no limit. A forged
+    /// address is not flooded by us.
     pub answer_bytes_per_s: u64,
-    /// Messages that each channel keeps in memory to send them again, at most; the oldest are forgotten, or read from the file beside the
-    /// journal.
+    /// Messages that each channel keeps in memory to send them again, at most; the oldest are forgotten, or
+    /// read from the file beside the journal.
     pub kept_messages: u32,
     /// Instruments by name, with their rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]

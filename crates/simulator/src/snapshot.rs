@@ -5,9 +5,10 @@
 //!         u64 sum of the journal's last 4,096 bytes before that place  u64 time of the last input  u64 state hash  u64 inputs before it
 //!         state (see tickwire_persist)      (little-endian)
 //! ```
-//! Two files take turns, so that the one before is there while the next is written, and when that one is damaged. A snapshot is taken
-//! in a turn of the exchange's loop in which nothing waits to be sent: its state is copied into memory on that thread, and written by
-//! another one into a file beside its place, which is then moved there. The journal keeps everything; a snapshot is never needed.
+//! Two files take turns, so that the one before is there while the next is written, and when that one is
+//! damaged. A snapshot is taken in a turn of the exchange's loop in which nothing waits to be sent: its state
+//! is copied into memory on that thread, and written by another one into a file beside its place, which is
+//! then moved there. The journal keeps everything; a snapshot is never needed.
 
 use std::fs::File;
 use std::io;
@@ -47,7 +48,7 @@ pub struct Snapshot {
 
 /// What is told of a market at a place of its journal.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct JournalPosition {
     /// Where in the journal the next record begins.
     pub place: u64,
     /// What the journal is known by, see [`tail_of`].
@@ -75,14 +76,14 @@ fn path_of(journal: &Path, number: u64) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The program, with the commit it was built from where that is known, and the configuration whose state a snapshot is: another one's has other
-/// fields.
+/// The program, with the commit it was built from where that is known, and the configuration whose state a
+/// snapshot is: another one's has other fields.
 fn identity(configuration: &str) -> u64 {
     sum(format!("{}\n{configuration}", tickwire_console::version().text).as_bytes())
 }
 
 /// A snapshot's file.
-fn bytes_of(configuration: &str, number: u64, at: Place, market: &Market, room: usize) -> Vec<u8> {
+fn bytes_of(configuration: &str, number: u64, at: JournalPosition, market: &Market, room: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room);
     bytes.extend_from_slice(MAGIC);
     0_u64.save(&mut bytes);
@@ -157,7 +158,8 @@ impl Snapshot {
         &self.path
     }
 
-    /// Brings a market that has done nothing yet to where it stood; whether it is the same. If not, the market is of no use.
+    /// Brings a market that has done nothing yet to where it stood; whether it is the same. If not, the
+    /// market is of no use.
     pub fn load(&self, market: &mut Market) -> bool {
         let mut reader = StateReader::new(&self.bytes[HEAD..]);
         let is_loaded = market.load(&mut reader).is_ok() && reader.is_empty();
@@ -211,7 +213,7 @@ impl SnapshotWriter {
     }
 
     /// Takes one, after [`SnapshotWriter::is_ready`].
-    pub fn take(&mut self, at: Place, market: &Market) {
+    pub fn take(&mut self, at: JournalPosition, market: &Market) {
         let bytes = bytes_of(&self.configuration, self.number, at, market, self.room);
         self.room = bytes.len() + bytes.len() / 8;
         let path = path_of(&self.journal, self.number);

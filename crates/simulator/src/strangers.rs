@@ -1,11 +1,12 @@
-//! Whoever reaches a server's port may be anybody: what one address is answered is bounded, and a connection that says nothing keeps nobody out.
+//! Whoever reaches a server's port may be anybody: what one address is answered is bounded, and a connection
+//! that says nothing keeps nobody out.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use tickwire_market::Nanos;
 
-/// A connection that has said nothing for so long gives its place to the next one when there is no other. Every client here speaks first, so that
-/// it is longer than a network takes.
+/// A connection that has said nothing for so long gives its place to the next one when there is no other.
+/// Every client here speaks first, so that it is longer than a network takes.
 pub const SILENT_NS: u64 = 50 * Nanos::MILLI;
 
 /// Where the next connection goes.
@@ -49,8 +50,8 @@ struct Account {
     said: Option<Nanos>,
 }
 
-/// Bytes of answers by datagram a second and address: a request of 20 bytes asks for an answer of 1,400, and the address that it gives as its
-/// own may be somebody else's.
+/// Bytes of answers by datagram a second and address: a request of 20 bytes asks for an answer of 1,400, and
+/// the address that it gives as its own may be somebody else's.
 #[derive(Debug)]
 pub struct AnswerLimit {
     /// Bytes a second and at once; 0: no limit.
@@ -71,7 +72,8 @@ pub enum Allowed {
 }
 
 impl AnswerLimit {
-    /// Nobody has been answered yet. `bytes_per_s`: bytes a second, and at once, of each address; 0: no limit.
+    /// Nobody has been answered yet. `bytes_per_s`: bytes a second, and at once, of each address; 0: no
+    /// limit.
     pub fn new(bytes_per_s: u64) -> AnswerLimit {
         AnswerLimit {
             per_s: bytes_per_s,
@@ -90,7 +92,8 @@ impl AnswerLimit {
         self.withheld
     }
 
-    /// Whether this address may be sent so many bytes now. Nobody is at an address of many, and no answer goes there.
+    /// Whether this address may be sent so many bytes now. Nobody is at an address of many, and no answer
+    /// goes there.
     pub fn take(&mut self, now: Nanos, to: IpAddr, bytes: usize) -> Allowed {
         if is_of_many(to) {
             self.withheld += 1;

@@ -1,8 +1,9 @@
 //! `tickwire exchange`: the sockets around the simulated venue.
 //!
-//! One thread does everything: publishes every channel on its multicast lines (through their impairments), answers
-//! retransmission requests, serves snapshots, takes orders. It notes when each datagram first left and when each order came in, so that
-//! packet-to-order latency is measured from outside the trader, with the exchange's clock alone.
+//! One thread does everything: publishes every channel on its multicast lines (through their impairments),
+//! answers retransmission requests, serves snapshots, takes orders. It notes when each datagram first left
+//! and when each order came in, so that packet-to-order latency is measured from outside the trader, with the
+//! exchange's clock alone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use tickwire_exchange::{
     Applied, ClientOrder, ClientQuote, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input,
-    Listing, Market, Mask, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
+    Listing, Market, Mask, Outcome, PaceConfig, PublishedChannel, Reference, listings, market_listings,
 };
 use tickwire_lab::{Histogram, Series};
 use tickwire_market::{Counter, Counters, Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
@@ -22,11 +23,11 @@ use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
+use crate::channel_sockets::{CONNECTIONS, ChannelSockets, Departures, LineTroubles};
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::history::HistoryFile;
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::operator::{self, Operator};
-use crate::outlet::{CONNECTIONS, Departures, LineTroubles, OutletSockets};
 use crate::settings::Impairment;
 use crate::settings::MarketConfig;
 use crate::snapshot::SnapshotWriter;
@@ -63,16 +64,16 @@ pub const VIRTUAL_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
 pub struct Published {
     /// Which venue of the market.
     pub venue: usize,
-    /// Which outlet of that venue.
-    pub outlet: usize,
+    /// Which published channel of that venue.
+    pub published_channel: usize,
     /// Which feed of the configuration.
     pub feed: usize,
     /// The addresses that it publishes on and answers at.
     pub ports: Ports,
 }
 
-/// Packets of the venues in the day that the reference system was measured with, in hundredths of Nasdaq's; of others none
-/// are known.
+/// Packets of the venues in the day that the reference system was measured with, in hundredths of Nasdaq's;
+/// of others none are known.
 fn activity_percent(venue: TradingVenue) -> u32 {
     match venue {
         TradingVenue::Nyse => 64,
@@ -105,9 +106,10 @@ pub fn exchange_of(c: &MarketConfig) -> Result<Exchange, Failure> {
     Ok(market.into_first())
 }
 
-/// The market of the configuration and its channels, in the order of the feeds. One venue is one engine, whatever its feeds;
-/// feeds of two venues or more are a market with an engine each, and CQS and UQDF publish what these show. `kept` is how many
-/// messages a channel keeps in memory for retransmission; without it as many as a session has, `exchange.kept_messages` at most.
+/// The market of the configuration and its channels, in the order of the feeds. One venue is one engine,
+/// whatever its feeds; feeds of two venues or more are a market with an engine each, and CQS and UQDF publish
+/// what these show. `kept` is how many messages a channel keeps in memory for retransmission; without it as
+/// many as a session has, `exchange.kept_messages` at most.
 pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<Published>), Failure> {
     let e = &c.exchange;
     let mut names: Vec<TradingVenue> = Vec::new();
@@ -138,7 +140,7 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
     let flow = (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize;
     let once = symbols as usize * 200 + (1 << 20);
     let most = e.kept_messages.max(KEPT_MIN) as usize;
-    let mut outlets: Vec<Vec<Outlet>> = names.iter().map(|_| Vec::new()).collect();
+    let mut published_channels: Vec<Vec<PublishedChannel>> = names.iter().map(|_| Vec::new()).collect();
     let mut published = Vec::new();
     for (index, feed) in c.feed.iter().enumerate() {
         let venue = names.iter().position(|name| *name == feed.venue).unwrap_or(0);
@@ -156,11 +158,11 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
             };
             published.push(Published {
                 venue,
-                outlet: outlets[venue].len(),
+                published_channel: published_channels[venue].len(),
                 feed: index,
                 ports: channel.ports(&feed.interface),
             });
-            outlets[venue].push(Outlet {
+            published_channels[venue].push(PublishedChannel {
                 instruments: own
                     .first()
                     .map_or(0..0, |first| first.id.0..first.id.0 + own.len() as u32),
@@ -177,8 +179,8 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
     let max_live = 400_000.min(c.receiver.max_orders / 2).max(symbols * 100);
     // Its order log has no word for it: what is less there was executed.
     let reduces = c.feed.iter().all(|feed| feed.protocol() != Protocol::Moex);
-    let venues = names.into_iter().zip(outlets).zip(0_u64..);
-    let venues = venues.map(|((name, outlets), nth)| {
+    let venues = names.into_iter().zip(published_channels).zip(0_u64..);
+    let venues = venues.map(|((name, published_channels), nth)| {
         let config = ExchangeConfig {
             listings: listings.clone(),
             max_orders: max_live + max_live / 2,
@@ -208,7 +210,7 @@ pub fn market_of(c: &MarketConfig, kept: Option<usize>) -> Result<(Market, Vec<P
             overtime_max_ns: u64::from(c.exchange.overtime_s) * Nanos::SECOND,
             ..ExchangeConfig::default()
         };
-        (name, Exchange::new(config, outlets))
+        (name, Exchange::new(config, published_channels))
     });
     Ok((Market::new(venues.collect()), published))
 }
@@ -226,7 +228,10 @@ fn keep_histories(
         let mut path = section.file.clone().into_os_string();
         path.push(format!(".history-{number}"));
         let history = HistoryFile::create(Path::new(&path), section.history_bytes)?;
-        if let Some(publisher) = market.exchange_mut(channel.venue).publisher_mut(channel.outlet) {
+        if let Some(publisher) = market
+            .exchange_mut(channel.venue)
+            .publisher_mut(channel.published_channel)
+        {
             publisher.store_mut().keep_history(Box::new(history));
         }
     }
@@ -255,7 +260,8 @@ fn impair_of(i: Impairment) -> ImpairConfig {
     }
 }
 
-/// What happens to packets and requests of every channel, as the configuration says. Each line draws its own: the seed is added later.
+/// What happens to packets and requests of every channel, as the configuration says. Each line draws its own:
+/// the seed is added later.
 pub fn troubles_of(c: &MarketConfig) -> LineTroubles {
     LineTroubles {
         lines: [impair_of(c.exchange.line_a), impair_of(c.exchange.line_b)],
@@ -307,11 +313,12 @@ struct Venue<'a> {
     clock: Clock,
     market: Market,
     /// With the venue that each is of.
-    outlets: Vec<(usize, OutletSockets)>,
+    published_channels: Vec<(usize, ChannelSockets)>,
     orders: Entrance,
     ouch: Option<Entrance>,
     clients: [Option<Client>; CLIENTS],
-    /// Whether passwords are taken out of what clients send before anything else is done with it; where it is then.
+    /// Whether passwords are taken out of what clients send before anything else is done with it; where it is
+    /// then.
     is_masked: bool,
     masked: Vec<u8>,
     journal: Option<Journal>,
@@ -329,19 +336,20 @@ struct Venue<'a> {
     clock_steps: u64,
     departures: Departures,
     opened: Option<Nanos>,
-    /// The books as the first channel shows them when trading ends, in order of symbol: on some venues the close empties
-    /// them.
+    /// The books as the first channel shows them when trading ends, in order of symbol: on some venues the
+    /// close empties them.
     at_close: Option<Vec<(Symbol, [Vec<Level>; 2])>>,
     /// When everything had been sent.
     over_since: Option<Nanos>,
 }
 
-/// Runs the exchange: publishes its feeds, takes orders, answers requests, until the end of the session, a signal or a word on its control socket.
-/// `results`: the folder that the run's results are written to; `is_child`: the demo started it, and what it says goes into those files instead of
-/// onto the terminal.
+/// Runs the exchange: publishes its feeds, takes orders, answers requests, until the end of the session, a
+/// signal or a word on its control socket. `results`: the folder that the run's results are written to;
+/// `is_child`: the demo started it, and what it says goes into those files instead of onto the terminal.
 ///
 /// # Errors
-/// A configuration that contradicts itself, an address that is taken, a journal that cannot be read or written, a signal.
+/// A configuration that contradicts itself, an address that is taken, a journal that cannot be read or
+/// written, a signal.
 pub fn run(
     config: &MarketConfig,
     results: Option<&Path>,
@@ -353,7 +361,10 @@ pub fn run(
     let mut venue = Venue::start(config, clock)?;
     let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
     let ouch = venue.ouch.as_ref().and_then(|ouch| ouch.local_addr().ok());
-    let servers = venue.outlets.iter().flat_map(|(_, outlet)| outlet.listening());
+    let servers = venue
+        .published_channels
+        .iter()
+        .flat_map(|(_, published_channel)| published_channel.listening());
     let servers: Vec<(String, u16)> = servers.map(|(port, at)| (port.name().to_string(), at)).collect();
     if is_child {
         Notice::Listening { order_entry, servers }.send();
@@ -462,10 +473,10 @@ impl<'a> Venue<'a> {
             journal = Some(opened);
         }
         let troubles = troubles_of(config);
-        let outlets = published.iter().map(|p| {
+        let published_channels = published.iter().map(|p| {
             let seed = config.exchange.seed.wrapping_add((p.venue as u64) << 32);
-            let sockets = OutletSockets::open(
-                p.outlet,
+            let sockets = ChannelSockets::open(
+                p.published_channel,
                 &p.ports,
                 troubles,
                 seed,
@@ -474,7 +485,7 @@ impl<'a> Venue<'a> {
             )?;
             Ok((p.venue, sockets))
         });
-        let outlets = outlets.collect::<Result<Vec<_>, Failure>>()?;
+        let published_channels = published_channels.collect::<Result<Vec<_>, Failure>>()?;
         let orders = Entrance::open(config.order_entry.address.into(), &mut waiter)?;
         let ouch = &config.order_entry.ouch;
         let ouch = ouch
@@ -494,7 +505,7 @@ impl<'a> Venue<'a> {
             market,
             config,
             clock,
-            outlets,
+            published_channels,
             orders,
             ouch,
             clients: [const { None }; CLIENTS],
@@ -527,7 +538,8 @@ impl<'a> Venue<'a> {
         loop {
             let mut now = self.clock.now();
             if now.since(turned) > STALL_NS {
-                // This thread had no core: clients may have spoken meanwhile, and are heard before they are called silent.
+                // This thread had no core: clients may have spoken meanwhile, and are heard before they are
+                // called silent.
                 self.serve_orders(&mut buffer)?;
                 now = self.clock.now();
             }
@@ -538,13 +550,14 @@ impl<'a> Venue<'a> {
             }
             let mut sent = false;
             self.keep()?;
-            for (venue, outlet) in &mut self.outlets {
-                sent |= outlet.publish(now, self.market.exchange_mut(*venue), &mut self.departures);
+            for (venue, published_channel) in &mut self.published_channels {
+                sent |=
+                    published_channel.publish(now, self.market.exchange_mut(*venue), &mut self.departures);
             }
             self.serve_orders(&mut buffer)?;
-            for (venue, outlet) in &mut self.outlets {
+            for (venue, published_channel) in &mut self.published_channels {
                 let exchange = self.market.exchange_mut(*venue);
-                outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
+                published_channel.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
             }
             self.market.histories_mut().for_each(|history| history.write());
             if now >= next_look {
@@ -596,8 +609,8 @@ impl<'a> Venue<'a> {
         }
     }
 
-    /// Tells the market the time; whether more is due already. With a journal only when something is due, and each
-    /// [`TICK_NS`].
+    /// Tells the market the time; whether more is due already. With a journal only when something is due, and
+    /// each [`TICK_NS`].
     fn tick(&mut self, now: Nanos) -> Result<bool, Failure> {
         if self.journal.is_none() {
             return Ok(self.market.on_time(now));
@@ -659,7 +672,9 @@ impl<'a> Venue<'a> {
         for entry in [Some(&mut self.orders), self.ouch.as_mut()].into_iter().flatten() {
             entry.health.settle();
         }
-        self.outlets.iter_mut().for_each(|(_, outlet)| outlet.settle());
+        self.published_channels
+            .iter_mut()
+            .for_each(|(_, published_channel)| published_channel.settle());
     }
 
     /// What sockets count.
@@ -668,9 +683,9 @@ impl<'a> Venue<'a> {
         for entry in [Some(&self.orders), self.ouch.as_ref()].into_iter().flatten() {
             entry.health.count(&mut counters);
         }
-        self.outlets
+        self.published_channels
             .iter()
-            .for_each(|(_, outlet)| outlet.count(&mut counters));
+            .for_each(|(_, published_channel)| published_channel.count(&mut counters));
 
         count_waits(&mut counters, self.waiter.errors());
         counters.add(Counter::ClockSteps, self.clock_steps);
@@ -699,7 +714,7 @@ impl<'a> Venue<'a> {
             now,
             market: &mut self.market,
             journal: self.journal.as_mut(),
-            outlets: &mut self.outlets,
+            published_channels: &mut self.published_channels,
             connections: self.clients.iter().flatten().count(),
             disconnects: false,
             failed: None,
@@ -717,7 +732,8 @@ impl<'a> Venue<'a> {
         Ok(())
     }
 
-    /// Gives a connection the first free number of its kind, or that of one that says nothing; without one it is closed.
+    /// Gives a connection the first free number of its kind, or that of one that says nothing; without one it
+    /// is closed.
     fn admit(&mut self, now: Nanos, stream: TcpStream, ids: Range<usize>) {
         let places = ids.map(|id| (id, self.clients[id].as_ref().map(|c| (c.came, c.is_heard))));
         let id = match seat(places, now) {
@@ -766,7 +782,8 @@ impl<'a> Venue<'a> {
         Ok(())
     }
 
-    /// Hands over what a client sent, without passwords where they could be kept; `true` when the connection is over.
+    /// Hands over what a client sent, without passwords where they could be kept; `true` when the connection
+    /// is over.
     fn take_orders(&mut self, id: usize, now: Nanos, bytes: &[u8]) -> Result<bool, Failure> {
         let Some(mask) = self.clients[id].as_mut().and_then(|client| client.mask.as_mut()) else {
             return self.take_bytes(id, now, bytes);
@@ -875,15 +892,16 @@ impl<'a> Venue<'a> {
         }
     }
 
-    /// Everything was sent, and nobody asks for anything any more, or has been served for as long as is configured.
+    /// Everything was sent, and nobody asks for anything any more, or has been served for as long as is
+    /// configured.
     fn is_done(&mut self, now: Nanos) -> bool {
         if !self.market.is_over() {
             return false;
         }
         let since = *self.over_since.get_or_insert(now);
         let is_busy = || {
-            let mut outlets = self.outlets.iter();
-            outlets.any(|(_, outlet)| outlet.is_busy(now, QUIET_NS))
+            let mut published_channels = self.published_channels.iter();
+            published_channels.any(|(_, published_channel)| published_channel.is_busy(now, QUIET_NS))
         };
         has_lingered(now, since, self.config.exchange.linger_s) || !is_busy()
     }
@@ -891,13 +909,13 @@ impl<'a> Venue<'a> {
     /// What the receiver of the first channel must have, in order of symbol.
     fn shown_levels(&self) -> Vec<(Symbol, [Vec<Level>; 2])> {
         let exchange = self.market.exchange(0);
-        let Some(outlet) = exchange.outlets().first() else {
+        let Some(published_channel) = exchange.published_channels().first() else {
             return Vec::new();
         };
         let mut listings = exchange.listings().to_vec();
-        listings.retain(|listing| outlet.instruments.contains(&listing.id.0));
+        listings.retain(|listing| published_channel.instruments.contains(&listing.id.0));
         listings.sort_unstable_by_key(|listing| listing.symbol);
-        let levels = |id, side| outlet.publisher.levels(exchange.engine(), id, side);
+        let levels = |id, side| published_channel.publisher.levels(exchange.engine(), id, side);
         let sides = |listing: &Listing| Side::BOTH.map(|side| levels(listing.id, side));
         listings
             .iter()
@@ -926,8 +944,8 @@ impl<'a> Venue<'a> {
             }
         }
         let mut counts = [(0, 0); 2];
-        for (_, outlet) in &self.outlets {
-            for (sum, line) in counts.iter_mut().zip(outlet.live_counts()) {
+        for (_, published_channel) in &self.published_channels {
+            for (sum, line) in counts.iter_mut().zip(published_channel.live_counts()) {
                 *sum = (sum.0 + line.0, sum.1 + line.1);
             }
         }
@@ -935,7 +953,11 @@ impl<'a> Venue<'a> {
             messages: self.market.total(),
             datagrams: counts.map(|c| c.0),
             dropped: counts.map(|c| c.1),
-            retransmissions: self.outlets.iter().map(|(_, outlet)| outlet.answered()).sum(),
+            retransmissions: self
+                .published_channels
+                .iter()
+                .map(|(_, published_channel)| published_channel.answered())
+                .sum(),
             orders: self
                 .market
                 .exchange(0)
@@ -954,7 +976,8 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        // A book that the close has emptied on its channel is compared as the closing auction left it, like any other.
+        // A book that the close has emptied on its channel is compared as the closing auction left it, like
+        // any other.
         let exchange = self.market.exchange(0);
         let mut shown = self.shown_levels();
         for (symbol, sides) in &mut shown {
@@ -982,11 +1005,13 @@ impl<'a> Venue<'a> {
         // The other venues of a market, as their channels show them at the end.
         for (venue, exchange) in self.market.venues().skip(1) {
             let mut levels = LevelWriter::create(&dir.join(format!("books-{}.txt", venue.name())))?;
-            for outlet in exchange.outlets() {
-                let own = |listing: &&Listing| outlet.instruments.contains(&listing.id.0);
+            for published_channel in exchange.published_channels() {
+                let own = |listing: &&Listing| published_channel.instruments.contains(&listing.id.0);
                 for listing in exchange.listings().iter().filter(own) {
                     for side in Side::BOTH {
-                        let shown = outlet.publisher.levels(exchange.engine(), listing.id, side);
+                        let shown = published_channel
+                            .publisher
+                            .levels(exchange.engine(), listing.id, side);
                         levels.book(listing.symbol.as_str(), side, shown.into_iter())?;
                     }
                 }

@@ -11,10 +11,10 @@ use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::{MDP3_CHANNEL, number_of, session_of, templates_of, unpublished};
 
-use crate::outlet::CONNECTIONS;
+use crate::channel_sockets::CONNECTIONS;
 
-/// Makes the publishing side of one of a feed's channels; `messages` sizes what is kept for retransmission. `is_told`: a
-/// consolidated feed's participants are the venues of a market.
+/// Makes the publishing side of one of a feed's channels; `messages` sizes what is kept for retransmission.
+/// `is_told`: a consolidated feed's participants are the venues of a market.
 pub fn publisher(
     feed: &FeedConfig,
     number: usize,

@@ -41,8 +41,9 @@ pub fn browser(what: &str) -> Option<&'static str> {
     there()
 }
 
-/// A browser that opens an address without a screen; `scheme` is what `preferredColorScheme` of Blink is set to (0 dark, 1 light), `profile` a folder of its own, `window` such as
-/// `1100,900`. What is wanted of the page (`--dump-dom`, `--screenshot=FILE`) is added before it is run.
+/// A browser that opens an address without a screen; `scheme` is what `preferredColorScheme` of Blink is set
+/// to (0 dark, 1 light), `profile` a folder of its own, `window` such as `1100,900`. What is wanted of the
+/// page (`--dump-dom`, `--screenshot=FILE`) is added before it is run.
 pub fn headless(browser: &str, profile: &Path, window: &str, scheme: &str, address: &str) -> Command {
     let mut command = Command::new(browser);
     command

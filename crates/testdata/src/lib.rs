@@ -1,6 +1,7 @@
-//! Test support, a dev-dependency of the other crates and never part of a build: where recorded data is, the hand-made
-//! vectors, a plain pcap reader, a seeded generator. Everything here panics with a sentence instead of returning errors.
-//! A test that reads recorded data carries the mark [`recorded_data`], which has it skipped where the data is not.
+//! Test support, a dev-dependency of the other crates and never part of a build: where recorded data is, the
+//! hand-made vectors, a plain pcap reader, a seeded generator. Everything here panics with a sentence instead
+//! of returning errors. A test that reads recorded data carries the mark [`recorded_data`], which has it
+//! skipped where the data is not.
 //!
 //! ```
 //! use tickwire_testdata::{Rng, hex, unhex};
@@ -69,7 +70,8 @@ pub fn files(dir: &Path, ext: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The messages of a file framed by 2-byte big-endian lengths (Nasdaq's offline ITCH files). Panics on a cut file.
+/// The messages of a file framed by 2-byte big-endian lengths (Nasdaq's offline ITCH files). Panics on a cut
+/// file.
 pub fn framed_messages(bytes: &[u8]) -> Vec<&[u8]> {
     let mut rest = bytes;
     let mut messages = Vec::new();

@@ -1,4 +1,5 @@
-//! The pages of the documentation as those who type after them read them: fenced blocks, the command lines in them, their words.
+//! The pages of the documentation as those who type after them read them: fenced blocks, the command lines in
+//! them, their words.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +64,8 @@ pub fn blocks(page: &Path) -> Vec<Block> {
     found
 }
 
-/// The command lines of a block: lines that go on behind a `\` as one. Of a session (`text`) only what stands behind a `$`: the rest is output.
+/// The command lines of a block: lines that go on behind a `\` as one. Of a session (`text`) only what stands
+/// behind a `$`: the rest is output.
 pub fn command_lines(block: &Block) -> Vec<String> {
     let is_session = block.language == "text";
     let mut lines: Vec<String> = Vec::new();
@@ -86,8 +88,9 @@ pub fn command_lines(block: &Block) -> Vec<String> {
     lines
 }
 
-/// The words of each simple command in a line, as a shell takes them apart. What stands behind two spaces or more is a remark for the reader, as
-/// is what stands behind a `#`, unless it is an option, which some pages align.
+/// The words of each simple command in a line, as a shell takes them apart. What stands behind two spaces or
+/// more is a remark for the reader, as is what stands behind a `#`, unless it is an option, which some pages
+/// align.
 pub fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -130,7 +133,8 @@ pub fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// The program's own words, if it is the program that a command starts: by its name or path, by cargo, as another user, timed.
+/// The program's own words, if it is the program that a command starts: by its name or path, by cargo, as
+/// another user, timed.
 pub fn of_the_program(words: &[String]) -> Option<Vec<String>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let own = match words.as_slice() {

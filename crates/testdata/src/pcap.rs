@@ -1,14 +1,16 @@
-//! A deliberately plain pcap reader: classic pcap, Ethernet, VLAN tags, IPv4, UDP. The production reader is another one.
+//! A deliberately plain pcap reader: classic pcap, Ethernet, VLAN tags, IPv4, UDP. The production reader is
+//! another one.
 
 use std::path::Path;
 
-/// The UDP payloads of a capture in order, bounded by the UDP length (frames carry padding and trailers). Other
-/// packets are skipped; fragments too.
+/// The UDP payloads of a capture in order, bounded by the UDP length (frames carry padding and trailers).
+/// Other packets are skipped; fragments too.
 pub fn pcap_payloads(path: &Path) -> Vec<Vec<u8>> {
     payloads(path, udp_payload)
 }
 
-/// The payloads of the TCP segments of a capture in order, bounded by the IP length; segments without payload are skipped.
+/// The payloads of the TCP segments of a capture in order, bounded by the IP length; segments without payload
+/// are skipped.
 pub fn pcap_tcp_payloads(path: &Path) -> Vec<Vec<u8>> {
     payloads(path, tcp_payload)
 }

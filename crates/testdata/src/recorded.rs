@@ -1,10 +1,11 @@
-//! Where recorded data is, and who may read it: a test that carries the mark [`recorded_data`](crate::recorded_data), and a
-//! benchmark that does without when it is missing.
+//! Where recorded data is, and who may read it: a test that carries the mark
+//! [`recorded_data`](crate::recorded_data), and a benchmark that does without when it is missing.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// The environment variable naming the folder with `captures`, `specs` and `fix`; `../shared` beside the repository without it.
+/// The environment variable naming the folder with `captures`, `specs` and `fix`; `../shared` beside the
+/// repository without it.
 pub const ROOT_VARIABLE: &str = "TICKWIRE_SHARED";
 
 /// What to do about data that is missing.
@@ -33,7 +34,8 @@ impl Drop for Reading {
     }
 }
 
-/// Recorded market data: `captures("packets/Nasdaq")`. Panics where it is missing, and in a test whose mark does not name it.
+/// Recorded market data: `captures("packets/Nasdaq")`. Panics where it is missing, and in a test whose mark
+/// does not name it.
 pub fn captures(rel: &str) -> PathBuf {
     marked("captures", rel)
 }
@@ -48,8 +50,8 @@ pub fn fix(rel: &str) -> PathBuf {
     marked("fix", rel)
 }
 
-/// The same for benchmarks, which have no mark: `None` where it is missing, with the line on standard output that
-/// `cargo xtask check` counts. Panics instead where `CI` is set.
+/// The same for benchmarks, which have no mark: `None` where it is missing, with the line on standard output
+/// that `cargo xtask check` counts. Panics instead where `CI` is set.
 pub fn if_recorded(path: &str) -> Option<PathBuf> {
     let place = root().join(path);
     if place.exists() {
@@ -115,7 +117,8 @@ mod tests {
         assert!(refused(|| captures("books")) && refused(|| fix("dictionaries")));
     }
 
-    /// The folder has come or gone since the marks were expanded: tests would be skipped, or fail, for no reason.
+    /// The folder has come or gone since the marks were expanded: tests would be skipped, or fail, for no
+    /// reason.
     #[test]
     fn the_marks_were_expanded_with_the_folder_as_it_is() {
         assert_eq!(

@@ -20,7 +20,8 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`; `bound` must not be 0. The bias of the multiplication is below 2^-32 for test-sized bounds.
+    /// A number in `0..bound`; `bound` must not be 0. The bias of the multiplication is below 2^-32 for
+    /// test-sized bounds.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no member");

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// Says that the test that calls it tests nothing here, or a part of it, and why: one line on standard output, past the harness, which
-/// keeps what tests print with `print!` to itself when they pass. `cargo xtask check` counts the test as skipped, not as passed.
-/// Said once a test and reason.
+/// Says that the test that calls it tests nothing here, or a part of it, and why: one line on standard
+/// output, past the harness, which keeps what tests print with `print!` to itself when they pass.
+/// `cargo xtask check` counts the test as skipped, not as passed. Said once a test and reason.
 pub fn not_tested(why: impl Display) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let thread = std::thread::current();

@@ -1,7 +1,7 @@
 //! The configuration: one typed TOML file for both sides of a run, validated whole at start.
 //!
-//! Values are checked while they are read, so that an error names line and column. `tickwire config FILE` prints the
-//! file with every default filled in.
+//! Values are checked while they are read, so that an error names line and column. `tickwire config FILE`
+//! prints the file with every default filled in.
 
 #[cfg(test)]
 mod keys;
@@ -35,8 +35,8 @@ const PORTS_PER_FEED: u16 = 100;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where the exchange publishes and the trader listens. The built-in rule trades on the first channel of the first feed, strategies on every
-    /// channel of every feed.
+    /// Where the exchange publishes and the trader listens. The built-in rule trades on the first channel of
+    /// the first feed, strategies on every channel of every feed.
     pub feed: Vec<FeedConfig>,
     /// Sizes and patience of the receiving side.
     pub receiver: ReceiverSection,
@@ -80,7 +80,8 @@ pub struct StrategySection {
     /// The feeds that it hears, by name; without it all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feeds: Option<Vec<String>>,
-    /// The order entry sessions that it may use, by name, the first that serves a feed for that feed; without it each feed's own.
+    /// The order entry sessions that it may use, by name, the first that serves a feed for that feed; without
+    /// it each feed's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Vec<String>>,
     /// Its own pre-trade limits; `trader.risk` unless given.
@@ -221,7 +222,8 @@ impl Config {
         }
     }
 
-    /// The defaults with these feeds, each on port numbers of its own: of several venues a market with an engine each.
+    /// The defaults with these feeds, each on port numbers of its own: of several venues a market with an
+    /// engine each.
     pub fn of_protocols(protocols: &[Protocol]) -> Config {
         let feeds = protocols.iter().zip(0..).map(|(protocol, nth)| {
             let mut feed = FeedConfig::on_loopback(*protocol);

@@ -1,7 +1,8 @@
 //! `tickwire demo`: starts an exchange and a trader, watches them, compares what they say, reports.
 //!
-//! The two children talk to the parent by one JSON object per line on their standard output ([`Notice`]) and leave
-//! their results as files. A child dies with its parent (`PR_SET_PDEATHSIG`), a parent ends when a child does.
+//! The two children talk to the parent by one JSON object per line on their standard output ([`Notice`]) and
+//! leave their results as files. A child dies with its parent (`PR_SET_PDEATHSIG`), a parent ends when a
+//! child does.
 
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -72,11 +73,13 @@ pub struct DemoArgs {
 pub enum DemoKind {
     /// A trader that takes the best offer: books and orders compared
     Trader,
-    /// A quoter of the options on a future: positions compared (--feed is CME's MDP 3.0; --symbols are the options)
+    /// A quoter of the options on a future: positions compared (--feed is CME's MDP 3.0; --symbols are the
+    /// options)
     Quoter,
 }
 
-/// How long a child may take to end once the other side has: recovery and logout are over by then, and results are written.
+/// How long a child may take to end once the other side has: recovery and logout are over by then, and
+/// results are written.
 const CHILD_GRACE: Duration = Duration::from_secs(60);
 /// How long a child may take to begin: on a machine that is busy with something else, that takes its time.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -86,7 +89,8 @@ const REASON_PATIENCE: Duration = Duration::from_secs(1);
 const HEARTBEAT_S: u32 = 30;
 /// How long after the close the exchange says so again, for a trader that gets no core, seconds.
 const LINGER_S: u32 = 60;
-/// How long the close may wait for the first order, seconds: a demonstration without one has measured nothing.
+/// How long the close may wait for the first order, seconds: a demonstration without one has measured
+/// nothing.
 const OVERTIME_S: u32 = 60;
 
 /// Runs both sides, compares what they say, prints and writes the report.
@@ -97,8 +101,8 @@ pub fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     run_with(args, &[args.feed], stop, |_| {})
 }
 
-/// The same with a configuration that `adjust` has changed, for a strategy in the place of the rule; and with an exchange for each of these feeds, each
-/// with an order entry session of its own.
+/// The same with a configuration that `adjust` has changed, for a strategy in the place of the rule; and with
+/// an exchange for each of these feeds, each with an order entry session of its own.
 pub fn run_with(
     args: &DemoArgs,
     feeds: &[Protocol],
@@ -425,7 +429,8 @@ fn describe(status: &ExitStatus) -> String {
     }
 }
 
-/// Shows progress until all children have ended well; ends the run when one does not. The last of them is who trades.
+/// Shows progress until all children have ended well; ends the run when one does not. The last of them is who
+/// trades.
 pub fn watch(sides: &mut [&mut Side], duration_s: f64, stop: &StopFlag) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
     let mut shown = Instant::now();

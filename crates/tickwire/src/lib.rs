@@ -1,6 +1,7 @@
 //! Tickwire: market data off the wire, books, a decision, an order back on the wire, and how fast that was.
 //!
-//! A trading rule of your own is a [`Strategy`](prelude::Strategy) and one line: `tickwire::main::<MyStrategy>()`.
+//! A trading rule of your own is a [`Strategy`](prelude::Strategy) and one line:
+//! `tickwire::main::<MyStrategy>()`.
 //!
 //! ```no_run
 //! use serde::Deserialize;

@@ -29,8 +29,9 @@ pub struct ExchangeArgs {
     /// Be this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
     #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of", "write_capture"])]
     pub venue: Option<SimpleVenue>,
-    /// Tells a running exchange something, through its control socket (exchange.control): status, halt SYMBOL, call SYMBOL, resume SYMBOL,
-    /// break NUMBER [erroneous|consent|supervisory], lose PACKETS [a|b], disconnect, close
+    /// Tells a running exchange something, through its control socket (exchange.control): status, halt
+    /// SYMBOL, call SYMBOL, resume SYMBOL, break NUMBER [erroneous|consent|supervisory], lose PACKETS [a|b],
+    /// disconnect, close
     #[arg(
         long,
         value_name = "WHAT",
@@ -42,8 +43,9 @@ pub struct ExchangeArgs {
     /// That socket, or its folder
     #[arg(long, value_name = "SOCKET", requires = "tell")]
     pub socket: Option<PathBuf>,
-    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end; - is standard output.
-    /// The lines' losses, duplicates and late packets apply; what both lose comes late on line A
+    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end; - is
+    /// standard output. The lines' losses, duplicates and late packets apply; what both lose comes late on
+    /// line A
     #[arg(long, value_name = "FILE", conflicts_with = "child_of")]
     pub write_capture: Option<PathBuf>,
     /// Of a capture: cut the session after so many packets, both lines counted, without a close
@@ -63,7 +65,8 @@ pub struct SideArgs {
     /// Folder for the results of this side
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
-    /// Be the trader of this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
+    /// Be the trader of this simple venue instead: `quadra`, where FILE is a scenario of that kind
+    /// (docs/lab.md)
     #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
     pub venue: Option<SimpleVenue>,
     /// Tells a running trader something, through its control socket (trader.control)

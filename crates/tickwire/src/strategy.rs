@@ -127,7 +127,8 @@ struct SimArgs {
     /// A parameter in the place of the file's (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// The feed between exchange and strategy; given several times, an exchange for each, every one with its own order entry session
+    /// The feed between exchange and strategy; given several times, an exchange for each, every one with its
+    /// own order entry session
     #[arg(long, value_enum, default_values_t = [Protocol::Itch50], value_name = "P")]
     feed: Vec<Protocol>,
     /// Length of the trading session in seconds
@@ -185,17 +186,19 @@ struct CheckArgs {
 /// What a backtest is told.
 #[derive(Args, Clone, Debug)]
 pub struct BacktestArgs {
-    /// Captures (pcap, pcapng), files of ITCH 5.0 messages, DBN files of market by order (and of definitions before them), or a LOBSTER message file and
-    /// its order book; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), files of ITCH 5.0 messages, DBN files of market by order (and of definitions
+    /// before them), or a LOBSTER message file and its order book; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Parameters, limits and the venue of the backtest (TOML)
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Feeds by group and port (TOML): both lines, several feeds in one capture; without it they are recognised
+    /// Feeds by group and port (TOML): both lines, several feeds in one capture; without it they are
+    /// recognised
     #[arg(long, value_name = "FILE")]
     pub feeds: Option<PathBuf>,
-    /// What the payloads are; without it, told by --feeds, else recognised from the first packets to each group
+    /// What the payloads are; without it, told by --feeds, else recognised from the first packets to each
+    /// group
     #[arg(long, value_enum, value_name = "P", conflicts_with = "feeds")]
     pub protocol: Option<Protocol>,
     /// FAST template file of MOEX (repeatable)
@@ -210,16 +213,19 @@ pub struct BacktestArgs {
     /// Every one of these values of a parameter, and with several of these every combination, on all cores
     #[arg(long, value_name = "NAME=V1,V2,...")]
     pub sweep: Vec<String>,
-    /// Keep every combination's result in this file, a line of JSON each; those that are in it already are not run again
+    /// Keep every combination's result in this file, a line of JSON each; those that are in it already are
+    /// not run again
     #[arg(long, value_name = "FILE", requires = "sweep")]
     pub results: Option<PathBuf>,
-    /// Write every fill as CSV: with the quantity that was ahead when the order came to rest, and the middle of the book later
+    /// Write every fill as CSV: with the quantity that was ahead when the order came to rest, and the middle
+    /// of the book later
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub fills: Option<PathBuf>,
     /// Write a page with tables and plots (HTML)
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub report: Option<PathBuf>,
-    /// Instead of the strategy's orders, enter every N-th recorded order again as ours and see whether it gets its real fills
+    /// Instead of the strategy's orders, enter every N-th recorded order again as ours and see whether it
+    /// gets its real fills
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", conflicts_with_all = ["sweep", "fills", "report"])]
     pub ghosts: Option<u64>,
     /// Results as JSON instead of tables
@@ -235,9 +241,9 @@ pub fn takes(words: Vec<OsString>) -> Result<(), clap::Error> {
     Own::command().try_get_matches_from(words).map(|_| ())
 }
 
-/// The whole program of a strategy: its `main` is `fn main() -> ExitCode { tickwire::main::<MyStrategy>() }`. The strategy is read from the table
-/// `[strategy]` of the configuration: give its run-time state `#[serde(skip)]`, and its parameters `#[serde(deny_unknown_fields)]` so that a
-/// misspelt one is said.
+/// The whole program of a strategy: its `main` is `fn main() -> ExitCode { tickwire::main::<MyStrategy>() }`.
+/// The strategy is read from the table `[strategy]` of the configuration: give its run-time state
+/// `#[serde(skip)]`, and its parameters `#[serde(deny_unknown_fields)]` so that a misspelt one is said.
 pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
     tickwire_runtime::alloc::end_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();

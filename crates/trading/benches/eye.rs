@@ -1,8 +1,8 @@
-//! The electronic eye: an option's changed book to an order, decided and encoded in FIX 4.4; a tick of the underlying against the
-//! books of all options. 16 to 1024 options on one future, ten-cent edge.
+//! The electronic eye: an option's changed book to an order, decided and encoded in FIX 4.4; a tick of the
+//! underlying against the books of all options. 16 to 1024 options on one future, ten-cent edge.
 //!
-//! Every order's limit is compared with the ladder's row, and what was encoded with the order, before its time counts. The row
-//! "clock" is the cost of measuring, which is in every other one.
+//! Every order's limit is compared with the ladder's row, and what was encoded with the order, before its
+//! time counts. The row "clock" is the cost of measuring, which is in every other one.
 //!
 //! A regression means that an offer below its value stands longer before we reach for it.
 //!

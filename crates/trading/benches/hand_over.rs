@@ -1,10 +1,11 @@
-//! From a changed book to an order: called directly, and handed over to a second pinned thread through a bounded
-//! single-producer ring (and the answer back). Grounds for docs/adr/0004.
+//! From a changed book to an order: called directly, and handed over to a second pinned thread through a
+//! bounded single-producer ring (and the answer back). Grounds for docs/adr/0004.
 //!
-//! A regression of the direct call means that decision and checks have become dearer on every order; one of the hand-over
-//! says something about the machine only.
+//! A regression of the direct call means that decision and checks have become dearer on every order; one of
+//! the hand-over says something about the machine only.
 //!
-//! `cargo bench -p tickwire-trading --bench hand_over`; without `--bench` it runs tiny and only checks its answers.
+//! `cargo bench -p tickwire-trading --bench hand_over`; without `--bench` it runs tiny and only checks its
+//! answers.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;

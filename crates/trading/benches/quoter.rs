@@ -1,13 +1,17 @@
-//! A tick of the underlying to every mass quote that it changes, encoded: 16 to 1024 options on one future, in the order of their
-//! delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4 and, by the way, iLink 3 (SBE).
+//! A tick of the underlying to every mass quote that it changes, encoded: 16 to 1024 options on one future,
+//! in the order of their delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4 and, by
+//! the way, iLink 3 (SBE).
 //!
-//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after a millisecond of silence with and without
-//! rehearsals: the quoter with its ladder, up to its first message and up to its last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
+//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after a millisecond of
+//! silence with and without rehearsals: the quoter with its ladder, up to its first message and up to its
+//! last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
 //! Every tick's answer is checked against direct repricing before its time counts.
 //!
-//! A regression of the quoter alone means that looking up, comparing or encoding has become dearer on every tick.
+//! A regression of the quoter alone means that looking up, comparing or encoding has become dearer on every
+//! tick.
 //!
-//! `cargo bench -p tickwire-trading --bench quoter`; without `--bench` it runs tiny and only checks its answers.
+//! `cargo bench -p tickwire-trading --bench quoter`; without `--bench` it runs tiny and only checks its
+//! answers.
 
 mod chain;
 
@@ -163,7 +167,8 @@ enum Before<'m> {
     Nothing,
     /// Memory is walked through, so that no cache has anything.
     Cold(&'m mut Vec<u64>),
-    /// A millisecond of spinning, in which others have the caches; with a rehearsal every ten microseconds, or none.
+    /// A millisecond of spinning, in which others have the caches; with a rehearsal every ten microseconds,
+    /// or none.
     Silence { rehearses: bool },
 }
 
@@ -171,7 +176,8 @@ enum Before<'m> {
 const SILENCE: Duration = Duration::from_millis(1);
 const REHEARSE: Duration = Duration::from_micros(10);
 
-/// Times of ticks of one half tick up or down, with all quotes answered in between; entries and messages a tick.
+/// Times of ticks of one half tick up or down, with all quotes answered in between; entries and messages a
+/// tick.
 fn quoter(count: usize, ticks: u64, until: Until, before: Before<'_>) -> (Figures, [f64; 3]) {
     quoter_by(Encoding::Fix, count, ticks, until, before)
 }
@@ -238,7 +244,8 @@ fn quoter_by(
             let theo = black76::price(&terms(&options[quote], forward)).expect("priced");
             let (bid, ask) = quoter.live(quote as u16);
             let wanted = quoting.wanted(quote, theo);
-            // The scalar formula and the vectors' may differ in the last bit; a quote at the edge of a tick by one.
+            // The scalar formula and the vectors' may differ in the last bit; a quote at the edge of a tick
+            // by one.
             let is_near = |a: u16, b: u16| a.abs_diff(b) <= 5;
             assert!(
                 is_near(bid, wanted.0) && is_near(ask, wanted.1),
@@ -258,7 +265,8 @@ fn quoter_by(
     (Figures(times), sizes)
 }
 
-/// What a ladder replaces: every option priced by the scalar formula, then rounded and compared. Nothing is encoded.
+/// What a ladder replaces: every option priced by the scalar formula, then rounded and compared. Nothing is
+/// encoded.
 fn repriced(count: usize, ticks: u64) -> Figures {
     let options = listed(count);
     let quoting = quoting(count);

@@ -1,19 +1,20 @@
 //! How we decide: from a changed book to an order, and from an execution report to a position.
 //!
-//! [`TickToTrade`] is the whole of it: [`TickToTrade::on_update`] asks the strategy ([`BestOfferTaker`]), then the pre-trade
-//! checks ([`Risk`]), and gives the order its place in the table ([`Orders`]); [`TickToTrade::on_report`] moves that order
-//! along and keeps the [`Positions`]. The parts stand alone too.
+//! [`TickToTrade`] is the whole of it: [`TickToTrade::on_update`] asks the strategy ([`BestOfferTaker`]),
+//! then the pre-trade checks ([`Risk`]), and gives the order its place in the table ([`Orders`]);
+//! [`TickToTrade::on_report`] moves that order along and keeps the [`Positions`]. The parts stand alone too.
 //!
-//! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
-//! what others quote too well, by a ladder of its own. [`MarketMaker`] is both over the same options, within one set of limits.
-//! [`OptionQuoter`] is the quoter as a [`strategy::Strategy`].
+//! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue
+//! what differs. [`Eye`] takes what others quote too well, by a ladder of its own. [`MarketMaker`] is both
+//! over the same options, within one set of limits. [`OptionQuoter`] is the quoter as a
+//! [`strategy::Strategy`].
 //!
 //! [`Controls`] is the gate that orders and quotes of all of them pass last.
 //!
 //! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the hot path.
 //!
-//! **Invariant.** Integers only on the hot path, no clock (`now` is an argument), no allocation after `new`: everything is sized by
-//! [`TradingConfig`].
+//! **Invariant.** Integers only on the hot path, no clock (`now` is an argument), no allocation after `new`:
+//! everything is sized by [`TradingConfig`].
 //!
 //! ```
 //! use tickwire_market::{Side, Symbol};

@@ -1,7 +1,8 @@
 //! The state of our orders, by our own number.
 //!
-//! Numbers are issued in ascending order, so the table is an array indexed by the number's low bits: no search, no hash. An
-//! ended order stays readable until its place is needed again; a number whose place still holds an open order is skipped.
+//! Numbers are issued in ascending order, so the table is an array indexed by the number's low bits: no
+//! search, no hash. An ended order stays readable until its place is needed again; a number whose place still
+//! holds an open order is skipped.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -185,7 +186,8 @@ pub enum ReportKind {
         qty: Qty,
         /// At what price. FIX LastPx (31).
         price: Price,
-        /// How much altogether, this execution included. FIX CumQty (14): tells a repeated report from a new one.
+        /// How much altogether, this execution included. FIX CumQty (14): tells a repeated report from a new
+        /// one.
         cumulative: Qty,
     },
     /// The venue takes a trade of it back, which may be long over. FIX 4.4, ExecType (150) H, "Trade Cancel".
@@ -220,7 +222,8 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// Whether it says of a trade that it was, or that it was not after all: one that is not applied leaves the position unknown.
+    /// Whether it says of a trade that it was, or that it was not after all: one that is not applied leaves
+    /// the position unknown.
     pub fn is_trade(&self) -> bool {
         matches!(self, ReportKind::Filled { .. } | ReportKind::Broken { .. })
     }
@@ -266,8 +269,8 @@ const END: u32 = u32::MAX;
 pub struct Orders {
     /// `slots[id & mask]`; number 0 marks a place never used.
     slots: Vec<Order>,
-    /// Places of the open orders before and behind each open one, as they were entered; [`END`] for none. A cancel of everything must not
-    /// go through every place there is.
+    /// Places of the open orders before and behind each open one, as they were entered; [`END`] for none. A
+    /// cancel of everything must not go through every place there is.
     links: Vec<[u32; 2]>,
     ends: [u32; 2],
     mask: u64,
@@ -295,7 +298,8 @@ impl Orders {
         }
     }
 
-    /// The same table, whose numbers begin behind `last`: two strategies over one session must not use the same ones.
+    /// The same table, whose numbers begin behind `last`: two strategies over one session must not use the
+    /// same ones.
     pub fn numbered_behind(self, last: u64) -> Orders {
         Orders {
             last_id: last,
@@ -315,8 +319,8 @@ impl Orders {
         ClientOrderId(self.last_id)
     }
 
-    /// Enters an order as [`OrderState::PendingNew`] and gives it its number. With every place taken by an open order
-    /// nothing changes.
+    /// Enters an order as [`OrderState::PendingNew`] and gives it its number. With every place taken by an
+    /// open order nothing changes.
     #[inline]
     pub fn insert(&mut self, new: &NewOrder) -> Result<ClientOrderId, OrdersFull> {
         self.insert_as(new, Terms::default())
@@ -523,7 +527,8 @@ impl Orders {
         })
     }
 
-    /// The first open order that no cancellation was asked for, and that the venue knows or was told of as an order of its own.
+    /// The first open order that no cancellation was asked for, and that the venue knows or was told of as an
+    /// order of its own.
     pub fn next_to_cancel(&self) -> Option<ClientOrderId> {
         self.next_to_cancel_of(|_| true)
     }
@@ -544,8 +549,8 @@ impl Orders {
         }
     }
 
-    /// A session is gone, and with it every request to cancel that was under way of the instruments that `is_meant` says: each may be asked for
-    /// again.
+    /// A session is gone, and with it every request to cancel that was under way of the instruments that
+    /// `is_meant` says: each may be asked for again.
     pub(crate) fn forget_cancels(&mut self, is_meant: impl Fn(InstrumentId) -> bool) {
         let mut at = self.ends[0];
         while at != END {

@@ -55,8 +55,8 @@ impl Position {
     }
 }
 
-/// Every position. Instruments beyond the configured number are ignored by the mutators and have the empty position: the
-/// checks of [`crate::Risk`] stop orders for them first.
+/// Every position. Instruments beyond the configured number are ignored by the mutators and have the empty
+/// position: the checks of [`crate::Risk`] stop orders for them first.
 #[derive(Clone, Debug)]
 pub struct Positions(Vec<Position>);
 

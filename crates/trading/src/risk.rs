@@ -10,7 +10,8 @@ use tickwire_market::{BookState, BookUpdate, Counter, InstrumentId, Nanos, Price
 pub struct RiskConfig {
     /// The largest order. Default 1000.
     pub max_order_qty: Qty,
-    /// How far an order's price may lie from the last good mid price, in basis points (1/10 000) of that. Default 500.
+    /// How far an order's price may lie from the last good mid price, in basis points (1/10 000) of that.
+    /// Default 500.
     pub price_band_bp: u32,
     /// How many orders may be sent within the window. Default 100.
     pub max_orders_per_window: u32,
@@ -119,7 +120,8 @@ impl RiskReject {
     }
 }
 
-/// The pre-trade checks of a trader and what they remember: those of [`Controls`], and of its session, orders and position.
+/// The pre-trade checks of a trader and what they remember: those of [`Controls`], and of its session, orders
+/// and position.
 #[derive(Clone, Debug)]
 pub struct Risk {
     config: RiskConfig,
@@ -145,8 +147,9 @@ impl Risk {
         }
     }
 
-    /// Whether an order may go out, given the open orders and the position in its instrument. One that may is counted
-    /// against the order rate: it must be sent. `rests`: it may stay in the book, until [`Risk::closed`].
+    /// Whether an order may go out, given the open orders and the position in its instrument. One that may is
+    /// counted against the order rate: it must be sent. `rests`: it may stay in the book, until
+    /// [`Risk::closed`].
     #[inline]
     pub fn check(
         &mut self,
@@ -365,8 +368,8 @@ pub(crate) fn middle(bid: Price, ask: Price) -> Price {
     Price::from_raw(((i128::from(bid.raw()) + i128::from(ask.raw())) >> 1) as i64)
 }
 
-/// The times of the last orders, as many as the window admits: one more is admitted when the oldest has left the window.
-/// Exact, unlike a bucket that refills at a rate, and never more than the limit in any window.
+/// The times of the last orders, as many as the window admits: one more is admitted when the oldest has left
+/// the window. Exact, unlike a bucket that refills at a rate, and never more than the limit in any window.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     times: Vec<Option<Nanos>>,

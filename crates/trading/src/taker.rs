@@ -1,10 +1,11 @@
-//! The simplest strategy that exercises the whole path: when the best offer changes, buy one lot at that price.
+//! The simplest strategy that exercises the whole path: when the best offer changes, buy one lot at that
+//! price.
 
 use crate::NewOrder;
 use tickwire_market::{BookState, BookUpdate, Cause, InstrumentId, Price, Qty, Side};
 
-/// Buys one lot whenever the price of the best offer of its instrument changes, or an offer appears, while the book is live.
-/// A change of the offered quantity alone triggers nothing.
+/// Buys one lot whenever the price of the best offer of its instrument changes, or an offer appears, while
+/// the book is live. A change of the offered quantity alone triggers nothing.
 #[derive(Clone, Debug)]
 pub struct BestOfferTaker {
     instrument: InstrumentId,
@@ -14,7 +15,8 @@ pub struct BestOfferTaker {
 }
 
 impl BestOfferTaker {
-    /// A taker of `lot` at a time. [`InstrumentId::WHOLE_FEED`] watches nothing: see [`BestOfferTaker::watch`].
+    /// A taker of `lot` at a time. [`InstrumentId::WHOLE_FEED`] watches nothing: see
+    /// [`BestOfferTaker::watch`].
     pub fn new(instrument: InstrumentId, lot: Qty) -> BestOfferTaker {
         BestOfferTaker {
             instrument,
@@ -40,8 +42,9 @@ impl BestOfferTaker {
         instrument == self.instrument && instrument != InstrumentId::WHOLE_FEED
     }
 
-    /// The order to send, if the best offer changed. What is shown by a book that is not live is neither traded nor
-    /// remembered: the first live view after a gap counts as a change if it differs from the last live one before.
+    /// The order to send, if the best offer changed. What is shown by a book that is not live is neither
+    /// traded nor remembered: the first live view after a gap counts as a change if it differs from the last
+    /// live one before.
     #[inline]
     pub fn on_update(&mut self, update: &BookUpdate) -> Option<NewOrder> {
         if !self.watches(update.instrument) || update.state != BookState::Live {

@@ -20,8 +20,8 @@ pub struct TradingConfig {
     pub time_in_force: TimeInForce,
     /// Instruments are numbered below this. Default 65 536: every ITCH stock locate.
     pub max_instruments: u32,
-    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again.
-    /// Default 65 536.
+    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is
+    /// needed again. Default 65 536.
     pub max_orders: u32,
     /// The limits.
     pub risk: RiskConfig,
@@ -40,7 +40,8 @@ impl Default for TradingConfig {
     }
 }
 
-/// From a changed book to an order, from a report to a position. One thread owns it; nothing allocates after `new`.
+/// From a changed book to an order, from a report to a position. One thread owns it; nothing allocates after
+/// `new`.
 #[derive(Clone, Debug)]
 pub struct TickToTrade {
     taker: BestOfferTaker,
@@ -70,8 +71,8 @@ impl TickToTrade {
         }
     }
 
-    /// Hears a trading status, of the venue as a whole or of an instrument. While either is said not to trade, no order is
-    /// wanted: it would be rejected, or reach an exchange that has closed order entry.
+    /// Hears a trading status, of the venue as a whole or of an instrument. While either is said not to
+    /// trade, no order is wanted: it would be rejected, or reach an exchange that has closed order entry.
     pub fn on_status(&mut self, instrument: InstrumentId, status: TradingStatus) {
         let trades = matches!(status, TradingStatus::Trading | TradingStatus::Unknown);
         if instrument == InstrumentId::WHOLE_FEED {
@@ -81,7 +82,8 @@ impl TickToTrade {
         }
     }
 
-    /// Everything that was heard is void, as when a snapshot or another session begins: a venue that says nothing is taken to trade.
+    /// Everything that was heard is void, as when a snapshot or another session begins: a venue that says
+    /// nothing is taken to trade.
     pub fn forget_statuses(&mut self) {
         self.trades = [true; 2];
     }
@@ -97,10 +99,11 @@ impl TickToTrade {
         self.taker.watches(instrument)
     }
 
-    /// What a changed book makes us do: [`OrderIntent::New`], counted as sent, so it must be sent, or taken back with
-    /// [`TickToTrade::withdraw`]. An order that a check stops is counted under the check's name.
+    /// What a changed book makes us do: [`OrderIntent::New`], counted as sent, so it must be sent, or taken
+    /// back with [`TickToTrade::withdraw`]. An order that a check stops is counted under the check's name.
     ///
-    /// The price band is judged by the mid price before this update: a book that jumps must not vouch for itself.
+    /// The price band is judged by the mid price before this update: a book that jumps must not vouch for
+    /// itself.
     #[inline]
     pub fn on_update(&mut self, now: Nanos, update: &BookUpdate) -> Option<OrderIntent> {
         if !self.watches(update.instrument) {
@@ -113,8 +116,9 @@ impl TickToTrade {
         intent
     }
 
-    /// Applies an execution report. A fill or a broken trade that fits no order, other than a repeated one, means that we do not know our
-    /// position: the kill switch goes on. It does so too where a broken trade fits: the position is known, and is not what was decided on.
+    /// Applies an execution report. A fill or a broken trade that fits no order, other than a repeated one,
+    /// means that we do not know our position: the kill switch goes on. It does so too where a broken trade
+    /// fits: the position is known, and is not what was decided on.
     pub fn on_report(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
         let change = self.apply(report).inspect_err(|error| {
             self.counters.bump(Counter::ReportsUnmatched);
@@ -140,7 +144,8 @@ impl TickToTrade {
         Ok(change)
     }
 
-    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was answered.
+    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was
+    /// answered.
     pub fn withdraw(&mut self, id: ClientOrderId) -> bool {
         let is_pending = self
             .orders
@@ -180,8 +185,8 @@ impl TickToTrade {
         self.risk.kill();
     }
 
-    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
-    /// forgotten: nothing says that the venue has them.
+    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not,
+    /// requests to cancel that were under way are forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
         self.risk.set_session(is_up);
         if !is_up {

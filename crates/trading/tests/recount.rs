@@ -1,5 +1,5 @@
-//! [`TickToTrade`] against a recount: after every step the whole history is gone through again, in the plainest way, and
-//! must give the same orders, positions and verdicts.
+//! [`TickToTrade`] against a recount: after every step the whole history is gone through again, in the
+//! plainest way, and must give the same orders, positions and verdicts.
 
 use proptest::prelude::*;
 use tickwire_market::{

@@ -1,5 +1,5 @@
-//! Trading as transcripts: each block of `tests/transcripts/*.txt` is commands, `----`, and everything that came of them.
-//! `UPDATE=1 cargo test -p tickwire-trading` rewrites the answers; read the diff.
+//! Trading as transcripts: each block of `tests/transcripts/*.txt` is commands, `----`, and everything that
+//! came of them. `UPDATE=1 cargo test -p tickwire-trading` rewrites the answers; read the diff.
 //!
 //! ```text
 //! config <key>=<n> …            lot, tif (day|ioc), size, band (bp), rate, window_ms, open, position, and of

@@ -1,4 +1,5 @@
-//! The feeds of a configuration file: which venue speaks which protocol on which addresses, channel by channel.
+//! The feeds of a configuration file: which venue speaks which protocol on which addresses, channel by
+//! channel.
 //!
 //! ```toml
 //! [[feed]]
@@ -14,8 +15,9 @@
 //! replay = "127.0.0.1:30101"
 //! symbols = { first = "A", last = "AAL" }        # or a list; for the reader of the file only
 //! ```
-//! A channel's addresses have the names of [`Port`]: groups of multicast have a line `a` and, where the venue sends twice,
-//! a line `b`; servers have one address. `source_a` and `source_b` beside the groups name the only sender that is heard there. [`FeedFile::load`] checks a file whole; errors name the line.
+//! A channel's addresses have the names of [`Port`]: groups of multicast have a line `a` and, where the venue
+//! sends twice, a line `b`; servers have one address. `source_a` and `source_b` beside the groups name the
+//! only sender that is heard there. [`FeedFile::load`] checks a file whole; errors name the line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -60,14 +62,15 @@ pub struct FeedConfig {
     /// FAST template files (MOEX), relative to the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<PathBuf>,
-    /// Which release of XDP the packets are of, for `decode`: "2.1" or "2.5"; without it, told by the messages themselves.
+    /// Which release of XDP the packets are of, for `decode`: "2.1" or "2.5"; without it, told by the
+    /// messages themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<XdpRelease>,
     /// MoldUDP64 session, exactly 10 characters (ITCH, UQDF); without it the first session seen is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Whether its books are part of consolidated books: yes unless told otherwise, but for the consolidated feeds, whose national
-    /// best stands beside. For the daemon.
+    /// Whether its books are part of consolidated books: yes unless told otherwise, but for the consolidated
+    /// feeds, whose national best stands beside. For the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consolidate: Option<bool>,
     /// A channel without any packet for so long is stale, milliseconds; `daemon.silence_ms` unless given.
@@ -104,7 +107,8 @@ pub struct ChannelConfig {
     /// UDP: a server that sends messages again (MoldUDP64).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<SocketAddrV4>,
-    /// TCP: missing messages are asked for, and on some venues come here (PITCH Gap Request Proxy, NYSE request server, MDP 3.0 and MOEX TCP replay).
+    /// TCP: missing messages are asked for, and on some venues come here (PITCH Gap Request Proxy, NYSE
+    /// request server, MDP 3.0 and MOEX TCP replay).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<SocketAddrV4>,
     /// TCP: a snapshot comes here (GLIMPSE, PITCH Spin).

@@ -32,8 +32,8 @@ impl<'a> JsonLine<'a> {
         }
     }
 
-    /// As [`JsonLine::begin`]; members of other names than these are passed over, which costs next to nothing. Objects of
-    /// arrays are entered all the same.
+    /// As [`JsonLine::begin`]; members of other names than these are passed over, which costs next to
+    /// nothing. Objects of arrays are entered all the same.
     pub fn only(out: &'a mut Vec<u8>, names: &'static [&'static str]) -> JsonLine<'a> {
         let mut line = JsonLine::begin(out);
         line.only = Some(names);
@@ -66,8 +66,8 @@ impl<'a> JsonLine<'a> {
         self.field(name, FieldValue::Bytes(value));
     }
 
-    /// A field of a message. Decimals are written as numbers in full precision, text without its padding, bytes in
-    /// hexadecimal.
+    /// A field of a message. Decimals are written as numbers in full precision, text without its padding,
+    /// bytes in hexadecimal.
     pub fn field(&mut self, name: &str, value: FieldValue<'_>) {
         if !self.is_wanted(name) {
             return;

@@ -1,10 +1,14 @@
 //! What a venue's protocol is made of, and how it is configured.
 //!
-//! - [`channels`]: the `[[feed]]` part of a configuration file: venue, protocol, addresses channel by channel, recovery limits.
-//! - [`protocol`]: the protocols by name; reading any packet of one message by message, and recognising which one it is.
-//! - [`wiring`]: the receiving side of a channel from its configuration, statically typed ([`wiring::WithChannel`]).
+//! - [`channels`]: the `[[feed]]` part of a configuration file: venue, protocol, addresses channel by
+//!   channel, recovery limits.
+//! - [`protocol`]: the protocols by name; reading any packet of one message by message, and recognising which
+//!   one it is.
+//! - [`wiring`]: the receiving side of a channel from its configuration, statically typed
+//!   ([`wiring::WithChannel`]).
 //! - [`ports`]: the addresses of a channel; [`receiver`]: sizes and patience; [`wait`]: spinning or sleeping.
-//! - [`order_entry`]: sessions and users of order entry; [`values`] and [`texts`]: values that are checked while they are read.
+//! - [`order_entry`]: sessions and users of order entry; [`values`] and [`texts`]: values that are checked
+//!   while they are read.
 //!
 //! ```
 //! use tickwire_venues::channels::FeedFile;

@@ -20,14 +20,15 @@ pub struct OrderEntrySection {
     pub exchange_comp_id: CompId,
     /// CompID of the trader.
     pub trader_comp_id: CompId,
-    /// HeartBtInt that our clients ask for, trader and quoter, seconds; a session may say its own. The venue gives up who was not heard for 2.4
-    /// times as long.
+    /// HeartBtInt that our clients ask for, trader and quoter, seconds; a session may say its own. The venue
+    /// gives up who was not heard for 2.4 times as long.
     pub heartbeat_s: u32,
-    /// The tag of the field in which our clients' Logon asks the venue to cancel what is open when the connection is lost, and its answer says that it
-    /// will: a venue's own (here, and at Deribit, 9001). 0: the venue is not asked. See `controls.venue_cancels`.
+    /// The tag of the field in which our clients' Logon asks the venue to cancel what is open when the
+    /// connection is lost, and its answer says that it will: a venue's own (here, and at Deribit, 9001). 0:
+    /// the venue is not asked. See `controls.venue_cancels`.
     pub cancel_on_disconnect_tag: u32,
-    /// Whether clients that are not in `session` are let in as well: with FIX 4.4, numbers from 1 with every logon, and their
-    /// orders go with the connection.
+    /// Whether clients that are not in `session` are let in as well: with FIX 4.4, numbers from 1 with every
+    /// logon, and their orders go with the connection.
     pub anyone: bool,
     /// FIX sessions by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,19 +106,21 @@ pub struct FixSession {
     /// Its open orders and quotes are cancelled when its connection is lost or closed, whatever the reason.
     #[serde(default)]
     pub cancel_on_disconnect: bool,
-    /// They are cancelled when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not answered. A session that is cancelled
-    /// on disconnect is cancelled then too.
+    /// They are cancelled when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not
+    /// answered. A session that is cancelled on disconnect is cancelled then too.
     #[serde(default)]
     pub cancel_on_missed_heartbeats: bool,
-    /// HeartBtInt of this session, 1 to 3600 seconds: our own client asks for it, and the exchange refuses a logon that asks for a longer one
-    /// or for none. Short for sessions that quote. Without it, clients ask for `order_entry.heartbeat_s`, and the exchange takes any.
+    /// HeartBtInt of this session, 1 to 3600 seconds: our own client asks for it, and the exchange refuses a
+    /// logon that asks for a longer one or for none. Short for sessions that quote. Without it, clients ask
+    /// for `order_entry.heartbeat_s`, and the exchange takes any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat_s: Option<HeartbeatS>,
-    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm: for `tickwire watchdog`.
+    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm:
+    /// for `tickwire watchdog`.
     #[serde(default)]
     pub cancels_firm: bool,
-    /// What its orders do when they meet one of their firm: `allow`, `cancel-newest`, `cancel-oldest`, `cancel-both`,
-    /// `decrement`.
+    /// What its orders do when they meet one of their firm: `allow`, `cancel-newest`, `cancel-oldest`,
+    /// `cancel-both`, `decrement`.
     #[serde(default)]
     pub self_trade: SelfTradeRule,
 }
@@ -143,8 +146,9 @@ pub struct OuchUser {
     pub self_trade: SelfTradeRule,
 }
 
-/// Limits on what may trade against a firm's quotes of a group of instruments within a time window; 0 is no limit. When one is
-/// reached, the firm's quotes of the group are cancelled and new ones refused until it says otherwise (9773=Y).
+/// Limits on what may trade against a firm's quotes of a group of instruments within a time window; 0 is no
+/// limit. When one is reached, the firm's quotes of the group are cancelled and new ones refused until it
+/// says otherwise (9773=Y).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionSection {

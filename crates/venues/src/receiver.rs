@@ -20,21 +20,21 @@ pub struct ReceiverSection {
     pub buffer_packets: u32,
     /// Instruments of one channel, which sizes the directory and the books.
     pub max_instruments: u32,
-    /// Orders resting at once over all books of a feed; a whole Nasdaq day has had 1.65 million. Each channel of a feed has an equal
-    /// share, see [`ReceiverSection::shared_by`].
+    /// Orders resting at once over all books of a feed; a whole Nasdaq day has had 1.65 million. Each channel
+    /// of a feed has an equal share, see [`ReceiverSection::shared_by`].
     pub max_orders: u32,
     /// Price levels over all books of a feed and both sides, shared like the orders.
     pub max_levels: u32,
 }
 
-/// Orders, and price levels, that a channel has room for however many share the feed's: a unit of PITCH may be much busier than the
-/// others.
+/// Orders, and price levels, that a channel has room for however many share the feed's: a unit of PITCH may
+/// be much busier than the others.
 const SHARE_LEAST: u32 = 1 << 17;
 
 impl ReceiverSection {
-    /// The sizes of one of so many channels of a feed: orders and price levels in equal shares, in powers of two, but room for 131,072
-    /// each where the whole feed has so much. All room is taken, and touched, at the start; 35 units with a million orders each would
-    /// have 4.5 GB of it.
+    /// The sizes of one of so many channels of a feed: orders and price levels in equal shares, in powers of
+    /// two, but room for 131,072 each where the whole feed has so much. All room is taken, and touched, at
+    /// the start; 35 units with a million orders each would have 4.5 GB of it.
     #[must_use]
     pub fn shared_by(&self, channels: usize) -> ReceiverSection {
         let channels = u32::try_from(channels.max(1)).unwrap_or(u32::MAX);

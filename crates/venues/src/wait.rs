@@ -17,7 +17,8 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// The same for a thread that shares the machine: `threads` is how many, itself included, should have a core each.
+    /// The same for a thread that shares the machine: `threads` is how many, itself included, should have a
+    /// core each.
     pub fn strategy(self, threads: usize) -> WaitStrategy {
         match self {
             Wait::Spin => WaitStrategy::Spin,

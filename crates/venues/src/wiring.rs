@@ -46,7 +46,8 @@ pub trait WithChannel {
 /// What a receiving channel is made with.
 #[derive(Clone, Debug)]
 pub struct Reception {
-    /// Live, with sizes and patience as configured; `None` for a recording: nobody answers, and it may begin anywhere.
+    /// Live, with sizes and patience as configured; `None` for a recording: nobody answers, and it may begin
+    /// anywhere.
     live: Option<ReceiverSection>,
     /// Instruments to make room for.
     instruments_max: u32,
@@ -210,7 +211,8 @@ pub fn with_channel<W: WithChannel>(
                 symbols,
             });
             let handler = XdpFeed::new(timed(beginning), decoder);
-            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own orders only.
+            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own
+            // orders only.
             then.run(
                 XdpChannel::new(handler, nyse_requests(feed, channel)),
                 Depth::ByOrder,

@@ -12,7 +12,8 @@ use super::nagios::Threshold;
 /// Which daemon.
 #[derive(Args, Clone, Debug)]
 pub struct Place {
-    /// Folder of the daemon; else $TICKWIRE_FOLDER, else $XDG_RUNTIME_DIR/tickwire or /run/tickwire, whichever has a region
+    /// Folder of the daemon; else $TICKWIRE_FOLDER, else $XDG_RUNTIME_DIR/tickwire or /run/tickwire,
+    /// whichever has a region
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }

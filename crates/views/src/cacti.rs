@@ -1,5 +1,6 @@
-//! `tickwire check cacti`: one line of `name:value` pairs, as a Cacti "Script/Command" data input method with several outputs
-//! reads it. Names have at most 19 of `A-Za-z0-9_`: that is what a data source of RRDtool may be called.
+//! `tickwire check cacti`: one line of `name:value` pairs, as a Cacti "Script/Command" data input method with
+//! several outputs reads it. Names have at most 19 of `A-Za-z0-9_`: that is what a data source of RRDtool may
+//! be called.
 
 use tickwire_market::{Counter, Counters};
 

@@ -1,4 +1,5 @@
-//! Expected texts of the tests: files of `expected/`. `UPDATE=1 cargo test -p tickwire-views` rewrites them; read the diff.
+//! Expected texts of the tests: files of `expected/`. `UPDATE=1 cargo test -p tickwire-views` rewrites them;
+//! read the diff.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! A symbol's books as text: the consolidated book with every venue's share, and each venue's own ladder.
 //!
-//! Prices are printed exactly, all of a page with the same number of decimals, and so stand with their points in line.
+//! Prices are printed exactly, all of a page with the same number of decimals, and so stand with their points
+//! in line.
 
 use tickwire_lab::format_count;
 use tickwire_market::{Level, Price, Side, TradingStatus};

@@ -1,5 +1,5 @@
-//! `tickwire latency`: averages and percentiles per feed, per message type and over all, from the daemon's files or from its
-//! histograms.
+//! `tickwire latency`: averages and percentiles per feed, per message type and over all, from the daemon's
+//! files or from its histograms.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Everything a user looks at: books, feeds, rates, latencies, checks for monitoring systems, the metrics, the page of a daemon.
+//! Everything a user looks at: books, feeds, rates, latencies, checks for monitoring systems, the metrics,
+//! the page of a daemon.
 //!
 //! ```text
 //! shared memory ─► region (the only reader) ─► model (plain values) ─► ladder · top · latency   ─► text ─► screen, or a pipe
@@ -6,7 +7,8 @@
 //! control socket ◄─► control (subscriptions)
 //! ```
 //!
-//! **Invariant.** A view only reads: it cannot disturb the daemon, whatever it does and however many there are.
+//! **Invariant.** A view only reads: it cannot disturb the daemon, whatever it does and however many there
+//! are.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -239,7 +241,8 @@ struct LiveBook<'a> {
     args: &'a BookArgs,
     turned: i64,
     places: Places,
-    /// Why there is nothing to show, and when that was found out: similar symbols are not searched for every picture.
+    /// Why there is nothing to show, and when that was found out: similar symbols are not searched for every
+    /// picture.
     missing: Option<(Instant, String)>,
 }
 

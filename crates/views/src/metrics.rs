@@ -1,8 +1,10 @@
-//! The metrics page of one reading: OpenMetrics 1.0 text, or Prometheus's text format 0.0.4, as the one who asks prefers.
+//! The metrics page of one reading: OpenMetrics 1.0 text, or Prometheus's text format 0.0.4, as the one who
+//! asks prefers.
 //!
-//! Every counter of the one table is a counter of its own name, `tickwire_<id>_total`, with the table's sentence as its help; the packets
-//! of lines A and B are `tickwire_line_packets_total` with the label `line`.
-//! Metrics of a source carry `feed`, `source` (the channel), `venue`; latencies per message type are per feed, for there are many.
+//! Every counter of the one table is a counter of its own name, `tickwire_<id>_total`, with the table's
+//! sentence as its help; the packets of lines A and B are `tickwire_line_packets_total` with the label
+//! `line`. Metrics of a source carry `feed`, `source` (the channel), `venue`; latencies per message type are
+//! per feed, for there are many.
 
 use std::fmt::{Display, Write};
 
@@ -16,13 +18,14 @@ use super::top::kinds_of;
 pub(crate) enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus's text format 0.0.4, which every scraper reads. It has neither units nor types of states and information, which
-    /// are gauges in it, and a counter's type stands at the name with `_total`.
+    /// Prometheus's text format 0.0.4, which every scraper reads. It has neither units nor types of states
+    /// and information, which are gauges in it, and a counter's type stands at the name with `_total`.
     Text,
 }
 
 impl Format {
-    /// What a header field `Accept` prefers (RFC 9110 §12.5.1): the older format unless OpenMetrics is named and not liked less.
+    /// What a header field `Accept` prefers (RFC 9110 §12.5.1): the older format unless OpenMetrics is named
+    /// and not liked less.
     pub(crate) fn accepted(accept: &str) -> Format {
         let quality = |wanted: &str| {
             accept.split(',').find_map(|range| {
@@ -48,8 +51,8 @@ impl Format {
     }
 }
 
-/// Upper ends of the histogram buckets in nanoseconds: 63 ns, 127 ns, … 1.07 s. One less than powers of two, where a bucket
-/// of the region ends too: no latency is counted in the wrong one.
+/// Upper ends of the histogram buckets in nanoseconds: 63 ns, 127 ns, … 1.07 s. One less than powers of two,
+/// where a bucket of the region ends too: no latency is counted in the wrong one.
 const BOUNDS_NS: [u64; 25] = {
     let mut bounds = [0; 25];
     let mut at = 0;

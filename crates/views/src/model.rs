@@ -1,5 +1,5 @@
-//! What the views show, as plain values: one reading of the region. Renderings take these and nothing else, so that each is
-//! tested without a daemon.
+//! What the views show, as plain values: one reading of the region. Renderings take these and nothing else,
+//! so that each is tested without a daemon.
 
 use std::collections::BTreeMap;
 
@@ -299,7 +299,8 @@ impl Distribution {
         0
     }
 
-    /// How many are not above `ns`, which must be the highest value of some possible bucket for this to be exact.
+    /// How many are not above `ns`, which must be the highest value of some possible bucket for this to be
+    /// exact.
     pub(crate) fn up_to(&self, ns: u64) -> u64 {
         self.buckets.range(..=ns).map(|(_, count)| count).sum()
     }

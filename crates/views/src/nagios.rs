@@ -1,5 +1,5 @@
-//! `tickwire check nagios`: one line and an exit code, as the Monitoring Plugins Development Guidelines (v1.2, "Plugin Output
-//! for Nagios", "Performance data", "Threshold and Ranges") ask for.
+//! `tickwire check nagios`: one line and an exit code, as the Monitoring Plugins Development Guidelines
+//! (v1.2, "Plugin Output for Nagios", "Performance data", "Threshold and Ranges") ask for.
 //!
 //! ```text
 //! TICKWIRE CRITICAL - 1 of 8 sources stale: bzx 3 | 'heartbeat'=0.034s;1;5;0 'stale'=1;0;0;0;8 …
@@ -34,8 +34,8 @@ impl Verdict {
     }
 }
 
-/// A range of values that are well; the guidelines' `[@]start:end`. `10` is 0 to 10, `10:` is 10 and more, `~:10` is 10 and
-/// less, `10:20` is within, `@10:20` is without.
+/// A range of values that are well; the guidelines' `[@]start:end`. `10` is 0 to 10, `10:` is 10 and more,
+/// `~:10` is 10 and less, `10:20` is within, `@10:20` is without.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Range {
     start: f64,

@@ -79,7 +79,8 @@ impl Watch {
         }
     }
 
-    /// The region as it is now: attaches where that has not been possible before, and follows a daemon that was restarted.
+    /// The region as it is now: attaches where that has not been possible before, and follows a daemon that
+    /// was restarted.
     ///
     /// # Errors
     /// Why there is none.
@@ -109,7 +110,8 @@ impl Watch {
     }
 }
 
-/// Where a symbol's books lie: searching all slots of a large region for every picture would cost more than the picture.
+/// Where a symbol's books lie: searching all slots of a large region for every picture would cost more than
+/// the picture.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     /// Of which region, and when.
@@ -243,7 +245,8 @@ impl Region<'_> {
             let Some(source) = sources.get(&source) else {
                 continue;
             };
-            // A book that its writer died in the middle of cannot be read whole, ever again; the page says who is dead.
+            // A book that its writer died in the middle of cannot be read whole, ever again; the page says
+            // who is dead.
             if reader.read_book(slot, &mut copy).is_ok() {
                 books.push(self.book(&copy, source, symbol));
             }

@@ -1,7 +1,9 @@
-//! The terminal while a live view runs: raw input, the alternate screen, and everything as it was afterwards, however it ends.
+//! The terminal while a live view runs: raw input, the alternate screen, and everything as it was afterwards,
+//! however it ends.
 //!
-//! `rustix` gives the terminal's modes, size and `poll` without unsafe code and is in the tree already (`clap` asks it for the
-//! width of help); a terminal library would add a second layout of the same lines that `--once` prints.
+//! `rustix` gives the terminal's modes, size and `poll` without unsafe code and is in the tree already
+//! (`clap` asks it for the width of help); a terminal library would add a second layout of the same lines
+//! that `--once` prints.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -24,7 +26,8 @@ pub(crate) enum Key {
     Previous,
 }
 
-/// Keys in what came from the terminal: `q`, Esc and Ctrl-D end, Ctrl-C interrupts, Tab and arrows turn pages.
+/// Keys in what came from the terminal: `q`, Esc and Ctrl-D end, Ctrl-C interrupts, Tab and arrows turn
+/// pages.
 fn keys(input: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = input;
@@ -61,7 +64,8 @@ pub(crate) fn is_terminal() -> bool {
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// How the terminal was before; `None` while no view runs. A panic needs it too, before its message is printed.
+/// How the terminal was before; `None` while no view runs. A panic needs it too, before its message is
+/// printed.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Puts the terminal back; does nothing the second time.
@@ -152,10 +156,12 @@ impl Drop for Screen {
     }
 }
 
-/// How long the loop sleeps at most: a new size and a signal between two looks at its flag are noticed after this.
+/// How long the loop sleeps at most: a new size and a signal between two looks at its flag are noticed after
+/// this.
 const NAP: Duration = Duration::from_millis(250);
 
-/// Shows a view until the user quits: `frame` makes the page for so many columns and rows, told which keys were pressed.
+/// Shows a view until the user quits: `frame` makes the page for so many columns and rows, told which keys
+/// were pressed.
 ///
 /// # Errors
 /// The terminal cannot be used; interrupted (Ctrl-C, SIGTERM); what `frame` says.

@@ -1,4 +1,5 @@
-//! The metrics endpoint and the page: run by the daemon's control thread, answer from the region like any other reader.
+//! The metrics endpoint and the page: run by the daemon's control thread, answer from the region like any
+//! other reader.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +17,8 @@ use tickwire_control::http::{Asked, Page, Pages, Served, Server};
 
 /// The page: it loads nothing from anywhere else.
 const PAGE: &str = include_str!("page.html");
-/// How old a reading may be that is shown to another client: everybody who looks costs the daemon one reading a second.
+/// How old a reading may be that is shown to another client: everybody who looks costs the daemon one reading
+/// a second.
 const READING: Duration = Duration::from_millis(900);
 /// Beats of a stream from one status to the next; a book comes at every beat.
 const STATUS_BEATS: u64 = 4;
@@ -25,8 +27,8 @@ const SYMBOLS_MAX: usize = 16;
 /// Symbols that `/api/symbols` names at most.
 const NAMED_MAX: usize = 5_000;
 
-/// Serves `/metrics` to Prometheus, and a page at `/` with what it reads: `/api/status`, `/api/symbols`, `/api/book?symbol=…` (JSON), and
-/// `/events?symbol=…` (server-sent events).
+/// Serves `/metrics` to Prometheus, and a page at `/` with what it reads: `/api/status`, `/api/symbols`,
+/// `/api/book?symbol=…` (JSON), and `/events?symbol=…` (server-sent events).
 #[derive(Debug)]
 pub struct MetricsServer {
     server: Server,
@@ -48,12 +50,14 @@ struct Shown {
 struct Looked {
     symbol: Symbol,
     places: Places,
-    /// Why there is no book of it, and when that was found out: similar symbols are not searched for at every beat.
+    /// Why there is no book of it, and when that was found out: similar symbols are not searched for at every
+    /// beat.
     missing: Option<(Instant, String)>,
 }
 
 impl MetricsServer {
-    /// Listens. Anybody who reaches the address can read: keep it on loopback, or behind something that asks who they are.
+    /// Listens. Anybody who reaches the address can read: keep it on loopback, or behind something that asks
+    /// who they are.
     ///
     /// # Errors
     /// The address is taken, or not one of this machine's.
@@ -416,7 +420,8 @@ mod tests {
         let Some(browser) = tickwire_testdata::browser::browser(what) else {
             return;
         };
-        // The narrowest window that a browser on a desk makes is 500 wide; a telephone's is narrower, and is the frame of a page here.
+        // The narrowest window that a browser on a desk makes is 500 wide; a telephone's is narrower, and is
+        // the frame of a page here.
         for width in [1100, 500] {
             let mut fixture = Fixture::new(&format!("browser-{width}"));
             fixture.write(NOW);

@@ -1,4 +1,5 @@
-//! Lines of text with a tone, and tables of them: the same page goes to a pipe as plain text and to a terminal with colours.
+//! Lines of text with a tone, and tables of them: the same page goes to a pipe as plain text and to a
+//! terminal with colours.
 //!
 //! What matters is said in words; a tone only repeats it.
 
@@ -105,7 +106,8 @@ impl Line {
         line.then(Tone::Plain, if width > 0 { "…" } else { "" })
     }
 
-    /// Its pieces, each at its column; `y` is the baseline. Every piece is as wide as its characters, whatever the font.
+    /// Its pieces, each at its column; `y` is the baseline. Every piece is as wide as its characters,
+    /// whatever the font.
     fn push_svg(&self, out: &mut String, y: usize) {
         let mut column = 0;
         for (tone, text) in &self.0 {
@@ -217,8 +219,9 @@ impl Page {
         out
     }
 
-    /// For a terminal of `columns` x `rows`: from its upper left corner, every line cut to the width and cleared to its end,
-    /// everything below cleared (ECMA-48 CUP, EL, ED). Nothing scrolls: the last line has no line feed.
+    /// For a terminal of `columns` x `rows`: from its upper left corner, every line cut to the width and
+    /// cleared to its end, everything below cleared (ECMA-48 CUP, EL, ED). Nothing scrolls: the last line has
+    /// no line feed.
     pub(crate) fn to_screen(&self, columns: usize, rows: usize) -> String {
         self.drawn(columns, rows, terminal::takes_colours())
     }
@@ -229,8 +232,8 @@ impl Page {
         self.drawn(columns, rows, true)
     }
 
-    /// A picture of the page: an SVG that loads nothing, light or dark as its reader's system is. `title` is read to those who do not
-    /// see it.
+    /// A picture of the page: an SVG that loads nothing, light or dark as its reader's system is. `title` is
+    /// read to those who do not see it.
     pub(crate) fn to_svg(&self, title: &str) -> String {
         let columns = self.0.iter().map(Line::width).max().unwrap_or(0);
         let (width, height) = (
@@ -397,7 +400,8 @@ pub(crate) fn span(ns: u64) -> String {
     }
 }
 
-/// Time of day of a stamp: in UTC for one since the epoch, in the venue's own time for one since its midnight.
+/// Time of day of a stamp: in UTC for one since the epoch, in the venue's own time for one since its
+/// midnight.
 pub(crate) fn time_of_day(ns: u64) -> String {
     let s = ns / 1_000_000_000 % 86_400;
     format!(

@@ -125,7 +125,8 @@ fn packets(counters: &Counters) -> u64 {
     counters.get(Counter::PacketsA) + counters.get(Counter::PacketsB)
 }
 
-/// A line per source and one for all. Rates and latencies are those of the interval; without one, latencies are since the start.
+/// A line per source and one for all. Rates and latencies are those of the interval; without one, latencies
+/// are since the start.
 fn sources(reading: &Reading, interval: Option<&Interval>) -> Grid {
     let mut grid = Grid::new(&[
         Column::words("source", 9),

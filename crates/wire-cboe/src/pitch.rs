@@ -1,15 +1,17 @@
-//! Cboe Multicast PITCH 2.41 (specification 2.41.29, 2022-04-20; layouts unchanged in 2.41.64): BZX, BYX, EDGA and EDGX
-//! equities, with the messages of the Gap Request Proxy and of the Spin server.
+//! Cboe Multicast PITCH 2.41 (specification 2.41.29, 2022-04-20; layouts unchanged in 2.41.64): BZX, BYX,
+//! EDGA and EDGX equities, with the messages of the Gap Request Proxy and of the Spin server.
 //!
 //! ```text
 //! block    0 length u16   2 count u8   3 unit u8   4 sequence u32   8 messages ...       a datagram, or a part of a TCP stream
 //! message  0 length u8    1 type u8    2 ...
 //! ```
-//! Little-endian and unsigned (but for prices of strategies, which have a sign), ASCII padded with spaces on the right. [`packet`] or [`split`] checks a block once and whole;
-//! [`parse`] reads one of its messages, which starts with its own length. Messages may grow at their end: what lies
-//! behind the layout is ignored. Times are a number of nanoseconds after the last [`Time`] of the same unit.
+//! Little-endian and unsigned (but for prices of strategies, which have a sign), ASCII padded with spaces on
+//! the right. [`packet`] or [`split`] checks a block once and whole; [`parse`] reads one of its messages,
+//! which starts with its own length. Messages may grow at their end: what lies behind the layout is ignored.
+//! Times are a number of nanoseconds after the last [`Time`] of the same unit.
 //!
-//! Cboe's options and futures feeds share most layouts and differ in some: [`options`], [`complex`], [`futures`].
+//! Cboe's options and futures feeds share most layouts and differ in some: [`options`], [`complex`],
+//! [`futures`].
 //!
 //! ```
 //! use tickwire_wire_cboe::{pitch::DeleteOrder, layout::Pod};
@@ -159,13 +161,14 @@ where
 }
 
 pitch_layouts! {
-    /// Seconds since midnight in New York, for the offsets that follow. Sent before the first event of a second. PITCH
-    /// 2.41.29, "Time Message".
+    /// Seconds since midnight in New York, for the offsets that follow. Sent before the first event of a
+    /// second. PITCH 2.41.29, "Time Message".
     0x20 Time = "Time", 6 {
         2 => seconds: U32, "Seconds";
     }
 
-    /// Every order of the unit is gone: at the start of the day, or after a failure. PITCH 2.41.29, "Unit Clear Message".
+    /// Every order of the unit is gone: at the start of the day, or after a failure. PITCH 2.41.29, "Unit
+    /// Clear Message".
     0x97 UnitClear = "UnitClear", 6 {
         2 => time_offset: U32, "TimeOffset";
     }
@@ -183,7 +186,8 @@ pitch_layouts! {
         33 => flags: u8, "AddFlags";
     }
 
-    /// A visible order of at most 65 535 shares at a whole cent up to 655.35. PITCH 2.41.29, "Add Order Message (short)".
+    /// A visible order of at most 65 535 shares at a whole cent up to 655.35. PITCH 2.41.29, "Add Order
+    /// Message (short)".
     0x22 AddOrderShort = "AddOrderShort", 26 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -222,8 +226,8 @@ pitch_layouts! {
         18 => execution_id: U64, "ExecId";
     }
 
-    /// Shares of an order executed at another price, or with another remainder than its own. PITCH 2.41.29, "Order
-    /// Executed at Price/Size Message".
+    /// Shares of an order executed at another price, or with another remainder than its own. PITCH 2.41.29,
+    /// "Order Executed at Price/Size Message".
     0x24 OrderExecutedAtPriceSize = "OrderExecutedAtPriceSize", 38 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -495,7 +499,8 @@ pub const fn side_char(side: Side) -> Char {
     }
 }
 
-/// Which order a message that has not been parsed is about: the one added, executed, reduced, modified or deleted.
+/// Which order a message that has not been parsed is about: the one added, executed, reduced, modified or
+/// deleted.
 #[inline(always)]
 pub fn order_id(message: &[u8]) -> Option<u64> {
     match message.get(1)? {
@@ -507,8 +512,8 @@ pub fn order_id(message: &[u8]) -> Option<u64> {
     }
 }
 
-/// The symbol of a message that has not been parsed, padded with spaces to eight bytes and read as a big-endian number:
-/// a key that needs no comparison of text. `None` for types without a symbol.
+/// The symbol of a message that has not been parsed, padded with spaces to eight bytes and read as a
+/// big-endian number: a key that needs no comparison of text. `None` for types without a symbol.
 #[inline(always)]
 pub fn symbol_key(message: &[u8]) -> Option<u64> {
     let short = |bytes: &[u8]| {
@@ -525,8 +530,9 @@ pub fn symbol_key(message: &[u8]) -> Option<u64> {
     }
 }
 
-/// What kind of execution an `ExecId` stands for: the first of its nine digits in base 36. `0` a match on the book, `C`
-/// an auction, `M` market on close, `P` a periodic auction, `R` routed away; `None` if it has more than nine digits.
+/// What kind of execution an `ExecId` stands for: the first of its nine digits in base 36. `0` a match on the
+/// book, `C` an auction, `M` market on close, `P` a periodic auction, `R` routed away; `None` if it has more
+/// than nine digits.
 #[inline]
 pub const fn execution_class(execution_id: u64) -> Option<u8> {
     match execution_id / 36_u64.pow(8) {
@@ -536,8 +542,8 @@ pub const fn execution_class(execution_id: u64) -> Option<u8> {
     }
 }
 
-/// A number in base 36 with leading zeros, as Cboe's screens show execution numbers (9 digits) and order numbers (12).
-/// Digits that do not fit are cut off on the left.
+/// A number in base 36 with leading zeros, as Cboe's screens show execution numbers (9 digits) and order
+/// numbers (12). Digits that do not fit are cut off on the left.
 pub const fn base36<const DIGITS: usize>(number: u64) -> [u8; DIGITS] {
     let mut text = [b'0'; DIGITS];
     let (mut rest, mut at) = (number, DIGITS);

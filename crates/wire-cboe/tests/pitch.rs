@@ -1,4 +1,5 @@
-//! Cboe Multicast PITCH: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's tables.
+//! Cboe Multicast PITCH: against hand-made vectors, recorded packets, and a naive decoder driven by the
+//! digest's tables.
 
 #[path = "../../wire-core/tests/support/mod.rs"]
 mod support;

@@ -1,4 +1,5 @@
-//! MDP 3.0: against the SBE schema by a second decoder that reads it at run time, recorded packets, hand-made vectors.
+//! MDP 3.0: against the SBE schema by a second decoder that reads it at run time, recorded packets, hand-made
+//! vectors.
 
 #[path = "support/mdp3_schema.rs"]
 mod mdp3_schema;
@@ -146,7 +147,8 @@ fn filled_message(message: &SchemaMessage, version: u16, fill: u8) -> Vec<u8> {
     bytes
 }
 
-/// A message of random bytes: blocks as long as the schema says or longer, 0 to 3 entries a group, nulls among the fields.
+/// A message of random bytes: blocks as long as the schema says or longer, 0 to 3 entries a group, nulls
+/// among the fields.
 fn random_message(message: &SchemaMessage, version: u16, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let block = |rng: &mut Rng, length: u16, nulls: &[(usize, Vec<u8>)]| {

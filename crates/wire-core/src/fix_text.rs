@@ -1,5 +1,5 @@
-//! FIX messages as text, for the recovery connections of venues that are asked that way. Only to write: fields in the
-//! order given, body length and checksum.
+//! FIX messages as text, for the recovery connections of venues that are asked that way. Only to write:
+//! fields in the order given, body length and checksum.
 
 /// A number as decimal text.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ impl Number {
     }
 }
 
-/// Writes `BeginString` (where the venue wants one), body length, fields, checksum; the length, `None` if `buffer` is too
-/// small or a value holds the separator.
+/// Writes `BeginString` (where the venue wants one), body length, fields, checksum; the length, `None` if
+/// `buffer` is too small or a value holds the separator.
 pub fn write(buffer: &mut [u8], begin_string: Option<&[u8]>, fields: &[(&[u8], &[u8])]) -> Option<usize> {
     if fields.iter().any(|(_, value)| value.contains(&1)) {
         return None;

@@ -1,9 +1,9 @@
-//! What wire layouts are made of: field types, the table macro [`wire_struct!`](crate::wire_struct), and the walk over
-//! named fields.
+//! What wire layouts are made of: field types, the table macro [`wire_struct!`](crate::wire_struct), and the
+//! walk over named fields.
 //!
-//! A layout accepts any bytes of its size and refers to them in place: nothing is copied, nothing is judged. Meaning is
-//! decided by whoever reads the field ([`wire_enum!`](crate::wire_enum) types have `from_wire`). All types are
-//! unaligned, so a message may start anywhere in a packet.
+//! A layout accepts any bytes of its size and refers to them in place: nothing is copied, nothing is judged.
+//! Meaning is decided by whoever reads the field ([`wire_enum!`](crate::wire_enum) types have `from_wire`).
+//! All types are unaligned, so a message may start anywhere in a packet.
 //!
 //! ```
 //! use tickwire_wire_core::layout::{Alpha, Char, Price4, U32, prefix};
@@ -39,7 +39,8 @@ pub enum FieldValue<'a> {
     Text(&'a [u8]),
     /// One ASCII character.
     Char(u8),
-    /// `mantissa / 10^decimals`. Wide enough for every field: a price on the wire may be nonsense, it is shown as it is.
+    /// `mantissa / 10^decimals`. Wide enough for every field: a price on the wire may be nonsense, it is
+    /// shown as it is.
     Decimal {
         /// The integer on the wire.
         mantissa: i128,
@@ -52,7 +53,8 @@ pub enum FieldValue<'a> {
     Null,
 }
 
-/// Text without its padding and with `\x..` for what is not printable; decimals in full (`87.3900`); bytes in hexadecimal.
+/// Text without its padding and with `\x..` for what is not printable; decimals in full (`87.3900`); bytes in
+/// hexadecimal.
 impl fmt::Display for FieldValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -110,8 +112,9 @@ pub trait Fields {
     /// The message's name in the specification.
     const NAME: &'static str;
 
-    /// Calls `f` with name and value of every field whose bytes begin before `known`, and with [`FieldValue::Null`] for every
-    /// field behind: the sender's version of the layout ends there, whatever bytes lie under the rest.
+    /// Calls `f` with name and value of every field whose bytes begin before `known`, and with
+    /// [`FieldValue::Null`] for every field behind: the sender's version of the layout ends there, whatever
+    /// bytes lie under the rest.
     fn visit_known(&self, known: usize, f: &mut dyn FnMut(&'static str, FieldValue<'_>));
 
     /// Calls `f` with name and value of every field.
@@ -338,7 +341,8 @@ impl<const N: usize> fmt::Debug for Alpha<N> {
     }
 }
 
-/// An ASCII decimal number, right-justified; padded on the left with spaces, or zeros, which readers accept too.
+/// An ASCII decimal number, right-justified; padded on the left with spaces, or zeros, which readers accept
+/// too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Digits<const N: usize>(pub [u8; N]);
@@ -361,8 +365,8 @@ impl<const N: usize> Digits<N> {
         }
     }
 
-    /// The number. Spaces may stand on either side (senders differ); all spaces, other bytes and numbers beyond 64 bits
-    /// are `None`.
+    /// The number. Spaces may stand on either side (senders differ); all spaces, other bytes and numbers
+    /// beyond 64 bits are `None`.
     pub const fn get(&self) -> Option<u64> {
         let mut text = trim(&self.0);
         while let [b' ', rest @ ..] = text {
@@ -474,10 +478,11 @@ impl<T: WireInt, const DECIMALS: u8> Field for Scaled<T, DECIMALS> {
 /// }
 /// ```
 /// Makes the `repr(C)` unaligned struct, compile-time proofs of its size and of every offset, `Name::SIZE`,
-/// `Name::BLANK` (zeros, spaces in text: encoders fill in the rest), [`Fields`], and [`Field`], so that a struct can be a
-/// row of another one (its fields are then shown in its place). Repeating groups and variable tails are separate structs,
-/// read with [`prefix`] one after the other. The impls are written by the macro and not derived: 270 tables of five derives
-/// each took three quarters of the time that checking this took (ADR 9).
+/// `Name::BLANK` (zeros, spaces in text: encoders fill in the rest), [`Fields`], and [`Field`], so that a
+/// struct can be a row of another one (its fields are then shown in its place). Repeating groups and variable
+/// tails are separate structs, read with [`prefix`] one after the other. The impls are written by the macro
+/// and not derived: 270 tables of five derives each took three quarters of the time that checking this took
+/// (ADR 9).
 #[macro_export]
 macro_rules! wire_struct {
     (
@@ -560,7 +565,8 @@ macro_rules! wire_struct {
     };
 }
 
-/// Declares the values of a one-byte code as a table: an enum with `from_wire`, `ALL` and a conversion to [`Char`].
+/// Declares the values of a one-byte code as a table: an enum with `from_wire`, `ALL` and a conversion to
+/// [`Char`].
 #[macro_export]
 macro_rules! wire_enum {
     (

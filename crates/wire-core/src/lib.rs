@@ -1,11 +1,11 @@
 //! What layouts of exchange protocols are made of: field types, table macros, readers, errors.
 //!
-//! A protocol is a module of tables ([`wire_struct!`], [`wire_enum!`]); [`layout`] has the field types and says how bytes are
-//! read in place and written. The protocols themselves are in crates of their own, one for each family of venues, and
-//! `tickwire-wire` has them all.
+//! A protocol is a module of tables ([`wire_struct!`], [`wire_enum!`]); [`layout`] has the field types and
+//! says how bytes are read in place and written. The protocols themselves are in crates of their own, one for
+//! each family of venues, and `tickwire-wire` has them all.
 //!
-//! **Invariant.** No state, no clock, no I/O, no allocation. Bytes of any content are either read or refused with
-//! [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` alone, with its proof.
+//! **Invariant.** No state, no clock, no I/O, no allocation. Bytes of any content are either read or refused
+//! with [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` alone, with its proof.
 #![doc = include_str!("../README.md")]
 #![no_std]
 #![deny(unsafe_code)]

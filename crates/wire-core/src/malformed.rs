@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// What is wrong with a packet or message. Small and `Copy`: it is counted, the bytes are dropped, nothing else changes.
-/// Lengths that do not fit 16 bits are given as 65535.
+/// What is wrong with a packet or message. Small and `Copy`: it is counted, the bytes are dropped, nothing
+/// else changes. Lengths that do not fit 16 bits are given as 65535.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -22,7 +22,8 @@ impl Price9 {
     }
 }
 
-/// A type with a value that means nothing is said: the schema's `nullValue`, the largest of a number, 0 of a character.
+/// A type with a value that means nothing is said: the schema's `nullValue`, the largest of a number, 0 of a
+/// character.
 pub trait Nullable: Field + PartialEq {
     /// That value.
     const NULL: Self;

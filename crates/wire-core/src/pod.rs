@@ -1,9 +1,10 @@
 //! Layouts in place: the one file of the wire crates with `unsafe` code, and its proof.
 //!
-//! A type of [`Pod`] (plain old data) is nothing but bytes: any bytes are a value, and a value is all of its bytes. Then a
-//! reference to bytes may be read as one to the type ([`prefix`], [`slice_prefix`]), and back ([`Pod::as_bytes`]). Integers
-//! of the wire and texts are such types by hand, below; structs become such by [`wire_struct!`](crate::wire_struct) and
-//! [`wire_layout!`](crate::wire_layout), which refuse, while compiling, what does not meet the obligations.
+//! A type of [`Pod`] (plain old data) is nothing but bytes: any bytes are a value, and a value is all of its
+//! bytes. Then a reference to bytes may be read as one to the type ([`prefix`], [`slice_prefix`]), and back
+//! ([`Pod::as_bytes`]). Integers of the wire and texts are such types by hand, below; structs become such by
+//! [`wire_struct!`](crate::wire_struct) and [`wire_layout!`](crate::wire_layout), which refuse, while
+//! compiling, what does not meet the obligations.
 #![allow(unsafe_code, reason = "each use has its proof beside it; ADR 9")]
 
 use core::slice;
@@ -28,8 +29,9 @@ pub unsafe trait Pod: Copy + 'static {
     /// The bytes of the value, as they go onto the wire.
     #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the pointer is that of a live reference and `size_of` bytes lie behind it; all of them are initialised (no
-        // padding), none changes while `self` is borrowed (no cell), and bytes need no alignment.
+        // SAFETY: the pointer is that of a live reference and `size_of` bytes lie behind it; all of them are
+        // initialised (no padding), none changes while `self` is borrowed (no cell), and bytes need no
+        // alignment.
         unsafe { slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Self>()) }
     }
 
@@ -54,8 +56,8 @@ pub fn prefix<T: Pod>(bytes: &[u8]) -> Result<(&T, &[u8]), Malformed> {
 #[inline(always)]
 pub fn split<T: Pod>(bytes: &[u8]) -> Option<(&T, &[u8])> {
     let (head, rest) = bytes.split_at_checked(size_of::<T>())?;
-    // SAFETY: `head` is `size_of::<T>()` initialised bytes, borrowed as long as the result; a `T` needs no alignment, any
-    // bytes are one, and it has no cell through which they could change.
+    // SAFETY: `head` is `size_of::<T>()` initialised bytes, borrowed as long as the result; a `T` needs no
+    // alignment, any bytes are one, and it has no cell through which they could change.
     Some((unsafe { &*head.as_ptr().cast::<T>() }, rest))
 }
 
@@ -63,7 +65,8 @@ pub fn split<T: Pod>(bytes: &[u8]) -> Option<(&T, &[u8])> {
 #[inline(always)]
 pub fn split_mut<T: Pod>(bytes: &mut [u8]) -> Option<(&mut T, &mut [u8])> {
     let (head, rest) = bytes.split_at_mut_checked(size_of::<T>())?;
-    // SAFETY: as in `split`; the borrow is exclusive, and the bytes of any `T` written are initialised (no padding).
+    // SAFETY: as in `split`; the borrow is exclusive, and the bytes of any `T` written are initialised (no
+    // padding).
     Some((unsafe { &mut *head.as_mut_ptr().cast::<T>() }, rest))
 }
 
@@ -72,8 +75,8 @@ pub fn split_mut<T: Pod>(bytes: &mut [u8]) -> Option<(&mut T, &mut [u8])> {
 pub fn slice_prefix<T: Pod>(bytes: &[u8], count: usize) -> Option<(&[T], &[u8])> {
     let size = size_of::<T>().checked_mul(count)?;
     let (head, rest) = bytes.split_at_checked(size)?;
-    // SAFETY: `head` is initialised bytes of `count` times the size of `T`, borrowed as long as the result; the rest as in
-    // `split`.
+    // SAFETY: `head` is initialised bytes of `count` times the size of `T`, borrowed as long as the result;
+    // the rest as in `split`.
     Some((
         unsafe { slice::from_raw_parts(head.as_ptr().cast::<T>(), count) },
         rest,
@@ -83,8 +86,8 @@ pub fn slice_prefix<T: Pod>(bytes: &[u8], count: usize) -> Option<(&[T], &[u8])>
 /// The bytes of several layouts, one behind the other, as they go onto the wire.
 #[inline(always)]
 pub fn slice_bytes<T: Pod>(layouts: &[T]) -> &[u8] {
-    // SAFETY: the slice is a live reference to as many bytes, all of them initialised (no padding); none changes while it is
-    // borrowed (no cell).
+    // SAFETY: the slice is a live reference to as many bytes, all of them initialised (no padding); none
+    // changes while it is borrowed (no cell).
     unsafe { slice::from_raw_parts(layouts.as_ptr().cast(), size_of_val(layouts)) }
 }
 
@@ -233,8 +236,8 @@ pub mod le {
     }
 }
 
-/// Declares a struct of layouts, one field behind the other, as a layout itself: what [`wire_struct!`](crate::wire_struct)
-/// is made of, for types that show themselves in a way of their own.
+/// Declares a struct of layouts, one field behind the other, as a layout itself: what
+/// [`wire_struct!`](crate::wire_struct) is made of, for types that show themselves in a way of their own.
 ///
 /// ```
 /// use tickwire_wire_core::layout::{U32, prefix};
@@ -295,8 +298,9 @@ macro_rules! wire_layout {
             assert!(size_of::<$name>() == 0 $(+ is_layout::<$ty>())*, concat!(stringify!($name), " has padding"));
         };
 
-        // SAFETY: every field is a `Pod` (`is_layout`) and all bytes belong to fields (the sum of sizes), so any bytes are a
-        // value, none is padding, none a reference or a cell; the alignment is 1. Shown by the assertions above.
+        // SAFETY: every field is a `Pod` (`is_layout`) and all bytes belong to fields (the sum of sizes), so
+        // any bytes are a value, none is padding, none a reference or a cell; the alignment is 1. Shown by
+        // the assertions above.
         unsafe impl $crate::layout::Pod for $name {}
 
         impl Copy for $name {}

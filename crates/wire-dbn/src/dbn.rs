@@ -1,8 +1,10 @@
-//! Databento Binary Encoding (DBN), versions 1 to 3: market by order, trades, market by price, instrument definitions.
+//! Databento Binary Encoding (DBN), versions 1 to 3: market by order, trades, market by price, instrument
+//! definitions.
 //!
-//! A file begins with [`Metadata`]: which data set and schema, and which symbol had which number when. Records follow, each with
-//! its own length, so that a type which is not known here is passed over whole. Everything is little-endian; prices are in 1e-9,
-//! times in nanoseconds since the Unix epoch. Source: "DBN encoding" of Databento's documentation, versions 1, 2 and 3.
+//! A file begins with [`Metadata`]: which data set and schema, and which symbol had which number when.
+//! Records follow, each with its own length, so that a type which is not known here is passed over whole.
+//! Everything is little-endian; prices are in 1e-9, times in nanoseconds since the Unix epoch. Source: "DBN
+//! encoding" of Databento's documentation, versions 1, 2 and 3.
 //!
 //! | record | type | here |
 //! |---|---|---|
@@ -550,7 +552,8 @@ pub enum Record<'a> {
     Other(&'a RecordHeader),
 }
 
-/// Reads a record, whole as its first byte says. Definitions are told apart by their length, which no two versions share.
+/// Reads a record, whole as its first byte says. Definitions are told apart by their length, which no two
+/// versions share.
 ///
 /// # Errors
 /// [`Malformed::Truncated`], or [`Malformed::Length`] when a record is shorter than its type.
@@ -712,7 +715,8 @@ impl<'a> Metadata<'a> {
                 value: version,
             });
         }
-        // Version 1 has a count of records here; from version 2 on the length of symbols stands before the reserved bytes.
+        // Version 1 has a count of records here; from version 2 on the length of symbols stands before the
+        // reserved bytes.
         let (fixed, symbol_len_at) = match version {
             1 => (104, None),
             _ => (104, Some(45)),
@@ -734,7 +738,8 @@ impl<'a> Metadata<'a> {
         })
     }
 
-    /// Whether every record is of orders (schema 0), or of levels (1, 2); `None` of other schemas, and of files of several.
+    /// Whether every record is of orders (schema 0), or of levels (1, 2); `None` of other schemas, and of
+    /// files of several.
     pub fn is_by_order(&self) -> Option<bool> {
         match self.schema {
             0 => Some(true),

@@ -1,9 +1,10 @@
-//! FAST decoding: order log datagrams to the fields of a market event, entry by entry. Two inputs: datagrams that our
-//! encoder writes with `examples/moex-templates.xml`, and, where the recorded data is at hand, the exchange's own.
-//! A regression here means that an operator or a type left the straight path of the plan, or that texts are copied twice.
+//! FAST decoding: order log datagrams to the fields of a market event, entry by entry. Two inputs: datagrams
+//! that our encoder writes with `examples/moex-templates.xml`, and, where the recorded data is at hand, the
+//! exchange's own. A regression here means that an operator or a type left the straight path of the plan, or
+//! that texts are copied twice.
 //!
-//! `cargo bench -p tickwire-wire --bench fast` prints nanoseconds per entry; the sum over what was read must be the one
-//! known from generation, so a wrong answer cannot be fast.
+//! `cargo bench -p tickwire-wire --bench fast` prints nanoseconds per entry; the sum over what was read must
+//! be the one known from generation, so a wrong answer cannot be fast.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -167,7 +168,8 @@ fn decode(decoder: &mut Decoder, datagrams: &[Vec<u8>]) -> Sum {
     sum
 }
 
-/// Datagrams in the mix of the recorded ones: mostly one instrument a datagram, prices near each other, ids rising.
+/// Datagrams in the mix of the recorded ones: mostly one instrument a datagram, prices near each other, ids
+/// rising.
 fn generate(plan: &Arc<Plan>, seed: u64, packets: usize, entries: usize) -> (Vec<Vec<u8>>, Sum) {
     let mut encoder = Encoder::new(plan.clone(), Limits::default()).expect("the templates have every field");
     let template = encoder

@@ -1,12 +1,14 @@
 //! Moscow Exchange ASTS market data: FIX 5.0 SP2 messages in FAST 1.1, equities (FOND) and currency (CURR).
 //!
-//! A datagram is a preamble, the message's sequence number as four little-endian bytes, and one FAST message that
-//! stands alone: the dictionaries are reset before each. The templates are the exchange's and change over the years,
-//! some under the same identifier (3610 in 2020), so nothing here knows a layout: [`Decoder::new`] resolves the fields it
-//! needs in whatever template file it is given, by FIX tag, and refuses a file that lacks them.
+//! A datagram is a preamble, the message's sequence number as four little-endian bytes, and one FAST message
+//! that stands alone: the dictionaries are reset before each. The templates are the exchange's and change
+//! over the years, some under the same identifier (3610 in 2020), so nothing here knows a layout:
+//! [`Decoder::new`] resolves the fields it needs in whatever template file it is given, by FIX tag, and
+//! refuses a file that lacks them.
 //!
-//! Sources: template sets `FIX50SP2-2017-Mar.xml` and `FIX50SP2-2020-Nov.xml`, "Market Data Multicast User Guide" 4.5;
-//! what was inferred from recorded packets is in `docs/protocols/moex.md`. Times are the exchange's, UTC+3.
+//! Sources: template sets `FIX50SP2-2017-Mar.xml` and `FIX50SP2-2020-Nov.xml`, "Market Data Multicast User
+//! Guide" 4.5; what was inferred from recorded packets is in `docs/protocols/moex.md`. Times are the
+//! exchange's, UTC+3.
 
 pub mod replay;
 
@@ -448,8 +450,8 @@ pub fn preamble(datagram: &[u8]) -> Option<u32> {
         .map(|p| u32::from_le_bytes(*p))
 }
 
-/// The next message of a replay connection's byte stream and how many bytes it takes with its length; `None`: not all
-/// there yet.
+/// The next message of a replay connection's byte stream and how many bytes it takes with its length; `None`:
+/// not all there yet.
 pub fn split_replay(stream: &[u8]) -> Result<Option<(&[u8], usize)>, MoexError> {
     let Some((len, rest)) = stream.split_first_chunk::<4>() else {
         return Ok(None);
@@ -494,23 +496,23 @@ impl<'a> Message<'a> {
         self.fields.unsigned(self.view.head.seq).unwrap_or(0) as u32
     }
 
-    /// `SendingTime` (52) of the form `YYMMDDhhmmssuuuuuu`; `None` when that is no date and time. Gateways before 4.5 sent
-    /// other forms, which may read as a wrong time.
+    /// `SendingTime` (52) of the form `YYMMDDhhmmssuuuuuu`; `None` when that is no date and time. Gateways
+    /// before 4.5 sent other forms, which may read as a wrong time.
     pub fn sending_time(&self) -> Option<Nanos> {
         self.fields
             .unsigned(self.view.head.sending_time)
             .and_then(sending_time_to_nanos)
     }
 
-    /// `SendingTime` (52) as it is on the wire: rises with time within a year, and over years too since gateway 4.5. 0
-    /// when the template has none.
+    /// `SendingTime` (52) as it is on the wire: rises with time within a year, and over years too since
+    /// gateway 4.5. 0 when the template has none.
     #[inline]
     pub fn sending_stamp(&self) -> u64 {
         self.fields.unsigned(self.view.head.sending_time).unwrap_or(0)
     }
 
-    /// Entries of an order log or order snapshot. A snapshot's entries take instrument and `rpt_seq` from its header
-    /// and are all new.
+    /// Entries of an order log or order snapshot. A snapshot's entries take instrument and `rpt_seq` from its
+    /// header and are all new.
     #[inline]
     pub fn orders(&self) -> OrderEntries<'a> {
         OrderEntries(self.entries())
@@ -601,8 +603,8 @@ impl<'a> Message<'a> {
             })
     }
 
-    /// A change of an instrument's ([`MessageKind::SecurityStatus`]) or a board's ([`MessageKind::SessionStatus`],
-    /// without symbol) trading status.
+    /// A change of an instrument's ([`MessageKind::SecurityStatus`]) or a board's
+    /// ([`MessageKind::SessionStatus`], without symbol) trading status.
     pub fn status(&self) -> Status<'a> {
         let (fields, slots) = (&self.fields, &self.view.head);
         Status {
@@ -1244,9 +1246,9 @@ pub struct Template {
     view: u16,
 }
 
-/// Writes datagrams with the templates of a file: the simulator's side. Nothing is allocated after [`Encoder::new`].
-/// Fields of the typed values that a template does not have are left out; fields of a template that the typed values do
-/// not have stay absent.
+/// Writes datagrams with the templates of a file: the simulator's side. Nothing is allocated after
+/// [`Encoder::new`]. Fields of the typed values that a template does not have are left out; fields of a
+/// template that the typed values do not have stay absent.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     fast: fast::Encoder,
@@ -1275,7 +1277,8 @@ impl Encoder {
         })
     }
 
-    /// The first template of this kind whose name ends in `market` (`FOND`, `CURR`), else the first of this kind.
+    /// The first template of this kind whose name ends in `market` (`FOND`, `CURR`), else the first of this
+    /// kind.
     pub fn find(&self, kind: MessageKind, market: &str) -> Option<Template> {
         let of_kind = || {
             let templates = self.fast.plan().templates().zip(&self.views);
@@ -1409,8 +1412,8 @@ impl Encoder {
         self.finish(seq, out)
     }
 
-    /// The first message of a replay session (`A`) or its last (`5`, with a reason), by the kind of the template, behind
-    /// its length instead of a preamble.
+    /// The first message of a replay session (`A`) or its last (`5`, with a reason), by the kind of the
+    /// template, behind its length instead of a preamble.
     pub fn session(
         &mut self,
         template: Template,

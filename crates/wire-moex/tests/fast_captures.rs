@@ -11,8 +11,8 @@ fn plan(path: std::path::PathBuf) -> Arc<Plan> {
     Arc::new(Plan::parse(&xml).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
 }
 
-/// Every packet: preamble, then one message; the dictionaries are reset before each. Counts messages by name, and
-/// those of templates that the file does not have by `unknown <id>`.
+/// Every packet: preamble, then one message; the dictionaries are reset before each. Counts messages by name,
+/// and those of templates that the file does not have by `unknown <id>`.
 fn asts(packets: &str, templates: &str) -> BTreeMap<String, u32> {
     let plan = plan(specs(&format!("moex/{templates}")));
     let mut decoder = Decoder::new(plan.clone(), Limits::default());
@@ -57,7 +57,8 @@ fn counts(expected: &[(&str, u32)]) -> BTreeMap<String, u32> {
 #[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_asts_packet_of_the_2017_templates_decodes_and_is_written_again() {
-    // Six packets are older than the templates: theirs are in no file that we have, so that they must be refused.
+    // Six packets are older than the templates: theirs are in no file that we have, so that they must be
+    // refused.
     let expected = counts(&[
         ("0", 2),
         ("W-OLS-CURR", 1),
@@ -86,8 +87,9 @@ fn every_asts_packet_of_the_2020_templates_decodes_and_is_written_again() {
     assert_eq!(asts("packets-2020.hex", "templates-2020-11.xml"), expected);
 }
 
-/// A derivatives file is a row of messages without lengths; dictionaries run on from message to message and are reset
-/// by messages of template 120. Gives how many messages of each template and how many sequence entries there are.
+/// A derivatives file is a row of messages without lengths; dictionaries run on from message to message and
+/// are reset by messages of template 120. Gives how many messages of each template and how many sequence
+/// entries there are.
 fn forts(file: &str) -> (BTreeMap<String, u32>, u32) {
     let plan = plan(captures("moex-forts/templates.xml"));
     let mut decoder = Decoder::new(plan.clone(), Limits::default());

@@ -130,8 +130,8 @@ fn an_empty_book_is_one_entry_without_an_order() {
     assert_eq!(entries[0].rpt_seq, 110);
 }
 
-/// Every entry of every packet has a typed reading, and the order numbers, prices and sequence numbers agree with what
-/// the exchange promises.
+/// Every entry of every packet has a typed reading, and the order numbers, prices and sequence numbers agree
+/// with what the exchange promises.
 #[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_recorded_packet_has_a_typed_reading() {

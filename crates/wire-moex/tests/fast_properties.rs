@@ -1,5 +1,5 @@
-//! FAST over random values and random bytes: what is written is read back, whatever the operators, and no input panics,
-//! loops or leaves half a message in the dictionaries.
+//! FAST over random values and random bytes: what is written is read back, whatever the operators, and no
+//! input panics, loops or leaves half a message in the dictionaries.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,8 +10,8 @@ use tickwire_wire_moex::fast::{
 };
 use tickwire_wire_moex::moex;
 
-/// The types by element name, each with every operator that applies to it and both presences; the template's number is
-/// its place here. Then groups, sequences and decimals in parts with every pair of operators.
+/// The types by element name, each with every operator that applies to it and both presences; the template's
+/// number is its place here. Then groups, sequences and decimals in parts with every pair of operators.
 fn every_field() -> (Arc<Plan>, Vec<&'static str>) {
     const TYPES: [&str; 8] = [
         "uInt32",
@@ -214,8 +214,9 @@ fn walk(message: &Message<'_>) -> usize {
 }
 
 proptest! {
-    /// Random bytes behind a valid template identifier: an error or a message, of which no more is taken than there is;
-    /// strict decoding means that it is written again to the same bytes, except where a sender may choose.
+    /// Random bytes behind a valid template identifier: an error or a message, of which no more is taken than
+    /// there is; strict decoding means that it is written again to the same bytes, except where a sender may
+    /// choose.
     #[test]
     fn random_bytes_never_panic(template in 1u8..61, bitmap in 0u8..64, bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let mut decoder = Decoder::new(vector_plan().clone(), SMALL);

@@ -1,4 +1,5 @@
-//! Hand-made FAST messages: every operator with the types it applies to, every error code, nothing lost on an error.
+//! Hand-made FAST messages: every operator with the types it applies to, every error code, nothing lost on an
+//! error.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -109,8 +110,8 @@ fn every_vector_says_what_it_should_and_is_written_again() {
     assert!(all.len() > 90, "{}", all.len());
 }
 
-/// After the malformed message of each vector the dictionaries are what they were before it: the good part of any other
-/// vector that goes before decides alone how it continues.
+/// After the malformed message of each vector the dictionaries are what they were before it: the good part of
+/// any other vector that goes before decides alone how it continues.
 #[test]
 fn a_malformed_message_leaves_no_trace_in_the_dictionaries() {
     let plan = plan();
@@ -358,7 +359,8 @@ fn the_encoder_refuses_what_a_field_cannot_say() {
     );
 }
 
-/// Operators by types by presence: each cell has a template and a vector that decodes, or the template is refused.
+/// Operators by types by presence: each cell has a template and a vector that decodes, or the template is
+/// refused.
 #[test]
 fn every_operator_has_a_vector_with_every_type_and_presence() {
     const OPERATORS: [&str; 7] = [
@@ -494,8 +496,8 @@ fn every_error_code_is_raised_by_something_or_cannot_be() {
     }
 }
 
-/// The way of messages that stand alone, without dictionaries, says the same as the way through them, of whole messages
-/// and of those that are cut off anywhere.
+/// The way of messages that stand alone, without dictionaries, says the same as the way through them, of
+/// whole messages and of those that are cut off anywhere.
 #[test]
 fn a_message_that_stands_alone_reads_as_after_a_reset() {
     let plan = plan();

@@ -1,8 +1,9 @@
-//! Decoding alone: MoldUDP64 packets of ITCH 5.0 in the message mix of a real day, every field of the book messages read.
-//! A regression here means that `parse` copies, checks twice, or that its jump table broke up into comparisons.
+//! Decoding alone: MoldUDP64 packets of ITCH 5.0 in the message mix of a real day, every field of the book
+//! messages read. A regression here means that `parse` copies, checks twice, or that its jump table broke up
+//! into comparisons.
 //!
-//! `cargo bench -p tickwire-wire` prints the machine's nanoseconds per message; the sum of what was read is compared with
-//! the sum known from generation, so a wrong answer cannot be fast.
+//! `cargo bench -p tickwire-wire` prints the machine's nanoseconds per message; the sum of what was read is
+//! compared with the sum known from generation, so a wrong answer cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;

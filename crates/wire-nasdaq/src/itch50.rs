@@ -1,9 +1,10 @@
-//! Nasdaq TotalView-ITCH 5.0 (document revision 2026-02-19; layouts unchanged since 2018) and the end-of-snapshot message
-//! of GLIMPSE 5.0. The same on Nasdaq, Nasdaq Texas and PSX.
+//! Nasdaq TotalView-ITCH 5.0 (document revision 2026-02-19; layouts unchanged since 2018) and the
+//! end-of-snapshot message of GLIMPSE 5.0. The same on Nasdaq, Nasdaq Texas and PSX.
 //!
-//! Bytes enter through [`parse`] as one message (a MoldUDP64 block, a SoupBinTCP sequenced packet, a record of an
-//! offline file) and leave as [`Message`], a reference to the bytes. Integers are unsigned and big-endian, text is
-//! ASCII, padded with spaces on the right. Times are nanoseconds since midnight in New York; the date is not on the wire.
+//! Bytes enter through [`parse`] as one message (a MoldUDP64 block, a SoupBinTCP sequenced packet, a record
+//! of an offline file) and leave as [`Message`], a reference to the bytes. Integers are unsigned and
+//! big-endian, text is ASCII, padded with spaces on the right. Times are nanoseconds since midnight in New
+//! York; the date is not on the wire.
 //!
 //! An encoder fills a struct and takes its bytes:
 //! ```
@@ -47,8 +48,8 @@ macro_rules! itch_messages {
                 /// The message type byte.
                 pub const KIND: u8 = $kind;
 
-                /// A message with its type, instrument and time (nanoseconds since midnight in New York, below 2^48)
-                /// set, all else blank.
+                /// A message with its type, instrument and time (nanoseconds since midnight in New York,
+                /// below 2^48) set, all else blank.
                 #[inline]
                 pub const fn at(locate: u16, timestamp: u64) -> $name {
                     $name {
@@ -150,9 +151,11 @@ itch_messages! {
         21 => round_lot_size: U32, "RoundLotSize";
         /// `Y`: only round lots are accepted; `N`: odd and mixed lots too.
         25 => round_lots_only: Char, "RoundLotsOnly";
-        /// `A` depositary share, `B` bond, `C` common, `Q` other, `R` right, `U` unit, `W` warrant and others.
+        /// `A` depositary share, `B` bond, `C` common, `Q` other, `R` right, `U` unit, `W` warrant and
+        /// others.
         26 => issue_classification: Char, "IssueClassification";
-        /// One or two letters, for example `C` common, `E` ETF portfolio depositary receipt, `Z` not applicable.
+        /// One or two letters, for example `C` common, `E` ETF portfolio depositary receipt, `Z` not
+        /// applicable.
         27 => issue_sub_type: Alpha<2>, "IssueSubType";
         /// `P` production, `T` test.
         29 => authenticity: Char, "Authenticity";
@@ -199,7 +202,8 @@ itch_messages! {
         25 => state: Char, "MarketParticipantState";
     }
 
-    /// Levels of the market-wide circuit breaker, in index points. TotalView-ITCH 5.0, "MWCB Decline Level Message".
+    /// Levels of the market-wide circuit breaker, in index points. TotalView-ITCH 5.0, "MWCB Decline Level
+    /// Message".
     b'V' MwcbDeclineLevel = "MWCBDeclineLevel", 35 {
         11 => level1: Price8, "Level1";
         19 => level2: Price8, "Level2";
@@ -232,7 +236,8 @@ itch_messages! {
         31 => extension: U32, "AuctionCollarExtension";
     }
 
-    /// One market halts or resumes an instrument for reasons of its own. TotalView-ITCH 5.0, "Operational Halt".
+    /// One market halts or resumes an instrument for reasons of its own. TotalView-ITCH 5.0, "Operational
+    /// Halt".
     b'h' OperationalHalt = "OperationalHalt", 21 {
         11 => stock: Alpha<8>, "Stock";
         /// See [`MarketCode`].
@@ -296,8 +301,8 @@ itch_messages! {
         11 => order_ref: U64, "OrderReferenceNumber";
     }
 
-    /// An order was replaced and lost its place; side, stock and attribution carry over. TotalView-ITCH 5.0, "Order
-    /// Replace Message".
+    /// An order was replaced and lost its place; side, stock and attribution carry over. TotalView-ITCH 5.0,
+    /// "Order Replace Message".
     b'U' OrderReplace = "OrderReplace", 35 {
         11 => original_order_ref: U64, "OriginalOrderReferenceNumber";
         19 => new_order_ref: U64, "NewOrderReferenceNumber";
@@ -336,7 +341,8 @@ itch_messages! {
         11 => match_number: U64, "MatchNumber";
     }
 
-    /// Net order imbalance before a cross. TotalView-ITCH 5.0, "Net Order Imbalance Indicator (NOII) Message".
+    /// Net order imbalance before a cross. TotalView-ITCH 5.0, "Net Order Imbalance Indicator (NOII)
+    /// Message".
     b'I' NetOrderImbalance = "NOII", 50 {
         11 => paired_shares: U64, "PairedShares";
         19 => imbalance_shares: U64, "ImbalanceShares";
@@ -348,7 +354,8 @@ itch_messages! {
         44 => reference_price: Price4, "CurrentReferencePrice";
         /// See [`CrossType`].
         48 => cross_type: Char, "CrossType";
-        /// `L` below 1 %, `1`-`9` that percent, `A` 10-19.99 %, `B` 20-29.99 %, `C` 30 % and more, space: none.
+        /// `L` below 1 %, `1`-`9` that percent, `A` 10-19.99 %, `B` 20-29.99 %, `C` 30 % and more, space:
+        /// none.
         49 => price_variation: Char, "PriceVariationIndicator";
     }
 
@@ -359,7 +366,8 @@ itch_messages! {
         19 => interest: Char, "InterestFlag";
     }
 
-    /// Price discovery of a direct listing. TotalView-ITCH 5.0, "Direct Listing with Capital Raise Price Discovery".
+    /// Price discovery of a direct listing. TotalView-ITCH 5.0, "Direct Listing with Capital Raise Price
+    /// Discovery".
     b'O' DirectListing = "DirectListingWithCapitalRaise", 48 {
         11 => stock: Alpha<8>, "Stock";
         /// `Y`, `N`.
@@ -400,8 +408,8 @@ impl EndOfSnapshot {
     }
 }
 
-/// Where the instrument is in a message that has not been parsed: a filter reads these bytes alone. `None` for
-/// [`EndOfSnapshot`] and for less than three bytes; any other type has it, also types of later versions.
+/// Where the instrument is in a message that has not been parsed: a filter reads these bytes alone. `None`
+/// for [`EndOfSnapshot`] and for less than three bytes; any other type has it, also types of later versions.
 #[inline(always)]
 pub fn stock_locate(message: &[u8]) -> Option<u16> {
     match *message {
@@ -410,8 +418,8 @@ pub fn stock_locate(message: &[u8]) -> Option<u16> {
     }
 }
 
-/// Which order a message that has not been parsed is about, for prefetching: the one added, executed, cancelled, deleted
-/// or replaced.
+/// Which order a message that has not been parsed is about, for prefetching: the one added, executed,
+/// cancelled, deleted or replaced.
 #[inline(always)]
 pub fn order_reference(message: &[u8]) -> Option<u64> {
     match message.first()? {

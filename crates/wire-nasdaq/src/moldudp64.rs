@@ -1,10 +1,12 @@
-//! MoldUDP64 1.00 (2009-07, reformatted 2024-08): numbered messages in UDP datagrams, downstream and requests.
+//! MoldUDP64 1.00 (2009-07, reformatted 2024-08): numbered messages in UDP datagrams, downstream and
+//! requests.
 //!
 //! ```text
 //!  0 session[10]   10 sequence number u64   18 message count u16   20 blocks: u16 length, message; ...
 //! ```
-//! Big-endian. The sequence number is that of the first message in the packet; count 0 is a heartbeat and 65535 the end
-//! of the session, both with the next number to expect. A request has the same 20 bytes and no blocks.
+//! Big-endian. The sequence number is that of the first message in the packet; count 0 is a heartbeat and
+//! 65535 the end of the session, both with the next number to expect. A request has the same 20 bytes and no
+//! blocks.
 //!
 //! [`parse`] checks a datagram once and whole, so that the walk over its messages cannot fail.
 
@@ -19,10 +21,12 @@ pub const END_OF_SESSION: u16 = 0xFFFF;
 pub const MESSAGES_MAX: u16 = END_OF_SESSION - 1;
 
 wire_struct! {
-    /// The header of every packet, and all of a request. MoldUDP64 1.00, "Downstream Packet" and "Request Packet".
+    /// The header of every packet, and all of a request. MoldUDP64 1.00, "Downstream Packet" and "Request
+    /// Packet".
     pub struct Header = "DownstreamPacket", 20 {
         0 => session: Alpha<10>, "Session";
-        /// Of the first message; in heartbeat and end of session the next to expect; in a request the first wanted.
+        /// Of the first message; in heartbeat and end of session the next to expect; in a request the first
+        /// wanted.
         10 => sequence: U64, "SequenceNumber";
         /// 0 heartbeat, [`END_OF_SESSION`]; in a request how many are wanted.
         18 => count: U16, "MessageCount";
@@ -68,7 +72,8 @@ impl Packet<'_> {
     }
 }
 
-/// Reads a downstream packet. An error means the packet is corrupt as a whole and none of its messages may be used.
+/// Reads a downstream packet. An error means the packet is corrupt as a whole and none of its messages may be
+/// used.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     let (header, rest) = prefix::<Header>(bytes)?;
@@ -88,8 +93,8 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
-/// The messages of a packet in order: an iterator that has been checked to its end. A message may be empty; it uses a
-/// number all the same.
+/// The messages of a packet in order: an iterator that has been checked to its end. A message may be empty;
+/// it uses a number all the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocks<'a> {
     /// Exactly `left` blocks.

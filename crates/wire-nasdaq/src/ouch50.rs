@@ -1,16 +1,16 @@
-//! Nasdaq OUCH 5.0 (document revision 2023-05): order entry, carried by [SoupBinTCP](crate::soupbintcp), from the client in
-//! unsequenced, from the host in sequenced packets. The same on Nasdaq, BX and PSX.
+//! Nasdaq OUCH 5.0 (document revision 2023-05): order entry, carried by [SoupBinTCP](crate::soupbintcp), from
+//! the client in unsequenced, from the host in sequenced packets. The same on Nasdaq, BX and PSX.
 //!
-//! Messages of both directions share type bytes, so there are two of everything: [`Inbound`] (client to host) with
-//! [`parse_inbound`], [`Outbound`] (host to client) with [`parse_outbound`]. A message is a layout of fixed size, which most
-//! follow with an appendage of options:
+//! Messages of both directions share type bytes, so there are two of everything: [`Inbound`] (client to host)
+//! with [`parse_inbound`], [`Outbound`] (host to client) with [`parse_outbound`]. A message is a layout of
+//! fixed size, which most follow with an appendage of options:
 //!
 //! ```text
 //!  0 layout   n appendage length u16 (of what follows)   n+2 { length u8 (of what follows), tag u8, value }*
 //! ```
-//! Integers are big-endian, times nanoseconds since midnight in New York. The layouts of mass cancel and of disabling and
-//! enabling order entry, and options 26 to 30, came with later revisions and are from readings of them, see
-//! `docs/protocols/ouch50.md`.
+//! Integers are big-endian, times nanoseconds since midnight in New York. The layouts of mass cancel and of
+//! disabling and enabling order entry, and options 26 to 30, came with later revisions and are from readings
+//! of them, see `docs/protocols/ouch50.md`.
 //!
 //! ```
 //! use tickwire_wire_nasdaq::{ouch50::{Appendage, CancelOrder, Inbound, encode, parse_inbound}, layout::Pod};
@@ -31,7 +31,8 @@ use tickwire_wire_core::malformed::saturate;
 /// A price: unsigned 64 bits, 4 implied decimals.
 pub type Price4Wide = Scaled<U64, 4>;
 
-/// The price of an order for a cross at any price; [`MARKET_PRICE_ROUND`] means the same. OUCH 5.0, "Data Types".
+/// The price of an order for a cross at any price; [`MARKET_PRICE_ROUND`] means the same. OUCH 5.0, "Data
+/// Types".
 pub const MARKET_PRICE: Price4Wide = Scaled(U64::new(0x7FFF_FFFF));
 /// 200,000.0000, the other price of an order at any price.
 pub const MARKET_PRICE_ROUND: Price4Wide = Scaled(U64::new(2_000_000_000));
@@ -197,7 +198,8 @@ ouch_messages! {
         5 => quantity: U32, "Quantity";
     }
 
-    /// Another side of selling, or less of an order, without loss of priority. OUCH 5.0, "Modify Order Request".
+    /// Another side of selling, or less of an order, without loss of priority. OUCH 5.0, "Modify Order
+    /// Request".
     b'M' ModifyOrder = "ModifyOrder", 10, Maybe {
         1 => user_ref_num: U32, "UserRefNum";
         /// `S` may become `E` or `T`, `E` may become `T`; see [`OrderSide`].
@@ -215,7 +217,8 @@ ouch_messages! {
         9 => symbol: Alpha<8>, "Symbol";
     }
 
-    /// Cancels nothing, but refuses new orders of a firm. OUCH 5.0 after 2023-05, "Disable Order Entry Request".
+    /// Cancels nothing, but refuses new orders of a firm. OUCH 5.0 after 2023-05, "Disable Order Entry
+    /// Request".
     b'D' DisableOrderEntry = "DisableOrderEntry", 9, Maybe {
         1 => user_ref_num: U32, "UserRefNum";
         5 => firm: Alpha<4>, "Firm";
@@ -306,7 +309,8 @@ ouch_messages! {
         17 => reason: Char, "Reason";
     }
 
-    /// Shares were cancelled instead of matched with an order of the same firm. OUCH 5.0, "AIQ Canceled Message".
+    /// Shares were cancelled instead of matched with an order of the same firm. OUCH 5.0, "AIQ Canceled
+    /// Message".
     b'D' AiqCanceled = "AIQCanceled", 32, Maybe {
         1 => timestamp: U64, "Timestamp";
         9 => user_ref_num: U32, "UserRefNum";
@@ -510,7 +514,8 @@ impl<'a> Options<'a> {
         self.get(tag)?.try_into().ok().map(Alpha)
     }
 
-    /// Every option by its name; one that is unknown, or has another size than its tag says, as bytes, tag first.
+    /// Every option by its name; one that is unknown, or has another size than its tag says, as bytes, tag
+    /// first.
     pub fn visit(self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
         let mut rest = self.0;
         for (tag, value) in self.iter() {
@@ -686,8 +691,8 @@ impl Appendage {
         length: 0,
     };
 
-    /// With one more option. One whose value has another size than its tag says, or that does not fit, is a bug of the
-    /// encoder: it is left out, and asserted in debug builds.
+    /// With one more option. One whose value has another size than its tag says, or that does not fit, is a
+    /// bug of the encoder: it is left out, and asserted in debug builds.
     #[must_use]
     pub fn with(mut self, tag: OptionTag, value: &[u8]) -> Appendage {
         let start = usize::from(self.length);
@@ -726,8 +731,8 @@ impl Appendage {
     }
 }
 
-/// Writes a layout and, with `Some`, its appendage at the start of `buffer`; gives the length, `None` if it does not fit.
-/// `None` in the place of an appendage is for messages that may be without one.
+/// Writes a layout and, with `Some`, its appendage at the start of `buffer`; gives the length, `None` if it
+/// does not fit. `None` in the place of an appendage is for messages that may be without one.
 pub fn encode(layout: &[u8], appendage: Option<&Appendage>, buffer: &mut [u8]) -> Option<usize> {
     let end = layout.len();
     buffer.get_mut(..end)?.copy_from_slice(layout);
@@ -950,7 +955,8 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Of two orders of one firm that would match, what is cancelled. The values are ours: the list is not in our sources.
+    /// Of two orders of one firm that would match, what is cancelled. The values are ours: the list is not in
+    /// our sources.
     pub enum AiqStrategy {
         /// Nothing: they match.
         b'N' => None;

@@ -1,10 +1,12 @@
-//! SoupBinTCP 3.00 (2017-02-22): packets in a TCP stream; numbered messages from the server, unnumbered from the client.
+//! SoupBinTCP 3.00 (2017-02-22): packets in a TCP stream; numbered messages from the server, unnumbered from
+//! the client.
 //!
 //! ```text
 //!  0 packet length u16 (of what follows)   2 packet type c   3 payload
 //! ```
-//! Big-endian; numbers in login packets are ASCII. Stream bytes enter through [`split`] as they come, packets leave as
-//! [`Packet`]; [`Packet::encode`] is the way back. The number of a sequenced packet is not on the wire: both sides count.
+//! Big-endian; numbers in login packets are ASCII. Stream bytes enter through [`split`] as they come, packets
+//! leave as [`Packet`]; [`Packet::encode`] is the way back. The number of a sequenced packet is not on the
+//! wire: both sides count.
 
 use crate::layout::Pod;
 use crate::layout::{Alpha, Char, Digits, FieldValue, Fields, U16, prefix, trim};
@@ -64,7 +66,8 @@ wire_enum! {
 }
 
 impl LoginRequest {
-    /// A request for `session` (empty: the current one) from number `sequence` on. `None` if a text is too long.
+    /// A request for `session` (empty: the current one) from number `sequence` on. `None` if a text is too
+    /// long.
     pub fn new(username: &[u8], password: &[u8], session: &[u8], sequence: u64) -> Option<LoginRequest> {
         Some(LoginRequest {
             length: payload_length::<LoginRequest>(),
@@ -78,7 +81,8 @@ impl LoginRequest {
 }
 
 impl LoginAccepted {
-    /// The session the client is in, and the number of the next sequenced packet. `None` if the session is too long.
+    /// The session the client is in, and the number of the next sequenced packet. `None` if the session is
+    /// too long.
     pub fn new(session: &[u8], sequence: u64) -> Option<LoginAccepted> {
         let mut padded = [b' '; 10];
         padded[10_usize.checked_sub(session.len())?..].copy_from_slice(session);
@@ -143,8 +147,9 @@ pub enum Packet<'a> {
     Unknown(u8),
 }
 
-/// Reads the first packet of a stream: the packet and how many bytes it takes, `None` if it is not complete yet. After an
-/// error the stream cannot be followed any more. Bytes beyond a layout are ignored, packets may grow.
+/// Reads the first packet of a stream: the packet and how many bytes it takes, `None` if it is not complete
+/// yet. After an error the stream cannot be followed any more. Bytes beyond a layout are ignored, packets may
+/// grow.
 #[inline]
 pub fn split(stream: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     let Some(length) = stream.first_chunk::<2>() else {
@@ -238,8 +243,8 @@ impl Packet<'_> {
         }
     }
 
-    /// Writes the packet, length field first, at the start of `buffer`; gives its length. `None` if it does not fit, or
-    /// if its payload is larger than [`PAYLOAD_SIZE_MAX`].
+    /// Writes the packet, length field first, at the start of `buffer`; gives its length. `None` if it does
+    /// not fit, or if its payload is larger than [`PAYLOAD_SIZE_MAX`].
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         match self {
             Packet::LoginRequest(packet) => copy(buffer, packet.as_bytes()),

@@ -1,4 +1,5 @@
-//! ITCH 5.0: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's layout table.
+//! ITCH 5.0: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's layout
+//! table.
 
 #[path = "../../wire-core/tests/support/mod.rs"]
 mod support;
@@ -140,7 +141,8 @@ fn a_file_whose_length_prefix_is_always_zero_can_be_read_by_the_sizes_of_the_typ
     assert_eq!((rest.len(), counts.values().sum::<usize>() > 10_000), (0, true));
 }
 
-/// `Nasdaq.Equities.TotalView.Itch.v5.0/AddOrderNoMpidAttributionMessage.pcap`, worked out by hand in the digest.
+/// `Nasdaq.Equities.TotalView.Itch.v5.0/AddOrderNoMpidAttributionMessage.pcap`, worked out by hand in the
+/// digest.
 #[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0")]
 #[test]
 fn the_worked_example_of_an_add_order_decodes_field_by_field() {

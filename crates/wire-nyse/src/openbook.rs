@@ -1,12 +1,13 @@
-//! NYSE OpenBook Ultra 2.1b, with the symbol index mapping of 2.1.k: volume by price of NYSE and NYSE American.
+//! NYSE OpenBook Ultra 2.1b, with the symbol index mapping of 2.1.k: volume by price of NYSE and NYSE
+//! American.
 //!
 //! ```text
 //!  0 PktSize u16 (of what follows)   2 MsgType u16   4 PktSeqNum u32   8 SendTime ms u32   12 ProductID u8
 //! 13 RetransFlag u8   14 NumMsgs u8   15 LinkFlag u8   16 messages of that one type; ...
 //! ```
-//! Big-endian. The type stands in the packet's header only, and packets, not messages, are numbered. Times are milliseconds
-//! since midnight in New York; the date is not on the wire. [`parse_packet`] checks a datagram once and whole, so that the
-//! walk over its messages cannot fail.
+//! Big-endian. The type stands in the packet's header only, and packets, not messages, are numbered. Times
+//! are milliseconds since midnight in New York; the date is not on the wire. [`parse_packet`] checks a
+//! datagram once and whole, so that the walk over its messages cannot fail.
 
 use crate::layout::{Alpha, Char, FieldValue, Fields, I32, U16, U32, prefix};
 use crate::layout::{Pod, slice_bytes, slice_prefix};
@@ -125,7 +126,8 @@ macro_rules! fixed_messages {
                 }
             }
 
-            /// Its fields in wire order, named as in the specification; with the number of the price point they are of.
+            /// Its fields in wire order, named as in the specification; with the number of the price point
+            /// they are of.
             pub fn visit(&self, f: &mut dyn FnMut(Option<usize>, &'static str, FieldValue<'_>)) {
                 match self {
                     $(Message::$name(m) => m.visit(&mut |name, value| f(None, name, value)),)*
@@ -199,12 +201,14 @@ fixed_messages! {
         16 => source_id: Alpha<20>, "SourceID";
     }
 
-    /// Answers a heartbeat of the request server within 120 seconds. OpenBook Ultra 2.1, "Heartbeat Response".
+    /// Answers a heartbeat of the request server within 120 seconds. OpenBook Ultra 2.1, "Heartbeat
+    /// Response".
     24 HeartbeatResponse = "HeartbeatResponse", 20 {
         0 => source_id: Alpha<20>, "SourceID";
     }
 
-    /// Asks for a snapshot of one book, by number, or of a channel. OpenBook Ultra 2.1, "Extended Refresh Request".
+    /// Asks for a snapshot of one book, by number, or of a channel. OpenBook Ultra 2.1, "Extended Refresh
+    /// Request".
     27 ExtendedRefreshRequest = "ExtendedRefreshRequest", 26 {
         0 => source_id: Alpha<20>, "SourceID";
         /// 0: the whole channel.
@@ -514,8 +518,8 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
-/// The type and messages of a packet that [`parse_packet`] has accepted, without checking it again: of another one the walk may
-/// end early.
+/// The type and messages of a packet that [`parse_packet`] has accepted, without checking it again: of
+/// another one the walk may end early.
 #[inline]
 pub fn messages(bytes: &[u8]) -> Option<(u16, Messages<'_>)> {
     let (header, body) = prefix::<PacketHeader>(bytes).ok()?;
@@ -531,8 +535,8 @@ pub fn messages(bytes: &[u8]) -> Option<(u16, Messages<'_>)> {
     ))
 }
 
-/// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An error cannot be
-/// recovered from: the stream has no other framing.
+/// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An
+/// error cannot be recovered from: the stream has no other framing.
 #[inline]
 pub fn split(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     let Ok((size, _)) = prefix::<U16>(bytes) else {
@@ -548,7 +552,8 @@ pub fn split(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     }
 }
 
-/// The messages of a packet in order, each with exactly its own bytes: an iterator that has been checked to its end.
+/// The messages of a packet in order, each with exactly its own bytes: an iterator that has been checked to
+/// its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Messages<'a> {
     kind: u16,
@@ -579,7 +584,8 @@ impl<'a> Iterator for Messages<'a> {
 impl ExactSizeIterator for Messages<'_> {}
 impl core::iter::FusedIterator for Messages<'_> {}
 
-/// Builds one packet in a caller's buffer, whose size is the limit of the packet (the venue's is [`PACKET_SIZE_MAX`]).
+/// Builds one packet in a caller's buffer, whose size is the limit of the packet (the venue's is
+/// [`PACKET_SIZE_MAX`]).
 #[derive(Debug)]
 pub struct PacketBuilder<'b> {
     buffer: &'b mut [u8],
@@ -588,8 +594,8 @@ pub struct PacketBuilder<'b> {
 }
 
 impl<'b> PacketBuilder<'b> {
-    /// Starts a packet with this header; size and number of messages are set by the builder. The buffer must hold at least
-    /// a header.
+    /// Starts a packet with this header; size and number of messages are set by the builder. The buffer must
+    /// hold at least a header.
     pub fn new(buffer: &'b mut [u8], header: PacketHeader) -> PacketBuilder<'b> {
         assert!(
             buffer.len() >= PacketHeader::SIZE,

@@ -1,13 +1,14 @@
-//! NYSE Integrated Feed on Pillar (XDP): Integrated Feed Client Specification 2.5.g (2025-10-23) and XDP Common Client
-//! Specification 2.4.p (2025-08-07). The same on NYSE, Arca, American, National and Texas.
+//! NYSE Integrated Feed on Pillar (XDP): Integrated Feed Client Specification 2.5.g (2025-10-23) and XDP
+//! Common Client Specification 2.4.p (2025-08-07). The same on NYSE, Arca, American, National and Texas.
 //!
 //! ```text
 //!  0 PktSize u16   2 DeliveryFlag u8   3 NumberMsgs u8   4 SeqNum u32   8 SendTime s u32   12 SendTimeNS u32
 //! 16 messages: MsgSize u16 (itself included), MsgType u16, body; ...
 //! ```
-//! Little-endian; integers unsigned but for prices, whose decimals the instrument's [`SymbolIndexMapping`] tells. The number
-//! is that of the first message in the packet; a heartbeat has no message and the next number to expect. [`parse_packet`]
-//! checks a datagram once and whole, so that the walk over its messages cannot fail; [`parse`] reads one message.
+//! Little-endian; integers unsigned but for prices, whose decimals the instrument's [`SymbolIndexMapping`]
+//! tells. The number is that of the first message in the packet; a heartbeat has no message and the next
+//! number to expect. [`parse_packet`] checks a datagram once and whole, so that the walk over its messages
+//! cannot fail; [`parse`] reads one message.
 //!
 //! An encoder fills a struct and takes its bytes:
 //! ```
@@ -73,8 +74,8 @@ wire_enum! {
     }
 }
 
-/// The table of the protocol: every message starts with size and type, given once here. `below`: the layout of a type when
-/// its size does not reach this other one.
+/// The table of the protocol: every message starts with size and type, given once here. `below`: the layout
+/// of a type when its size does not reach this other one.
 macro_rules! xdp_messages {
     ($(
         $(#[$meta:meta])*
@@ -111,11 +112,12 @@ macro_rules! xdp_messages {
             $(#[doc = concat!("`", $spec, "`.")] $name(&'a $name),)*
         }
 
-        /// Every layout: type, name, bytes. A type that has two is read by its size, as the longest that fits.
+        /// Every layout: type, name, bytes. A type that has two is read by its size, as the longest that
+        /// fits.
         pub const TYPES: &[(u16, &str, usize)] = &[$(($kind, $spec, $size)),*];
 
-        /// Reads one message, from its size field on. Bytes after the layout are ignored: sizes vary by market and
-        /// release, and a message may grow.
+        /// Reads one message, from its size field on. Bytes after the layout are ignored: sizes vary by
+        /// market and release, and a message may grow.
         #[inline]
         pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
             let (kind, bytes) = split_head(bytes)?;
@@ -167,11 +169,13 @@ xdp_messages! {
     6 => total_refresh_pkts: U16, "TotalRefreshPkts";
 }
 
-/// [`Imbalance`] as XDP 2.1 (2017) and the imbalance feeds end it. XDP Integrated Feed 2.1, "Imbalance Message".
+/// [`Imbalance`] as XDP 2.1 (2017) and the imbalance feeds end it. XDP Integrated Feed 2.1, "Imbalance
+/// Message".
 105 ImbalanceXdp21 = "ImbalanceXdp21", 67 below Imbalance {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -196,18 +200,21 @@ xdp_messages! {
     66 => num_extensions: u8, "NumExtensions";
 }
 
-/// The channel's numbers begin anew; alone in its packet, number 1. Common Client 2.4.p, "Sequence Number Reset".
+/// The channel's numbers begin anew; alone in its packet, number 1. Common Client 2.4.p, "Sequence Number
+/// Reset".
 1 SequenceNumberReset = "SequenceNumberReset", 14 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// Integrated feeds: 11 NYSE, 59 American, 109 National, 157 Arca, 209 Texas.
     12 => product_id: u8, "ProductID";
     13 => channel_id: u8, "ChannelID";
 }
 
-/// The second that the nanoseconds of the following messages count from. Common Client 2.4.p, "Source Time Reference".
+/// The second that the nanoseconds of the following messages count from. Common Client 2.4.p, "Source Time
+/// Reference".
 2 SourceTimeReference = "SourceTimeReference", 16 {
     4 => id: U32, "ID";
     /// +1 for every message about the instrument within the product.
@@ -244,7 +251,8 @@ xdp_messages! {
 32 SymbolClear = "SymbolClear", 20 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -255,7 +263,8 @@ xdp_messages! {
 34 SecurityStatus = "SecurityStatus", 46 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -263,7 +272,8 @@ xdp_messages! {
     16 => symbol_seq_num: U32, "SymbolSeqNum";
     /// See [`Status`].
     20 => security_status: Char, "SecurityStatus";
-    /// `~` none; `M` limit up-limit down; `1` `2` `3` market-wide circuit breaker; others by name of the reason.
+    /// `~` none; `M` limit up-limit down; `1` `2` `3` market-wide circuit breaker; others by name of the
+    /// reason.
     21 => halt_condition: Char, "HaltCondition";
     22 => reserved: U32, "Reserved";
     26 => price1: I32, "Price1";
@@ -348,7 +358,8 @@ xdp_messages! {
 
 /// An order entered the book, behind all others of its price. Integrated Feed 2.5.g, "Add Order".
 100 AddOrder = "AddOrder", 39 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -366,7 +377,8 @@ xdp_messages! {
 
 /// Price and volume of an order are now these. Integrated Feed 2.5.g, "Modify Order".
 101 ModifyOrder = "ModifyOrder", 35 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -385,7 +397,8 @@ xdp_messages! {
 
 /// An order left the book. Integrated Feed 2.5.g, "Delete Order".
 102 DeleteOrder = "DeleteOrder", 25 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -395,9 +408,11 @@ xdp_messages! {
     24 => reserved: u8, "Reserved";
 }
 
-/// Part or all of an order traded; with nothing left it is gone, no deletion follows. Integrated Feed 2.5.g, "Order Execution".
+/// Part or all of an order traded; with nothing left it is gone, no deletion follows. Integrated Feed 2.5.g,
+/// "Order Execution".
 103 OrderExecution = "OrderExecution", 42 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -421,9 +436,11 @@ xdp_messages! {
     41 => trade_cond4: Char, "TradeCond4";
 }
 
-/// An order left the book and another one, on the same side, took its place behind all others. Integrated Feed 2.5.g, "Replace Order".
+/// An order left the book and another one, on the same side, took its place behind all others. Integrated
+/// Feed 2.5.g, "Replace Order".
 104 ReplaceOrder = "ReplaceOrder", 42 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -443,7 +460,8 @@ xdp_messages! {
 105 Imbalance = "Imbalance", 73 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -475,7 +493,8 @@ xdp_messages! {
 106 AddOrderRefresh = "AddOrderRefresh", 43 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -493,7 +512,8 @@ xdp_messages! {
 
 /// A trade that touched no displayed order. Integrated Feed 2.5.g, "Non-Displayed Trade".
 110 NonDisplayedTrade = "NonDisplayedTrade", 33 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -517,7 +537,8 @@ xdp_messages! {
 
 /// The bulk print of an auction. Integrated Feed 2.5.g, "Cross Trade".
 111 CrossTrade = "CrossTrade", 29 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -533,7 +554,8 @@ xdp_messages! {
 
 /// A trade is void. Integrated Feed 2.5.g, "Trade Cancel".
 112 TradeCancel = "TradeCancel", 20 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -544,7 +566,8 @@ xdp_messages! {
 
 /// An auction's print had another volume. Integrated Feed 2.5.g, "Cross Correction".
 113 CrossCorrection = "CrossCorrection", 24 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -556,7 +579,8 @@ xdp_messages! {
 
 /// Retail interest inside the quote. Integrated Feed 2.5.g, "Retail Price Improvement".
 114 RetailPriceImprovement = "RetailPriceImprovement", 17 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -566,10 +590,11 @@ xdp_messages! {
     16 => indicator: Char, "RPIIndicator";
 }
 
-/// The best bid and offer of the venue, on channels of the BBO feeds. BBO Feed 2.5.d, "Quote". Shares the envelope and control
-/// messages of the integrated feed; XDP 2.3a has four bytes more.
+/// The best bid and offer of the venue, on channels of the BBO feeds. BBO Feed 2.5.d, "Quote". Shares the
+/// envelope and control messages of the integrated feed; XDP 2.3a has four bytes more.
 140 Quote = "Quote", 34 {
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     4 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     8 => symbol_index: U32, "SymbolIndex";
@@ -591,7 +616,8 @@ xdp_messages! {
 223 StockSummary = "StockSummary", 36 {
     /// Seconds since the Unix epoch, UTC.
     4 => source_time: U32, "SourceTime";
-    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last
+    /// [`SourceTimeReference`]'s.
     8 => source_time_ns: U32, "SourceTimeNS";
     /// The instrument's number; in requests 0 for the whole channel.
     12 => symbol_index: U32, "SymbolIndex";
@@ -669,8 +695,9 @@ pub enum Release {
     Pillar25,
 }
 
-/// What a message tells about its release by itself: the size of an imbalance, conditions of a trade that are or are not among
-/// those the specification has, the side of a modification. `None` where its bytes are good in both.
+/// What a message tells about its release by itself: the size of an imbalance, conditions of a trade that are
+/// or are not among those the specification has, the side of a modification. `None` where its bytes are good
+/// in both.
 pub fn release(message: &[u8]) -> Option<Release> {
     let letters = |at: usize| {
         let conditions = message.get(at..at + 4)?.first_chunk::<4>()?;
@@ -733,7 +760,8 @@ pub fn message_type(message: &[u8]) -> Option<u16> {
     u16_at(message, 2)
 }
 
-/// The instrument of a message from its first bytes, without parsing; `None` for messages about none, and cut ones.
+/// The instrument of a message from its first bytes, without parsing; `None` for messages about none, and cut
+/// ones.
 #[inline(always)]
 pub fn symbol_index(message: &[u8]) -> Option<u32> {
     let offset = match message_type(message)? {
@@ -746,8 +774,8 @@ pub fn symbol_index(message: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*field))
 }
 
-/// Type and instrument of a message in one look at its first 16 bytes, where every message has both; `None` for a shorter one,
-/// which is about no instrument. The instrument of one that names none is 0.
+/// Type and instrument of a message in one look at its first 16 bytes, where every message has both; `None`
+/// for a shorter one, which is about no instrument. The instrument of one that names none is 0.
 #[inline(always)]
 pub fn head(message: &[u8]) -> Option<(u16, u32)> {
     let head = message.first_chunk::<16>()?;
@@ -856,8 +884,8 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
-/// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An error cannot be
-/// recovered from: the stream has no other framing.
+/// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An
+/// error cannot be recovered from: the stream has no other framing.
 #[inline]
 pub fn split(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     let Some(size) = u16_at(bytes, 0).map(usize::from) else {
@@ -901,7 +929,8 @@ impl<'a> Iterator for Messages<'a> {
 impl ExactSizeIterator for Messages<'_> {}
 impl core::iter::FusedIterator for Messages<'_> {}
 
-/// Builds one packet in a caller's buffer, whose size is the limit of the packet (the venue's is [`PACKET_SIZE_MAX`]).
+/// Builds one packet in a caller's buffer, whose size is the limit of the packet (the venue's is
+/// [`PACKET_SIZE_MAX`]).
 #[derive(Debug)]
 pub struct PacketBuilder<'b> {
     buffer: &'b mut [u8],
@@ -931,7 +960,8 @@ impl<'b> PacketBuilder<'b> {
         }
     }
 
-    /// Appends a message; `false`, and nothing changed, if it does not fit or is not as long as its size field says.
+    /// Appends a message; `false`, and nothing changed, if it does not fit or is not as long as its size
+    /// field says.
     #[must_use]
     pub fn push(&mut self, message: &[u8]) -> bool {
         let end = self.length + message.len();

@@ -1,4 +1,5 @@
-//! OpenBook Ultra: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's layout tables.
+//! OpenBook Ultra: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's
+//! layout tables.
 
 #[path = "support/nyse.rs"]
 mod nyse;

@@ -1,4 +1,5 @@
-//! XDP: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's layout tables.
+//! XDP: against hand-made vectors, recorded packets, and a naive decoder driven by the digest's layout
+//! tables.
 
 #[path = "support/nyse.rs"]
 mod nyse;
@@ -70,7 +71,8 @@ fn digest() -> BTreeMap<(u16, usize), Layout> {
             .splice(0..0, [cell("0:2:u16 MsgSize"), cell("2:2:u16 MsgType")]);
         found.insert((kind.parse().unwrap(), layout.size), layout);
     }
-    // Not of the integrated feed: BBO Feed 2.5.d, as the recorded packets of `National.Equities.Bbo.Pillar.v2.5` have it.
+    // Not of the integrated feed: BBO Feed 2.5.d, as the recorded packets of
+    // `National.Equities.Bbo.Pillar.v2.5` have it.
     let quote = [
         "0:2:u16 MsgSize",
         "2:2:u16 MsgType",
@@ -145,7 +147,8 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
-/// Folder, then per packet: delivery flag and types. 140 is the quote of the BBO feed, which shares the framing.
+/// Folder, then per packet: delivery flag and types. 140 is the quote of the BBO feed, which shares the
+/// framing.
 const RECORDED: &[(&str, &[&str])] = &[
     (
         "IntegratedFeed.Pillar.v2.5",

@@ -1,14 +1,17 @@
-//! CTA Plan quotes and trades from SIAC: CQS Pillar Multicast Output Binary 2.10a (2025-06-06) and, as far as this project
-//! reads them, the trade messages of CTS 2.11b. Blocks of 2018 (CQS and CTS 1.91) have the same layouts.
+//! CTA Plan quotes and trades from SIAC: CQS Pillar Multicast Output Binary 2.10a (2025-06-06) and, as far as
+//! this project reads them, the trade messages of CTS 2.11b. Blocks of 2018 (CQS and CTS 1.91) have the same
+//! layouts.
 //!
 //! ```text
 //! datagram = block: header[20] message ... [0x00 where the size would be odd]
 //! message:          header[26] body    [best bid appendage] [best offer appendage]
 //! ```
-//! Big-endian, text is ASCII padded with spaces. [`parse_block`] checks a datagram once and whole, checksum included, so that
-//! the walk over its messages cannot fail; [`parse`] reads one message with the national best appended to it.
+//! Big-endian, text is ASCII padded with spaces. [`parse_block`] checks a datagram once and whole, checksum
+//! included, so that the walk over its messages cannot fail; [`parse`] reads one message with the national
+//! best appended to it.
 //!
-//! An encoder fills structs and lets the [`BlockBuilder`] set lengths, numbers within the block, padding and checksum:
+//! An encoder fills structs and lets the [`BlockBuilder`] set lengths, numbers within the block, padding and
+//! checksum:
 //! ```
 //! use tickwire_wire_sip::cqs::{BlockBuilder, BlockHeader, Control, ControlType, Feed, UnixTime, parse_block};
 //! use tickwire_wire_sip::layout::Pod;
@@ -198,7 +201,8 @@ macro_rules! cta_messages {
             }
         }
 
-        /// Category and type, name and size without appendages of every message but controls, which are headers alone.
+        /// Category and type, name and size without appendages of every message but controls, which are
+        /// headers alone.
         pub const TYPES: &[([u8; 2], &str, usize)] = &[$(([$category, $kind], $spec, $size)),*];
     };
 }
@@ -269,7 +273,8 @@ cta_messages! {
         86 => national_bbo: Char, "NationalBBOIndicator";
     }
 
-    /// A participant's quote in few bytes. CQS 2.10a, "Short Quote". (The public dissector gives it a symbol of 11 bytes.)
+    /// A participant's quote in few bytes. CQS 2.10a, "Short Quote". (The public dissector gives it a symbol
+    /// of 11 bytes.)
     b'Q' b'Q' ShortQuote = "ShortQuote", 41 {
         26 => symbol: Alpha<5>, "Symbol";
         31 => bid_price: PriceShort, "BidPrice";
@@ -472,8 +477,8 @@ impl ControlType {
 }
 
 wire_struct! {
-    /// A side of the national best, after the quote that changed it. CQS 2.10a, "Best Bid Long Appendage" and "Best Offer
-    /// Long Appendage".
+    /// A side of the national best, after the quote that changed it. CQS 2.10a, "Best Bid Long Appendage" and
+    /// "Best Offer Long Appendage".
     pub struct BestLong = "BestLong", 18 {
         /// See [`Participant`].
         0 => participant: Char, "ParticipantID";
@@ -485,7 +490,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A side of the national best in few bytes. CQS 2.10a, "Best Bid Short Appendage" and "Best Offer Short Appendage".
+    /// A side of the national best in few bytes. CQS 2.10a, "Best Bid Short Appendage" and "Best Offer Short
+    /// Appendage".
     pub struct BestShort = "BestShort", 5 {
         /// See [`Participant`].
         0 => participant: Char, "ParticipantID";
@@ -509,8 +515,9 @@ pub enum Effect {
     Long,
 }
 
-/// What a `NationalBBOIndicator` says about bid and offer; `None` for a value without meaning. Space means that the quote may
-/// not be the best, `A` that it might have been; neither changes it. CQS 2.10a, "National BBO Indicator".
+/// What a `NationalBBOIndicator` says about bid and offer; `None` for a value without meaning. Space means
+/// that the quote may not be the best, `A` that it might have been; neither changes it. CQS 2.10a, "National
+/// BBO Indicator".
 #[inline]
 pub const fn effects(indicator: u8) -> Option<(Effect, Effect)> {
     use Effect::{Gone, Long, Quote, Short, Unchanged};
@@ -609,7 +616,8 @@ pub struct Message<'a> {
     pub best_offer: Best<'a>,
 }
 
-/// Reads one message, whose own length field says where it ends. Bytes between its last part and that end are ignored.
+/// Reads one message, whose own length field says where it ends. Bytes between its last part and that end are
+/// ignored.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let (header, _) = prefix::<MessageHeader>(bytes)?;
@@ -641,8 +649,9 @@ fn appended(kind: [u8; 2], indicator: Char, offset: u16, rest: &[u8]) -> Result<
     Ok([best_bid, best_offer])
 }
 
-/// The short way of the most frequent message: a long quote and what follows it, for [`LongQuote::national_best`]. `None`
-/// for any other message, and for one whose length is not that of `bytes`.
+/// The short way of the most frequent message: a long quote and what follows it, for
+/// [`LongQuote::national_best`]. `None` for any other message, and for one whose length is not that of
+/// `bytes`.
 #[inline(always)]
 pub fn long_quote(bytes: &[u8]) -> Option<(&LongQuote, &[u8])> {
     let (m, rest) = layout::split::<LongQuote>(bytes)?;
@@ -725,8 +734,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes alone. `None` for
-/// messages without one.
+/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes
+/// alone. `None` for messages without one.
 #[inline(always)]
 pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
     let &[_, _, category, kind] = message.first_chunk::<4>()?;
@@ -820,7 +829,8 @@ pub enum SecurityStatus {
 }
 
 impl SecurityStatus {
-    /// The meaning of the byte, `None` if the specification has none. Of the bands `0` is new and `9` repeated.
+    /// The meaning of the byte, `None` if the specification has none. Of the bands `0` is new and `9`
+    /// repeated.
     #[inline]
     pub const fn from_wire(byte: u8) -> Option<SecurityStatus> {
         Some(match byte {

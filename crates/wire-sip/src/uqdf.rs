@@ -1,15 +1,17 @@
-//! UTP Plan quotes and trades (Nasdaq-listed instruments): UTP Data Feed Services 3.0c (2026-02), UQDF whole and the trade
-//! reports of UTDF. It holds both generations of quotes: `QE QF QM`, and `QC QD QA QB` of the odd-lot release.
+//! UTP Plan quotes and trades (Nasdaq-listed instruments): UTP Data Feed Services 3.0c (2026-02), UQDF whole
+//! and the trade reports of UTDF. It holds both generations of quotes: `QE QF QM`, and `QC QD QA QB` of the
+//! odd-lot release.
 //!
-//! A message is a MoldUDP64 block and enters through [`parse`]. Big-endian, text is ASCII padded with spaces, times are
-//! nanoseconds since the Unix epoch, UTC.
+//! A message is a MoldUDP64 block and enters through [`parse`]. Big-endian, text is ASCII padded with spaces,
+//! times are nanoseconds since the Unix epoch, UTC.
 //!
 //! ```text
 //! message: header[29] body  [national best] [FINRA market makers] [best odd lots] [odd-lot level ...]
 //! ```
 //! Which parts follow a quote is said by indicators in its body, never by the message's length.
 //!
-//! An encoder fills structs and writes them one behind the other; a message that carries indicators carries what they say:
+//! An encoder fills structs and writes them one behind the other; a message that carries indicators carries
+//! what they say:
 //! ```
 //! use tickwire_wire_sip::uqdf::{Control, ControlType, parse};
 //! use tickwire_wire_sip::layout::Pod;
@@ -74,7 +76,8 @@ macro_rules! utp_messages {
                 /// Category and type.
                 pub const KIND: [u8; 2] = [$category, $kind];
 
-                /// A message with type, originator and the SIP's time (nanoseconds since the Unix epoch) set, all else blank.
+                /// A message with type, originator and the SIP's time (nanoseconds since the Unix epoch) set,
+                /// all else blank.
                 pub const fn at(originator: u8, sip_time: u64) -> $name {
                     $name {
                         header: MessageHeader::new($name::KIND, originator, sip_time),
@@ -138,7 +141,8 @@ macro_rules! utp_messages {
             }
         }
 
-        /// Category and type, name and size of the fixed part of every message but controls, which are headers alone.
+        /// Category and type, name and size of the fixed part of every message but controls, which are
+        /// headers alone.
         pub const TYPES: &[([u8; 2], &str, usize)] = &[$(([$category, $kind], $spec, $size)),*];
     };
 }
@@ -777,8 +781,8 @@ pub fn nbbo(indicator: Char, rest: &[u8]) -> Result<Nbbo<'_>, Malformed> {
     })
 }
 
-/// The short way of a frequent message: a long quote and what follows it, for [`nbbo`]. `None` for any other message, and for
-/// one that has more behind it than a national best.
+/// The short way of a frequent message: a long quote and what follows it, for [`nbbo`]. `None` for any other
+/// message, and for one that has more behind it than a national best.
 #[inline(always)]
 pub fn quote_long(bytes: &[u8]) -> Option<(&QuoteLong, &[u8])> {
     let (m, rest) = layout::split::<QuoteLong>(bytes)?;
@@ -884,7 +888,8 @@ fn unknown(kind: [u8; 2]) -> Malformed {
 }
 
 impl<'a> Message<'a> {
-    /// The parts in wire order: written one behind the other they are the message. A part that is not there is empty.
+    /// The parts in wire order: written one behind the other they are the message. A part that is not there
+    /// is empty.
     pub fn parts(&self) -> [&'a [u8]; 5] {
         let more = &self.appendages;
         [
@@ -963,8 +968,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes alone. `None` for
-/// messages without one.
+/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes
+/// alone. `None` for messages without one.
 #[inline(always)]
 pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
     let &[_, category, kind, ..] = message.first_chunk::<3>()?;

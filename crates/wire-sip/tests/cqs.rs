@@ -137,7 +137,8 @@ fn recorded_blocks_of_quotes_decode_whole_and_encode_back_to_the_same_bytes() {
     assert_eq!(unknown, Counts::new());
 }
 
-/// Of the trade feed the project reads trades and trading status; the rest is named here so that nothing hides.
+/// Of the trade feed the project reads trades and trading status; the rest is named here so that nothing
+/// hides.
 #[tickwire_testdata::recorded_data("captures/packets/Siac", "specs/siac-cqs.md")]
 #[test]
 fn recorded_blocks_of_trades_decode_as_far_as_the_digest_goes() {

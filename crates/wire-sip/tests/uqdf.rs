@@ -1,4 +1,5 @@
-//! UQDF and UTDF: against vectors, recorded packets, and a naive decoder driven by the digest's layout tables.
+//! UQDF and UTDF: against vectors, recorded packets, and a naive decoder driven by the digest's layout
+//! tables.
 
 #[path = "support/digest.rs"]
 mod digest;

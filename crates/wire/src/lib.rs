@@ -1,5 +1,6 @@
-//! Layouts, decoders and encoders of exchange protocols: one module per protocol, one struct per message. Each family of
-//! venues is a crate of its own, so that whoever reads one protocol need not build the others; this crate has them all.
+//! Layouts, decoders and encoders of exchange protocols: one module per protocol, one struct per message.
+//! Each family of venues is a crate of its own, so that whoever reads one protocol need not build the others;
+//! this crate has them all.
 //!
 //! | crate | protocols |
 //! |---|---|
@@ -12,9 +13,9 @@
 //! | `tickwire-wire-moex` | [`fast`], [`moex`] |
 //! | `tickwire-wire-dbn` | [`dbn`] |
 //!
-//! A message is read in place ([`layout::prefix`] behind each protocol's `parse`) and written by filling its struct
-//! (`Struct::BLANK`, then `as_bytes()` of [`layout::Pod`]). Each protocol's page under `docs/protocols` lists its
-//! messages and where we knowingly differ from the specification.
+//! A message is read in place ([`layout::prefix`] behind each protocol's `parse`) and written by filling its
+//! struct (`Struct::BLANK`, then `as_bytes()` of [`layout::Pod`]). Each protocol's page under
+//! `docs/protocols` lists its messages and where we knowingly differ from the specification.
 //!
 //! ```
 //! use tickwire_wire::{itch50, layout::Pod, pitch};
@@ -23,10 +24,11 @@
 //! assert!(pitch::parse(delete.as_bytes()).is_err(), "another venue's bytes");
 //! ```
 //!
-//! **Invariant.** No state, no clock, no I/O, no allocation; `unsafe` code in one file of `tickwire-wire-core` only. Bytes of
-//! any content are either read or refused with [`Malformed`]; nothing here panics on them. The one exception is FAST, whose
-//! messages refer to the ones before and whose layouts come from files: [`fast`] keeps dictionaries and allocates, both only
-//! in what its `new` and `parse` make. [`ilink3::MassQuoteTemplate`] keeps prepared bytes, made by its `new`.
+//! **Invariant.** No state, no clock, no I/O, no allocation; `unsafe` code in one file of
+//! `tickwire-wire-core` only. Bytes of any content are either read or refused with [`Malformed`]; nothing
+//! here panics on them. The one exception is FAST, whose messages refer to the ones before and whose layouts
+//! come from files: [`fast`] keeps dictionaries and allocates, both only in what its `new` and `parse` make.
+//! [`ilink3::MassQuoteTemplate`] keeps prepared bytes, made by its `new`.
 #![no_std]
 #![forbid(unsafe_code)]
 

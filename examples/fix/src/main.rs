@@ -1,7 +1,8 @@
-//! Sends an order and a mass quote of a venue's own dictionary, and reads them on the other side: two sessions in one
-//! process, joined by memory instead of TCP. `cargo run -p tickwire-example-fix`.
+//! Sends an order and a mass quote of a venue's own dictionary, and reads them on the other side: two
+//! sessions in one process, joined by memory instead of TCP. `cargo run -p tickwire-example-fix`.
 //!
-//! `venue.xml` is the dictionary, `build.rs` writes the module `venue` from it; `docs/fix-dictionaries.md` tells more.
+//! `venue.xml` is the dictionary, `build.rs` writes the module `venue` from it; `docs/fix-dictionaries.md`
+//! tells more.
 #![forbid(unsafe_code)]
 
 include!(concat!(env!("OUT_DIR"), "/venue.rs"));

@@ -1,4 +1,5 @@
-//! Makes a market in one instrument: a bid and an offer around the middle, moved against what it holds, at most as often as a timer lets it.
+//! Makes a market in one instrument: a bid and an offer around the middle, moved against what it holds, at
+//! most as often as a timer lets it.
 
 use std::process::ExitCode;
 

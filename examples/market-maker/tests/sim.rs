@@ -1,4 +1,5 @@
-//! The example, which replaces its orders, against the simulated exchange: two processes, multicast and FIX, books and orders compared at the end.
+//! The example, which replaces its orders, against the simulated exchange: two processes, multicast and FIX,
+//! books and orders compared at the end.
 
 use std::path::Path;
 use std::process::Command;

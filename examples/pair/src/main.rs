@@ -1,4 +1,5 @@
-//! One instrument on two venues: buys where the offer is cheaper and sells where the bid is dearer, as soon as the book over both crosses by an edge.
+//! One instrument on two venues: buys where the offer is cheaper and sells where the bid is dearer, as soon
+//! as the book over both crosses by an edge.
 
 use std::process::ExitCode;
 
@@ -27,7 +28,8 @@ struct Count {
 }
 
 impl Pair {
-    /// One leg was filled and the other was not, or not whole: what is left over is traded away where that is best.
+    /// One leg was filled and the other was not, or not whole: what is left over is traded away where that is
+    /// best.
     fn hedge(&mut self, ctx: &mut Context<'_>, book: &SuperRef<'_>, net: i64) {
         let side = if net > 0 { Side::Ask } else { Side::Bid };
         if let Some((id, price, qty)) = best(ctx, book, !side) {

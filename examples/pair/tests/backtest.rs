@@ -1,4 +1,5 @@
-//! The example on recordings of two venues: in one capture, and in one for each venue, which are played together in order of time.
+//! The example on recordings of two venues: in one capture, and in one for each venue, which are played
+//! together in order of time.
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The example over two simulated exchanges: three processes, two feeds of different protocols, two FIX sessions; books and orders of both venues are
-//! compared at the end.
+//! The example over two simulated exchanges: three processes, two feeds of different protocols, two FIX
+//! sessions; books and orders of both venues are compared at the end.
 
 use std::path::Path;
 use std::process::Command;

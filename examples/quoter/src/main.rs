@@ -1,4 +1,5 @@
-//! Quotes the options on a future: `quoter FILE`, where `[quoter]` of the file says which, at what volatilities and within which limits.
+//! Quotes the options on a future: `quoter FILE`, where `[quoter]` of the file says which, at what
+//! volatilities and within which limits.
 
 #[macro_use]
 extern crate tickwire_console;

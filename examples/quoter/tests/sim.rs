@@ -1,4 +1,5 @@
-//! The quoter of the example and the exchange of the example, two processes: what one says that it traded, the other says too.
+//! The quoter of the example and the exchange of the example, two processes: what one says that it traded,
+//! the other says too.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

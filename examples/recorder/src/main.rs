@@ -1,5 +1,6 @@
-//! Listens to every channel of a configuration file and writes what they say, one event a line: `recorder FEEDS.toml EVENTS.csv`. Both lines are
-//! arbitrated and gaps recovered as for a trader; what could not be had again is in the file as `Gap`.
+//! Listens to every channel of a configuration file and writes what they say, one event a line:
+//! `recorder FEEDS.toml EVENTS.csv`. Both lines are arbitrated and gaps recovered as for a trader; what could
+//! not be had again is in the file as `Gap`.
 
 #[macro_use]
 extern crate tickwire_console;

@@ -1,4 +1,5 @@
-//! The example beside a simulated market of two venues, with loss: every message of both is in its file, once and in order.
+//! The example beside a simulated market of two venues, with loss: every message of both is in its file, once
+//! and in order.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -78,7 +79,8 @@ fn every_message_of_two_venues_is_recorded_once_and_in_order() {
         .stderr(Stdio::inherit())
         .spawn();
     let mut recorder = Guard(recorder.expect("the example starts"));
-    // The exchange begins once somebody listens: the file is there before the groups are joined, which takes no time.
+    // The exchange begins once somebody listens: the file is there before the groups are joined, which takes
+    // no time.
     let begun = Instant::now();
     while !events.exists() && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));

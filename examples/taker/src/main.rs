@@ -1,4 +1,5 @@
-//! Buys one lot whenever the best offer has another price, and sells it again when the best bid is higher by an edge.
+//! Buys one lot whenever the best offer has another price, and sells it again when the best bid is higher by
+//! an edge.
 
 use std::process::ExitCode;
 

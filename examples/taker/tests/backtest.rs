@@ -181,7 +181,8 @@ fn files_of_records_are_backtested_on_and_measured_latencies_are_drawn() {
         std::fs::write(folder.0.join(name), text).expect("written");
         folder.file(name)
     };
-    // LOBSTER: time, type, order, quantity, price in 0.0001, side. Our bid of 100 stands behind 50; they trade, then 30 behind ours.
+    // LOBSTER: time, type, order, quantity, price in 0.0001, side. Our bid of 100 stands behind 50; they
+    // trade, then 30 behind ours.
     let lines = "34200.0,1,1,50,1000000,1\n34200.1,1,2,80,1000200,-1\n34200.2,1,3,80,1000100,-1\n34201.0,1,4,30,1000000,1\n\
                  34202.0,4,3,10,1000100,-1\n34203.0,1,5,10,999900,1\n";
     let file = write("AAPL_2012-06-21_34200000_57600000_message_10.csv", lines);
@@ -252,8 +253,8 @@ fn on_every_feed_that_tells_orders_a_recorded_order_entered_again_as_ours_gets_i
     assert!(all >= 5_000, "{all} ghosts");
 }
 
-/// Recordings of real venues: LOBSTER's Amazon, with its order book, and a CME future's day in DBN. Where a venue trades out of the order of price and
-/// time the ghost and its order differ; few do.
+/// Recordings of real venues: LOBSTER's Amazon, with its order book, and a CME future's day in DBN. Where a
+/// venue trades out of the order of price and time the ghost and its order differ; few do.
 #[tickwire_testdata::recorded_data("captures/books/lobster", "captures/books/cme-mbo")]
 #[test]
 fn ghosts_of_recorded_orders_get_their_fills_but_where_the_venue_had_another_order() {

@@ -1,14 +1,18 @@
-//! Backtests beside hftbacktest and nautilus_trader: processor time for an event, on the same recordings, in one run.
+//! Backtests beside hftbacktest and nautilus_trader: processor time for an event, on the same recordings, in
+//! one run.
 //!
 //! ```text
 //! cargo xtask backtest-peers [--file orders.mbo.dbn.zst] [--events N] [--rounds N]
 //! ```
-//! installs nautilus_trader from PyPI and runs this. Recordings: one synthetic future, 500 synthetic shares (`crates/backtest/benches/flow`), and a DBN
-//! file of one future, market by order, where one is named, which nautilus_trader gets too. Variants: idle, and a bid and an offer replaced every 100 ms.
+//! installs nautilus_trader from PyPI and runs this. Recordings: one synthetic future, 500 synthetic shares
+//! (`crates/backtest/benches/flow`), and a DBN file of one future, market by order, where one is named, which
+//! nautilus_trader gets too. Variants: idle, and a bid and an offer replaced every 100 ms.
 //!
-//! Everybody gets the same events, converted before the time is taken: an execution is a fill and a cancellation or modification for hftbacktest, as
-//! Databento has it. Every contestant's book is compared with the recording's at the end, price by price, and none may have refused a request.
-//! Contestants take turns; the least time of all rounds counts. `from the file` is ours with reading, decompressing and decoding.
+//! Everybody gets the same events, converted before the time is taken: an execution is a fill and a
+//! cancellation or modification for hftbacktest, as Databento has it. Every contestant's book is compared
+//! with the recording's at the end, price by price, and none may have refused a request. Contestants take
+//! turns; the least time of all rounds counts. `from the file` is ours with reading, decompressing and
+//! decoding.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

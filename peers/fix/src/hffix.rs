@@ -14,7 +14,8 @@ pub fn encode(orders: &[Order], bytes: usize) -> Run<'_> {
     let mut buffer = vec![0; 512];
     Box::new(move || {
         let count = orders.len() as u64;
-        // SAFETY: both point to memory of the lengths given, which lives through the call; `Order` is laid out for C.
+        // SAFETY: both point to memory of the lengths given, which lives through the call; `Order` is laid
+        // out for C.
         let total = unsafe { hffix_encode(orders.as_ptr(), count, buffer.as_mut_ptr(), buffer.len() as u64) };
         assert_eq!(total, bytes as u64 + 3 * count);
         vec![bytes as u64]

@@ -1,14 +1,16 @@
-//! The FIX codec beside others on the same messages in the same run: nanoseconds per message, and how many times ours they take.
+//! The FIX codec beside others on the same messages in the same run: nanoseconds per message, and how many
+//! times ours they take.
 //!
 //! ```text
 //! cargo run --release --manifest-path peers/fix/Cargo.toml [rounds]
 //! ```
-//! builds QuickFIX C++ 1.16 by its package (needs a C++ compiler and cmake; ten minutes). hffix has no package:
-//! `git clone https://github.com/jamesdbrock/hffix ../hffix`, then put `HFFIX_DIR=$PWD/../hffix` before the command.
+//! builds QuickFIX C++ 1.16 by its package (needs a C++ compiler and cmake; ten minutes). hffix has no
+//! package: `git clone https://github.com/jamesdbrock/hffix ../hffix`, then put `HFFIX_DIR=$PWD/../hffix`
+//! before the command.
 //!
-//! Every contestant gets the same 1024 different messages, in turn within every round (QuickFIX in rounds of its own); every answer is
-//! checked. A figure is of batches of 1024: best, median and tails over all rounds. Ratios are of the bests, which other programs on the
-//! machine disturb least.
+//! Every contestant gets the same 1024 different messages, in turn within every round (QuickFIX in rounds of
+//! its own); every answer is checked. A figure is of batches of 1024: best, median and tails over all rounds.
+//! Ratios are of the bests, which other programs on the machine disturb least.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -97,7 +99,8 @@ fn measure(mut task: Task<'_>, rounds: usize) {
         }
     };
     round(&mut task, &|_| true);
-    // QuickFIX takes twenty times as long as the others and leaves nothing of theirs in the caches: a few rounds of it, by themselves.
+    // QuickFIX takes twenty times as long as the others and leaves nothing of theirs in the caches: a few
+    // rounds of it, by themselves.
     let is_slow: Vec<bool> = task
         .runs
         .iter()

@@ -1,4 +1,5 @@
-//! A prepared NewOrderSingle of a session that is logged on: only what changes is written, the store included or none behind it.
+//! A prepared NewOrderSingle of a session that is logged on: only what changes is written, the store included
+//! or none behind it.
 
 use std::hint::black_box;
 

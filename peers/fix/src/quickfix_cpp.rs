@@ -1,4 +1,5 @@
-//! QuickFIX C++ through its Rust package, whose strings from and to C come on top of what the engine itself costs.
+//! QuickFIX C++ through its Rust package, whose strings from and to C come on top of what the engine itself
+//! costs.
 
 use crate::messages::Order;
 use crate::{Run, Wire};
@@ -51,7 +52,8 @@ pub fn encode(orders: &[Order]) -> Run<'_> {
     })
 }
 
-/// Parses and reads the same 16 fields; with a dictionary the message is validated as QuickFIX does when it parses.
+/// Parses and reads the same 16 fields; with a dictionary the message is validated as QuickFIX does when it
+/// parses.
 pub fn reports<'a>(wire: &'a Wire, dictionary: Option<&Path>) -> Run<'a> {
     let dictionary = dictionary.map(|path| DataDictionary::try_from_path(path).expect("a dictionary"));
     let texts: Vec<&str> = wire.each().map(text).collect();

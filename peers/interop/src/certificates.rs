@@ -1,4 +1,5 @@
-//! A certification authority and a certificate for each side, made anew for a run, as PEM and as PKCS #12 (which Java reads).
+//! A certification authority and a certificate for each side, made anew for a run, as PEM and as PKCS #12
+//! (which Java reads).
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! A FIX engine in a process of its own: lines in, lines out. `ready`, `logon`, `logout`, `app MESSAGE`, `admin MESSAGE`, with `|` for
-//! the separator. The peers speak so; what Tickwire's programs print for people is put into it.
+//! A FIX engine in a process of its own: lines in, lines out. `ready`, `logon`, `logout`, `app MESSAGE`,
+//! `admin MESSAGE`, with `|` for the separator. The peers speak so; what Tickwire's programs print for people
+//! is put into it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything may take, on a machine busy with other things too (a JVM starts); a heartbeat interval is far longer.
+/// How long anything may take, on a machine busy with other things too (a JVM starts); a heartbeat interval
+/// is far longer.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 pub type Result<T> = std::result::Result<T, String>;
@@ -52,7 +54,8 @@ impl Tongue {
         match (self, line) {
             (Tongue::Peer, line) => Some(line),
             (Tongue::Prompt, "logon") => Some("connect"),
-            // It never sends a SequenceReset of its own accord; numbers left out are asked for and filled by one.
+            // It never sends a SequenceReset of its own accord; numbers left out are asked for and filled by
+            // one.
             (Tongue::Prompt, "reset") => Some("gap 3"),
             (Tongue::Prompt, line) => Some(line),
             (Tongue::Echo, _) => None,

@@ -1,6 +1,6 @@
-//! Tickwire's FIX programs against QuickFIX C++ and QuickFIX/J, each as initiator and as acceptor: logon, orders, messages lost with
-//! their connection and sent again, sequence reset, logout, restart from the stores, TLS with certificates on both sides. Started by
-//! `cargo xtask interop`.
+//! Tickwire's FIX programs against QuickFIX C++ and QuickFIX/J, each as initiator and as acceptor: logon,
+//! orders, messages lost with their connection and sent again, sequence reset, logout, restart from the
+//! stores, TLS with certificates on both sides. Started by `cargo xtask interop`.
 
 mod certificates;
 mod engine;

@@ -1,5 +1,5 @@
-//! A wire between two engines that can be cut: what one side sends is lost first, then the connection, so that the other finds a gap in
-//! the numbers when it is back.
+//! A wire between two engines that can be cut: what one side sends is lost first, then the connection, so
+//! that the other finds a gap in the numbers when it is back.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

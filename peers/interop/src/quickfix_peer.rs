@@ -1,7 +1,8 @@
-//! QuickFIX C++, driven by lines on standard input: `send 35=D|11=...`, `reset`, `logout`, `logon`, `quit`. What happens goes to
-//! standard output, a line each: `ready`, `logon`, `logout`, `app MESSAGE`, `admin MESSAGE`. An acceptor answers every order with an
-//! execution report. After `quiet` messages are not shown. `roundtrip N` sends N orders, each when the one before was answered, and shows
-//! `roundtrip` with the nanoseconds of each.
+//! QuickFIX C++, driven by lines on standard input: `send 35=D|11=...`, `reset`, `logout`, `logon`, `quit`.
+//! What happens goes to standard output, a line each: `ready`, `logon`, `logout`, `app MESSAGE`,
+//! `admin MESSAGE`. An acceptor answers every order with an execution report. After `quiet` messages are not
+//! shown. `roundtrip N` sends N orders, each when the one before was answered, and shows `roundtrip` with the
+//! nanoseconds of each.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

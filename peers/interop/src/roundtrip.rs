@@ -1,5 +1,5 @@
-//! NewOrderSingle → ExecutionReport between two processes of QuickFIX C++ on loopback, beside the bare exchange of as many bytes over TCP
-//! and beside Tickwire's own measurement, one after the other in one run.
+//! NewOrderSingle → ExecutionReport between two processes of QuickFIX C++ on loopback, beside the bare
+//! exchange of as many bytes over TCP and beside Tickwire's own measurement, one after the other in one run.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

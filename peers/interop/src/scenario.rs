@@ -246,7 +246,8 @@ impl Pair<'_> {
             &format!("{}", self.folder().join(role.name()).display()),
         );
         line("UseDataDictionary", "Y");
-        // QuickFIX/J takes its own from its class path: it refuses QuickFIX's, whose XMLnonFIX message has no fields.
+        // QuickFIX/J takes its own from its class path: it refuses QuickFIX's, whose XMLnonFIX message has no
+        // fields.
         let [session, application] = d.dictionaries.map(|name| match kind {
             Kind::QuickFixJ => name.to_string(),
             Kind::Tickwire | Kind::QuickFix => self.places.dictionaries.join(name).display().to_string(),
@@ -393,7 +394,8 @@ impl Pair<'_> {
         Ok(session)
     }
 
-    /// Acceptor and initiator, connected to each other and logged on. Without `lasts` their stores are in memory.
+    /// Acceptor and initiator, connected to each other and logged on. Without `lasts` their stores are in
+    /// memory.
     pub fn start_alone(&self, lasts: bool) -> Result<[Engine; 2]> {
         self.clear()?;
         let port = free_port()?;

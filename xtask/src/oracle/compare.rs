@@ -6,7 +6,8 @@ use super::table::{Exception, Names, Numbers, Protocol, plain};
 
 /// Members of our lines that tell about the packet as a whole, not of a field of it.
 const OURS_ALONE: [&str; 4] = ["File", "Packet", "Protocol", "Bytes"];
-/// How members end that tell how many bytes we left unread: where the dissector reads them, they are differences by themselves.
+/// How members end that tell how many bytes we left unread: where the dissector reads them, they are
+/// differences by themselves.
 const UNREAD: [&str; 2] = ["UnreadBytes", "TrailingBytes"];
 
 /// What was compared, of one capture or of all.
@@ -15,7 +16,8 @@ pub(crate) struct Tally {
     pub(crate) packets: usize,
     pub(crate) messages: usize,
     pub(crate) fields: usize,
-    /// Differences that are known faults of the dissector: the rows of the table, each as often as it was used.
+    /// Differences that are known faults of the dissector: the rows of the table, each as often as it was
+    /// used.
     pub(crate) exceptions: Vec<usize>,
     pub(crate) differences: Vec<String>,
 }
@@ -225,7 +227,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// How many leaves, from the first one on, are this field of ours; and whether only their bytes can be compared.
+    /// How many leaves, from the first one on, are this field of ours; and whether only their bytes can be
+    /// compared.
     fn matches(&self, ours: &str, leaves: &[Leaf]) -> Option<(usize, bool)> {
         let Some(names) = self.protocol.fields.get(ours) else {
             return (leaves.first()?.name == plain(ours)).then_some((1, false));

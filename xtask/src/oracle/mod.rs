@@ -1,8 +1,9 @@
 //! `cargo xtask oracle`: an independent decoder agrees with `tickwire decode`, field by field.
 //!
-//! tshark with the public Lua dissectors of the Open Markets Initiative reads every capture that `oracle.toml` has a row for,
-//! and captures with every message type in them, written by `crates/wire/examples/specimens`; `tickwire decode` reads the same.
-//! Names, order and values of all fields must agree but for the known faults of the dissectors, which are rows of the table.
+//! tshark with the public Lua dissectors of the Open Markets Initiative reads every capture that
+//! `oracle.toml` has a row for, and captures with every message type in them, written by
+//! `crates/wire/examples/specimens`; `tickwire decode` reads the same. Names, order and values of all fields
+//! must agree but for the known faults of the dissectors, which are rows of the table.
 
 mod compare;
 mod ours;
@@ -395,8 +396,9 @@ fn decode(program: &Path, job: &Job<'_>) -> Result<Vec<ours::Line>, String> {
         .collect()
 }
 
-/// Whether `tickwire decode` finds the protocol of the capture out by itself. Kinds of PITCH share layouts: one may stand for
-/// another, which `decode` marks where it matters; heartbeats are shared, and bytes that fit two protocols are refused.
+/// Whether `tickwire decode` finds the protocol of the capture out by itself. Kinds of PITCH share layouts:
+/// one may stand for another, which `decode` marks where it matters; heartbeats are shared, and bytes that
+/// fit two protocols are refused.
 fn recognised(program: &Path, job: &Job<'_>) -> Result<(), String> {
     let output = Command::new(program)
         .arg("decode")

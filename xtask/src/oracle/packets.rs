@@ -11,8 +11,9 @@ const UDP: usize = 8;
 /// Session, number of the first message, count of messages.
 const MOLD: usize = 20;
 
-/// Keeps the packets of a capture (pcap, lowest byte first, UDP over IPv4 over Ethernet) whose destination is wanted, at most
-/// `most` of them evenly spread; with `alone`, each message of MoldUDP64 becomes a packet of its own.
+/// Keeps the packets of a capture (pcap, lowest byte first, UDP over IPv4 over Ethernet) whose destination is
+/// wanted, at most `most` of them evenly spread; with `alone`, each message of MoldUDP64 becomes a packet of
+/// its own.
 pub(crate) fn select(
     capture: &[u8],
     alone: bool,

@@ -1,4 +1,5 @@
-//! The table of the comparison, `oracle.toml`: which script reads which capture, what its fields are called, its known faults.
+//! The table of the comparison, `oracle.toml`: which script reads which capture, what its fields are called,
+//! its known faults.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -125,7 +126,8 @@ pub(crate) struct Simulate {
     /// The script, without `_Dissector.lua`; by default the protocol's.
     #[serde(default)]
     pub(crate) script: String,
-    /// Each message in a packet of its own: the script loses its place behind one that it does not read whole.
+    /// Each message in a packet of its own: the script loses its place behind one that it does not read
+    /// whole.
     #[serde(default)]
     pub(crate) alone: bool,
 }

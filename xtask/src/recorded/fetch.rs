@@ -1,6 +1,8 @@
-//! `cargo xtask fetch-data`: recorded data that is public, from repositories at pinned commits, every file by its SHA-256.
+//! `cargo xtask fetch-data`: recorded data that is public, from repositories at pinned commits, every file by
+//! its SHA-256.
 //!
-//! git brings the repositories, sha256sum checks the files. A file that is there already is checked and never written over.
+//! git brings the repositories, sha256sum checks the files. A file that is there already is checked and never
+//! written over.
 
 use super::folder;
 use crate::run::target_dir;
@@ -196,8 +198,8 @@ fn clone_in(dir: &Path, repository: &str) -> Result<String, String> {
     Ok(format!("file://{}", whole.display()))
 }
 
-/// These files of a commit, in a folder of their own: without history, and of the rest of the tree its names only where the
-/// server can leave contents out.
+/// These files of a commit, in a folder of their own: without history, and of the rest of the tree its names
+/// only where the server can leave contents out.
 fn checked_out(repository: &str, commit: &str, paths: &[&str], cache: &Path) -> Result<PathBuf, String> {
     let (git_dir, tree) = (cache.join("git"), cache.join("tree"));
     let _ = fs::remove_dir_all(cache);

@@ -1,5 +1,6 @@
-//! Recorded data from the commands' side: whether it is there, having the marks of tests expanded anew when it has come or
-//! gone, what to say about tests that were skipped for want of it, and fetching what of it is public.
+//! Recorded data from the commands' side: whether it is there, having the marks of tests expanded anew when
+//! it has come or gone, what to say about tests that were skipped for want of it, and fetching what of it is
+//! public.
 
 mod fetch;
 
@@ -23,8 +24,8 @@ pub(crate) fn folder() -> PathBuf {
     }
 }
 
-/// Has the marks expanded anew if the folder has come or gone since the last command. Cargo sees for itself what changes
-/// within a folder that is there.
+/// Has the marks expanded anew if the folder has come or gone since the last command. Cargo sees for itself
+/// what changes within a folder that is there.
 pub(crate) fn freshen() {
     let now = format!("{} {}", folder().display(), parts(&folder()));
     let seen = target_dir().join("xtask/recorded-data");

@@ -17,8 +17,8 @@ pub(crate) const SYMBOL: &str = "USD000UTSTOM@CETS";
 /// The board of all.
 const BOARD: &str = "CETS";
 
-/// Instruments of the log: symbol, currency, start and tick in ten-thousandths of a rouble. The first is the one traded; each makes
-/// up about a quarter of the log.
+/// Instruments of the log: symbol, currency, start and tick in ten-thousandths of a rouble. The first is the
+/// one traded; each makes up about a quarter of the log.
 const LISTED: [(&[u8], [u8; 3], u32, u32); 4] = [
     (b"USD000UTSTOM", *b"USD", 573_400, 25),
     (b"USD000000TOD", *b"USD", 573_200, 25),
@@ -26,8 +26,9 @@ const LISTED: [(&[u8], [u8; 3], u32, u32); 4] = [
     (b"CNYRUB_TOM", *b"CNY", 87_300, 5),
 ];
 
-/// Entries of a packet: how often in 1,000, from, to; within a class each number as often as another. Most packets hold one order,
-/// as in the 330 recorded packets of 2017; a few hold many, up to 128, as the published description says was seen.
+/// Entries of a packet: how often in 1,000, from, to; within a class each number as often as another. Most
+/// packets hold one order, as in the 330 recorded packets of 2017; a few hold many, up to 128, as the
+/// published description says was seen.
 pub(crate) const SIZES: [(u64, usize, usize); 8] = [
     (600, 1, 1),
     (190, 2, 2),
@@ -269,8 +270,8 @@ impl NaiveBook {
     }
 }
 
-/// The naive rule: an order at the best offer's price whenever that has changed. When the system under test began to watch is not
-/// known beforehand, so it follows from the first order on.
+/// The naive rule: an order at the best offer's price whenever that has changed. When the system under test
+/// began to watch is not known beforehand, so it follows from the first order on.
 #[derive(Default)]
 pub(crate) struct Checker {
     seen: Option<Option<Price>>,

@@ -1,4 +1,5 @@
-//! Packet bytes to order bytes in memory: decoding, sequencing, book, rule, checks and FIX encoding, no socket.
+//! Packet bytes to order bytes in memory: decoding, sequencing, book, rule, checks and FIX encoding, no
+//! socket.
 
 use std::path::Path;
 

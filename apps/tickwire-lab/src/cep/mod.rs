@@ -1,9 +1,11 @@
-//! Packet to order, as it was measured in 2017 with packets of the Moscow currency market: one packet at a time by UDP multicast,
-//! the FIX order that it causes by TCP ([`sockets`]), and the same without sockets ([`memory`]).
+//! Packet to order, as it was measured in 2017 with packets of the Moscow currency market: one packet at a
+//! time by UDP multicast, the FIX order that it causes by TCP ([`sockets`]), and the same without sockets
+//! ([`memory`]).
 //!
-//! The packets are the simulator's ([`Log`]): an order log in FAST whose every entry is known from the engine that made it; or recorded
-//! ones ([`Log::recorded`]). What must come back is worked out from that by a naive book and a naive rule, which never see a packet: an order that is wrong, missing
-//! or too many fails the run.
+//! The packets are the simulator's ([`Log`]): an order log in FAST whose every entry is known from the engine
+//! that made it; or recorded ones ([`Log::recorded`]). What must come back is worked out from that by a naive
+//! book and a naive rule, which never see a packet: an order that is wrong, missing or too many fails the
+//! run.
 
 mod log;
 pub(crate) mod memory;
@@ -56,7 +58,8 @@ impl Row {
         }
     }
 
-    /// As the published table has them: min, avg, max, stddev, p95, p97, p99, p99.9; then what that has not: p50 and the count.
+    /// As the published table has them: min, avg, max, stddev, p95, p97, p99, p99.9; then what that has not:
+    /// p50 and the count.
     pub(crate) fn cells(&self) -> [String; 10] {
         [
             self.min.to_string(),

@@ -1,9 +1,10 @@
-//! Recorded order-log packets as a [`Log`]: numbered anew, so that a trader that starts with them has missed nothing, and played over
-//! and over.
+//! Recorded order-log packets as a [`Log`]: numbered anew, so that a trader that starts with them has missed
+//! nothing, and played over and over.
 //!
-//! Everything but the two numbers is what was recorded: entries, values, templates. A packet's own number counts from 1, an
-//! instrument's (RptSeq) too. The recording begins in mid-session: before each time, entries of type `J` say that its instruments have no
-//! orders, and then those are entered that it changes or deletes without having entered them, so that every entry fits its book.
+//! Everything but the two numbers is what was recorded: entries, values, templates. A packet's own number
+//! counts from 1, an instrument's (RptSeq) too. The recording begins in mid-session: before each time,
+//! entries of type `J` say that its instruments have no orders, and then those are entered that it changes or
+//! deletes without having entered them, so that every entry fits its book.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -96,8 +97,9 @@ impl Entry {
         }
     }
 
-    /// The order of an entry that changes or deletes it, as it may have been entered: at the entry's price. The exchange says no price
-    /// with a deletion; such an order stands where it trades with nobody and is nobody's best offer.
+    /// The order of an entry that changes or deletes it, as it may have been entered: at the entry's price.
+    /// The exchange says no price with a deletion; such an order stands where it trades with nobody and is
+    /// nobody's best offer.
     fn entered(&self) -> Entry {
         let aside = match self.kind {
             OrderKind::Order(Side::Ask) => Price::from_raw(1_000_000 * Price::ONE_RAW),
@@ -273,7 +275,8 @@ fn taken(message: &Message<'_>, names: &MoexConfig) -> Option<Recorded> {
     })
 }
 
-/// What the naive book makes of an entry. An order that it does not know was entered before the recording began.
+/// What the naive book makes of an entry. An order that it does not know was entered before the recording
+/// began.
 fn apply(book: &mut NaiveBook, entry: &Entry) {
     let OrderKind::Order(side) = entry.kind else {
         return book.clear();

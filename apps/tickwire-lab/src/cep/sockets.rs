@@ -1,6 +1,6 @@
-//! Packet to order over sockets: this process is the exchange's side of both, `tickwire trade` in a process of its own the system
-//! under test. In turns with it, on the same core, the bare floor: a thread that answers each datagram with the bytes of an order
-//! and does nothing else.
+//! Packet to order over sockets: this process is the exchange's side of both, `tickwire trade` in a process
+//! of its own the system under test. In turns with it, on the same core, the bare floor: a thread that
+//! answers each datagram with the bytes of an order and does nothing else.
 //!
 //! ```text
 //!            ┌─ multicast ─► tickwire trade: decode, book, rule, checks, FIX ─ TCP ─┐
@@ -74,7 +74,8 @@ pub(crate) struct Measured {
     /// The trader had a core of its own and spun; else it slept in `poll`.
     pub(crate) is_spinning: bool,
     pub(crate) problems: Problems,
-    /// How long each side had no core while packets were measured, nanoseconds, by role: of the trader's case, and of the floor's.
+    /// How long each side had no core while packets were measured, nanoseconds, by role: of the trader's
+    /// case, and of the floor's.
     pub(crate) run_delays_ns: [Vec<(String, u64)>; 2],
 }
 
@@ -170,7 +171,7 @@ fn play(
         std::thread::sleep(Duration::from_millis(1));
     }
     let mut at = driver.begin(port, stop)?;
-    let mut floor = Floor::start(
+    let mut floor = BareHost::start(
         floor_group,
         interface,
         driver.measured.order_len as usize,
@@ -286,7 +287,8 @@ impl Driver<'_> {
         ended.and_then(|_| self.trader.drain().1)
     }
 
-    /// Sends packets until the first order comes: from then on it is known what every packet must lead to. The next packet.
+    /// Sends packets until the first order comes: from then on it is known what every packet must lead to.
+    /// The next packet.
     fn begin(&mut self, port: &mut OrderPort, stop: &StopFlag) -> Result<usize, Failure> {
         for at in 0..self.log.len().min(SILENT_MAX) {
             interrupted(stop)?;
@@ -402,7 +404,7 @@ impl Driver<'_> {
     /// The floor's turn: the packets of the block that led to orders.
     fn floor(
         &mut self,
-        floor: &mut Floor,
+        floor: &mut BareHost,
         sender: &MulticastSender,
         block: std::ops::Range<usize>,
         measured_from: usize,
@@ -458,11 +460,12 @@ impl Driver<'_> {
 }
 
 /// The bare floor of the host.
-struct Floor {
+struct BareHost {
     port: OrderPort,
     is_awake: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
-    /// How long its thread had no core, from its begin to its end, nanoseconds; [`NOT_COUNTED`] before that, and where the kernel does not count it.
+    /// How long its thread had no core, from its begin to its end, nanoseconds; [`NOT_COUNTED`] before that,
+    /// and where the kernel does not count it.
     waited_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -470,13 +473,13 @@ struct Floor {
 /// There is no such figure.
 const NOT_COUNTED: u64 = u64::MAX;
 
-impl Floor {
+impl BareHost {
     fn start(
         group: SocketAddrV4,
         interface: Interface,
         order_len: usize,
         core: Option<usize>,
-    ) -> Result<Floor, Failure> {
+    ) -> Result<BareHost, Failure> {
         let system = |e: tickwire_runtime::NetError| Failure::system(e.to_string());
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         let mut port = OrderPort::listen(any, OrdersAre::Bytes, [Symbol::EMPTY; 2])?;
@@ -509,7 +512,7 @@ impl Floor {
                 })
                 .map_err(|e| Failure::system(format!("no thread for the floor: {e}")))?
         };
-        Ok(Floor {
+        Ok(BareHost {
             port,
             is_awake,
             is_over,
@@ -526,7 +529,7 @@ impl Floor {
     }
 }
 
-impl Floor {
+impl BareHost {
     /// Its thread ends; how long it had no core.
     fn end(&mut self) -> Option<(String, u64)> {
         self.is_over.store(true, Ordering::Release);
@@ -539,7 +542,7 @@ impl Floor {
     }
 }
 
-impl Drop for Floor {
+impl Drop for BareHost {
     fn drop(&mut self) {
         self.end();
     }

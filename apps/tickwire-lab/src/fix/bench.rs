@@ -1,8 +1,9 @@
-//! `tickwire fix bench`: NewOrderSingle out, ExecutionReport back, over loopback, both sides whole sessions with their stores in
-//! files, beside a bare ping-pong of as many bytes over the same kind of connection in the same run.
+//! `tickwire fix bench`: NewOrderSingle out, ExecutionReport back, over loopback, both sides whole sessions
+//! with their stores in files, beside a bare ping-pong of as many bytes over the same kind of connection in
+//! the same run.
 //!
-//! Rounds take turns, so that what disturbs the machine disturbs both. Every report must answer its order, else no figure is
-//! shown. A regression here is one of every order.
+//! Rounds take turns, so that what disturbs the machine disturbs both. Every report must answer its order,
+//! else no figure is shown. A regression here is one of every order.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -270,7 +271,8 @@ impl Bench<'_> {
     }
 }
 
-/// So many round trips of as many bytes as an order and a report over loopback, and nothing else; what a session is measured beside.
+/// So many round trips of as many bytes as an order and a report over loopback, and nothing else; what a
+/// session is measured beside.
 pub(super) fn bare(
     blocks: bool,
     cores: [Option<usize>; 2],
@@ -534,8 +536,8 @@ fn keep(store: &mut dyn Store, clock: &Clock, messages: u64, group: u64) -> Resu
     }
 }
 
-/// What it costs to keep a message of 223 bytes: a store in a file beside none, and one that is on the disk before it is sent. Least of
-/// several rounds.
+/// What it costs to keep a message of 223 bytes: a store in a file beside none, and one that is on the disk
+/// before it is sent. Least of several rounds.
 fn stores(folder: &Path) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     let mut null: Box<dyn Store + Send> = Box::new(NullStore {

@@ -1,5 +1,5 @@
-//! `kind = "cep"`: packet to order, one at a time, as it was measured in 2017. What is sent and what must come back is
-//! `crate::cep`'s; here it is made into cases, tables and checks.
+//! `kind = "cep"`: packet to order, one at a time, as it was measured in 2017. What is sent and what must
+//! come back is `crate::cep`'s; here it is made into cases, tables and checks.
 
 use std::path::{Path, PathBuf};
 
@@ -28,8 +28,9 @@ pub(super) struct Cep;
 pub(super) struct Settings {
     /// FAST template file of the market; `builtin` is the project's own small set.
     templates: PathBuf,
-    /// Recorded packets to play instead of generated ones: a capture, or datagrams in hexadecimal digits, one a line. The order log in
-    /// it is numbered anew and played as often as it takes to make `run.samples` packets.
+    /// Recorded packets to play instead of generated ones: a capture, or datagrams in hexadecimal digits, one
+    /// a line. The order log in it is numbered anew and played as often as it takes to make `run.samples`
+    /// packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     capture: Option<PathBuf>,
     /// The instrument traded of a capture: symbol, and behind an `@` the board (`TQBR` has none).

@@ -1,5 +1,6 @@
-//! `kind = "fix"`: a trade by FIX from end to end, as it was measured in 2012: market data, algorithm, order, report, by our engine and
-//! by others. The trade is `crate::fix::rig`'s; here it is made into cases, tables and checks.
+//! `kind = "fix"`: a trade by FIX from end to end, as it was measured in 2012: market data, algorithm, order,
+//! report, by our engine and by others. The trade is `crate::fix::rig`'s; here it is made into cases, tables
+//! and checks.
 
 use std::path::PathBuf;
 
@@ -456,7 +457,8 @@ fn record(
 
 /// [`MEASURES`] of an order.
 fn spans(kept: &Kept, own: Option<&Stamps>, clock: &Clock) -> [u64; 10] {
-    // A stamp of the other side may be before one of ours where a call has not returned yet: then the leg took no time of its own.
+    // A stamp of the other side may be before one of ours where a call has not returned yet: then the leg
+    // took no time of its own.
     let span = |from: u64, to: u64| match from == 0 || to == 0 {
         true => MISSING,
         false => clock.span_ns(to.saturating_sub(from)),
@@ -673,8 +675,8 @@ fn by_rate(run: &mut Run<'_>, series: &[&Series]) {
     }
 }
 
-/// Whether a queue grew between two parts of a step: by half, for the step before may have left one behind, and by 10 ms' worth of
-/// messages, for a stall of the machine is no load.
+/// Whether a queue grew between two parts of a step: by half, for the step before may have left one behind,
+/// and by 10 ms' worth of messages, for a stall of the machine is no load.
 fn grows(early: u64, late: u64, rate: u64) -> bool {
     late > early + early / 2 + rate / 100
 }

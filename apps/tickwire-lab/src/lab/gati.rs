@@ -1,14 +1,15 @@
-//! `kind = "gati"`: the eight equity feeds of one market, mixed in one capture, played at a multiple of its speed at the feed
-//! handler; latency per feed from packet to book in shared memory; the books compared with the engines' at the end.
+//! `kind = "gati"`: the eight equity feeds of one market, mixed in one capture, played at a multiple of its
+//! speed at the feed handler; latency per feed from packet to book in shared memory; the books compared with
+//! the engines' at the end.
 //!
 //! ```text
 //! tickwire exchange --write-capture ─► capture ─► tickwire play -x 3 ─► loopback ─► tickwire feed ─► books, latency_<feed>.txt
 //!                        └─► the engines' books ──────────────── compared ──────────────────┘
 //! ```
-//! Each is the product's own command in a process of its own. A last repetition has the kernel's receive times on, and tells the
-//! kernel's part from the handler's. The host is measured as it is found; with `tune`, the published steps
-//! are applied one after the other by `tickwire host tune` and taken back at the end. What this machine does not show is said, not
-//! faked.
+//! Each is the product's own command in a process of its own. A last repetition has the kernel's receive
+//! times on, and tells the kernel's part from the handler's. The host is measured as it is found; with
+//! `tune`, the published steps are applied one after the other by `tickwire host tune` and taken back at the
+//! end. What this machine does not show is said, not faked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,9 +48,11 @@ pub(super) struct Settings {
     symbols: u32,
     /// Messages a second of the whole market, on average, before it is played faster.
     rate: u32,
-    /// One repetition more of the first set-up, with the kernel's receive times: what the kernel takes, apart from the handler.
+    /// One repetition more of the first set-up, with the kernel's receive times: what the kernel takes, apart
+    /// from the handler.
     legs: bool,
-    /// Apply the published steps to this machine one after the other (takes root), and take them back at the end.
+    /// Apply the published steps to this machine one after the other (takes root), and take them back at the
+    /// end.
     tune: bool,
     /// Where that machine's `/proc` and `/sys` are: another folder than `/` to try the steps on a copy.
     host_root: PathBuf,
@@ -82,7 +85,8 @@ impl Default for Settings {
     }
 }
 
-/// The published set-ups: name, and the settings of `tickwire host` that make it, in addition to those before.
+/// The published set-ups: name, and the settings of `tickwire host` that make it, in addition to those
+/// before.
 const SETUPS: [(&str, &[&str]); 5] = [
     ("1 default", &[]),
     ("2 BIOS tuned, HT off", &["smt", "idle-states", "energy-bias"]),
@@ -237,7 +241,8 @@ struct Journal {
 }
 
 impl Journal {
-    /// Applies a step; whether anything was changed, so that measuring again makes sense. What was not is noted.
+    /// Applies a step; whether anything was changed, so that measuring again makes sense. What was not is
+    /// noted.
     fn apply(
         &mut self,
         run: &mut Run<'_>,

@@ -1,5 +1,5 @@
-//! `tickwire lab`: scenarios, their results folders, reports and comparisons. What is measured, and how, is each kind's own module;
-//! what is kept and shown is `tickwire_lab`'s.
+//! `tickwire lab`: scenarios, their results folders, reports and comparisons. What is measured, and how, is
+//! each kind's own module; what is kept and shown is `tickwire_lab`'s.
 
 mod bts;
 mod cep;
@@ -40,7 +40,8 @@ Examples:
 
 Exit codes: 0 shown, 2 a file is wrong, 3 a folder cannot be read.")]
     List(ListArgs),
-    /// Runs a scenario and keeps everything in a new folder: raw histograms, samples, machine, configuration, command, report
+    /// Runs a scenario and keeps everything in a new folder: raw histograms, samples, machine, configuration,
+    /// command, report
     #[command(after_help = "\
 Examples:
   tickwire lab run quadra

@@ -1,5 +1,6 @@
-//! A word in shared memory there and back between two cores: the state of the machine beside every figure. On a virtual machine it
-//! differs by a factor of four from one minute to the next, as the host moves cores about.
+//! A word in shared memory there and back between two cores: the state of the machine beside every figure. On
+//! a virtual machine it differs by a factor of four from one minute to the next, as the host moves cores
+//! about.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +9,8 @@ use tickwire_lab::Histogram;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 
-/// By so much a reading of the counter may come early, nanoseconds: longer than any load of a word that another core wrote.
+/// By so much a reading of the counter may come early, nanoseconds: longer than any load of a word that
+/// another core wrote.
 const SLACK_NS: u64 = 1_000;
 /// Round trips of a measurement, and of the warm-up before it.
 const ROUNDS: u64 = 4_000;
@@ -26,7 +28,8 @@ pub(super) struct SharedMemory {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Sends a stamp there and back. Both sides spin; where they share a core that takes a time slice for each, so it is not done.
+/// Sends a stamp there and back. Both sides spin; where they share a core that takes a time slice for each,
+/// so it is not done.
 pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Result<SharedMemory, String> {
     let available = Cores::count().usable();
     let (a, b) = match (cores, available) {
@@ -37,7 +40,8 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
     let (ping, pong) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
     let (stop, backwards) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut halves = Histogram::new();
-    // The counter may be read before the load in front of it is done: only what is beyond that is a counter that went back.
+    // The counter may be read before the load in front of it is done: only what is beyond that is a counter
+    // that went back.
     let slack = clock.span_ticks(SLACK_NS);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,4 +1,5 @@
-//! What a stamp costs, how far two of them are apart with nothing in between, and whether the clock kept its rate.
+//! What a stamp costs, how far two of them are apart with nothing in between, and whether the clock kept its
+//! rate.
 
 use tickwire_lab::{Histogram, Probe};
 use tickwire_runtime::clock::{Clock, ClockSource, tsc};

@@ -15,10 +15,12 @@ use tickwire_runtime::signal::StopFlag;
 use super::{pingpong, probe};
 use tickwire_console::failure::{Code, Failure};
 
-/// A thread that waited longer than this, and longer than a thousandth of its repetition, was not alone on its core.
+/// A thread that waited longer than this, and longer than a thousandth of its repetition, was not alone on
+/// its core.
 const DELAY_MAX_NS: u64 = 1_000_000;
 
-/// What threads of the repetition under way have waited for their cores, by role: they say it when they end. One run at a time.
+/// What threads of the repetition under way have waited for their cores, by role: they say it when they end.
+/// One run at a time.
 static WAITED: Mutex<Vec<(String, u64)>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -176,7 +178,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Something that had to hold: one that did not makes the run end with exit code 1, with its results kept.
+    /// Something that had to hold: one that did not makes the run end with exit code 1, with its results
+    /// kept.
     pub(crate) fn check(&mut self, name: impl Into<String>, passed: bool, found: impl Into<String>) {
         let (name, found) = (name.into(), found.into());
         if !passed {
@@ -248,8 +251,8 @@ impl<'a> Run<'a> {
         contended.into_iter().for_each(|warning| self.note(warning));
     }
 
-    /// What a repetition of these cases came to. One that failed is a check that failed and the reason why they were not measured,
-    /// and the run goes on with the next; only Ctrl-C ends it.
+    /// What a repetition of these cases came to. One that failed is a check that failed and the reason why
+    /// they were not measured, and the run goes on with the next; only Ctrl-C ends it.
     pub(crate) fn attempt<T>(
         &mut self,
         ids: &[CaseId],
@@ -288,8 +291,8 @@ impl<'a> Run<'a> {
         &self.record.cases[id.0]
     }
 
-    /// The state of the machine: half the round trip of a word in shared memory between two cores, median, nanoseconds.
-    /// `None`, with a note, where there is only one core.
+    /// The state of the machine: half the round trip of a word in shared memory between two cores, median,
+    /// nanoseconds. `None`, with a note, where there is only one core.
     pub(crate) fn shared_memory_ns(&mut self, cores: Option<(usize, usize)>) -> Option<u64> {
         match pingpong::shared_memory(&self.clock, cores) {
             Ok(found) => {

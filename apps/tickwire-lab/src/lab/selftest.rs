@@ -1,8 +1,8 @@
-//! The measuring, measured: a system with a known delay and known stalls, once as an open loop and once as a closed one, beside what
-//! arithmetic says must be found.
+//! The measuring, measured: a system with a known delay and known stalls, once as an open loop and once as a
+//! closed one, beside what arithmetic says must be found.
 //!
-//! The system is a thread that takes requests from a ring, one after the other, spins for as long as each takes, and answers. The
-//! machine can only add to that: what is checked are bounds from below, and counts.
+//! The system is a thread that takes requests from a ring, one after the other, spins for as long as each
+//! takes, and answers. The machine can only add to that: what is checked are bounds from below, and counts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -211,7 +211,8 @@ fn judge(
         if histogram.is_empty() {
             continue;
         }
-        // Percentiles are to three digits on both sides; besides, a span may be too short by the probe's error.
+        // Percentiles are to three digits on both sides; besides, a span may be too short by the probe's
+        // error.
         let least = |value: u64| value - value / 500 - error.min(value - value / 500);
         for quantile in [0.0, 0.5, 0.9, 0.99] {
             let (is, must) = (

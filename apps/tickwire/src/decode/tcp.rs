@@ -1,8 +1,10 @@
-//! Streams of TCP inside a capture: which protocol each is of, where its messages begin and end, what they say.
+//! Streams of TCP inside a capture: which protocol each is of, where its messages begin and end, what they
+//! say.
 //!
-//! A stream's protocol is told by its own bytes: what begins with a sign of its own (FIX, iLink 3, conflated MDP, Cboe's BOE) at
-//! once; the others when one and only one reads a whole unit of it from the first to the last byte. A stream that begins
-//! before the capture, or has a hole, is taken up at the first place where a whole unit can be read; what was before is told.
+//! A stream's protocol is told by its own bytes: what begins with a sign of its own (FIX, iLink 3, conflated
+//! MDP, Cboe's BOE) at once; the others when one and only one reads a whole unit of it from the first to the
+//! last byte. A stream that begins before the capture, or has a hole, is taken up at the first place where a
+//! whole unit can be read; what was before is told.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -581,8 +583,8 @@ fn tell<S: Sink>(
     }
 }
 
-/// Which kind of PITCH a block is of: the one that was told where it reads it whole, else the first that does. The messages of
-/// the servers themselves are those of equities everywhere.
+/// Which kind of PITCH a block is of: the one that was told where it reads it whole, else the first that
+/// does. The messages of the servers themselves are those of equities everywhere.
 fn pitch_family(wanted: Wanted, unit: &[u8]) -> Protocol {
     let told = match wanted {
         Wanted::Of(protocol) => Some(protocol),

@@ -394,7 +394,8 @@ fn find(fields: &[TagValue], wanted: u32) -> Option<&[u8]> {
     field.map(|(_, value)| &value[..])
 }
 
-/// What is wrong with a field, if anything. A tag that comes several times (in groups) may have the value in any place.
+/// What is wrong with a field, if anything. A tag that comes several times (in groups) may have the value in
+/// any place.
 fn mismatch(want: &Want, fields: &[TagValue]) -> Option<String> {
     let tag = want.tag();
     let values = || fields.iter().filter(|(t, _)| *t == tag).map(|(_, value)| value);
@@ -468,7 +469,8 @@ impl Handler for Driver {
             }
             self.since = None;
             self.steps.pop_front();
-            // What was sent goes out before the next step is looked at, which is then looked at without waiting for anything.
+            // What was sent goes out before the next step is looked at, which is then looked at without
+            // waiting for anything.
             if matches!(step, Step::Send(_) | Step::Order { .. } | Step::Disconnect) {
                 flow = Flow::Again;
                 break;
@@ -511,7 +513,8 @@ mod tests {
         (Driver::new(Source::Script("script".into()), steps, 1), engine)
     }
 
-    /// An acceptor's script sent a message every 100 ms: between two of them the loop slept until something came.
+    /// An acceptor's script sent a message every 100 ms: between two of them the loop slept until something
+    /// came.
     #[test]
     fn a_step_that_sends_is_followed_by_the_next_one_at_once() {
         let (mut driver, mut engine) = driver("disconnect\ndisconnect\ndisconnect\nwait 3\n", "again");

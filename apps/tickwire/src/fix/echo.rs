@@ -1,5 +1,5 @@
-//! An application that sends orders back as they came: what the public acceptance suite talks to, and a first peer for
-//! whoever tries a session.
+//! An application that sends orders back as they came: what the public acceptance suite talks to, and a first
+//! peer for whoever tries a session.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use tickwire_fixengine::{Handler, Table};
 /// Signature and SignatureLength, of the trailer: they sign the message that came, not its echo.
 const SIGNATURE: [u32; 2] = [89, 93];
 
-/// Answers NewOrderSingle, SecurityDefinition and Email with the same message, fields by rising tag. An order with
-/// PossResend that was seen before is passed over.
+/// Answers NewOrderSingle, SecurityDefinition and Email with the same message, fields by rising tag. An order
+/// with PossResend that was seen before is passed over.
 pub(super) struct Echo {
     /// ClOrdIDs by session; forgotten when it ends.
     seen: Vec<HashSet<Vec<u8>>>,
@@ -57,7 +57,8 @@ impl Handler for Echo {
                     if poss_resend {
                         e.char(tag::POSS_RESEND, b'Y');
                     }
-                    // As they came: an empty value or data with separators in it is no reason to lose the echo.
+                    // As they came: an empty value or data with separators in it is no reason to lose the
+                    // echo.
                     fields.iter().for_each(|(tag, value)| e.copy(*tag, value));
                 });
             }

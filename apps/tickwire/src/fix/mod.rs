@@ -1,6 +1,7 @@
 //! `tickwire fix`: FIX sessions of any version, configured by QuickFIX's own files.
 //!
-//! The engine is [`tickwire_fixengine`]; here are its command line, what is printed, and what its sessions say: [`echo`] and [`driver`].
+//! The engine is [`tickwire_fixengine`]; here are its command line, what is printed, and what its sessions
+//! say: [`echo`] and [`driver`].
 
 mod driver;
 mod echo;
@@ -175,7 +176,8 @@ fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
     }
 }
 
-/// Runs sessions on the threads that they ask for, each thread with an application of its own. When one ends, all do.
+/// Runs sessions on the threads that they ask for, each thread with an application of its own. When one ends,
+/// all do.
 fn on_threads<A: Handler + Send>(
     setups: Vec<Setup>,
     application: impl Fn(&Engine) -> Result<A, Failure>,

@@ -1,13 +1,13 @@
-//! Sessions in a region, like channels of a feed: `tickwire stats`, `top`, `check` and Prometheus show them without knowing what
-//! they are.
+//! Sessions in a region, like channels of a feed: `tickwire stats`, `top`, `check` and Prometheus show them
+//! without knowing what they are.
 //!
 //! ```text
 //! session threads   Engine ─► Row: state, counters, a histogram a step ──► region ─► every view
 //! this thread       heartbeat, metrics over HTTP ───────────────────────►┘
 //! ```
-//! A row is live while its session is logged on, stale when it is not but was, building before the first logon, ended outside its
-//! hours. Steps of a message stand where a feed has its types of message. One row a thread that listens counts the connections that never
-//! came to belong to a session.
+//! A row is live while its session is logged on, stale when it is not but was, building before the first
+//! logon, ended outside its hours. Steps of a message stand where a feed has its types of message. One row a
+//! thread that listens counts the connections that never came to belong to a session.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -82,7 +82,8 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Makes a region with room for so many sessions in a folder that no other program has, and serves metrics if they are wanted.
+    /// Makes a region with room for so many sessions in a folder that no other program has, and serves
+    /// metrics if they are wanted.
     pub(super) fn new(folder: &Path, rows: usize, metrics: Option<SocketAddr>) -> Result<Shown, Failure> {
         let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
         let rows = u16::try_from(rows)

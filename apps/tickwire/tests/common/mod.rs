@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The program that is tested: `tickwire`, or `tickwire-lab`, which takes the commands that the other passes on to it by the same names.
+/// The program that is tested: `tickwire`, or `tickwire-lab`, which takes the commands that the other passes
+/// on to it by the same names.
 pub(crate) fn tickwire() -> Command {
     Command::new(program())
 }
@@ -31,7 +32,8 @@ pub(crate) fn run(args: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// How often an attack is repeated: `ordinary` in the ordinary tests, so many times that by `cargo xtask attack`, which sets the variable.
+/// How often an attack is repeated: `ordinary` in the ordinary tests, so many times that by
+/// `cargo xtask attack`, which sets the variable.
 pub(crate) fn times(ordinary: u32) -> u32 {
     let times = std::env::var("TICKWIRE_ATTACK_TIMES").map_or(1, |n| n.parse().expect("a number"));
     ordinary * times
@@ -71,8 +73,8 @@ impl Folder {
 }
 
 impl Folder {
-    /// Everything that the program wrote below it, which is everything but `ours`, can be read by nobody else and has none of these secrets
-    /// in it. How many files that were.
+    /// Everything that the program wrote below it, which is everything but `ours`, can be read by nobody else
+    /// and has none of these secrets in it. How many files that were.
     pub(crate) fn holds_no_secret(&self, secrets: &[&str], ours: &[&Path]) -> usize {
         let mut files = 0;
         let mut folders = vec![self.0.clone()];
@@ -150,8 +152,8 @@ impl Acceptor {
         Acceptor::of(command)
     }
 
-    /// In a mount namespace with an empty file system of so many bytes at `folder`; `None`, said loudly, where that needs rights
-    /// that we do not have.
+    /// In a mount namespace with an empty file system of so many bytes at `folder`; `None`, said loudly,
+    /// where that needs rights that we do not have.
     pub(crate) fn on_small_disk(config: &Path, folder: &Path, bytes: usize) -> Option<Acceptor> {
         let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {}", folder.display());
         let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).output();
@@ -217,8 +219,8 @@ pub(crate) fn lives(pid: u32) -> bool {
     stat.is_ok_and(|s| !s.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
-/// Ports that nobody has now, and that the kernel gives to no socket which did not ask for them (Linux: those from 32,768 on):
-/// a program that is killed finds them free when it is started again.
+/// Ports that nobody has now, and that the kernel gives to no socket which did not ask for them (Linux: those
+/// from 32,768 on): a program that is killed finds them free when it is started again.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     const FIRST: u32 = 15_000;
     const COUNT: u32 = 17_000;

@@ -1,4 +1,5 @@
-//! A daemon of the tests: writes a region with the daemon's own writers, lives, dies and starts again as told.
+//! A daemon of the tests: writes a region with the daemon's own writers, lives, dies and starts again as
+//! told.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -125,8 +126,8 @@ impl Fixture {
         self.let_go();
     }
 
-    /// Lets go of the memory, and waits until its lock is free: a child that another test just started has a copy of the
-    /// descriptor for a moment, until its own program begins.
+    /// Lets go of the memory, and waits until its lock is free: a child that another test just started has a
+    /// copy of the descriptor for a moment, until its own program begins.
     fn let_go(&mut self) {
         if self.memory.take().is_none() {
             return;

@@ -1,4 +1,5 @@
-//! Synthetic recordings, and the strategy that is run on them: of the benchmark, and of the comparison with others (`peers/backtest`).
+//! Synthetic recordings, and the strategy that is run on them: of the benchmark, and of the comparison with
+//! others (`peers/backtest`).
 
 use tickwire_backtest::{Backtest, BacktestConfig, FillModel, Latency, LatencyConfig};
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -36,7 +37,8 @@ pub(crate) fn sizes() -> BooksConfig {
 }
 
 impl Flow {
-    /// So many orders in the books of so many instruments, with this step of prices in 1e-9; in match events if it is grouped.
+    /// So many orders in the books of so many instruments, with this step of prices in 1e-9; in match events
+    /// if it is grouped.
     pub(crate) fn new(instruments: u32, wanted: usize, tick: i64, is_grouped: bool) -> Flow {
         Flow {
             books: Books::new(sizes()),

@@ -1,7 +1,9 @@
-//! The strategy on a thread of its own, over sockets of this machine: market data as MoldUDP64 datagrams, orders as OUCH 5.0 in SoupBinTCP over TCP.
+//! The strategy on a thread of its own, over sockets of this machine: market data as MoldUDP64 datagrams,
+//! orders as OUCH 5.0 in SoupBinTCP over TCP.
 //!
-//! The venue waits after everything that it sends until the strategy's thread has taken it, and is told how many requests that led to: so both sides
-//! are at the same place each time, whatever the sockets' timing. Only that is told beside the sockets.
+//! The venue waits after everything that it sends until the strategy's thread has taken it, and is told how
+//! many requests that led to: so both sides are at the same place each time, whatever the sockets' timing.
+//! Only that is told beside the sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

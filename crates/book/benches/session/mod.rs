@@ -1,9 +1,11 @@
-//! A Nasdaq-like session of ITCH 5.0 messages from a seed, framed by 2-byte lengths, and the books it must end in.
+//! A Nasdaq-like session of ITCH 5.0 messages from a seed, framed by 2-byte lengths, and the books it must
+//! end in.
 //!
-//! Its books are kept here with standard maps, so that they are evidence against every builder that is measured.
-//! Shape: symbols weighted 1/(k + 20); adds 45.3 %, deletes 40 %, replaces 7.9 %, executions 3.8 %, reductions 1.2 %,
-//! imbalances 1.2 %, trades 0.6 %; two thirds of all orders live under a second of a day of 12,500 messages a second,
-//! a twentieth for longer than 143 seconds; prices cluster behind a wandering value with a tail of deep levels.
+//! Its books are kept here with standard maps, so that they are evidence against every builder that is
+//! measured. Shape: symbols weighted 1/(k + 20); adds 45.3 %, deletes 40 %, replaces 7.9 %, executions 3.8 %,
+//! reductions 1.2 %, imbalances 1.2 %, trades 0.6 %; two thirds of all orders live under a second of a day of
+//! 12,500 messages a second, a twentieth for longer than 143 seconds; prices cluster behind a wandering value
+//! with a tail of deep levels.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

@@ -1,4 +1,5 @@
-//! Consolidated books in the obvious way: what each instrument said is kept in maps, and everything else is made anew when asked for.
+//! Consolidated books in the obvious way: what each instrument said is kept in maps, and everything else is
+//! made anew when asked for.
 
 use crate::super_books::{
     Difference, FeedMask, FeedView, LastTrade, Market, Mover, National, NationalSide, Presence, Share,
@@ -83,7 +84,8 @@ struct NaiveSymbol {
     trade: Option<(LastTrade, u8)>,
 }
 
-/// All consolidated books, the obvious way. They have no capacities, so they never answer [`SuperError::Full`].
+/// All consolidated books, the obvious way. They have no capacities, so they never answer
+/// [`SuperError::Full`].
 pub struct NaiveSuperBooks {
     sources: Vec<NaiveSource>,
     /// The subscribed instruments.

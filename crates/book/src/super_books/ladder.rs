@@ -1,8 +1,9 @@
-//! Shares: for every side of every symbol an array of what each feed has at each price, sorted with the best at the end, in
-//! blocks of one preallocated pool.
+//! Shares: for every side of every symbol an array of what each feed has at each price, sorted with the best
+//! at the end, in blocks of one preallocated pool.
 //!
-//! The order of shares: the better price first; at one price the lower feed index first. A feed has at most one share at a
-//! price. Shares of feeds that are away stay where they are and are passed over, so that they are back at once.
+//! The order of shares: the better price first; at one price the lower feed index first. A feed has at most
+//! one share at a price. Shares of feeds that are away stay where they are and are passed over, so that they
+//! are back at once.
 
 use super::FeedMask;
 use crate::buddies::{Buddies, CLASSES};
@@ -182,7 +183,8 @@ impl Shares {
     /// Gives room back that is less than an eighth full.
     fn shorten(&mut self, ladder: &mut Ladder) {
         while ladder.size > 1 && ladder.len as usize * 8 < ladder.capacity() {
-            // A smaller block may be missing only if the pool is exhausted: then the shares stay where they are.
+            // A smaller block may be missing only if the pool is exhausted: then the shares stay where they
+            // are.
             if !self.resize(ladder, ladder.size - 1) {
                 return;
             }
@@ -210,7 +212,8 @@ impl Shares {
     }
 }
 
-/// Whether a feed that is there has a share at this price, that of `feed` aside; `before` shares stand before its place.
+/// Whether a feed that is there has a share at this price, that of `feed` aside; `before` shares stand before
+/// its place.
 #[inline(always)]
 pub(super) fn has_company(kept: &[Kept], before: usize, key: i64, feed: u8, away: FeedMask) -> bool {
     let (worse, better) = kept.split_at(kept.len() - before);

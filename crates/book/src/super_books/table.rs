@@ -1,4 +1,5 @@
-//! Numbers found by key: linear probing in a table that is never more than half full and from which nothing is removed.
+//! Numbers found by key: linear probing in a table that is never more than half full and from which nothing
+//! is removed.
 
 use crate::order_index::NONE;
 use crate::touched;

@@ -3,12 +3,14 @@
 use core::fmt;
 use tickwire_market::{Nanos, Price, Volume};
 
-/// A stream of events of its own: one channel of a feed. Its place in [`SuperConfig::sources`](super::SuperConfig::sources).
+/// A stream of events of its own: one channel of a feed. Its place in
+/// [`SuperConfig::sources`](super::SuperConfig::sources).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct SourceId(pub u16);
 
-/// A consolidated book: numbered from 0 in the order in which symbols became known. A number is never given to another symbol.
+/// A consolidated book: numbered from 0 in the order in which symbols became known. A number is never given
+/// to another symbol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct SuperId(pub u32);
@@ -155,11 +157,13 @@ pub enum Mover {
     National = 2,
 }
 
-/// How the national best price of a side differs from the consolidated one of the direct feeds. Compared while the consolidated
-/// feed and at least one direct feed are live; a side that one of them does not have differs from one that it has.
+/// How the national best price of a side differs from the consolidated one of the direct feeds. Compared
+/// while the consolidated feed and at least one direct feed are live; a side that one of them does not have
+/// differs from one that it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Difference {
-    /// National less direct; zero when they agree, when either has nothing on this side, or when they are not compared.
+    /// National less direct; zero when they agree, when either has nothing on this side, or when they are not
+    /// compared.
     pub price: Price,
     /// Receive time of the event since which they differ; 0 when they do not.
     pub since: Nanos,
@@ -250,7 +254,8 @@ pub struct SuperUpdate {
     pub changed: SuperFlags,
     /// By side: the rank (0 best) of the first share that is different, [`u32::MAX`] when none is.
     pub first: [u32; 2],
-    /// By side: the rank after the last share that is different; [`u32::MAX`]: all shares from `first` on moved.
+    /// By side: the rank after the last share that is different; [`u32::MAX`]: all shares from `first` on
+    /// moved.
     pub end: [u32; 2],
 }
 
@@ -269,8 +274,8 @@ pub enum SuperError {
     QtyRange,
     /// Another instrument of the same feed holds this symbol.
     Taken,
-    /// A configured capacity is exhausted: symbols, members, or shares. When shares are, the feed's are out of this consolidated book,
-    /// and it is marked there, until its book is cleared.
+    /// A configured capacity is exhausted: symbols, members, or shares. When shares are, the feed's are out
+    /// of this consolidated book, and it is marked there, until its book is cleared.
     Full,
 }
 

@@ -59,17 +59,20 @@ impl<'a> SuperRef<'a> {
         self.books.merged[self.index].away
     }
 
-    /// Of these, the feeds whose venue does not trade it now: their shares are shown and do not count for the best.
+    /// Of these, the feeds whose venue does not trade it now: their shares are shown and do not count for the
+    /// best.
     pub fn idle(&self) -> FeedMask {
         self.books.merged[self.index].idle
     }
 
-    /// Whether best bid and best offer are locked or crossed; the feeds that make it so are those of [`SuperRef::best`].
+    /// Whether best bid and best offer are locked or crossed; the feeds that make it so are those of
+    /// [`SuperRef::best`].
     pub fn market(&self) -> Market {
         self.books.merged[self.index].market
     }
 
-    /// The consolidated best of a side: the best price of the feeds that are live and trade, and all they have at it.
+    /// The consolidated best of a side: the best price of the feeds that are live and trade, and all they
+    /// have at it.
     pub fn best(&self, side: Side) -> Option<SuperLevel> {
         let best = self.books.merged[self.index].best[side as usize];
         (!best.qty.is_zero()).then_some(best)

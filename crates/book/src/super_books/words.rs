@@ -1,16 +1,20 @@
-//! What is done to consolidated books beside events, said as events: so that it can travel in a ring among them.
+//! What is done to consolidated books beside events, said as events: so that it can travel in a ring among
+//! them.
 
 use tickwire_market::{EventKind, InstrumentId, MarketEvent, OrderId, Symbol, Volume};
 
-/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as [`SuperBooks::define`](super::SuperBooks::define).
+/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as
+/// [`SuperBooks::define`](super::SuperBooks::define).
 pub(super) const DEFINE: [u8; 8] = *b"define\0\0";
-/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as [`SuperBooks::undefine`](super::SuperBooks::undefine).
+/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as
+/// [`SuperBooks::undefine`](super::SuperBooks::undefine).
 pub(super) const UNDEFINE: [u8; 8] = *b"undefine";
-/// `code` of a [`EventKind::Gap`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as the end of the source.
+/// `code` of a [`EventKind::Gap`] that [`SuperBooks::apply`](super::SuperBooks::apply) takes as the end of
+/// the source.
 pub(super) const ENDED: [u8; 8] = *b"ended\0\0\0";
 
-/// [`SuperBooks::define`](super::SuperBooks::define) as an event, which can travel in a ring among the others. The symbol is in `order_id`, `ref_id` and
-/// `ask_qty`.
+/// [`SuperBooks::define`](super::SuperBooks::define) as an event, which can travel in a ring among the
+/// others. The symbol is in `order_id`, `ref_id` and `ask_qty`.
 pub fn define_event(instrument: InstrumentId, symbol: &Symbol) -> MarketEvent {
     let bytes: [u8; 24] = symbol.padded().unwrap_or([b' '; 24]);
     let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
@@ -35,7 +39,8 @@ pub fn undefine_event(instrument: InstrumentId) -> MarketEvent {
     }
 }
 
-/// The end of a source as an event: what it carries is [`Presence::Ended`](super::Presence::Ended) until it is `Recovered`.
+/// The end of a source as an event: what it carries is [`Presence::Ended`](super::Presence::Ended) until it
+/// is `Recovered`.
 pub fn end_event() -> MarketEvent {
     MarketEvent {
         kind: EventKind::Gap,

@@ -1,4 +1,5 @@
-//! Just enough of a DBN reader (Databento Binary Encoding, versions 1 to 3) to drive books: the market-by-order records of a file.
+//! Just enough of a DBN reader (Databento Binary Encoding, versions 1 to 3) to drive books: the
+//! market-by-order records of a file.
 
 use std::io::Read;
 use std::path::Path;

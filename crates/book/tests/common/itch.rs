@@ -1,5 +1,5 @@
-//! Just enough of an ITCH 5.0 reader to drive books: the order messages, by offset. The real decoder lives in `feed`,
-//! which these tests and benchmarks must not depend on to be believed.
+//! Just enough of an ITCH 5.0 reader to drive books: the order messages, by offset. The real decoder lives in
+//! `feed`, which these tests and benchmarks must not depend on to be believed.
 
 use tickwire_market::{
     EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Volume,
@@ -30,8 +30,8 @@ pub(crate) fn order_of(message: &[u8]) -> Option<(InstrumentId, OrderId)> {
     about_order.then(|| (locate(m), OrderId(u64_at(m, 11))))
 }
 
-/// Fills `event` from a message; whether it changes a book. The event is built in place: moving 128 bytes that were just
-/// written field by field costs more than reading them from the message.
+/// Fills `event` from a message; whether it changes a book. The event is built in place: moving 128 bytes
+/// that were just written field by field costs more than reading them from the message.
 #[inline(always)]
 pub(crate) fn decode_into(event: &mut MarketEvent, message: &[u8], seq: u64) -> bool {
     fill(event, message, seq).is_some()

@@ -1,5 +1,5 @@
-//! Copies of all books that know only what the books say they changed: plain lists of levels, and by-price books that hear it as
-//! events.
+//! Copies of all books that know only what the books say they changed: plain lists of levels, and by-price
+//! books that hear it as events.
 
 use std::collections::HashMap;
 use tickwire_book::{Books, BooksConfig, ChangeKind, Depth, Outcome, Relay, Totals};

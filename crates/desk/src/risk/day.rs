@@ -404,7 +404,8 @@ impl<'d> Running<'d> {
     }
 }
 
-/// A curve when this share of its time is left: strikes keep their volatilities, so that total variance falls with time.
+/// A curve when this share of its time is left: strikes keep their volatilities, so that total variance falls
+/// with time.
 fn aged(curve: Curve, share: f64) -> Curve {
     match curve {
         Curve::Svi(svi) => Curve::Svi(Svi {

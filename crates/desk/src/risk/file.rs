@@ -1,4 +1,5 @@
-//! The portfolio file of `tickwire risk`: what can be held, the markets of the day, limits. docs/risk.md describes it, `examples/risk/portfolio.toml` is one.
+//! The portfolio file of `tickwire risk`: what can be held, the markets of the day, limits. docs/risk.md
+//! describes it, `examples/risk/portfolio.toml` is one.
 
 use std::collections::BTreeMap;
 use std::path::Path;

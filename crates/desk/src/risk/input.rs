@@ -1,5 +1,5 @@
-//! The CSV files of `tickwire risk`: a header that names the columns, in any order, then a line per fill, price or quote. No quotation marks: no value
-//! has a comma in it.
+//! The CSV files of `tickwire risk`: a header that names the columns, in any order, then a line per fill,
+//! price or quote. No quotation marks: no value has a comma in it.
 
 use std::collections::BTreeMap;
 

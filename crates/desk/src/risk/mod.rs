@@ -1,4 +1,5 @@
-//! `tickwire risk`: positions, gain and risk of a portfolio of options, from files; the same reports as those of a live quoter.
+//! `tickwire risk`: positions, gain and risk of a portfolio of options, from files; the same reports as those
+//! of a live quoter.
 //!
 //! ```text
 //! portfolio.toml ─► file.rs ─┐
@@ -79,11 +80,12 @@ pub enum Format {
     Html,
 }
 
-/// Runs `tickwire risk`: reads the files, or asks a running quoter (`args.socket`), and prints or writes every format asked for.
+/// Runs `tickwire risk`: reads the files, or asks a running quoter (`args.socket`), and prints or writes
+/// every format asked for.
 ///
 /// # Errors
-/// A portfolio file or a CSV file that cannot be read or contradicts itself, with its line and field; a quoter that does not answer; a report
-/// that cannot be written.
+/// A portfolio file or a CSV file that cannot be read or contradicts itself, with its line and field; a
+/// quoter that does not answer; a report that cannot be written.
 pub fn run(args: &RiskArgs) -> Result<(), Failure> {
     if let Some(socket) = &args.socket {
         return args.format.iter().try_for_each(|format| {

@@ -1,4 +1,5 @@
-//! Everything a report shows, as plain data: made from files by `tickwire risk`, from the running quoter by whoever owns it.
+//! Everything a report shows, as plain data: made from files by `tickwire risk`, from the running quoter by
+//! whoever owns it.
 
 use tickwire_market::{Contract, Nanos, PointValue, Price, PutCall};
 use tickwire_options::batch::Engine;
@@ -40,7 +41,8 @@ pub struct Snapshot {
     pub strikes: Vec<LadderRow>,
     /// How much of each limit is used; limits that are not set have 0.
     pub limits: Vec<LimitUse>,
-    /// What was promised to the venue and what was kept of it; `None` where nothing was promised or nothing was quoted.
+    /// What was promised to the venue and what was kept of it; `None` where nothing was promised or nothing
+    /// was quoted.
     pub obligations: Option<Promised>,
     /// All fills at each horizon, the nearest first.
     pub horizons: [Horizon; 3],
@@ -149,8 +151,9 @@ impl Promised {
 }
 
 impl Snapshot {
-    /// Takes the snapshot: marks and gains of every holding, Greeks, the scenario grid by full revaluation, limits and smiles. It allocates, and the
-    /// grid takes a revaluation per cell: it is for a report, not for the hot path.
+    /// Takes the snapshot: marks and gains of every holding, Greeks, the scenario grid by full revaluation,
+    /// limits and smiles. It allocates, and the grid takes a revaluation per cell: it is for a report, not
+    /// for the hot path.
     pub fn of(portfolio: &Portfolio, around: Surroundings<'_>) -> Snapshot {
         let slide = portfolio
             .slide(&Engine::detect(), around.spots, around.vols)
@@ -192,7 +195,8 @@ impl Snapshot {
     }
 }
 
-/// What to look at: gains by our values and by the market that do not agree, and positions that have no market.
+/// What to look at: gains by our values and by the market that do not agree, and positions that have no
+/// market.
 fn warnings(portfolio: &Portfolio, around: &Surroundings<'_>) -> Vec<String> {
     let (theo, market) = (portfolio.gain(MarkBy::Theo), portfolio.market_gain());
     let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! A file of volatilities: TOML that people write and edits change in place, so that comments and order stay.
 //!
-//! An edit changes the values that it is about and nothing else: what was written instead of what is known as one [`Patch`], which
-//! undone gives the bytes before.
+//! An edit changes the values that it is about and nothing else: what was written instead of what is known as
+//! one [`Patch`], which undone gives the bytes before.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -342,7 +342,8 @@ impl VolFile {
         &self.expiries
     }
 
-    /// Years left to the expiry at a place: as its smile counts them (business time where the file has a clock), and by the calendar.
+    /// Years left to the expiry at a place: as its smile counts them (business time where the file has a
+    /// clock), and by the calendar.
     pub fn years(&self, place: usize, now: Nanos) -> Option<[f64; 2]> {
         let expiry = self.expiries.get(place)?;
         let calendar = expiry.calendar(now);
@@ -532,7 +533,8 @@ impl VolFile {
                 .as_ref()
                 .map(Spanned::span)
                 .or(section.wing.as_ref().map(Spanned::span));
-            // A curve that was fitted, and where it was made, are said from now on: they must not follow the front or the roll.
+            // A curve that was fitted, and where it was made, are said from now on: they must not follow the
+            // front or the roll.
             if is_curve || old.is_none() {
                 let (key, value) = curve_text(smile);
                 match old {
@@ -562,8 +564,8 @@ impl VolFile {
                 _ => {}
             }
         }
-        // From the end, so that the places before stay what they are; what is put in at one place keeps its order, and comes before what
-        // is written anew there.
+        // From the end, so that the places before stay what they are; what is put in at one place keeps its
+        // order, and comes before what is written anew there.
         changes.reverse();
         changes.sort_by_key(|(span, _)| (std::cmp::Reverse(span.start), span.is_empty()));
         let mut text = self.text.clone();
@@ -576,7 +578,8 @@ impl VolFile {
     /// Another text in the place of this one, on disk too; how it differs.
     ///
     /// # Errors
-    /// It is no file of volatilities, the file on disk is not the one that was read, or it cannot be written: nothing is changed.
+    /// It is no file of volatilities, the file on disk is not the one that was read, or it cannot be written:
+    /// nothing is changed.
     pub(super) fn replace(&mut self, text: String) -> Result<Patch, String> {
         let sections = Sections::read(&text)?;
         if let Some(path) = &self.path {
@@ -711,7 +714,8 @@ fn business(section: &ClockSection) -> Result<BusinessClock, String> {
     .map_err(|e| e.to_string())
 }
 
-/// A smile through quoted volatilities; `guard` is the volatility at the money before and how far it may move.
+/// A smile through quoted volatilities; `guard` is the volatility at the money before and how far it may
+/// move.
 pub(super) fn fit(
     quotes: &[(f64, f64, f64)],
     forward: f64,

@@ -1,4 +1,5 @@
-//! Edits as lines of text: the same in a file's log, on the command line and through a quoter's control socket.
+//! Edits as lines of text: the same in a file's log, on the command line and through a quoter's control
+//! socket.
 
 use tickwire_options::surface::{Edit, Roll};
 

@@ -1,5 +1,6 @@
-//! The audit log beside a file of volatilities, `FILE.log`: one JSON object a line for every edit, who made it and when, what became of
-//! the volatility at the money, and how the text changed, so that it can be taken back.
+//! The audit log beside a file of volatilities, `FILE.log`: one JSON object a line for every edit, who made
+//! it and when, what became of the volatility at the money, and how the text changed, so that it can be taken
+//! back.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

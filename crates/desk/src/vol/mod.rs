@@ -46,8 +46,9 @@ fn utc(at: Nanos) -> String {
         .unwrap_or_default()
 }
 
-/// Does what a line says to a surface, to the file that it came from, and to the file's log: the new version and what became of the
-/// volatility at the money; of lines that only ask, the answer. Slow path: it writes files.
+/// Does what a line says to a surface, to the file that it came from, and to the file's log: the new version
+/// and what became of the volatility at the money; of lines that only ask, the answer. Slow path: it writes
+/// files.
 ///
 /// # Errors
 /// Why not; then surface, file and log are as they were.
@@ -109,7 +110,8 @@ enum Change {
     Undone(u64, String),
 }
 
-/// Does what a line says to a surface; file and log are left to [`keep`], so that quotes need not wait for a disk.
+/// Does what a line says to a surface; file and log are left to [`keep`], so that quotes need not wait for a
+/// disk.
 ///
 /// # Errors
 /// Why not; then the surface is as it was.
@@ -195,7 +197,8 @@ fn changed(before: &Surface, after: &Surface) -> usize {
     (0..after.len()).find(differs).unwrap_or(0)
 }
 
-/// Reads the file as it is by now: edits of others, and of `tickwire vol edit -f`. It must have the same expiries.
+/// Reads the file as it is by now: edits of others, and of `tickwire vol edit -f`. It must have the same
+/// expiries.
 fn reload(file: &mut VolFile, surface: &mut Surface, now: Nanos) -> Result<Change, String> {
     let path = file
         .path()
@@ -443,7 +446,8 @@ Examples:
         /// Which volatilities.
         #[command(flatten)]
         place: Place,
-        /// Edits that go further than one edit may (`[edits]` of the file) are meant, and so is what is cut to the range of volatilities
+        /// Edits that go further than one edit may (`[edits]` of the file) are meant, and so is what is cut
+        /// to the range of volatilities
         #[arg(long)]
         force: bool,
         /// Who edits, for the log; $USER by default

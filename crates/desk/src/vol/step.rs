@@ -1,16 +1,19 @@
-//! What an edit may do at once. A volatility typed with a digit too many (`+0.2` for `+0.002`) is quoted to everybody within a millisecond:
-//! it is refused, with what it would have done, unless whoever types it says that it is meant.
+//! What an edit may do at once. A volatility typed with a digit too many (`+0.2` for `+0.002`) is quoted to
+//! everybody within a millisecond: it is refused, with what it would have done, unless whoever types it says
+//! that it is meant.
 
 use serde::Deserialize;
 use tickwire_options::surface::{Smile, Surface};
 
-/// Standard deviations to either side of the forward at which volatilities are compared, and how many a deviation.
+/// Standard deviations to either side of the forward at which volatilities are compared, and how many a
+/// deviation.
 const DEVIATIONS: i32 = 4;
 const PER_DEVIATION: i32 = 2;
 /// A time to expiry may change by this share of it.
 const YEARS_STEP_MAX: f64 = 0.1;
 
-/// How far one edit may go; in the file of volatilities, so that it holds for the file and in a running quoter alike.
+/// How far one edit may go; in the file of volatilities, so that it holds for the file and in a running
+/// quoter alike.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Steps {
@@ -39,7 +42,8 @@ impl Steps {
         }
     }
 
-    /// Why what an edit has made of a surface goes too far, if it does; `strikes` of an expiry are looked at beside those around its forward.
+    /// Why what an edit has made of a surface goes too far, if it does; `strikes` of an expiry are looked at
+    /// beside those around its forward.
     pub(super) fn refusal(
         &self,
         (was, is): (&Surface, &Surface),

@@ -205,7 +205,8 @@ impl CqsLine {
         }
     }
 
-    /// Whether a turn of the snapshot stream is due. One that is being sent is finished before; the lines go first.
+    /// Whether a turn of the snapshot stream is due. One that is being sent is finished before; the lines go
+    /// first.
     pub(super) fn wants_snapshot(&self, now: Nanos) -> bool {
         let is_on = matches!(self.stage, Stage::Open | Stage::Ending { .. }) && self.config.snapshot_ns > 0;
         is_on && self.turn.sent == self.turn.bytes.len() && self.snapshot_due <= now
@@ -422,8 +423,8 @@ fn message_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     rest.get(..usize::from(u16::from_be_bytes(*length)))
 }
 
-/// Packs messages `[first, end)` of the store into a block, as many as fit; its length, and how many they are. A control
-/// message is alone.
+/// Packs messages `[first, end)` of the store into a block, as many as fit; its length, and how many they
+/// are. A control message is alone.
 fn pack(
     store: &MessageStore,
     buffer: &mut [u8],

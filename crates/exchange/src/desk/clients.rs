@@ -1,4 +1,5 @@
-//! What an operator is told of the clients: who came and went, why, and what was cancelled with it; and how each of them stands.
+//! What an operator is told of the clients: who came and went, why, and what was cancelled with it; and how
+//! each of them stands.
 
 use alloc::collections::VecDeque;
 
@@ -19,7 +20,8 @@ pub enum ClientEvent {
         /// HeartBtInt (108).
         heartbeat_s: u32,
     },
-    /// It is over, for this reason, with the text that a logout had; the connection is closed once everything is transmitted.
+    /// It is over, for this reason, with the text that a logout had; the connection is closed once everything
+    /// is transmitted.
     Ended {
         /// Why.
         reason: DisconnectReason,

@@ -1,10 +1,10 @@
 //! FIX order entry: one acceptor for every version from 4.0 to 5.0 SP2.
 //!
-//! Sessions take any message ([`tickwire_fix::SessionConfig::any_message`]); what is ours is read field by field, because
-//! the fields of an order differ little from version to version, and answered in the version's own words ([`report`]).
-//! Supported: D, F, G, H, q (since 4.3), e and g, and i, Z and a of [`super::quotes`] (since 4.2). A message that lacks a field it must have is rejected
-//! (35=3), one whose values do not go together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else
-//! unknown likewise.
+//! Sessions take any message ([`tickwire_fix::SessionConfig::any_message`]); what is ours is read field by
+//! field, because the fields of an order differ little from version to version, and answered in the version's
+//! own words ([`report`]). Supported: D, F, G, H, q (since 4.3), e and g, and i, Z and a of [`super::quotes`]
+//! (since 4.2). A message that lacks a field it must have is rejected (35=3), one whose values do not go
+//! together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else unknown likewise.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,11 +19,11 @@ use tickwire_market::{
 };
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 
-use super::ouch::OuchDesk;
+use super::ouch::OuchGateway;
 use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
 use super::{
-    ClientEvent, ClientOrder, DeskConfig, FixPort, Hands, Hold, Outcome, Refusal, Route, Saying, Told, Why,
-    deliver,
+    ClientEvent, ClientOrder, DeskConfig, FixPort, Hands, Hold, OrderNotice, Outcome, Refusal, Route, Saying,
+    Why, deliver,
 };
 use crate::order::{BreakReason, CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
 
@@ -163,7 +163,7 @@ enum Out {
     Quote(QuoteOut),
 }
 
-pub(super) struct FixDesk {
+pub(super) struct FixGateway {
     table: Acceptor<MemoryStore>,
     ports: Vec<Port>,
     /// The connection of the acceptor behind each of ours.
@@ -177,12 +177,12 @@ pub(super) struct FixDesk {
     now: Nanos,
 }
 
-impl FixDesk {
+impl FixGateway {
     pub(super) fn set_wall_offset(&mut self, offset_ns: i64) {
         self.table.set_wall_offset(offset_ns);
     }
 
-    pub(super) fn new(config: &DeskConfig) -> FixDesk {
+    pub(super) fn new(config: &DeskConfig) -> FixGateway {
         let mut table = Acceptor::new(config.connections);
         let template = FixPort {
             comp_id: CompId::EMPTY,
@@ -204,7 +204,7 @@ impl FixDesk {
         if config.anyone {
             table.add_template(session_of(config.comp_id, &template), config.connections);
         }
-        FixDesk {
+        FixGateway {
             table,
             ports,
             connections: (0..config.connections).map(|_| None).collect(),
@@ -237,7 +237,8 @@ impl FixDesk {
         self.events.pop_front()
     }
 
-    /// Whether what is open of a session goes with its heartbeats, and for how long it was not heard, in nanoseconds.
+    /// Whether what is open of a session goes with its heartbeats, and for how long it was not heard, in
+    /// nanoseconds.
     pub(super) fn cancels_silent(&self, session: usize) -> (bool, u64) {
         let port = self.ports[session].port;
         let silent_ns = self.table.session(SessionId(session)).silent_ns();
@@ -300,7 +301,7 @@ impl FixDesk {
         id: usize,
         bytes: &[u8],
         hands: &mut Hands<'_, '_>,
-        ouch: &mut OuchDesk,
+        ouch: &mut OuchGateway,
     ) -> usize {
         self.now = hands.now;
         let Some(connection) = self.connections.get(id).copied().flatten() else {
@@ -331,7 +332,7 @@ impl FixDesk {
         }
     }
 
-    pub(super) fn handle_timeout(&mut self, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) {
+    pub(super) fn handle_timeout(&mut self, hands: &mut Hands<'_, '_>, ouch: &mut OuchGateway) {
         if self.poll_timeout().is_none_or(|due| due > hands.now) {
             return;
         }
@@ -371,14 +372,14 @@ impl FixDesk {
     pub(super) fn say(&mut self, session: usize, saying: &Saying) {
         let version = self.ports[session].port.version;
         let is_silent = match saying.told {
-            Told::Refreshed { .. } => true,
+            OrderNotice::Refreshed { .. } => true,
             // The word came with 5.0.
-            Told::Triggered => !version.is_fixt(),
+            OrderNotice::Triggered => !version.is_fixt(),
             _ => false,
         };
         self.now = self.now.max(saying.at);
         let out = match (saying.told, saying.request) {
-            (Told::CancelTooLate, Some((request, orig))) => Out::CancelReject {
+            (OrderNotice::CancelTooLate, Some((request, orig))) => Out::CancelReject {
                 request,
                 orig,
                 order: Some(saying.order),
@@ -427,7 +428,7 @@ impl FixDesk {
         }
     }
 
-    fn drain_events(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) -> bool {
+    fn drain_events(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchGateway) -> bool {
         let mut any = false;
         while let Some(event) = self.table.poll_event(id) {
             any = true;
@@ -458,7 +459,7 @@ impl FixDesk {
         any
     }
 
-    fn on_message(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) {
+    fn on_message(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchGateway) {
         let session = self.table.session_mut(id);
         let Some(message) = session.message() else { return };
         let request = match read(&message, self.ports[id.0].port.version) {
@@ -542,7 +543,8 @@ impl Port {
     }
 }
 
-/// CancelOnDisconnect, as Deribit's FIX has it: a Logon that has the field is answered with what becomes of the session's orders.
+/// CancelOnDisconnect, as Deribit's FIX has it: a Logon that has the field is answered with what becomes of
+/// the session's orders.
 const CANCELS_TAG: u32 = 9001;
 
 impl FixPort {
@@ -726,7 +728,11 @@ fn status(route: Route, id: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
     match hands.books.find(route, &id) {
         Some(row) => {
             let order = hands.books.ledger[row];
-            Some(Out::Report(hands.books.saying(&order, Told::Status, hands.now)))
+            Some(Out::Report(hands.books.saying(
+                &order,
+                OrderNotice::Status,
+                hands.now,
+            )))
         }
         None => {
             hands.books.last_exec_id += 1;
@@ -739,8 +745,8 @@ fn status(route: Route, id: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
     }
 }
 
-/// MassCancelRequestType: 1 of an instrument, 7 all, of this session, or of its whole firm, whose quotes go too. MassCancelRejectReason: 0 not
-/// supported, 1 unknown instrument.
+/// MassCancelRequestType: 1 of an instrument, 7 all, of this session, or of its whole firm, whose quotes go
+/// too. MassCancelRejectReason: 0 not supported, 1 unknown instrument.
 fn mass_cancel(
     (route, firm): (Route, Option<Firm>),
     id: Id,
@@ -1143,8 +1149,9 @@ fn nothing_filled(e: &mut Encoder<'_>, version: Version) {
     e.unsigned(tag::AVG_PX, 0);
 }
 
-/// ExecutionReport. Up to 4.2 it has ExecTransType (20), fills are ExecType 1 and 2, a broken one is ExecTransType 1 with the
-/// order's state as ExecType, and a replaced order has OrdStatus 5; 4.0 has neither ExecType nor LeavesQty.
+/// ExecutionReport. Up to 4.2 it has ExecTransType (20), fills are ExecType 1 and 2, a broken one is
+/// ExecTransType 1 with the order's state as ExecType, and a replaced order has OrdStatus 5; 4.0 has neither
+/// ExecType nor LeavesQty.
 fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Saying) {
     let Saying {
         ref order,
@@ -1156,26 +1163,26 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     let is_old = version <= Version::Fix42;
     let (id, orig) = request.unwrap_or((order.cl_ord_id, Id::EMPTY));
     let status = match told {
-        Told::Replaced if is_old && order.outcome == Outcome::Open => b'5',
-        Told::CancelPending => b'6',
+        OrderNotice::Replaced if is_old && order.outcome == Outcome::Open => b'5',
+        OrderNotice::CancelPending => b'6',
         _ => ord_status(order),
     };
     let exec_type = match told {
-        Told::Accepted => b'0',
-        Told::Refused(_) => b'8',
-        Told::Filled { .. } if is_old => status,
-        Told::Filled { .. } => b'F',
-        Told::Broken { .. } if is_old => status,
-        Told::Broken { .. } => b'H',
-        Told::Cancelled { .. } => b'4',
-        Told::Replaced => b'5',
+        OrderNotice::Accepted => b'0',
+        OrderNotice::Refused(_) => b'8',
+        OrderNotice::Filled { .. } if is_old => status,
+        OrderNotice::Filled { .. } => b'F',
+        OrderNotice::Broken { .. } if is_old => status,
+        OrderNotice::Broken { .. } => b'H',
+        OrderNotice::Cancelled { .. } => b'4',
+        OrderNotice::Replaced => b'5',
         // Lowered by the venue, which before 4.2 could not be said.
-        Told::Reduced { .. } if version >= Version::Fix42 => b'D',
-        Told::Reduced { .. } => b'5',
-        Told::Triggered => b'L',
-        Told::CancelPending => b'6',
-        Told::Refreshed { .. } | Told::CancelTooLate | Told::Status if is_old => status,
-        Told::Refreshed { .. } | Told::CancelTooLate | Told::Status => b'I',
+        OrderNotice::Reduced { .. } if version >= Version::Fix42 => b'D',
+        OrderNotice::Reduced { .. } => b'5',
+        OrderNotice::Triggered => b'L',
+        OrderNotice::CancelPending => b'6',
+        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status if is_old => status,
+        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status => b'I',
     };
     match order.venue_id.0 {
         0 => e.text(tag::ORDER_ID, NO_ORDER.as_bytes()),
@@ -1188,13 +1195,13 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     e.unsigned(tag::EXEC_ID, exec_id);
     if is_old {
         let kind = match told {
-            Told::Status => b'3',
-            Told::Broken { .. } => b'1',
+            OrderNotice::Status => b'3',
+            OrderNotice::Broken { .. } => b'1',
             _ => b'0',
         };
         e.char(tag::EXEC_TRANS_TYPE, kind);
     }
-    if let Told::Broken { exec_id, .. } = told {
+    if let OrderNotice::Broken { exec_id, .. } = told {
         e.unsigned(own::EXEC_REF_ID, exec_id);
     }
     if version >= Version::Fix41 {
@@ -1203,20 +1210,20 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     e.char(tag::ORD_STATUS, status);
     let mut text = "";
     match told {
-        Told::Refused(why) => {
+        OrderNotice::Refused(why) => {
             let (reason, words) = refusal(why);
             e.unsigned(tag::ORD_REJ_REASON, reject_reason(version, reason));
             text = words;
         }
-        Told::Reduced { why, .. } => {
+        OrderNotice::Reduced { why, .. } => {
             if exec_type == b'D' {
                 // ExecRestatementReason: 5 partial decline of OrderQty.
                 e.unsigned(own::EXEC_RESTATEMENT_REASON, 5);
             }
             text = why_text(why);
         }
-        Told::Cancelled { why, .. } => text = why_text(why),
-        Told::Broken { reason, .. } => text = break_text(reason),
+        OrderNotice::Cancelled { why, .. } => text = why_text(why),
+        OrderNotice::Broken { reason, .. } => text = break_text(reason),
         _ => {}
     }
     e.text(tag::SYMBOL, order.symbol.as_bytes());
@@ -1242,7 +1249,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         e.unsigned(tag, order.display.0.into());
     }
     match told {
-        Told::Filled { qty, price, .. } | Told::Broken { qty, price, .. } => {
+        OrderNotice::Filled { qty, price, .. } | OrderNotice::Broken { qty, price, .. } => {
             e.unsigned(tag::LAST_QTY, qty.0.into());
             e.price(tag::LAST_PX, price);
         }
@@ -1289,7 +1296,7 @@ persist!(value enum Out {
 });
 
 /// Sessions, and the reports that wait for their clients. Who came and went is for a terminal.
-impl Persist for FixDesk {
+impl Persist for FixGateway {
     fn save(&self, out: &mut Bytes) {
         self.table.save(out);
         self.ports.iter().for_each(|port| port.waiting.save(out));

@@ -1,15 +1,16 @@
-//! Order entry: the ledger of every order that clients sent, and the ports they come by: FIX sessions of every version
-//! (`fix`), with mass quotes (`quotes`), OUCH over SoupBinTCP (`ouch`).
+//! Order entry: the ledger of every order that clients sent, and the ports they come by: FIX sessions of
+//! every version (`fix`), with mass quotes (`quotes`), OUCH over SoupBinTCP (`ouch`).
 //!
-//! A port reads its protocol into what this module does to the engine: [`Desk::enter`], [`Desk::cancel`],
-//! [`Desk::reduce`], [`Desk::replace`], [`Desk::mass_cancel`]. What happens to a client's order, by request or because the
-//! market traded with it, is told to the port it came by as [`Told`], which the port words.
+//! A port reads its protocol into what this module does to the engine: [`OrderGateway::enter`],
+//! [`OrderGateway::cancel`], [`OrderGateway::reduce`], [`OrderGateway::replace`],
+//! [`OrderGateway::mass_cancel`]. What happens to a client's order, by request or because the market traded
+//! with it, is told to the port it came by as [`OrderNotice`], which the port words.
 //!
-//! Connections are numbered: first those of FIX, then those of OUCH. A session outlives its connections: what could not be
-//! sent waits, bounded, and is sent after the next logon.
+//! Connections are numbered: first those of FIX, then those of OUCH. A session outlives its connections: what
+//! could not be sent waits, bounded, and is sent after the next logon.
 //!
-//! **Invariant.** What the desk does depends on its inputs alone (bytes, times, connections): the same inputs make the same
-//! ledger, the same sequence numbers and the same bytes. The journal relies on it.
+//! **Invariant.** What the desk does depends on its inputs alone (bytes, times, connections): the same inputs
+//! make the same ledger, the same sequence numbers and the same bytes. The journal relies on it.
 
 mod clients;
 mod fix;
@@ -41,8 +42,8 @@ use crate::tape::{Listing, VenueTime};
 
 use clients::Notices;
 pub use clients::{ClientEvent, ClientNotice, ClientState};
-use fix::FixDesk;
-use ouch::OuchDesk;
+use fix::FixGateway;
+use ouch::OuchGateway;
 pub use quotes::ClientQuote;
 use quotes::{QuoteOut, Quotes, is_quote};
 
@@ -59,13 +60,14 @@ pub struct FixPort {
     pub reset_on_logon: bool,
     /// Its open orders and quotes are cancelled when its connection is lost, or it logs out.
     pub cancel_on_disconnect: bool,
-    /// They are when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not answered. So they are with
-    /// `cancel_on_disconnect`, too.
+    /// They are when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not answered.
+    /// So they are with `cancel_on_disconnect`, too.
     pub cancel_on_missed_heartbeats: bool,
-    /// The longest HeartBtInt (108) that its logon may ask for, in seconds, where it must ask for one; `None`: any, and none.
+    /// The longest HeartBtInt (108) that its logon may ask for, in seconds, where it must ask for one;
+    /// `None`: any, and none.
     pub heartbeat_s_max: Option<u32>,
-    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm: a kill switch, for whoever watches
-    /// over them.
+    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm:
+    /// a kill switch, for whoever watches over them.
     pub cancels_firm: bool,
     /// What its orders do when they meet one of their firm and do not say it themselves.
     pub self_trade: SelfTrade,
@@ -109,8 +111,8 @@ pub struct DeskConfig {
     pub ouch_connections: usize,
     /// The SoupBinTCP session of OUCH.
     pub ouch_session: [u8; 10],
-    /// Reports that wait for a client that is not logged on or does not read, of each FIX session; further ones are counted
-    /// and lost.
+    /// Reports that wait for a client that is not logged on or does not read, of each FIX session; further
+    /// ones are counted and lost.
     pub waiting_max: usize,
 }
 
@@ -140,8 +142,8 @@ pub enum Outcome {
     Open,
     /// All filled.
     Filled,
-    /// Cancelled, by request, by its time in force, with its connection or at the end of the day, maybe after fills; or all
-    /// filled, and a fill was broken then.
+    /// Cancelled, by request, by its time in force, with its connection or at the end of the day, maybe after
+    /// fills; or all filled, and a fill was broken then.
     Cancelled,
 }
 
@@ -256,7 +258,7 @@ pub(crate) enum Refusal {
 
 /// What a port is told about an order of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum OrderNotice {
     Accepted,
     Refused(Refusal),
     Filled {
@@ -303,7 +305,7 @@ pub(crate) enum Told {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Saying {
     pub(crate) order: ClientOrder,
-    pub(crate) told: Told,
+    pub(crate) told: OrderNotice,
     /// The identifier of the request that this answers, and the one the order had before.
     pub(crate) request: Option<(Id, Id)>,
     /// Counts up over all ports.
@@ -325,7 +327,7 @@ enum Said {
 }
 
 /// What the desk acts on while it handles a request.
-pub(crate) struct Floor<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) tape: &'a mut Broadcast,
     pub(crate) flow: &'a mut Flow,
@@ -383,7 +385,8 @@ enum Asked {
 struct Books {
     ledger: Vec<ClientOrder>,
     max_orders: usize,
-    /// Hash of route and identifier → row of the ledger. Two identifiers with the same 64-bit hash count as duplicates.
+    /// Hash of route and identifier → row of the ledger. Two identifiers with the same 64-bit hash count as
+    /// duplicates.
     names: OrderIndex,
     named: usize,
     symbols: Vec<(Symbol, InstrumentId)>,
@@ -392,14 +395,15 @@ struct Books {
     quotes: Quotes,
     /// At most one of an order.
     waiting_cancels: Vec<WaitingCancel>,
-    /// The last ones, ascending by match number: of every trade that the engine keeps, as it has two orders at most.
+    /// The last ones, ascending by match number: of every trade that the engine keeps, as it has two orders
+    /// at most.
     fills: VecDeque<Fill>,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct OrderGateway {
     books: Books,
-    fix: FixDesk,
-    ouch: OuchDesk,
+    fix: FixGateway,
+    ouch: OuchGateway,
     fix_connections: usize,
     notices: Notices,
 }
@@ -407,17 +411,17 @@ pub(crate) struct Desk {
 /// What a port may do while it handles its bytes: the other halves of the desk.
 struct Hands<'a, 'f> {
     books: &'a mut Books,
-    floor: &'a mut Floor<'f>,
+    floor: &'a mut RequestContext<'f>,
     now: Nanos,
     /// What happened, in order, for whichever port it is.
     said: &'a mut Vec<Said>,
 }
 
-impl Desk {
-    pub(crate) fn new(config: &DeskConfig, listings: &[Listing]) -> Desk {
+impl OrderGateway {
+    pub(crate) fn new(config: &DeskConfig, listings: &[Listing]) -> OrderGateway {
         let mut symbols: Vec<_> = listings.iter().map(|l| (l.symbol, l.id)).collect();
         symbols.sort();
-        Desk {
+        OrderGateway {
             books: Books {
                 ledger: Vec::with_capacity(config.max_orders),
                 max_orders: config.max_orders,
@@ -431,8 +435,8 @@ impl Desk {
                 waiting_cancels: Vec::new(),
                 fills: VecDeque::with_capacity(TRADES_KEPT * 2),
             },
-            fix: FixDesk::new(config),
-            ouch: OuchDesk::new(config),
+            fix: FixGateway::new(config),
+            ouch: OuchGateway::new(config),
             fix_connections: config.connections,
             notices: Notices::default(),
         }
@@ -495,7 +499,7 @@ impl Desk {
         }
     }
 
-    pub(crate) fn disconnect(&mut self, id: usize, now: Nanos, floor: &mut Floor<'_>) {
+    pub(crate) fn disconnect(&mut self, id: usize, now: Nanos, floor: &mut RequestContext<'_>) {
         let gone = match id.checked_sub(self.fix_connections) {
             None => self.fix.disconnect(id, now),
             Some(id) => self.ouch.disconnect(id),
@@ -510,7 +514,7 @@ impl Desk {
     fn leave(
         &mut self,
         now: Nanos,
-        floor: &mut Floor<'_>,
+        floor: &mut RequestContext<'_>,
         route: Route,
         cancels: bool,
         silent_ns: Option<u64>,
@@ -543,8 +547,9 @@ impl Desk {
         }
     }
 
-    /// Does what follows from sessions that came and went: one whose heartbeats stopped is not waited for to be disconnected.
-    fn follow_sessions(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+    /// Does what follows from sessions that came and went: one whose heartbeats stopped is not waited for to
+    /// be disconnected.
+    fn follow_sessions(&mut self, now: Nanos, floor: &mut RequestContext<'_>) {
         while let Some((session, event)) = self.fix.poll_client_event() {
             let route = Route::Fix(session);
             self.notices.push(now, route, event);
@@ -596,7 +601,7 @@ impl Desk {
     }
 
     /// A new process goes on: no connection is left.
-    pub(crate) fn resume(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+    pub(crate) fn resume(&mut self, now: Nanos, floor: &mut RequestContext<'_>) {
         for id in 0..self.fix_connections + self.ouch.connections() {
             self.disconnect(id, now, floor);
         }
@@ -615,7 +620,7 @@ impl Desk {
         id: usize,
         now: Nanos,
         bytes: &[u8],
-        floor: &mut Floor<'_>,
+        floor: &mut RequestContext<'_>,
     ) -> usize {
         let mut said = Vec::new();
         let mut hands = Hands {
@@ -633,7 +638,7 @@ impl Desk {
         taken
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+    pub(crate) fn handle_timeout(&mut self, now: Nanos, floor: &mut RequestContext<'_>) {
         let mut said = Vec::new();
         let mut hands = Hands {
             books: &mut self.books,
@@ -660,14 +665,16 @@ impl Desk {
             .min()
     }
 
-    /// The end of the day for clients: open orders are cancelled but those for the close, which the closing auction ends.
-    pub(crate) fn cancel_all(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+    /// The end of the day for clients: open orders are cancelled but those for the close, which the closing
+    /// auction ends.
+    pub(crate) fn cancel_all(&mut self, now: Nanos, floor: &mut RequestContext<'_>) {
         let goes = |order: &ClientOrder| order.time_in_force != TimeInForce::AtTheClose;
         self.sweep(now, floor, goes, |_| true, b'C');
     }
 
-    /// Does the cancels that have waited for the end of an auction. One whose order has gone meanwhile came too late.
-    pub(crate) fn cancel_waiting(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+    /// Does the cancels that have waited for the end of an auction. One whose order has gone meanwhile came
+    /// too late.
+    pub(crate) fn cancel_waiting(&mut self, now: Nanos, floor: &mut RequestContext<'_>) {
         if floor.no_cancel.is_some() || self.books.waiting_cancels.is_empty() {
             return;
         }
@@ -679,7 +686,7 @@ impl Desk {
                     let _ = hands.cancel(row, request, orig);
                 } else if request != orig {
                     // A request of its own: a mass cancel was answered in sum, and OUCH has no word for it.
-                    hands.tell(row, Told::CancelTooLate, request, orig);
+                    hands.tell(row, OrderNotice::CancelTooLate, request, orig);
                 }
             }
         });
@@ -689,7 +696,7 @@ impl Desk {
     fn act_and_tell<'f, T>(
         &mut self,
         now: Nanos,
-        floor: &mut Floor<'f>,
+        floor: &mut RequestContext<'f>,
         act: impl FnOnce(&mut Hands<'_, 'f>) -> T,
     ) -> T {
         let mut said = Vec::new();
@@ -711,7 +718,7 @@ impl Desk {
         now: Nanos,
         match_number: u64,
         reason: BreakReason,
-        floor: &mut Floor<'_>,
+        floor: &mut RequestContext<'_>,
     ) -> Result<(), Reject> {
         self.act_and_tell(now, floor, |hands| {
             hands.act(Asked::Nothing, |engine, out| {
@@ -726,7 +733,7 @@ impl Desk {
         now: Nanos,
         instrument: InstrumentId,
         action: TradingAction,
-        floor: &mut Floor<'_>,
+        floor: &mut RequestContext<'_>,
     ) -> Result<(), Reject> {
         self.act_and_tell(now, floor, |hands| {
             hands.act(Asked::Nothing, |engine, out| {
@@ -757,12 +764,12 @@ impl Desk {
         self.ouch.end(time);
     }
 
-    /// Cancels open orders that fit, and the quotes of sessions that do: `why` is their UnsolicitedCancelType. How many orders, and how many
-    /// quoted instruments.
+    /// Cancels open orders that fit, and the quotes of sessions that do: `why` is their
+    /// UnsolicitedCancelType. How many orders, and how many quoted instruments.
     fn sweep(
         &mut self,
         now: Nanos,
-        floor: &mut Floor<'_>,
+        floor: &mut RequestContext<'_>,
         which: impl Fn(&ClientOrder) -> bool,
         quotes_of: impl Fn(usize) -> bool,
         why: u8,
@@ -795,7 +802,7 @@ impl Desk {
 }
 
 /// Tells the ports.
-fn deliver(said: &mut Vec<Said>, fix: &mut FixDesk, ouch: &mut OuchDesk) {
+fn deliver(said: &mut Vec<Said>, fix: &mut FixGateway, ouch: &mut OuchGateway) {
     for one in said.drain(..) {
         match one {
             Said::Order(saying) => match saying.order.route {
@@ -853,7 +860,7 @@ impl Books {
         fills.find(|fill| fill.order == order).map(|fill| fill.exec_id)
     }
 
-    fn saying(&mut self, order: &ClientOrder, told: Told, now: Nanos) -> Saying {
+    fn saying(&mut self, order: &ClientOrder, told: OrderNotice, now: Nanos) -> Saying {
         self.last_exec_id += 1;
         Saying {
             order: *order,
@@ -884,7 +891,7 @@ impl Hands<'_, '_> {
         if let Some(refusal) = refused {
             // It has no row: a duplicate is no order.
             order.outcome = Outcome::Rejected;
-            let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
+            let saying = self.books.saying(&order, OrderNotice::Refused(refusal), self.now);
             return self.said.push(Said::Order(saying));
         }
         self.books.ledger.push(order);
@@ -907,7 +914,7 @@ impl Hands<'_, '_> {
         if let Some(refusal) = refused {
             self.books.ledger[row].outcome = Outcome::Rejected;
             let order = self.books.ledger[row];
-            let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
+            let saying = self.books.saying(&order, OrderNotice::Refused(refusal), self.now);
             self.said.push(Said::Order(saying));
         }
     }
@@ -924,7 +931,8 @@ impl Hands<'_, '_> {
         self.act(asked, |engine, out| engine.cancel(target, out))
     }
 
-    /// Whether an order can be cancelled or changed now, see [`AuctionTimes::no_cancel_ns`](crate::AuctionTimes).
+    /// Whether an order can be cancelled or changed now, see
+    /// [`AuctionTimes::no_cancel_ns`](crate::AuctionTimes).
     fn hold(&self, order: &ClientOrder) -> Hold {
         match (self.floor.no_cancel, order.time_in_force) {
             (None, _) => Hold::Free,
@@ -948,11 +956,11 @@ impl Hands<'_, '_> {
             let waiting = WaitingCancel { row, request, orig };
             self.books.waiting_cancels.push(waiting);
         }
-        self.tell(row, Told::CancelPending, request, orig);
+        self.tell(row, OrderNotice::CancelPending, request, orig);
     }
 
     /// Tells the port of an order what becomes of a request about it.
-    fn tell(&mut self, row: usize, told: Told, request: Id, orig: Id) {
+    fn tell(&mut self, row: usize, told: OrderNotice, request: Id, orig: Id) {
         let order = self.books.ledger[row];
         let mut saying = self.books.saying(&order, told, self.now);
         saying.request = Some((request, orig));
@@ -971,8 +979,8 @@ impl Hands<'_, '_> {
         self.act(asked, |engine, out| engine.reduce(target, by, out))
     }
 
-    /// Gives an order another price, total quantity, fills included (broken ones too), and, as long as it waits for it, trigger
-    /// under another identifier.
+    /// Gives an order another price, total quantity, fills included (broken ones too), and, as long as it
+    /// waits for it, trigger under another identifier.
     fn replace(&mut self, row: usize, changed: ClientOrder, orig: Id) -> Result<(), Reject> {
         let before = self.books.ledger[row];
         // What is filled already cannot be taken back.
@@ -995,7 +1003,7 @@ impl Hands<'_, '_> {
         match done {
             // Nothing but the name changed: the engine had nothing to tell.
             Ok(_) if self.said.len() == told => {
-                let mut saying = self.books.saying(&changed, Told::Replaced, self.now);
+                let mut saying = self.books.saying(&changed, OrderNotice::Replaced, self.now);
                 saying.request = Some((changed.cl_ord_id, orig));
                 self.said.push(Said::Order(saying));
                 Ok(())
@@ -1013,8 +1021,8 @@ impl Hands<'_, '_> {
         self.floor.engine.stop_price(order.order_id).is_some()
     }
 
-    /// Cancels, for a client, every open order that fits and can be cancelled now; how many. Of those that are in an auction
-    /// the cancel waits for its end.
+    /// Cancels, for a client, every open order that fits and can be cancelled now; how many. Of those that
+    /// are in an auction the cancel waits for its end.
     fn sweep_for_client(&mut self, which: impl Fn(&ClientOrder) -> bool) -> u32 {
         if self.floor.no_cancel.is_none() {
             return self.sweep(which);
@@ -1107,7 +1115,7 @@ struct Hearing<'a> {
 
 impl Hearing<'_> {
     /// Changes a client's order and notes it. Not about one: nothing.
-    fn tell(&mut self, owner: Owner, told: Told, change: impl FnOnce(&mut ClientOrder)) {
+    fn tell(&mut self, owner: Owner, told: OrderNotice, change: impl FnOnce(&mut ClientOrder)) {
         let Some(row) = (owner.0 as usize).checked_sub(1) else {
             return;
         };
@@ -1126,7 +1134,7 @@ impl Hearing<'_> {
             && about == row
             && matches!(
                 told,
-                Told::Replaced | Told::Cancelled { .. } | Told::Reduced { .. }
+                OrderNotice::Replaced | OrderNotice::Cancelled { .. } | OrderNotice::Reduced { .. }
             )
         {
             saying.request = Some((request, orig));
@@ -1135,7 +1143,7 @@ impl Hearing<'_> {
     }
 
     fn fill(&mut self, order: &Order, qty: Qty, price: Price, match_number: u64, liquidity: Liquidity) {
-        let told = Told::Filled {
+        let told = OrderNotice::Filled {
             qty,
             price,
             match_number,
@@ -1171,7 +1179,7 @@ impl Hearing<'_> {
         let Some(exec_id) = self.books.find_fill(match_number, party.id) else {
             return;
         };
-        let told = Told::Broken {
+        let told = OrderNotice::Broken {
             qty,
             price,
             match_number,
@@ -1206,12 +1214,12 @@ impl Hearing<'_> {
         let left = row
             .and_then(|row| self.books.ledger.get(row))
             .map_or(Qty::ZERO, ClientOrder::leaves);
-        let told = Told::Cancelled { qty: left, why };
+        let told = OrderNotice::Cancelled { qty: left, why };
         self.tell(order.owner, told, |mine| mine.outcome = Outcome::Cancelled);
     }
 
-    /// An order lost quantity and stays. What it lost in all is what the ledger has more: of an iceberg's slice and reserve only
-    /// one is told.
+    /// An order lost quantity and stays. What it lost in all is what the ledger has more: of an iceberg's
+    /// slice and reserve only one is told.
     fn lost(&mut self, order: &Order, by: Qty) {
         if is_quote(order.owner) {
             return self.quote_lost(order, Some(by));
@@ -1226,14 +1234,14 @@ impl Hearing<'_> {
         match self.reason.take() {
             Some(reason) => {
                 let why = Why::Engine(reason);
-                self.tell(order.owner, Told::Reduced { by, why }, |mine| {
+                self.tell(order.owner, OrderNotice::Reduced { by, why }, |mine| {
                     mine.qty = Qty(mine.qty.0.saturating_sub(by.0));
                 });
             }
-            None if is_replace => self.tell(order.owner, Told::Replaced, |_| {}),
+            None if is_replace => self.tell(order.owner, OrderNotice::Replaced, |_| {}),
             None => {
                 let why = Why::Request;
-                self.tell(order.owner, Told::Reduced { by, why }, |mine| {
+                self.tell(order.owner, OrderNotice::Reduced { by, why }, |mine| {
                     mine.qty = Qty(mine.qty.0.saturating_sub(by.0));
                 });
             }
@@ -1254,7 +1262,7 @@ impl Listener for Hearing<'_> {
         if is_quote(order.owner) {
             return self.quoted(order);
         }
-        self.tell(order.owner, Told::Accepted, |mine| {
+        self.tell(order.owner, OrderNotice::Accepted, |mine| {
             mine.venue_id = order.id;
             mine.order_id = order.id;
             if mine.order_type == OrderType::Limit {
@@ -1293,12 +1301,12 @@ impl Listener for Hearing<'_> {
 
     fn refreshed(&mut self, _: &Order, new: &Order) {
         self.renumber(new);
-        self.tell(new.owner, Told::Refreshed { shown: new.qty }, |_| {});
+        self.tell(new.owner, OrderNotice::Refreshed { shown: new.qty }, |_| {});
     }
 
     fn triggered(&mut self, _: &Order, new: &Order) {
         self.renumber(new);
-        self.tell(new.owner, Told::Triggered, |_| {});
+        self.tell(new.owner, OrderNotice::Triggered, |_| {});
     }
 
     fn cancelled(&mut self, _: &Order, reason: CancelReason) {
@@ -1331,7 +1339,7 @@ impl Listener for Hearing<'_> {
 
     fn replaced(&mut self, _: &Order, new: &Order, _: bool) {
         self.renumber(new);
-        self.tell(new.owner, Told::Replaced, |_| {});
+        self.tell(new.owner, OrderNotice::Replaced, |_| {});
     }
 
     fn reparked(&mut self, old: &Order, new: &Order) {
@@ -1340,15 +1348,15 @@ impl Listener for Hearing<'_> {
             return self.lost(new, Qty(old.qty.0.saturating_sub(new.qty.0)));
         }
         self.renumber(new);
-        self.tell(new.owner, Told::Replaced, |_| {});
+        self.tell(new.owner, OrderNotice::Replaced, |_| {});
     }
 }
 
 /// Hears the market's own flow.
 pub(crate) struct Reports<'a> {
     hearing: Hearing<'a>,
-    fix: &'a mut FixDesk,
-    ouch: &'a mut OuchDesk,
+    fix: &'a mut FixGateway,
+    ouch: &'a mut OuchGateway,
 }
 
 impl Reports<'_> {
@@ -1374,7 +1382,7 @@ persist!(value enum Why { 0 => Request, 1 => TimeInForce, 2 => Swept, 3 => Engin
 persist!(value enum Refusal {
     0 => Engine(reject), 1 => UnknownSymbol, 2 => Closed, 3 => Duplicate, 4 => NoRoom, 5 => Disabled,
 });
-persist!(value enum Told {
+persist!(value enum OrderNotice {
     0 => Accepted,
     1 => Refused(refusal),
     2 => Filled { qty, price, match_number, liquidity },
@@ -1395,4 +1403,4 @@ persist!(struct Books {
     ledger, names, named, last_exec_id, unrecorded, quotes, waiting_cancels, fills,
 } not { max_orders, symbols });
 // Notices are for a terminal.
-persist!(struct Desk { books, fix, ouch } not { fix_connections, notices });
+persist!(struct OrderGateway { books, fix, ouch } not { fix_connections, notices });

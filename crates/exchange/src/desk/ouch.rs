@@ -1,11 +1,12 @@
-//! OUCH 5.0 order entry over SoupBinTCP: users log in, what they are told is numbered and kept, and who comes again gets what
-//! it missed.
+//! OUCH 5.0 order entry over SoupBinTCP: users log in, what they are told is numbered and kept, and who comes
+//! again gets what it missed.
 //!
-//! The rules are those of OUCH 5.0 (2023-05). A number (UserRefNum) not above the last one is ignored, so what is sent again
-//! does no harm. Of what the specification leaves to the venue: an order that is cut to nothing at once is accepted live and
-//! then cancelled; a replacement with the same price and no more shares keeps its priority; a modification may ask for more
-//! shares, which costs the priority; orders good till a time, pegged
-//! orders, minimum quantities and discretion are rejected; only the series of numbers 0 (UserRefIdx) is taken.
+//! The rules are those of OUCH 5.0 (2023-05). A number (UserRefNum) not above the last one is ignored, so
+//! what is sent again does no harm. Of what the specification leaves to the venue: an order that is cut to
+//! nothing at once is accepted live and then cancelled; a replacement with the same price and no more shares
+//! keeps its priority; a modification may ask for more shares, which costs the priority; orders good till a
+//! time, pegged orders, minimum quantities and discretion are rejected; only the series of numbers 0
+//! (UserRefIdx) is taken.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -26,10 +27,10 @@ use tickwire_wire::ouch50::{
 use tickwire_wire::soupbintcp::RejectReason;
 use tickwire_wire::zerocopy::IntoBytes;
 
-use super::fix::FixDesk;
+use super::fix::FixGateway;
 use super::{
-    ClientOrder, DeskConfig, Hands, Hold, Liquidity, OuchPort, Outcome, Refusal, Route, Said, Saying, Told,
-    Why, deliver,
+    ClientOrder, DeskConfig, Hands, Hold, Liquidity, OrderNotice, OuchPort, Outcome, Refusal, Route, Said,
+    Saying, Why, deliver,
 };
 use crate::mold::MessageStore;
 use crate::order::{BreakReason, CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
@@ -76,7 +77,7 @@ struct Connection {
     next: u64,
 }
 
-pub(super) struct OuchDesk {
+pub(super) struct OuchGateway {
     session: [u8; 10],
     ports: Vec<Port>,
     connections: Vec<Connection>,
@@ -86,8 +87,8 @@ pub(super) struct OuchDesk {
     is_over: bool,
 }
 
-impl OuchDesk {
-    pub(super) fn new(config: &DeskConfig) -> OuchDesk {
+impl OuchGateway {
+    pub(super) fn new(config: &DeskConfig) -> OuchGateway {
         let port = |port: &OuchPort| Port {
             port: *port,
             store: MessageStore::new(STORE_BYTES, STORE_MESSAGES),
@@ -100,7 +101,7 @@ impl OuchDesk {
             port: None,
             next: 1,
         };
-        OuchDesk {
+        OuchGateway {
             session: config.ouch_session,
             ports: config.ouch.iter().map(port).collect(),
             connections: (0..config.ouch_connections).map(connection).collect(),
@@ -204,7 +205,7 @@ impl OuchDesk {
         id: usize,
         bytes: &[u8],
         hands: &mut Hands<'_, '_>,
-        fix: &mut FixDesk,
+        fix: &mut FixGateway,
     ) -> usize {
         (self.now, self.time) = (hands.now, hands.floor.time);
         let mut taken = 0;
@@ -218,7 +219,8 @@ impl OuchDesk {
                 match request {
                     SoupRequest::Login(login) => self.log_in(id, &login),
                     SoupRequest::Message(size) => {
-                        // A copy: the message lies in what the handlers change. Longer ones are none of OUCH's.
+                        // A copy: the message lies in what the handlers change. Longer ones are none of
+                        // OUCH's.
                         let mut message = [0; 256];
                         if let Some(message) = message.get_mut(..size) {
                             message.copy_from_slice(self.connections[id].soup.message());
@@ -538,7 +540,7 @@ impl OuchDesk {
             matches!(said, Said::Order(saying)
                 if saying.order.own == order.own
                     && saying.order.route == order.route
-                    && matches!(saying.told, Told::Replaced | Told::Reduced { .. }))
+                    && matches!(saying.told, OrderNotice::Replaced | OrderNotice::Reduced { .. }))
         };
         let tail = hands.said.split_off(told);
         hands.said.extend(tail.into_iter().filter(|said| !is_this(said)));
@@ -646,7 +648,7 @@ impl OuchDesk {
         let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
         let price = price_of(order);
         match saying.told {
-            Told::Accepted => {
+            OrderNotice::Accepted => {
                 let message = OrderAccepted {
                     timestamp,
                     user_ref_num,
@@ -667,10 +669,10 @@ impl OuchDesk {
                 let options = self.echoed(port, order, &terms);
                 self.send(port, message.as_bytes(), Some(&options));
             }
-            Told::Refused(why) => {
+            OrderNotice::Refused(why) => {
                 self.refuse(port, terms.user_ref, terms.cl_ord_id, refusal(why));
             }
-            Told::Filled {
+            OrderNotice::Filled {
                 qty,
                 price,
                 match_number,
@@ -696,7 +698,7 @@ impl OuchDesk {
                 };
                 self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
             }
-            Told::Broken {
+            OrderNotice::Broken {
                 match_number, reason, ..
             } => {
                 let reason = match reason {
@@ -714,9 +716,9 @@ impl OuchDesk {
                 };
                 self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
             }
-            Told::Cancelled { qty, why } => self.tell_less(port, order, &terms, qty, why),
-            Told::Reduced { by, why } => self.tell_less(port, order, &terms, by, why),
-            Told::Replaced => {
+            OrderNotice::Cancelled { qty, why } => self.tell_less(port, order, &terms, qty, why),
+            OrderNotice::Reduced { by, why } => self.tell_less(port, order, &terms, by, why),
+            OrderNotice::Replaced => {
                 let message = OrderReplaced {
                     timestamp,
                     orig_user_ref_num: terms.orig_user_ref.into(),
@@ -738,7 +740,7 @@ impl OuchDesk {
                 let options = self.echoed(port, order, &terms);
                 self.send(port, message.as_bytes(), Some(&options));
             }
-            Told::Refreshed { shown } => {
+            OrderNotice::Refreshed { shown } => {
                 let message = OrderRestated {
                     timestamp,
                     user_ref_num,
@@ -750,7 +752,7 @@ impl OuchDesk {
                     .with(OptionTag::SecondaryOrdRefNum, &order.order_id.0.to_be_bytes());
                 self.send(port, message.as_bytes(), Some(&options));
             }
-            Told::CancelPending => {
+            OrderNotice::CancelPending => {
                 let message = CancelPending {
                     timestamp,
                     user_ref_num,
@@ -758,7 +760,7 @@ impl OuchDesk {
                 };
                 self.send(port, message.as_bytes(), None);
             }
-            Told::Triggered | Told::CancelTooLate | Told::Status => {}
+            OrderNotice::Triggered | OrderNotice::CancelTooLate | OrderNotice::Status => {}
         }
     }
 
@@ -982,7 +984,7 @@ impl PersistValue for Terms {
 
 persist!(struct Port { store, last_ref, is_enabled, connection } not { port });
 persist!(struct Connection { soup, port, next });
-persist!(struct OuchDesk { terms, now, time, is_over } each { ports, connections } not { session });
+persist!(struct OuchGateway { terms, now, time, is_over } each { ports, connections } not { session });
 
 #[cfg(test)]
 mod tests {

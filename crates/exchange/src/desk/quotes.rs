@@ -1,16 +1,17 @@
-//! Mass quotes over FIX: MassQuote (i), QuoteCancel (Z) and QuoteStatusRequest (a), since 4.2. FIX 4.4, volume 3,
-//! "Quotation / Negotiation"; 5.0 SP2, volume 3.
+//! Mass quotes over FIX: MassQuote (i), QuoteCancel (Z) and QuoteStatusRequest (a), since 4.2. FIX 4.4,
+//! volume 3, "Quotation / Negotiation"; 5.0 SP2, volume 3.
 //!
-//! A quote is a firm's two-sided price of one instrument, told to the session that entered it last; QuoteSetID and
-//! QuoteEntryID are its names, echoed. A new one takes the place of the old one as a whole; a side without price or quantity
-//! is withdrawn. Each entry of a MassQuote stands or falls for itself, one that is refused leaves the earlier quote as it
-//! was. Fills come as ExecutionReport with the entry's id as ClOrdID, as CME words them, and with what caused the quote
-//! (20001 to 20003) as the MassQuote had it.
+//! A quote is a firm's two-sided price of one instrument, told to the session that entered it last;
+//! QuoteSetID and QuoteEntryID are its names, echoed. A new one takes the place of the old one as a whole; a
+//! side without price or quantity is withdrawn. Each entry of a MassQuote stands or falls for itself, one
+//! that is refused leaves the earlier quote as it was. Fills come as ExecutionReport with the entry's id as
+//! ClOrdID, as CME words them, and with what caused the quote (20001 to 20003) as the MassQuote had it.
 //!
-//! What the venue removes by itself is told without being asked by a MassQuoteAcknowledgement of QuoteStatus 6 (up to 4.2:
-//! 4) with the entries and CME's UnsolicitedCancelType (9775): A the connection was lost, C the day is over, F market maker
-//! protection. After F, entries are refused until a MassQuote with MMProtectionReset (9773) = Y: of the groups of its
-//! entries, of all groups if it has none. A side that meets an order of its own firm is gone with a QuoteStatusReport.
+//! What the venue removes by itself is told without being asked by a MassQuoteAcknowledgement of QuoteStatus
+//! 6 (up to 4.2: 4) with the entries and CME's UnsolicitedCancelType (9775): A the connection was lost, C the
+//! day is over, F market maker protection. After F, entries are refused until a MassQuote with
+//! MMProtectionReset (9773) = Y: of the groups of its entries, of all groups if it has none. A side that
+//! meets an order of its own firm is gone with a QuoteStatusReport.
 
 use alloc::vec::Vec;
 
@@ -23,7 +24,7 @@ use tickwire_market::{
 use tickwire_persist::persist;
 
 use super::fix::{Refused, cause, id_of, optional, required, symbol};
-use super::{Asked, Books, ClientOrder, Hands, Hearing, Outcome, Route, Said, Told};
+use super::{Asked, Books, ClientOrder, Hands, Hearing, OrderNotice, Outcome, Route, Said};
 use crate::index::OrderIndex;
 use crate::order::{CancelReason, Firm, Order, Owner, Party, Reject, StateHash};
 use crate::rules::QuoteEntry;
@@ -32,7 +33,8 @@ use crate::tape::Listing;
 /// Owners from here on are quotes, below rows of the ledger.
 const QUOTE_OWNERS: u32 = 1 << 31;
 
-/// The most quotes of all firms in a day; entries beyond them are refused. As many as the engine has room for.
+/// The most quotes of all firms in a day; entries beyond them are refused. As many as the engine has room
+/// for.
 const QUOTES_MAX: usize = 1 << 16;
 
 /// Entries of one message; more are refused whole.
@@ -403,8 +405,9 @@ pub(super) fn read_status(m: &Message<'_>) -> Result<StatusAsking, Refused> {
     })
 }
 
-/// QuoteEntryRejectReason (368): 1 unknown symbol, 2 closed, 3 exceeds limit, 7 bid and offer, 8 price, 9 not authorised, 10
-/// price band (since 5.0), 98 market maker protection (CME), 99 other; up to 4.2, 9 for those beyond.
+/// QuoteEntryRejectReason (368): 1 unknown symbol, 2 closed, 3 exceeds limit, 7 bid and offer, 8 price, 9 not
+/// authorised, 10 price band (since 5.0), 98 market maker protection (CME), 99 other; up to 4.2, 9 for those
+/// beyond.
 fn entry_reason(version: Version, reject: Reject) -> u64 {
     let reason = match reject {
         Reject::UnknownInstrument => 1,
@@ -621,7 +624,8 @@ const NO_ID: Id = match Id::new(b"NONE") {
     None => Id::EMPTY,
 };
 
-/// The state of the quote of an instrument: QuoteStatus 0 is active (16 since 5.0 SP1), 6 removed or traded, 9 none.
+/// The state of the quote of an instrument: QuoteStatus 0 is active (16 since 5.0 SP1), 6 removed or traded,
+/// 9 none.
 pub(super) fn status(firm: Firm, asked: &StatusAsking, hands: &Hands<'_, '_>) -> QuoteOut {
     let quotes = &hands.books.quotes;
     let instrument = hands.books.instrument(&asked.symbol);
@@ -787,7 +791,7 @@ impl Hearing<'_> {
     }
 
     /// A quote traded: told like an order whose name is the entry's.
-    pub(super) fn quote_filled(&mut self, order: &Order, told: Told, qty: Qty, price: Price) {
+    pub(super) fn quote_filled(&mut self, order: &Order, told: OrderNotice, qty: Qty, price: Price) {
         let at = self.now;
         let Some(side) = self.quote_side(order) else {
             return;
@@ -807,9 +811,9 @@ impl Hearing<'_> {
         }
     }
 
-    /// A trade of a quote was broken: told with the quote's present names. Of a side that another one has replaced since,
-    /// only what was broken is known.
-    pub(super) fn quote_broken(&mut self, party: &Party, told: Told, qty: Qty, price: Price) {
+    /// A trade of a quote was broken: told with the quote's present names. Of a side that another one has
+    /// replaced since, only what was broken is known.
+    pub(super) fn quote_broken(&mut self, party: &Party, told: OrderNotice, qty: Qty, price: Price) {
         let at = self.now;
         let row = party.owner.0.checked_sub(QUOTE_OWNERS).map(|row| row as usize);
         let Some(quote) = row.and_then(|row| self.books.quotes.rows.get_mut(row)) else {
@@ -972,7 +976,8 @@ fn other(version: Version) -> u64 {
     if version >= Version::Fix44 { 99 } else { 9 }
 }
 
-/// Up to 4.2 a MassQuoteAcknowledgement answers, and knows QuoteStatus 0 to 5 only; QuoteRejectReason 5 is an unknown quote.
+/// Up to 4.2 a MassQuoteAcknowledgement answers, and knows QuoteStatus 0 to 5 only; QuoteRejectReason 5 is an
+/// unknown quote.
 fn put_old_status(e: &mut Encoder<'_>, quote_id: &Id, status: u8, text: &'static str) {
     e.text(tag::QUOTE_ID, quote_id.as_bytes());
     e.unsigned(tag::QUOTE_STATUS, status.min(REFUSED).into());

@@ -3,7 +3,7 @@
 use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 
 use super::{Engine, LADDERS, Rung, key_of, place_of};
-use crate::order::{CancelReason, Cross, CrossFill, Indication, Listener, Order, Place, Reject};
+use crate::order::{CancelReason, Cross, CrossFill, Indication, Listener, Order, OrderPlace, Reject};
 use crate::rules::AuctionKind;
 
 /// What an auction comes to.
@@ -126,8 +126,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a call phase: what can trade does so at one price, what waited for this auction and did not trade is cancelled,
-    /// then the instrument has the status `next`.
+    /// Ends a call phase: what can trade does so at one price, what waited for this auction and did not trade
+    /// is cancelled, then the instrument has the status `next`.
     pub fn uncross(
         &mut self,
         instrument: InstrumentId,
@@ -146,12 +146,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes an instrument: the closing auction takes place with what waits for it and the book; the book's other orders stay
-    /// as they are and nothing trades any more. In that of one that is [`TradingStatus::Halted`] nothing trades.
+    /// Closes an instrument: the closing auction takes place with what waits for it and the book; the book's
+    /// other orders stay as they are and nothing trades any more. In that of one that is
+    /// [`TradingStatus::Halted`] nothing trades.
     pub fn close(&mut self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
         let clearing = match self.listing(instrument)?.status {
             TradingStatus::Halted => Clearing::default(),
-            _ => self.clearing(instrument, Place::Closing),
+            _ => self.clearing(instrument, OrderPlace::Closing),
         };
         self.cross(instrument, AuctionKind::Closing, clearing, out);
         let listed = &mut self.listed[instrument.index()];
@@ -196,9 +197,10 @@ impl Engine {
         }
     }
 
-    /// One side's orders get what the auction has for them: market orders, then by price, then displayed before hidden before
-    /// waiting ones, then by time. An iceberg takes part with all it has at the place of its slice.
-    fn fill(&mut self, cross: &Cross, side: Side, place: Place, out: &mut impl Listener) {
+    /// One side's orders get what the auction has for them: market orders, then by price, then displayed
+    /// before hidden before waiting ones, then by time. An iceberg takes part with all it has at the place of
+    /// its slice.
+    fn fill(&mut self, cross: &Cross, side: Side, place: OrderPlace, out: &mut impl Listener) {
         let ladders = ladders_of(cross.instrument, side, place);
         let mut left = cross.qty;
         while left > 0 {
@@ -240,8 +242,9 @@ impl Engine {
         }
     }
 
-    /// Goes through all limits of both sides, from the lowest, knowing at each what would be bought and what would be sold.
-    fn clearing(&self, instrument: InstrumentId, place: Place) -> Clearing {
+    /// Goes through all limits of both sides, from the lowest, knowing at each what would be bought and what
+    /// would be sold.
+    fn clearing(&self, instrument: InstrumentId, place: OrderPlace) -> Clearing {
         let [bids, asks] = Side::BOTH
             .map(|side| ladders_of(instrument, side, place).map(|ladder| self.ladders[ladder].0.as_slice()));
         let mut demand: u64 = bids
@@ -290,7 +293,7 @@ impl Engine {
         best.result()
     }
 
-    fn waiting(&self, instrument: InstrumentId, side: Side, place: Place) -> u64 {
+    fn waiting(&self, instrument: InstrumentId, side: Side, place: OrderPlace) -> u64 {
         let rungs = &self.ladders[waiting_ladder(instrument, side, place)].0;
         rungs.iter().map(|rung| rung.volume).sum()
     }
@@ -304,12 +307,12 @@ fn without_market(rungs: &[Rung]) -> &[Rung] {
     }
 }
 
-fn waiting_ladder(instrument: InstrumentId, side: Side, place: Place) -> usize {
+fn waiting_ladder(instrument: InstrumentId, side: Side, place: OrderPlace) -> usize {
     instrument.index() * LADDERS + 2 + place as usize * 2 + side as usize
 }
 
 /// Displayed, hidden, waiting.
-fn ladders_of(instrument: InstrumentId, side: Side, place: Place) -> [usize; 3] {
+fn ladders_of(instrument: InstrumentId, side: Side, place: OrderPlace) -> [usize; 3] {
     let shown = instrument.index() * LADDERS + side as usize * 2;
     [shown, shown + 1, waiting_ladder(instrument, side, place)]
 }

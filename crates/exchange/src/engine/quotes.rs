@@ -52,7 +52,8 @@ impl Guard {
         }
     }
 
-    /// Counts a trade of `qty` against a quote as it was before; whether that reached a limit for the first time.
+    /// Counts a trade of `qty` against a quote as it was before; whether that reached a limit for the first
+    /// time.
     pub(crate) fn count(&mut self, now: u64, quote: &Order, qty: Qty) -> bool {
         let is_over = |since: u64| now.saturating_sub(since) > self.limits.window_ns;
         if self.since.is_none_or(is_over) && !self.is_tripped {
@@ -142,8 +143,8 @@ impl Engine {
         self.quotes.now = self.quotes.now.max(now_ns);
     }
 
-    /// Cancels all orders that match, instrument by instrument, each instrument's in the order of [`Engine::visit`], then
-    /// those that wait. How many.
+    /// Cancels all orders that match, instrument by instrument, each instrument's in the order of
+    /// [`Engine::visit`], then those that wait. How many.
     pub fn mass_cancel(&mut self, which: &MassCancel, out: &mut impl Listener) -> Result<u32, Reject> {
         let instruments = match which.instrument {
             None => 1..=self.config.instruments,
@@ -207,8 +208,9 @@ impl Engine {
         count
     }
 
-    /// Replaces quotes, entry by entry; each stands or falls for itself, and one that is rejected leaves the earlier quote as
-    /// it was. A side with the same price and no more quantity keeps its priority. `results` gets what became of each.
+    /// Replaces quotes, entry by entry; each stands or falls for itself, and one that is rejected leaves the
+    /// earlier quote as it was. A side with the same price and no more quantity keeps its priority. `results`
+    /// gets what became of each.
     pub fn mass_quote(
         &mut self,
         firm: Firm,
@@ -347,7 +349,8 @@ impl Engine {
         }
     }
 
-    /// Cancels all quotes of those whose protection was triggered, in the order in which they first quoted an instrument.
+    /// Cancels all quotes of those whose protection was triggered, in the order in which they first quoted an
+    /// instrument.
     pub(super) fn withdraw_tripped(&mut self, out: &mut impl Listener) {
         for nth in 0..self.quotes.tripped.len() {
             let Guard { firm, group, .. } = self.quotes.guards[self.quotes.tripped[nth] as usize];

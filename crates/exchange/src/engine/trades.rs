@@ -9,8 +9,8 @@ use tickwire_persist::persist;
 
 use crate::order::{BreakReason, Broken, Cross, Execution, Order, Owner, Party, Reject};
 
-/// Trades that an engine keeps to be broken, the latest ones: so many with a client's order in them, and so many others,
-/// auctions among these.
+/// Trades that an engine keeps to be broken, the latest ones: so many with a client's order in them, and so
+/// many others, auctions among these.
 pub const TRADES_KEPT: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

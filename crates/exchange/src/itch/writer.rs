@@ -1,9 +1,10 @@
 //! What an engine did, as TotalView-ITCH 5.0 messages (document revision 2026-02-19).
 //!
-//! The publisher is a [`Listener`]: it writes exactly what a book builder needs to rebuild the engine's displayed books
-//! ("Order Book Messages" of the specification): A or F when an order rests, E or C for executions of displayed orders, P
-//! for executions of hidden ones, X, D and U; B for a trade that was broken, H for trading status, I and Q for the closing
-//! cross. Its functions for the directory and for resting orders also serve snapshots.
+//! The publisher is a [`Listener`]: it writes exactly what a book builder needs to rebuild the engine's
+//! displayed books ("Order Book Messages" of the specification): A or F when an order rests, E or C for
+//! executions of displayed orders, P for executions of hidden ones, X, D and U; B for a trade that was
+//! broken, H for trading status, I and Q for the closing cross. Its functions for the directory and for
+//! resting orders also serve snapshots.
 
 use alloc::vec::Vec;
 
@@ -114,7 +115,8 @@ pub(super) fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut
     out.message(attributed.as_bytes());
 }
 
-/// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of 0.0001.
+/// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of
+/// 0.0001.
 fn price4(price: Price) -> Price4 {
     Price4::new((price.raw() / 100_000) as u32)
 }
@@ -327,7 +329,8 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
     fn expired(&mut self, _: &Order) {}
 
     fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        // A replacement that trades first is not in the book yet: the old order leaves, what remains is added.
+        // A replacement that trades first is not in the book yet: the old order leaves, what remains is
+        // added.
         if !rests {
             return self.deleted(old);
         }

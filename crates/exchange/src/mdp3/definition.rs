@@ -1,8 +1,8 @@
-//! What a channel says about its instruments: templates 54 (futures, and shares told as such), 55 (options) and 63 (currency
-//! pairs).
+//! What a channel says about its instruments: templates 54 (futures, and shares told as such), 55 (options)
+//! and 63 (currency pairs).
 //!
-//! An instrument whose tick depends on its price has a TickRule where CME has one that fits, and no MinPriceIncrement;
-//! where none fits, MinPriceIncrement is the smallest tick.
+//! An instrument whose tick depends on its price has a TickRule where CME has one that fits, and no
+//! MinPriceIncrement; where none fits, MinPriceIncrement is the smallest tick.
 
 use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall};
 use tickwire_wire::layout::{Char, le};

@@ -1,8 +1,9 @@
 //! What one request did, as the messages of one match event: trades, then levels and orders.
 //!
-//! What a listener hears is collected; when the request is done, the ten levels shown before and after are compared. An
-//! order's change rides on the entry of its price level where there is one, and goes into a message of its own
-//! (template 47) where the level is not among the ten, did not change in sum, or the message is full.
+//! What a listener hears is collected; when the request is done, the ten levels shown before and after are
+//! compared. An order's change rides on the entry of its price level where there is one, and goes into a
+//! message of its own (template 47) where the level is not among the ten, did not change in sum, or the
+//! message is full.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -58,8 +59,8 @@ impl Shown {
         self.levels().iter().find(|level| level.price == price)
     }
 
-    /// What turns these levels into `after`, entry by entry as a receiver applies them: levels that are gone, those that
-    /// changed in place, new ones from the best on. A new one pushes the last out without a word.
+    /// What turns these levels into `after`, entry by entry as a receiver applies them: levels that are gone,
+    /// those that changed in place, new ones from the best on. A new one pushes the last out without a word.
     fn changes(&self, after: &Shown, side: Side, tell: &mut impl FnMut(UpdateAction, usize, &Level)) {
         let worst = after.levels().last().filter(|_| after.len == DEPTH);
         let (mut kept, mut count) = ([Level::default(); DEPTH], 0);

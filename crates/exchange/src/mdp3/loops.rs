@@ -1,5 +1,5 @@
-//! A feed that sends the same over and over: definitions, or books as they stand. Its packets are numbered from 1 in every
-//! turn, and go out one at a time at a steady pace.
+//! A feed that sends the same over and over: definitions, or books as they stand. Its packets are numbered
+//! from 1 in every turn, and go out one at a time at a steady pace.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -58,7 +58,8 @@ impl Loop {
         self.due
     }
 
-    /// The next of `count` things to write; `None` when a packet is complete or a turn is. Call it until then.
+    /// The next of `count` things to write; `None` when a packet is complete or a turn is. Call it until
+    /// then.
     pub(super) fn next(&mut self, now: Nanos, count: usize) -> Option<usize> {
         if !self.complete.is_empty() {
             return None;

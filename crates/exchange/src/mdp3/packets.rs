@@ -1,7 +1,8 @@
 //! The incremental feed: messages packed into numbered packets, which are kept for replay.
 //!
-//! A packet stays open for more messages until [`Packets::close`]: before it is sent, and before anything refers to its
-//! number. When nothing was sent for a while a heartbeat goes out, in a packet with a number of its own.
+//! A packet stays open for more messages until [`Packets::close`]: before it is sent, and before anything
+//! refers to its number. When nothing was sent for a while a heartbeat goes out, in a packet with a number of
+//! its own.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! The server's side of one TCP replay connection: a logon, one request, the packets asked for, a logout.
 //!
-//! "MDP 3.0 - TCP Recovery", CME Globex client systems wiki: requests are FIX text, answers are packets behind a length;
-//! at most 2000 packets a request; whatever is refused is refused with a logout that says why.
+//! "MDP 3.0 - TCP Recovery", CME Globex client systems wiki: requests are FIX text, answers are packets
+//! behind a length; at most 2000 packets a request; whatever is refused is refused with a logout that says
+//! why.
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
-//! TCP replay: the server's side of one connection. The client speaks FIX in text: logon, one request, logout; it gets FAST
-//! messages behind their lengths: a logon, the messages asked for as they were sent, a logout with the reason if there is
-//! one.
+//! TCP replay: the server's side of one connection. The client speaks FIX in text: logon, one request,
+//! logout; it gets FAST messages behind their lengths: a logon, the messages asked for as they were sent, a
+//! logout with the reason if there is one.
 
 use alloc::vec::Vec;
 

@@ -1,14 +1,16 @@
-//! The rules of `docs/exchange.md`, sections "Matching rules" and "Auctions", written down from its sentences and tables alone: nothing
-//! here is the engine's. Where the engine computes, this looks things up, and where the engine keeps a sum, this keeps what is summed.
+//! The rules of `docs/exchange.md`, sections "Matching rules" and "Auctions", written down from its sentences
+//! and tables alone: nothing here is the engine's. Where the engine computes, this looks things up, and where
+//! the engine keeps a sum, this keeps what is summed.
 
 use alloc::vec::Vec;
 
 use tickwire_market::{OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
-use crate::order::{Firm, NewOrder, Order, Place, SelfTrade};
+use crate::order::{Firm, NewOrder, Order, OrderPlace, SelfTrade};
 use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Protection};
 
-/// "Capacities": quotes, protections, levels of a ladder of waiting orders; "Broken trades": how many trades are kept.
+/// "Capacities": quotes, protections, levels of a ladder of waiting orders; "Broken trades": how many trades
+/// are kept.
 pub(super) const QUOTES: usize = 65_536;
 pub(super) const PROTECTIONS: usize = 1_024;
 pub(super) const WAITING_LEVELS: usize = 64;
@@ -75,7 +77,7 @@ pub(super) enum Goes {
     /// It stands without being matched.
     Collected,
     /// It waits, unshown.
-    Waits(Place),
+    Waits(OrderPlace),
 }
 
 /// The table of statuses: where an order goes, `None` where none of its kind is taken.
@@ -89,17 +91,17 @@ pub(super) fn goes(
     match status {
         TradingStatus::Trading => match time_in_force {
             TimeInForce::AtTheOpening => None,
-            TimeInForce::AtTheClose => Some(Goes::Waits(Place::Closing)),
-            _ if is_stop => Some(Goes::Waits(Place::Stop)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
+            _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
             _ => Some(Goes::Matched),
         },
         // "limit orders are collected and shown; market orders wait; no immediate-or-cancel, no fill-or-kill"
         TradingStatus::Auction => match time_in_force {
             TimeInForce::AtTheOpening => {
-                (auction == AuctionKind::Opening).then_some(Goes::Waits(Place::Opening))
+                (auction == AuctionKind::Opening).then_some(Goes::Waits(OrderPlace::Opening))
             }
-            TimeInForce::AtTheClose => Some(Goes::Waits(Place::Closing)),
-            _ if is_stop => Some(Goes::Waits(Place::Stop)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
+            _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
             _ if is_passing => None,
             _ if is_market => Some(Goes::Waits(waits_for(auction))),
             _ => Some(Goes::Collected),
@@ -108,16 +110,16 @@ pub(super) fn goes(
         TradingStatus::Halted | TradingStatus::Paused if halted == HaltedOrders::Collect => {
             match time_in_force {
                 TimeInForce::AtTheOpening => None,
-                TimeInForce::AtTheClose => Some(Goes::Waits(Place::Closing)),
-                _ if is_stop => Some(Goes::Waits(Place::Stop)),
+                TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
+                _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
                 _ if is_passing || is_market => None,
                 _ => Some(Goes::Collected),
             }
         }
         // "at the opening and at the close only"
         TradingStatus::PreOpen => match time_in_force {
-            TimeInForce::AtTheOpening => Some(Goes::Waits(Place::Opening)),
-            TimeInForce::AtTheClose => Some(Goes::Waits(Place::Closing)),
+            TimeInForce::AtTheOpening => Some(Goes::Waits(OrderPlace::Opening)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
             _ => None,
         },
         _ => None,
@@ -125,17 +127,18 @@ pub(super) fn goes(
 }
 
 /// Where orders wait for an auction: those for a resumption stand with those for the opening.
-pub(super) fn waits_for(auction: AuctionKind) -> Place {
+pub(super) fn waits_for(auction: AuctionKind) -> OrderPlace {
     if auction == AuctionKind::Closing {
-        Place::Closing
+        OrderPlace::Closing
     } else {
-        Place::Opening
+        OrderPlace::Opening
     }
 }
 
-/// "Price bands, static (around the last auction's price or `set_reference`) and dynamic (around the last trade), the narrower edge
-/// holds": the highest price at which a buyer may trade, the lowest at which a seller may. Without a trade yet the dynamic band is around
-/// the reference. `None`: there is no band, or nothing for it to be around.
+/// "Price bands, static (around the last auction's price or `set_reference`) and dynamic (around the last
+/// trade), the narrower edge holds": the highest price at which a buyer may trade, the lowest at which a
+/// seller may. Without a trade yet the dynamic band is around the reference. `None`: there is no band, or
+/// nothing for it to be around.
 pub(super) fn edge(bands: &PriceBands, reference: Price, last: Price, side: Side) -> Option<Price> {
     let around_last = if last.raw() > 0 { last } else { reference };
     let mut edges = Vec::new();
@@ -161,7 +164,8 @@ pub(super) fn is_prevented(taker: &Order, maker: &Order) -> bool {
     taker.self_trade() != SelfTrade::Allow && taker.firm != Firm::NONE && taker.firm == maker.firm
 }
 
-/// "A slice is shown; when it is gone the next one joins": what is shown of an iceberg, and the rest of it in reserve.
+/// "A slice is shown; when it is gone the next one joins": what is shown of an iceberg, and the rest of it in
+/// reserve.
 pub(super) fn shown(mut order: Order) -> Order {
     let whole = u64::from(order.qty.0) + u64::from(order.reserve.0);
     let shown = match order.display.0 {

@@ -1,7 +1,7 @@
 //! The request server of a NYSE channel: its side of the connections.
 //!
-//! A client's packets are requests; each is answered with whether it is accepted. The server sends a heartbeat after a
-//! silence and hangs up on a client that does not answer it, or whose bytes are no packets.
+//! A client's packets are requests; each is answered with whether it is accepted. The server sends a
+//! heartbeat after a silence and hangs up on a client that does not answer it, or whose bytes are no packets.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -150,7 +150,8 @@ impl<F: RequestFormat> RequestServer<F> {
             .is_some_and(|s| s.state == State::Closing && s.out.is_empty())
     }
 
-    /// Bytes of a client, cut anywhere; then take the requests with [`RequestServer::take_request`], after every call.
+    /// Bytes of a client, cut anywhere; then take the requests with [`RequestServer::take_request`], after
+    /// every call.
     pub(crate) fn handle_bytes(&mut self, id: usize, bytes: &[u8]) {
         if let Some(session) = self.sessions.get_mut(id)
             && session.state == State::Serving
@@ -178,8 +179,8 @@ impl<F: RequestFormat> RequestServer<F> {
         None
     }
 
-    /// Whether a request may be served by what it asks and how much was asked today. Units `oldest` to `next`, exclusive,
-    /// are there.
+    /// Whether a request may be served by what it asks and how much was asked today. Units `oldest` to
+    /// `next`, exclusive, are there.
     pub(crate) fn judge(&mut self, ask: Ask, oldest: u64, next: u64) -> Result<(), Refusal> {
         match ask {
             Ask::Again(first, last) => {

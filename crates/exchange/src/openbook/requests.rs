@@ -1,4 +1,5 @@
-//! Requests to an OpenBook Ultra request server and its answers. OpenBook Ultra 2.1, "Retransmission", "Refresh".
+//! Requests to an OpenBook Ultra request server and its answers. OpenBook Ultra 2.1, "Retransmission",
+//! "Refresh".
 
 use alloc::vec::Vec;
 

@@ -7,8 +7,8 @@ use tickwire_persist::persist;
 
 use crate::index::OrderIndex;
 
-/// Engine's number → the number it was added under. Room for a number of orders from the start; when more than ever before
-/// are in the book at once it doubles, which takes memory.
+/// Engine's number → the number it was added under. Room for a number of orders from the start; when more
+/// than ever before are in the book at once it doubles, which takes memory.
 pub(super) struct Numbers {
     /// Engine's number → place among the originals.
     places: OrderIndex,

@@ -1,4 +1,5 @@
-//! The Gap Request Proxy's side of one connection: what may be asked for, and how often. PITCH 2.41.29, "Gap Request Proxy".
+//! The Gap Request Proxy's side of one connection: what may be asked for, and how often. PITCH 2.41.29, "Gap
+//! Request Proxy".
 
 use tickwire_market::Nanos;
 use tickwire_wire::layout::Char;

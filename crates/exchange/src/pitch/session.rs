@@ -1,5 +1,5 @@
-//! The server's side of a connection to a Gap Request Proxy or a Spin server: login, heartbeats, blocks of messages both
-//! ways. PITCH 2.41.29, "Gap Request Proxy" and "Spin Server".
+//! The server's side of a connection to a Gap Request Proxy or a Spin server: login, heartbeats, blocks of
+//! messages both ways. PITCH 2.41.29, "Gap Request Proxy" and "Spin Server".
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -26,7 +26,8 @@ pub struct PitchAccount {
 /// Times of the TCP services, and who may use them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PitchServiceConfig {
-    /// The one account, which one connection of a service at a time can use. None, the default: everybody may log in.
+    /// The one account, which one connection of a service at a time can use. None, the default: everybody may
+    /// log in.
     pub account: Option<PitchAccount>,
     /// Silence of ours before a heartbeat. Default 1 s.
     pub heartbeat_ns: u64,

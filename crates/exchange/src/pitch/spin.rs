@@ -1,7 +1,8 @@
-//! The Spin server: images of the unit's orders, and the side of one connection that gets one. PITCH 2.41.29, "Spin Server".
+//! The Spin server: images of the unit's orders, and the side of one connection that gets one. PITCH 2.41.29,
+//! "Spin Server".
 //!
-//! An image is taken every second while a client waits for one, of the books as they stand; the last ten are kept. A
-//! request that is none's number gets the next later one.
+//! An image is taken every second while a client waits for one, of the books as they stand; the last ten are
+//! kept. A request that is none's number gets the next later one.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -1,4 +1,5 @@
-//! The messages of one unit: numbered, kept, cut into blocks for the live group, sent again on the gap response group.
+//! The messages of one unit: numbered, kept, cut into blocks for the live group, sent again on the gap
+//! response group.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -108,7 +109,8 @@ impl Unit {
         self.store.next()
     }
 
-    /// No message follows: heartbeats go out for `linger_ns`, then nothing; said again, for so long from then on.
+    /// No message follows: heartbeats go out for `linger_ns`, then nothing; said again, for so long from then
+    /// on.
     pub(super) fn end(&mut self, now: Nanos, linger_ns: u64) {
         if !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Ending {
@@ -140,7 +142,8 @@ impl Unit {
         let first = self.unsent;
         if self.backlog() > 0 {
             let (length, next) = self.pack(first, self.next().0);
-            // What the store forgot before it was sent is a gap that nobody can fill: it is configured too small.
+            // What the store forgot before it was sent is a gap that nobody can fill: it is configured too
+            // small.
             self.unsent = next.max(self.store.recent_from().0).max(first + 1);
             self.sent_at = now;
             return Some(self.datagram(Port::Live, length, first));
@@ -193,8 +196,8 @@ impl Unit {
         }
     }
 
-    /// Writes a block of the messages from `first`, before `end`, as many as fit. Its length, and the number after its last
-    /// message.
+    /// Writes a block of the messages from `first`, before `end`, as many as fit. Its length, and the number
+    /// after its last message.
     fn pack(&mut self, first: u64, end: u64) -> (usize, u64) {
         let sequence = pitch::wire_sequence(first);
         let mut packet = PacketBuilder::new(&mut self.scratch, self.config.unit, sequence);
@@ -251,7 +254,8 @@ impl Unit {
         Some(self.datagram(port, length, self.unsent))
     }
 
-    /// After the last message heartbeats come more often: if it is lost on both lines that must not cost a second.
+    /// After the last message heartbeats come more often: if it is lost on both lines that must not cost a
+    /// second.
     fn ending_gap(&self) -> u64 {
         self.config.heartbeat_ns.min(20 * Nanos::MILLI)
     }

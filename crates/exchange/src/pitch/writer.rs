@@ -1,9 +1,9 @@
 //! What an engine did, as Multicast PITCH 2.41.29 messages.
 //!
-//! Exactly what a book builder needs: a short add where it fits, a long one for other prices and quantities, an expanded
-//! one with attribution or a long symbol; executions of displayed orders at their price or another, trades for hidden
-//! ones; reductions, modifications, deletions; trading status; on BZX the closing auction. A `Time` comes before the
-//! first message of a second.
+//! Exactly what a book builder needs: a short add where it fits, a long one for other prices and quantities,
+//! an expanded one with attribution or a long symbol; executions of displayed orders at their price or
+//! another, trades for hidden ones; reductions, modifications, deletions; trading status; on BZX the closing
+//! auction. A `Time` comes before the first message of a second.
 
 use alloc::vec::Vec;
 
@@ -92,7 +92,8 @@ impl<S: MessageSink> PitchWriter<S> {
         }
     }
 
-    /// The add of a displayed order as it stands, for a snapshot too; nothing for an instrument of another unit.
+    /// The add of a displayed order as it stands, for a snapshot too; nothing for an instrument of another
+    /// unit.
     pub(super) fn write_add(&self, order: &Order, out: &mut impl MessageSink) {
         let Some(listing) = self.listing(order.instrument) else {
             return;
@@ -413,7 +414,8 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         if old.hidden {
             return;
         }
-        // A replacement that trades first is not in the book yet: the old order leaves, what remains is added.
+        // A replacement that trades first is not in the book yet: the old order leaves, what remains is
+        // added.
         if !rests {
             return self.delete(old.id);
         }
@@ -536,7 +538,8 @@ fn long_symbol(listing: &Listing) -> Alpha<8> {
     Alpha::from_symbol(&listing.symbol).unwrap_or(Alpha([b' '; 8]))
 }
 
-/// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of 0.0001.
+/// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of
+/// 0.0001.
 fn long(price: Price) -> LongPrice {
     LongPrice::from_price(price).unwrap_or(Scaled(0.into()))
 }

@@ -1,12 +1,13 @@
-//! A small model of a SIP: the displayed orders of one engine, shared out among several participants, or those of several
-//! venues, and what a plan makes of that: a quote of each participant, the national best, the best odd lots.
+//! A small model of a SIP: the displayed orders of one engine, shared out among several participants, or
+//! those of several venues, and what a plan makes of that: a quote of each participant, the national best,
+//! the best odd lots.
 //!
-//! - An order belongs to the participant `order number % participants`; in a [`Market`](crate::Market) a participant is a venue
-//!   with a book of its own.
-//! - A participant's quote is the best price at which its orders, better ones included, make up a round lot, rounded down to
-//!   round lots. What stands before that price are its odd lots.
-//! - The national best is the best quote by price, then size, then time. A side that the limit prices forbid (a bid above the
-//!   upper, an offer below the lower one) does not count.
+//! - An order belongs to the participant `order number % participants`; in a [`Market`](crate::Market) a
+//!   participant is a venue with a book of its own.
+//! - A participant's quote is the best price at which its orders, better ones included, make up a round lot,
+//!   rounded down to round lots. What stands before that price are its odd lots.
+//! - The national best is the best quote by price, then size, then time. A side that the limit prices forbid
+//!   (a bid above the upper, an offer below the lower one) does not count.
 //! - The best odd lots are better than the national best, or there is none.
 
 use alloc::vec;
@@ -41,8 +42,8 @@ pub struct SipModel {
     pub band_bps: u32,
     /// Default: none.
     pub outage: Option<Outage>,
-    /// The participants are venues of a [`Market`](crate::Market) with books of their own, which are looked at instead of sharing
-    /// out the orders of one engine. Default: no.
+    /// The participants are venues of a [`Market`](crate::Market) with books of their own, which are looked
+    /// at instead of sharing out the orders of one engine. Default: no.
     pub is_told: bool,
 }
 
@@ -155,7 +156,7 @@ struct Standing {
 
 /// What a venue's book shows: its quote and its odd lots.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct ShownQuote {
     best: [Interest; 2],
     odd_lots: [[Interest; ODD_LOTS_MAX]; 2],
 }
@@ -176,7 +177,7 @@ pub(crate) struct Consolidation {
     /// By participant: its quotes are void for now.
     down: Vec<bool>,
     /// By security and participant, of a model that is told.
-    told: Vec<Told>,
+    told: Vec<ShownQuote>,
     updates: u64,
 }
 
@@ -199,7 +200,7 @@ impl Consolidation {
             },
             first: first.0,
             told: match model.is_told {
-                true => vec![Told::default(); participants * count],
+                true => vec![ShownQuote::default(); participants * count],
                 false => Vec::new(),
             },
             levels: (0..if model.is_told { 0 } else { participants })
@@ -397,8 +398,9 @@ impl Consolidation {
         core::mem::replace(&mut self.securities[at].halted, halted) != halted
     }
 
-    /// New limit prices around a reference price, lower first; `None` if there are none, or the old ones are near enough
-    /// (the reference has moved less than 1 %). [`Consolidation::refresh`] tells what that changes.
+    /// New limit prices around a reference price, lower first; `None` if there are none, or the old ones are
+    /// near enough (the reference has moved less than 1 %). [`Consolidation::refresh`] tells what that
+    /// changes.
     pub(crate) fn set_reference(&mut self, instrument: InstrumentId, reference: Price) -> Option<[Price; 2]> {
         let at = self.at(instrument)?;
         let width = i64::from(self.model.band_bps);
@@ -533,7 +535,7 @@ persist!(value struct Best { interest, participant });
 persist!(value struct Quote { best, retail, executable, odd_lots });
 persist!(value struct National { best, odd_lots });
 persist!(value struct Standing { quote, since, improvers });
-persist!(value struct Told { best, odd_lots });
+persist!(value struct ShownQuote { best, odd_lots });
 persist!(value struct Security { standing, national, band, halted });
 persist!(struct Consolidation { securities, down, told, updates } each { levels } not { model, first });
 

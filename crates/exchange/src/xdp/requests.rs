@@ -1,4 +1,5 @@
-//! Requests to an XDP request server and its answers. Common Client 2.4.p, "Retransmission Server", "Refresh Server".
+//! Requests to an XDP request server and its answers. Common Client 2.4.p, "Retransmission Server", "Refresh
+//! Server".
 
 use alloc::vec::Vec;
 

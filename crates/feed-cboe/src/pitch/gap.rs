@@ -1,8 +1,8 @@
 //! The client of the Gap Request Proxy. PITCH 2.41.29, "Gap Request Proxy".
 //!
-//! One connection serves every unit. What is asked for comes on the unit's gap response group, from where the owner hands
-//! it to the feed as [`crate::Line::Retransmit`]; the answer here only says whether it comes. The feed asks again by its own
-//! timer, so an answer needs no action.
+//! One connection serves every unit. What is asked for comes on the unit's gap response group, from where the
+//! owner hands it to the feed as [`crate::Line::Retransmit`]; the answer here only says whether it comes. The
+//! feed asks again by its own timer, so an answer needs no action.
 
 use super::session::{PitchLogin, Said, UnitSession};
 use crate::SoupFailure;
@@ -40,9 +40,10 @@ impl GapProxy {
         }
     }
 
-    /// Asks for a range that a unit's feed misses ([`crate::FeedHandler::poll_missing`]), at most its first 100 messages.
-    /// `false`, and nothing changed, if it cannot be asked for now: not logged in, or 16 requests wait to be sent. How often the
-    /// proxy may be asked is the feed's to know ([`crate::RecoveryLimits::PITCH`]).
+    /// Asks for a range that a unit's feed misses ([`crate::FeedHandler::poll_missing`]), at most its first
+    /// 100 messages. `false`, and nothing changed, if it cannot be asked for now: not logged in, or 16
+    /// requests wait to be sent. How often the proxy may be asked is the feed's to know
+    /// ([`crate::RecoveryLimits::PITCH`]).
     #[must_use]
     pub fn ask(&mut self, range: MissingRange) -> bool {
         if !self.session.is_in() {

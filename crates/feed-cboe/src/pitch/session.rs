@@ -1,5 +1,5 @@
-//! A TCP connection to a Gap Request Proxy or a Spin server: login, heartbeats, blocks of messages. PITCH 2.41.29, "Gap
-//! Request Proxy" and "Spin Server".
+//! A TCP connection to a Gap Request Proxy or a Spin server: login, heartbeats, blocks of messages. PITCH
+//! 2.41.29, "Gap Request Proxy" and "Spin Server".
 
 use crate::{STREAM_CHUNK_MAX, SoupFailure};
 use alloc::{vec, vec::Vec};
@@ -19,9 +19,11 @@ pub struct PitchLogin {
     pub username: Alpha<4>,
     /// The password, in clear text on the wire.
     pub password: Alpha<10>,
-    /// How long to be silent before a heartbeat. Default 2 s; the server disconnects after two intervals of 5 s.
+    /// How long to be silent before a heartbeat. Default 2 s; the server disconnects after two intervals of 5
+    /// s.
     pub heartbeat_ns: u64,
-    /// How long the server may be silent, also after the login. Default 10 s; it sends a heartbeat every second.
+    /// How long the server may be silent, also after the login. Default 10 s; it sends a heartbeat every
+    /// second.
     pub silence_ns: u64,
 }
 

@@ -1,9 +1,10 @@
-//! The client of a Spin server: a snapshot of one unit's orders, joined to the live stream. PITCH 2.41.29, "Spin Server".
+//! The client of a Spin server: a snapshot of one unit's orders, joined to the live stream. PITCH 2.41.29,
+//! "Spin Server".
 //!
-//! Live messages are held back by the handler from the moment it wants a snapshot. Every second the server says up to which
-//! number an image reaches; the first image that reaches to what is held back is asked for. Its orders and statuses come
-//! without numbers, and when it is finished the held messages behind it follow. When the connection fails the handler
-//! goes on wanting a snapshot: connect again.
+//! Live messages are held back by the handler from the moment it wants a snapshot. Every second the server
+//! says up to which number an image reaches; the first image that reaches to what is held back is asked for.
+//! Its orders and statuses come without numbers, and when it is finished the held messages behind it follow.
+//! When the connection fails the handler goes on wanting a snapshot: connect again.
 
 use super::session::{self, PitchLogin, Said, UnitSession};
 use crate::SoupFailure;

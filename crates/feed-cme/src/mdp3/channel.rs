@@ -1,4 +1,5 @@
-//! A channel of CME Globex with all its recovery: TCP replay, then the loops, or natural refresh where nobody listens to them.
+//! A channel of CME Globex with all its recovery: TCP replay, then the loops, or natural refresh where nobody
+//! listens to them.
 
 use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
@@ -23,8 +24,8 @@ pub struct Mdp3Channel {
 const REPLAY_PATIENCE_NS: u64 = 500 * Nanos::MILLI;
 
 impl Mdp3Channel {
-    /// A channel that has seen nothing; `replay` says as whom to ask for packets, `loop_patience_ns` how long a turn of the
-    /// loops may take before [`Mdp3Recovery::is_overdue`].
+    /// A channel that has seen nothing; `replay` says as whom to ask for packets, `loop_patience_ns` how long
+    /// a turn of the loops may take before [`Mdp3Recovery::is_overdue`].
     pub fn new(
         config: ArbiterConfig,
         decoder: Mdp3Decoder,
@@ -38,7 +39,8 @@ impl Mdp3Channel {
         }
     }
 
-    /// What suits the exchange: joined with a snapshot, packets asked for up to 2000 at a time, one request a connection.
+    /// What suits the exchange: joined with a snapshot, packets asked for up to 2000 at a time, one request a
+    /// connection.
     pub fn arbiter_config() -> ArbiterConfig {
         ArbiterConfig {
             start: Start::Snapshot,

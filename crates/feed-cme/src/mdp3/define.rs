@@ -64,7 +64,8 @@ impl Mdp3Decoder {
         position.map(|position| position as usize)
     }
 
-    /// Enters what a message defines into the directory, and tells of it if it is wanted and news: loops repeat it.
+    /// Enters what a message defines into the directory, and tells of it if it is wanted and news: loops
+    /// repeat it.
     pub(super) fn define<S: EventSink>(
         &mut self,
         context: Context,

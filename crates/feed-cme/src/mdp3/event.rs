@@ -8,8 +8,8 @@ use tickwire_market::{
 };
 use tickwire_wire_cme::mdp3::{EntryType, EventRoot, OrderAction, TradingStatusCode};
 
-/// Where events of match events go, one behind: whether an event is the last of its match event is known with the next.
-/// Two places taken in turn, so that an event is written once.
+/// Where events of match events go, one behind: whether an event is the last of its match event is known with
+/// the next. Two places taken in turn, so that an event is written once.
 pub(super) struct Tail<'a, S> {
     sink: &'a mut S,
     places: [Option<MarketEvent>; 2],

@@ -1,7 +1,9 @@
-//! Instruments subscribed to in mid-session: their messages are held until the loop has brought their snapshots.
+//! Instruments subscribed to in mid-session: their messages are held until the loop has brought their
+//! snapshots.
 //!
-//! A snapshot counts if everything behind it is held. Its book is told, then what is held behind it, as far as the
-//! instrument's own numbers say that it is new. Trades and status have nothing to wait for and are told when they come.
+//! A snapshot counts if everything behind it is held. Its book is told, then what is held behind it, as far
+//! as the instrument's own numbers say that it is new. Trades and status have nothing to wait for and are
+//! told when they come.
 
 use super::event::{Moment, Tail, about};
 use super::{Left, MET_MAX, Mdp3Decoder, Trust};
@@ -11,8 +13,8 @@ use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, 
 use tickwire_wire_cme::mdp3::{self, Book, OrderBook, TradeSummary};
 
 impl Mdp3Decoder {
-    /// An instrument is wanted from now on, when `next` is the next packet: its book is not right before its snapshot has
-    /// come, or its rows have been learned anew where there are no snapshots.
+    /// An instrument is wanted from now on, when `next` is the next packet: its book is not right before its
+    /// snapshot has come, or its rows have been learned anew where there are no snapshots.
     pub(super) fn begin_join(&mut self, index: usize, next: u64) {
         let id = InstrumentId(index as u32);
         self.unsound += u32::from(self.followed[index].trust == Trust::Sound);
@@ -97,7 +99,8 @@ impl Mdp3Decoder {
         self.met.clear();
     }
 
-    /// The snapshot of an instrument that joins has been told, which goes up to `last_packet`: what is held behind it follows.
+    /// The snapshot of an instrument that joins has been told, which goes up to `last_packet`: what is held
+    /// behind it follows.
     #[cold]
     #[inline(never)]
     pub(super) fn end_join<S: EventSink>(

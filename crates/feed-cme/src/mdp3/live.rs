@@ -396,7 +396,8 @@ impl Mdp3Decoder {
         }
     }
 
-    /// The instrument of a security number, if anyone wants it. Entries of one instrument mostly follow each other.
+    /// The instrument of a security number, if anyone wants it. Entries of one instrument mostly follow each
+    /// other.
     #[inline(always)]
     fn wanted(&mut self, security_id: i32, counters: &mut Counters) -> Option<usize> {
         let wanted = match self.latest {
@@ -458,7 +459,8 @@ impl Mdp3Decoder {
         self.is_new(at, index, rpt_seq, counters, out).then_some(index)
     }
 
-    /// Whether an instrument's entry is not known from a snapshot. A hole in the numbers makes the book stale.
+    /// Whether an instrument's entry is not known from a snapshot. A hole in the numbers makes the book
+    /// stale.
     #[inline(always)]
     fn is_new<S: EventSink>(
         &mut self,
@@ -715,8 +717,8 @@ impl Mdp3Decoder {
         }
     }
 
-    /// The status of an instrument as a message, a snapshot or a definition has it. What its last snapshot said holds
-    /// until the packets after it.
+    /// The status of an instrument as a message, a snapshot or a definition has it. What its last snapshot
+    /// said holds until the packets after it.
     pub(super) fn status_of<S: EventSink>(
         &mut self,
         at: &Moment,
@@ -764,7 +766,8 @@ impl Mdp3Decoder {
     }
 }
 
-/// A price whose mantissa has 7 decimals on the wire and was read as if it had 9; `None` when it is out of range.
+/// A price whose mantissa has 7 decimals on the wire and was read as if it had 9; `None` when it is out of
+/// range.
 fn of_old(price: Price) -> Option<Price> {
     price.raw().checked_mul(100).map(Price::from_raw)
 }

@@ -1,9 +1,10 @@
 //! Recovery from the loops: definitions of all instruments, and snapshots of all books, sent over and over.
 //!
-//! Live packets are held back by the handler from the moment it wants a snapshot. Every instrument's snapshot says up to
-//! which packet it goes; it counts when the packets held reach back to it. Once all of a turn's instruments are taken, the
-//! feed goes on behind the oldest of them, and the decoder drops what each instrument's own snapshot contained. An
-//! instrument whose snapshot was lost, cut short or too old is taken from the next turn, the others are kept.
+//! Live packets are held back by the handler from the moment it wants a snapshot. Every instrument's snapshot
+//! says up to which packet it goes; it counts when the packets held reach back to it. Once all of a turn's
+//! instruments are taken, the feed goes on behind the oldest of them, and the decoder drops what each
+//! instrument's own snapshot contained. An instrument whose snapshot was lost, cut short or too old is taken
+//! from the next turn, the others are kept.
 //!
 //! The loops repeat, so their packets need neither order nor arbitration: both lines may be fed in.
 
@@ -31,8 +32,8 @@ pub struct Mdp3Recovery {
 }
 
 impl Mdp3Recovery {
-    /// A client that takes nothing yet. A loop that is not complete after `patience_ns` is [`Mdp3Recovery::is_overdue`];
-    /// it goes on being taken.
+    /// A client that takes nothing yet. A loop that is not complete after `patience_ns` is
+    /// [`Mdp3Recovery::is_overdue`]; it goes on being taken.
     pub fn new(patience_ns: u64) -> Mdp3Recovery {
         Mdp3Recovery {
             state: LoopState::Idle,
@@ -53,8 +54,8 @@ impl Mdp3Recovery {
         feed.on_snapshot_message(now, packet, sink);
     }
 
-    /// A packet of the market recovery feed that fits the books: by price or by order. While the feed wants no snapshot it
-    /// serves only instruments whose own books are not sound.
+    /// A packet of the market recovery feed that fits the books: by price or by order. While the feed wants
+    /// no snapshot it serves only instruments whose own books are not sound.
     pub fn on_snapshots(&mut self, now: Nanos, packet: &[u8], feed: &mut Mdp3Feed, sink: &mut dyn EventSink) {
         if !feed.wants_snapshot() {
             feed.decoder_mut().end_turn();

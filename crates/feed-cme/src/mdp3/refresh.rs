@@ -1,11 +1,12 @@
-//! Books by price without snapshots: after packets were lost, an instrument's own numbers tell whether its book lacks
-//! entries; if so its rows are learned from those that come. "MDP 3.0 - Book Recovery Methods for Concurrent Processing",
-//! instrument sequencing and natural refresh, CME Globex client systems wiki.
+//! Books by price without snapshots: after packets were lost, an instrument's own numbers tell whether its
+//! book lacks entries; if so its rows are learned from those that come. "MDP 3.0 - Book Recovery Methods for
+//! Concurrent Processing", instrument sequencing and natural refresh, CME Globex client systems wiki.
 //!
-//! The book begins as nothing but unknown rows. An entry makes its row known and moves those behind it; what a deletion
-//! lets in from behind is no row until the venue sends one. Once no row is unknown the book is what the venue's is. With
-//! ten deep rows of a busy instrument that is soon; of a quiet one it may be never. Until then the book holds the rows that are
-//! known, and is stale: a recording that begins in mid-session shows at least these.
+//! The book begins as nothing but unknown rows. An entry makes its row known and moves those behind it; what
+//! a deletion lets in from behind is no row until the venue sends one. Once no row is unknown the book is
+//! what the venue's is. With ten deep rows of a busy instrument that is soon; of a quiet one it may be never.
+//! Until then the book holds the rows that are known, and is stale: a recording that begins in mid-session
+//! shows at least these.
 
 use super::event::{Moment, Tail, about, level_event};
 use super::rows::{DEPTH_MAX, IMPLIED_DEPTH_MAX, Row, Rows, Total};
@@ -155,7 +156,8 @@ impl Mdp3Decoder {
         }
     }
 
-    /// Packets are lost for good and the feed goes on: every instrument's next entry tells whether they were about it.
+    /// Packets are lost for good and the feed goes on: every instrument's next entry tells whether they were
+    /// about it.
     pub(super) fn doubt_all<S: EventSink>(&mut self, at: &Moment, out: &mut Tail<'_, S>) {
         for index in 1..=self.securities.len() {
             let trust = &mut self.followed[index].trust;
@@ -207,7 +209,8 @@ impl Mdp3Decoder {
         self.trust(at, index, out);
     }
 
-    /// Tells what changed of the rows that are known. The first of them take the place of what the book was before.
+    /// Tells what changed of the rows that are known. The first of them take the place of what the book was
+    /// before.
     fn tell_known<S: EventSink>(&self, at: &Moment, index: usize, before: &Refresh, out: &mut Tail<'_, S>) {
         let now = &self.refreshes[index];
         if Side::BOTH

@@ -1,8 +1,9 @@
 //! TCP replay: missing packets asked for over a connection. One request a connection, as the exchange has it.
 //!
-//! When the feed misses packets ([`FeedHandler::poll_missing`](crate::FeedHandler::poll_missing)) the owner tells
-//! [`Mdp3Replay::ask`], connects, and moves bytes. What comes is handed to the feed like any retransmission; when a
-//! connection brings nothing, the feed asks again after its `request_timeout_ns`, which should exceed the patience here.
+//! When the feed misses packets ([`FeedHandler::poll_missing`](crate::FeedHandler::poll_missing)) the owner
+//! tells [`Mdp3Replay::ask`], connects, and moves bytes. What comes is handed to the feed like any
+//! retransmission; when a connection brings nothing, the feed asks again after its `request_timeout_ns`,
+//! which should exceed the patience here.
 
 use super::Mdp3Feed;
 use crate::{Line, MissingRange};
@@ -76,7 +77,8 @@ impl Mdp3Replay {
         }
     }
 
-    /// Wants these packets, at most [`tcp::PACKETS_MAX`] of them; `false` if it is busy with others. Then connect.
+    /// Wants these packets, at most [`tcp::PACKETS_MAX`] of them; `false` if it is busy with others. Then
+    /// connect.
     pub fn ask(&mut self, range: MissingRange) -> bool {
         if self.state != ReplayState::Idle {
             return false;

@@ -1,7 +1,8 @@
 //! Price levels by position, as MDP 3.0 sends them: one instrument's real and implied rows of both sides.
 //!
-//! A new level pushes the last one out without a message, a deleted one lets those behind it move up; so the rows are kept
-//! here, and what comes out is which prices have a new total. Real and implied rows at one price are added up.
+//! A new level pushes the last one out without a message, a deleted one lets those behind it move up; so the
+//! rows are kept here, and what comes out is which prices have a new total. Real and implied rows at one
+//! price are added up.
 
 use tickwire_market::{Price, Side};
 use tickwire_wire_cme::mdp3::UpdateAction;
@@ -124,7 +125,7 @@ impl Rows {
 
 /// Real and implied quantity; only real orders count.
 #[inline(always)]
-fn total(real: Held, implied: Held) -> Total {
+fn total(real: AtPrice, implied: AtPrice) -> Total {
     Total {
         qty: real.qty.saturating_add(implied.qty),
         orders: real.orders,
@@ -141,14 +142,14 @@ fn tell(price: Price, before: Total, after: Total, changed: &mut impl FnMut(Pric
 
 /// What one stack holds at a price.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Held {
+struct AtPrice {
     qty: u64,
     orders: u32,
 }
 
-impl From<Row> for Held {
-    fn from(row: Row) -> Held {
-        Held {
+impl From<Row> for AtPrice {
+    fn from(row: Row) -> AtPrice {
+        AtPrice {
             qty: row.qty,
             orders: row.orders,
         }
@@ -178,8 +179,8 @@ impl<const N: usize> Stack<N> {
 
     /// What stands at a price; a venue that sends one price twice is believed in sum.
     #[inline(always)]
-    fn sum(&self, price: Price) -> Held {
-        let mut sum = Held::default();
+    fn sum(&self, price: Price) -> AtPrice {
+        let mut sum = AtPrice::default();
         for row in self.rows().iter().filter(|row| row.price == price) {
             sum.qty = sum.qty.saturating_add(row.qty);
             sum.orders = sum.orders.saturating_add(row.orders);
@@ -187,14 +188,15 @@ impl<const N: usize> Stack<N> {
         sum
     }
 
-    /// The update, `None` if there is no such level. Tells of each price touched what this stack held and holds.
+    /// The update, `None` if there is no such level. Tells of each price touched what this stack held and
+    /// holds.
     #[inline(always)]
     fn apply(
         &mut self,
         action: UpdateAction,
         level: u8,
         row: Row,
-        mut touched: impl FnMut(Price, Held, Held),
+        mut touched: impl FnMut(Price, AtPrice, AtPrice),
     ) -> Option<()> {
         let (at, len) = (usize::from(level).wrapping_sub(1), usize::from(self.len));
         let reach = match action {
@@ -213,14 +215,14 @@ impl<const N: usize> Stack<N> {
                 self.rows.copy_within(at..kept, at + 1);
                 self.rows[at] = row;
                 self.len = kept as u8 + 1;
-                (pushed_out, (row.price, Held::default(), row.into()))
+                (pushed_out, (row.price, AtPrice::default(), row.into()))
             }
             UpdateAction::Change | UpdateAction::Overlay => {
                 let old = core::mem::replace(&mut self.rows[at], row);
                 if old.price == row.price {
                     (None, (row.price, old.into(), row.into()))
                 } else {
-                    (Some(old), (row.price, Held::default(), row.into()))
+                    (Some(old), (row.price, AtPrice::default(), row.into()))
                 }
             }
             UpdateAction::Delete => {
@@ -247,7 +249,7 @@ impl<const N: usize> Stack<N> {
 
     /// Rows `from..to` leave, those behind move up.
     #[inline(never)]
-    fn remove(&mut self, from: usize, to: usize, touched: &mut impl FnMut(Price, Held, Held)) {
+    fn remove(&mut self, from: usize, to: usize, touched: &mut impl FnMut(Price, AtPrice, AtPrice)) {
         let gone = self.rows;
         self.rows.copy_within(to..usize::from(self.len), from);
         self.len -= (to - from) as u8;

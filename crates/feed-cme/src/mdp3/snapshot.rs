@@ -40,8 +40,8 @@ impl Mdp3Decoder {
         self.turn.is_open = false;
     }
 
-    /// Packets before `floor` are not held any more. Whether a snapshot already taken needs one of them: the turn must
-    /// then begin anew.
+    /// Packets before `floor` are not held any more. Whether a snapshot already taken needs one of them: the
+    /// turn must then begin anew.
     pub(crate) fn raise_floor(&mut self, floor: SeqNo) -> bool {
         self.turn.floor = self.turn.floor.max(floor.0);
         self.turn.taken > 0 && self.turn.oldest.saturating_add(1) < floor.0
@@ -72,8 +72,9 @@ impl Mdp3Decoder {
         self.unsound = 0;
     }
 
-    /// The instrument of a snapshot that is wanted now: not yet taken in this turn of the loop and new enough; or, while
-    /// the feed goes on, of a book that is not sound and has seen nothing later. `rpt_seq` is 0 where the snapshot has none.
+    /// The instrument of a snapshot that is wanted now: not yet taken in this turn of the loop and new
+    /// enough; or, while the feed goes on, of a book that is not sound and has seen nothing later. `rpt_seq`
+    /// is 0 where the snapshot has none.
     fn takes(
         &mut self,
         security_id: i32,

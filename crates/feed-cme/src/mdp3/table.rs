@@ -1,4 +1,5 @@
-//! Two fixed tables: security number to position, order to priority. Open addressing, linear probing, at most half full.
+//! Two fixed tables: security number to position, order to priority. Open addressing, linear probing, at most
+//! half full.
 
 use crate::fixed_map::FixedMap;
 use alloc::{boxed::Box, vec};
@@ -13,7 +14,8 @@ fn slots(entries: usize) -> usize {
     (entries.max(1) * 2).next_power_of_two()
 }
 
-/// Security numbers, which may be any 32 bits, to positions from 1 on in order of appearance. Nothing is ever removed.
+/// Security numbers, which may be any 32 bits, to positions from 1 on in order of appearance. Nothing is ever
+/// removed.
 pub(super) struct Securities {
     /// Number and position; position 0 is an empty slot.
     slots: Box<[(i32, u32)]>,
@@ -68,8 +70,8 @@ impl Securities {
     }
 }
 
-/// Priorities of resting orders, to know whether a change keeps the place in the queue. When full, orders are left out:
-/// a change of theirs then counts as one that loses the place.
+/// Priorities of resting orders, to know whether a change keeps the place in the queue. When full, orders are
+/// left out: a change of theirs then counts as one that loses the place.
 pub(super) struct Priorities(FixedMap<(u64, u32)>);
 
 impl Priorities {

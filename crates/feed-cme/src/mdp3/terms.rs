@@ -5,7 +5,8 @@ use tickwire_wire_cme::mdp3::{
     Body, Entries, EventEntry, MaturityMonthYear, OptionRoot, Price9, TickRule, event_type,
 };
 
-/// The terms of an instrument, as its definition has them. Prices are those of messages, before `display_factor`.
+/// The terms of an instrument, as its definition has them. Prices are those of messages, before
+/// `display_factor`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mdp3Terms {
     /// The venue's number (SecurityID).
@@ -24,7 +25,8 @@ pub struct Mdp3Terms {
     pub tick_rule: Option<TickRule>,
     /// What people multiply prices with to read them (DisplayFactor).
     pub display_factor: Price,
-    /// What the smallest price step of one contract is worth (MinPriceIncrementAmount), where there is such a step.
+    /// What the smallest price step of one contract is worth (MinPriceIncrementAmount), where there is such a
+    /// step.
     pub tick_amount: Option<Price>,
     /// What it is settled in (SettlCurrency, else Currency).
     pub currency: Option<Currency>,
@@ -75,7 +77,8 @@ impl Default for Mdp3Terms {
 }
 
 impl Mdp3Terms {
-    /// The terms that a definition says; those of templates 56, 57 and 58 only as far as no part of them is theirs alone.
+    /// The terms that a definition says; those of templates 56, 57 and 58 only as far as no part of them is
+    /// theirs alone.
     pub(super) fn of(body: &Body<'_>) -> Mdp3Terms {
         match body {
             Body::Future(m) => {
@@ -136,9 +139,9 @@ impl Mdp3Terms {
         self.tick_rule.map(|rule| rule.tick(price)).or(self.tick)
     }
 
-    /// What a unit of the price, before the display factor, is worth for one contract: what the step is worth by the step, which holds for
-    /// prices in percent of par too; where a rule takes the step's place, the contract's size times the display factor. `None` where
-    /// neither is said.
+    /// What a unit of the price, before the display factor, is worth for one contract: what the step is worth
+    /// by the step, which holds for prices in percent of par too; where a rule takes the step's place, the
+    /// contract's size times the display factor. `None` where neither is said.
     pub fn point_value(&self) -> Option<PointValue> {
         let currency = self.currency.unwrap_or(Currency::NONE);
         if let Mdp3Kind::Currency { quote, .. } = self.kind {
@@ -153,8 +156,8 @@ impl Mdp3Terms {
         by_step.or_else(|| PointValue::of_contract(self.multiplier?, self.display_factor, currency))
     }
 
-    /// The contract, whose underlying has this number here. `None` of instruments that are none of those, or whose expiry or
-    /// whole multiplier is not said.
+    /// The contract, whose underlying has this number here. `None` of instruments that are none of those, or
+    /// whose expiry or whole multiplier is not said.
     pub fn contract(&self, underlying: InstrumentId) -> Option<Contract> {
         let multiplier = || {
             let raw = self.multiplier.map_or(Price::ONE_RAW, Price::raw);

@@ -1,5 +1,6 @@
-//! Whom an arbiter believes: a packet far ahead, numbers that begin anew, another session, messages that one line alone has told of.
-//! A single packet proves none of it: the other line has to say the same, or the line insists where there is no other.
+//! Whom an arbiter believes: a packet far ahead, numbers that begin anew, another session, messages that one
+//! line alone has told of. A single packet proves none of it: the other line has to say the same, or the line
+//! insists where there is no other.
 
 use super::{Arbiter, Doubt, Progress, Rival, SEQ_MAX};
 use crate::Line;
@@ -12,7 +13,8 @@ use tickwire_market::Nanos;
 const BURST: u128 = 16;
 
 impl Arbiter {
-    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when enough says so.
+    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence
+    /// when enough says so.
     pub(super) fn is_plausible(
         &mut self,
         now: Nanos,
@@ -73,7 +75,8 @@ impl Arbiter {
         true
     }
 
-    /// How far ahead of everything known a packet may be: some messages may be lost at once, more after a silence.
+    /// How far ahead of everything known a packet may be: some messages may be lost at once, more after a
+    /// silence.
     pub(super) fn allowance(&self, now: Nanos) -> u64 {
         let told = self.high().saturating_sub(self.joined);
         let age = now.since(self.began).max(1);
@@ -103,7 +106,8 @@ impl Arbiter {
         *doubt
     }
 
-    /// Whether the other line says the same, of late and as its last word. Late packets on both lines are no restart.
+    /// Whether the other line says the same, of late and as its last word. Late packets on both lines are no
+    /// restart.
     pub(super) fn agrees(&self, now: Nanos, line: Line, doubt: &Doubt) -> bool {
         let other = &self.lines[line.other() as usize];
         let theirs = &other.doubt;
@@ -123,7 +127,8 @@ impl Arbiter {
         doubt.packets >= 3 && doubt.last.since(doubt.since) >= self.config.confirm_ns
     }
 
-    /// Whether a number far ahead is confirmed: by the other line, by time, or by packets in a row where there is no other line.
+    /// Whether a number far ahead is confirmed: by the other line, by time, or by packets in a row where
+    /// there is no other line.
     pub(super) fn confirms_jump(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
         let doubt = self.doubt(now, line, first, end, false);
         let is_alone = !self.is_heard(now, line.other());
@@ -145,7 +150,8 @@ impl Arbiter {
         }
     }
 
-    /// Another session is believed when both lines bring it, or the old one is quiet or over; with one line when it insists.
+    /// Another session is believed when both lines bring it, or the old one is quiet or over; with one line
+    /// when it insists.
     pub(super) fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId) -> bool {
         if !self.begun {
             return true;

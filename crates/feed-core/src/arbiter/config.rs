@@ -27,14 +27,17 @@ pub struct ArbiterConfig {
     pub start: Start,
     /// Only this session is accepted. Default: any.
     pub session: Option<SessionId>,
-    /// Whether there is a snapshot to load when messages are lost. Default: no; the feed then goes on, incomplete.
+    /// Whether there is a snapshot to load when messages are lost. Default: no; the feed then goes on,
+    /// incomplete.
     pub snapshot: bool,
-    /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested later.
+    /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested
+    /// later.
     pub buffer_packets: u16,
     /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
     pub packet_bytes: usize,
-    /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB, taken with the first
-    /// such subscription. When full: the join begins again, counted; 0 keeps those books stale for good.
+    /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB,
+    /// taken with the first such subscription. When full: the join begins again, counted; 0 keeps those books
+    /// stale for good.
     pub join_bytes: usize,
     /// How many separate gaps are kept. When full: the last one grows over what lies behind it.
     pub gaps: u16,
@@ -42,9 +45,11 @@ pub struct ArbiterConfig {
     pub line_wait_ns: u64,
     /// The most messages asked for in one request.
     pub request_messages: u16,
-    /// How long an answer may take at most; less once answers were measured, see [`RecoveryLimits::timeout_min_ns`].
+    /// How long an answer may take at most; less once answers were measured, see
+    /// [`RecoveryLimits::timeout_min_ns`].
     pub request_timeout_ns: u64,
-    /// How often the same messages are asked for before they are given up. 0: there is no retransmission server.
+    /// How often the same messages are asked for before they are given up. 0: there is no retransmission
+    /// server.
     pub request_attempts: u8,
     /// The least time between two requests (a venue's rate limit). Default 0.
     pub request_interval_ns: u64,
@@ -52,22 +57,25 @@ pub struct ArbiterConfig {
     pub request_gap_max: u64,
     /// What the venue allows, and when to give up. Default: MoldUDP64.
     pub recovery: RecoveryLimits,
-    /// A packet further ahead of everything known is believed only when others confirm it. Added to it is what the session's mean
-    /// rate, 16 times over, makes of the silence before the packet.
+    /// A packet further ahead of everything known is believed only when others confirm it. Added to it is
+    /// what the session's mean rate, 16 times over, makes of the silence before the packet.
     pub jump_max: u64,
-    /// With one line, or when the other one is silent: how many packets in a row confirm a jump, a restart of the sequence, or a
-    /// session that appears while the current one still runs. While the other line is heard it has to say the same.
+    /// With one line, or when the other one is silent: how many packets in a row confirm a jump, a restart of
+    /// the sequence, or a session that appears while the current one still runs. While the other line is
+    /// heard it has to say the same.
     pub confirm_packets: u32,
-    /// Three packets in a row that span this time confirm a jump, whatever the other line says; a restart, when it is silent (an idle
-    /// venue sends heartbeats only).
+    /// Three packets in a row that span this time confirm a jump, whatever the other line says; a restart,
+    /// when it is silent (an idle venue sends heartbeats only).
     pub confirm_ns: u64,
-    /// A session that has been silent this long, or has ended, is left for another at once. Packets of the session just
-    /// left are ignored for the same time (the slower line). A line that has been silent this long has no say.
+    /// A session that has been silent this long, or has ended, is left for another at once. Packets of the
+    /// session just left are ignored for the same time (the slower line). A line that has been silent this
+    /// long has no say.
     pub session_quiet_ns: u64,
-    /// Of how many messages, the latest, the content of a packet is known (a hash), so that the other line's copy of it can be
-    /// compared: rounded up to a power of two, 8 bytes each. 0: the lines are not compared.
+    /// Of how many messages, the latest, the content of a packet is known (a hash), so that the other line's
+    /// copy of it can be compared: rounded up to a power of two, 8 bytes each. 0: the lines are not compared.
     pub compare_messages: u32,
-    /// What the hashes begin with: whoever does not know it cannot make two packets of one hash. Take it at random, once a process.
+    /// What the hashes begin with: whoever does not know it cannot make two packets of one hash. Take it at
+    /// random, once a process.
     pub compare_seed: u64,
 }
 

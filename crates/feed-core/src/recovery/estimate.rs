@@ -24,7 +24,8 @@ impl RoundTrip {
         self.is_known.then_some(self.smooth_ns)
     }
 
-    /// After so long an answer is not to be waited for: between the bounds, and the upper one while nothing is known.
+    /// After so long an answer is not to be waited for: between the bounds, and the upper one while nothing
+    /// is known.
     pub(super) fn timeout_ns(&self, min: u64, max: u64) -> u64 {
         match self.is_known {
             true => self

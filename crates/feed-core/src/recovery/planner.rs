@@ -1,4 +1,5 @@
-//! The requests of one channel: which are under way, what is asked for next, and when a snapshot is the better way.
+//! The requests of one channel: which are under way, what is asked for next, and when a snapshot is the
+//! better way.
 
 use super::estimate::{Fit, Rate, RoundTrip, time_at};
 use super::quota::Quotas;
@@ -223,7 +224,8 @@ impl Planner {
         }
     }
 
-    /// The server refused, for a quota of a span of this length if it is not 0 (more than a minute: the day's).
+    /// The server refused, for a quota of a span of this length if it is not 0 (more than a minute: the
+    /// day's).
     pub fn refused(&mut self, now: Nanos, span_ns: u64) {
         match span_ns {
             0 => self.servers.silent(),
@@ -249,8 +251,8 @@ impl Planner {
         }
     }
 
-    /// What is due, given up, or better done by a snapshot. `room`: how many answers can be kept before their turn; `live_room`:
-    /// how many live messages. Call it again until it says [`Plan::Requests`].
+    /// What is due, given up, or better done by a snapshot. `room`: how many answers can be kept before their
+    /// turn; `live_room`: how many live messages. Call it again until it says [`Plan::Requests`].
     pub(crate) fn plan(&mut self, now: Nanos, missing: &Missing, room: usize, live_room: u64) -> Plan {
         self.claims.retain(|c| missing.has_any(c.first, c.end));
         if let Some(vain) = self.expire(now) {
@@ -507,7 +509,8 @@ impl Planner {
         }
     }
 
-    /// How long requests take until nothing is missing, nanoseconds; `None`: for ever, or longer than the day's quota.
+    /// How long requests take until nothing is missing, nanoseconds; `None`: for ever, or longer than the
+    /// day's quota.
     fn time_by_requests(&mut self, now: Nanos, count: u64, requests: u64, live_room: u64) -> Option<u64> {
         let by_quota = self.quotas.time_of(now, requests)?;
         let measured = self

@@ -1,4 +1,5 @@
-//! How often something may be done, counted so that a limit is never passed, wherever the venue's own spans begin.
+//! How often something may be done, counted so that a limit is never passed, wherever the venue's own spans
+//! begin.
 
 use tickwire_market::Nanos;
 
@@ -231,7 +232,8 @@ impl Quotas {
         self.day.give_back();
     }
 
-    /// How long `requests` more take at least, by quotas and pace alone, nanoseconds; `None`: longer than the day.
+    /// How long `requests` more take at least, by quotas and pace alone, nanoseconds; `None`: longer than the
+    /// day.
     pub(super) fn time_of(&mut self, now: Nanos, requests: u64) -> Option<u64> {
         if requests > u64::from(self.day.left(now)) {
             return None;

@@ -1,4 +1,5 @@
-//! The planner alone, in simulated time: servers that lose, hang, refuse and lie, and quotas that are never passed.
+//! The planner alone, in simulated time: servers that lose, hang, refuse and lie, and quotas that are never
+//! passed.
 
 extern crate alloc;
 use super::*;

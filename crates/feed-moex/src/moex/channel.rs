@@ -1,12 +1,13 @@
-//! A market's order log (or trade log) with all its recovery: TCP replay for what both lines lost, the snapshot loop when that
-//! does not help or the day has begun already, definitions and status beside them.
+//! A market's order log (or trade log) with all its recovery: TCP replay for what both lines lost, the
+//! snapshot loop when that does not help or the day has begun already, definitions and status beside them.
 //!
-//! Live packets are held back from the moment a snapshot is wanted. Every instrument's snapshot says up to which live packet it
-//! goes; it counts when the packets held reach back to it. Once all of a turn is taken, the feed goes on behind the oldest
-//! of them, and the decoder drops what each instrument's own snapshot contained.
+//! Live packets are held back from the moment a snapshot is wanted. Every instrument's snapshot says up to
+//! which live packet it goes; it counts when the packets held reach back to it. Once all of a turn is taken,
+//! the feed goes on behind the oldest of them, and the decoder drops what each instrument's own snapshot
+//! contained.
 //!
-//! The exchange has no end of session: the day is over when every instrument's status says so and the feed has sent a
-//! heartbeat since.
+//! The exchange has no end of session: the day is over when every instrument's status says so and the feed
+//! has sent a heartbeat since.
 
 use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
 use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
@@ -34,9 +35,9 @@ impl MoexChannelConfig {
         }
     }
 
-    /// Sequencing as the exchange's recovery wants it: begins with a snapshot unless the day's first packet is seen;
-    /// gaps are asked for in pieces of 500 at most, one connection a second at most, and given up for a snapshot after
-    /// two tries.
+    /// Sequencing as the exchange's recovery wants it: begins with a snapshot unless the day's first packet
+    /// is seen; gaps are asked for in pieces of 500 at most, one connection a second at most, and given up
+    /// for a snapshot after two tries.
     pub fn arbiter() -> ArbiterConfig {
         ArbiterConfig {
             start: Start::Snapshot,
@@ -66,8 +67,8 @@ pub struct MoexChannel {
 }
 
 impl MoexChannel {
-    /// A channel that has seen nothing. All memory it will ever use is taken here. An error: the templates lack what is
-    /// needed.
+    /// A channel that has seen nothing. All memory it will ever use is taken here. An error: the templates
+    /// lack what is needed.
     pub fn new(config: MoexChannelConfig) -> Result<MoexChannel, MissingField> {
         Ok(MoexChannel {
             has_snapshots: config.arbiter.snapshot,
@@ -87,7 +88,8 @@ impl MoexChannel {
         self.replay.state()
     }
 
-    /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in mid-session.
+    /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in
+    /// mid-session.
     fn on_snapshots(&mut self, now: Nanos, line: Line, packet: &[u8], sink: &mut dyn EventSink) {
         if !self.feed.wants_snapshot() {
             if self.feed.decoder().joins() {
@@ -113,7 +115,8 @@ impl MoexChannel {
         if self.feed.decoder_mut().take_torn() && self.has_snapshots && !self.feed.wants_snapshot() {
             self.feed.begin_snapshot(now, sink);
         }
-        // Connections are dear: what is missing behind the first gap comes over the same one, with what lies between.
+        // Connections are dear: what is missing behind the first gap comes over the same one, with what lies
+        // between.
         if self.replay.state() == MoexReplayState::Idle
             && let Some(range) = self.feed.poll_missing()
             && !self.replay.ask(range)

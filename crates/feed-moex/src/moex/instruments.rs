@@ -1,5 +1,5 @@
-//! Symbol and board together are the instrument: a fixed table from both to a position. Open addressing, linear probing,
-//! at most half full.
+//! Symbol and board together are the instrument: a fixed table from both to a position. Open addressing,
+//! linear probing, at most half full.
 
 use alloc::{boxed::Box, vec};
 use tickwire_market::Symbol;

@@ -1,7 +1,9 @@
-//! Instruments subscribed to in mid-session: packets with their orders are held until the loop has brought their snapshots.
+//! Instruments subscribed to in mid-session: packets with their orders are held until the loop has brought
+//! their snapshots.
 //!
-//! A snapshot counts if everything behind it is held. Its orders are told, then what is held behind it, as far as the
-//! instrument's own numbers say that it is new. A message that empties the book makes it right without one.
+//! A snapshot counts if everything behind it is held. Its orders are told, then what is held behind it, as
+//! far as the instrument's own numbers say that it is new. A message that empties the book makes it right
+//! without one.
 
 use super::{Fragments, Instruments, MoexDecoder, about};
 use crate::decoder::Context;
@@ -9,8 +11,8 @@ use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, 
 use tickwire_wire_moex::moex::{BookEntry, MessageKind, OrderKind};
 
 impl Instruments {
-    /// An instrument is wanted from now on, when `next` is the next packet. Whether its book has to be made right: a trade log
-    /// has none.
+    /// An instrument is wanted from now on, when `next` is the next packet. Whether its book has to be made
+    /// right: a trade log has none.
     pub(super) fn begin_join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         let is_trade_log = self.filter.seen_of_type(MessageKind::Trades as usize).seen > 0;
         let followed = &mut self.followed[id.index()];
@@ -52,7 +54,8 @@ impl Instruments {
 }
 
 impl MoexDecoder {
-    /// The snapshot of an instrument that joins has been told, which goes up to `last_packet`: what is held behind it follows.
+    /// The snapshot of an instrument that joins has been told, which goes up to `last_packet`: what is held
+    /// behind it follows.
     #[cold]
     #[inline(never)]
     pub(super) fn end_join<S: EventSink>(

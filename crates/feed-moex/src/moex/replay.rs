@@ -1,7 +1,7 @@
 //! The client of TCP replay: packets that were missed, over a connection, one request each.
 //!
-//! When the feed asks for packets the owner tells [`MoexReplay::ask`], connects, and moves bytes. What comes is handed to
-//! the feed like any retransmission; when a connection brings nothing, the feed asks again.
+//! When the feed asks for packets the owner tells [`MoexReplay::ask`], connects, and moves bytes. What comes
+//! is handed to the feed like any retransmission; when a connection brings nothing, the feed asks again.
 
 use super::MoexFeed;
 use crate::{MissingRange, SessionId};
@@ -99,8 +99,8 @@ impl MoexReplay {
         }
     }
 
-    /// Wants these packets, at most [`replay::MESSAGES_MAX`] of them; `false` if it is busy with others, or if the
-    /// numbers are none that the exchange has. Then connect.
+    /// Wants these packets, at most [`replay::MESSAGES_MAX`] of them; `false` if it is busy with others, or
+    /// if the numbers are none that the exchange has. Then connect.
     pub fn ask(&mut self, range: MissingRange) -> bool {
         let count = u64::from(range.count).clamp(1, replay::MESSAGES_MAX.into());
         let last = range.first.0.saturating_add(count - 1);
@@ -258,8 +258,8 @@ impl MoexReplay {
             | (MoexReplayState::LoggingOn, MessageKind::Logout) => {
                 self.finish(MoexReplayState::Failed);
             }
-            // The feed's heartbeats are numbered and replayed like its other messages. The session has its own, whose
-            // numbers mean nothing here: they were sent after the logon.
+            // The feed's heartbeats are numbered and replayed like its other messages. The session has its
+            // own, whose numbers mean nothing here: they were sent after the logon.
             (MoexReplayState::Replaying, _)
                 if (self.first..=self.last).contains(&seq)
                     && (kind != MessageKind::Heartbeat || stamp < self.logon_stamp) =>

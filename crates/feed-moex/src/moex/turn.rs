@@ -1,8 +1,8 @@
 //! A turn of the snapshot loop: what has been taken of it, and when that is all.
 //!
-//! A loop's packets are numbered from 1 in every cycle; nothing says how many there are. All is taken when every instrument
-//! that the definitions name was, or, where some are not in the loop, after two cycles in a row of which no packet was
-//! missing and nothing was refused.
+//! A loop's packets are numbered from 1 in every cycle; nothing says how many there are. All is taken when
+//! every instrument that the definitions name was, or, where some are not in the loop, after two cycles in a
+//! row of which no packet was missing and nothing was refused.
 
 use crate::Line;
 use alloc::{boxed::Box, vec};
@@ -75,8 +75,8 @@ impl Cycle {
         }
     }
 
-    /// A packet of the loop. It begins a cycle if its number came before and it was sent after everything seen so far;
-    /// otherwise a number that came before is a copy.
+    /// A packet of the loop. It begins a cycle if its number came before and it was sent after everything
+    /// seen so far; otherwise a number that came before is a copy.
     fn note(&mut self, number: u32, stamp: u64) {
         let begins = stamp > self.newest && (number <= 1 || self.seen.has(number));
         if begins {

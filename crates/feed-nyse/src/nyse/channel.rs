@@ -1,5 +1,5 @@
-//! A channel of a NYSE feed: messages again and refreshes are asked for over one connection, kept open for the day, and come
-//! on groups of their own.
+//! A channel of a NYSE feed: messages again and refreshes are asked for over one connection, kept open for
+//! the day, and come on groups of their own.
 
 use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
 use crate::{Channel, FeedHandler, Framing, Line};
@@ -34,7 +34,8 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     /// See [`crate::XdpRefresh::poll_timeout`].
     fn refresh_timeout(refresh: &Self::Refresh, feed: &FeedHandler<Self, Self::Decoder>) -> Option<Nanos>;
 
-    /// Whether a datagram of the retransmission group holds messages of the channel. Heartbeats tell the group's own numbers.
+    /// Whether a datagram of the retransmission group holds messages of the channel. Heartbeats tell the
+    /// group's own numbers.
     fn is_retransmission(datagram: &[u8]) -> bool;
 }
 
@@ -72,8 +73,8 @@ impl<P: NyseProtocol> NyseChannel<P> {
         &mut self.feed
     }
 
-    /// Asks for the mapping of an instrument, or with 0 of the channel: it comes on the refresh group. `false` if there is no
-    /// connection or too much waits already.
+    /// Asks for the mapping of an instrument, or with 0 of the channel: it comes on the refresh group.
+    /// `false` if there is no connection or too much waits already.
     pub fn ask_mapping(&mut self, instrument: u32) -> bool {
         self.requests.ask_mapping(instrument)
     }

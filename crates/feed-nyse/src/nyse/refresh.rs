@@ -1,15 +1,18 @@
-//! What refreshes of XDP and OpenBook Ultra have in common: which books have come, what to ask for next, when it is enough.
+//! What refreshes of XDP and OpenBook Ultra have in common: which books have come, what to ask for next, when
+//! it is enough.
 //!
-//! Live messages are held back by the handler from the moment it wants a snapshot. Everybody's refreshes come on one group:
-//! of the whole channel, one book after the other, or of single instruments. Every book that comes whole counts, whoever
-//! asked for it. It is enough when every instrument wanted has come and the directory is known to be complete: because the
-//! feed had followed the session from its first message on, or because a refresh of the whole channel came without a hole.
-//! One book alone is taken for a whole channel only when nothing else comes twice: a refresh of a single instrument, which
-//! somebody else may have asked for, looks the same. What is still missing after a refresh is asked for by instrument.
+//! Live messages are held back by the handler from the moment it wants a snapshot. Everybody's refreshes come
+//! on one group: of the whole channel, one book after the other, or of single instruments. Every book that
+//! comes whole counts, whoever asked for it. It is enough when every instrument wanted has come and the
+//! directory is known to be complete: because the feed had followed the session from its first message on, or
+//! because a refresh of the whole channel came without a hole. One book alone is taken for a whole channel
+//! only when nothing else comes twice: a refresh of a single instrument, which somebody else may have asked
+//! for, looks the same. What is still missing after a refresh is asked for by instrument.
 //!
-//! While the feed is live, refreshes make instruments right that were subscribed to in mid-session: each is asked for once, or
-//! the whole channel where they are many; whatever comes of them, whoever asked, is taken. Those that have not come after the
-//! patience are asked for again, and the patience doubles, up to 64 times, until one comes.
+//! While the feed is live, refreshes make instruments right that were subscribed to in mid-session: each is
+//! asked for once, or the whole channel where they are many; whatever comes of them, whoever asked, is taken.
+//! Those that have not come after the patience are asked for again, and the patience doubles, up to 64 times,
+//! until one comes.
 
 use super::NyseDecoder;
 use crate::{FeedHandler, FeedState, Filter, Framing};
@@ -41,8 +44,8 @@ pub(crate) struct Collector {
     pub(crate) state: RefreshState,
     patience_ns: u64,
     since: Nanos,
-    /// The number after the latest message known to exist when the first refresh was asked for: every refresh holds what
-    /// was before.
+    /// The number after the latest message known to exist when the first refresh was asked for: every refresh
+    /// holds what was before.
     pub(crate) asked_at: SeqNo,
     /// A bit for every book that has come.
     loaded: Box<[u64]>,
@@ -119,8 +122,8 @@ impl Collector {
         }
     }
 
-    /// What to ask for now, for instruments that join while the feed wants no snapshot: an instrument, or 0 for the whole
-    /// channel; and whether nothing has come since the last time.
+    /// What to ask for now, for instruments that join while the feed wants no snapshot: an instrument, or 0
+    /// for the whole channel; and whether nothing has come since the last time.
     pub(crate) fn poll_join<F: Framing, D: NyseDecoder>(
         &mut self,
         now: Nanos,
@@ -182,8 +185,8 @@ impl Collector {
         }
     }
 
-    /// A packet of a refresh has come in its turn and will be taken; `begins` a refresh. The books are emptied before the
-    /// first one.
+    /// A packet of a refresh has come in its turn and will be taken; `begins` a refresh. The books are
+    /// emptied before the first one.
     pub(crate) fn take<F: Framing, D: NyseDecoder>(
         &mut self,
         now: Nanos,

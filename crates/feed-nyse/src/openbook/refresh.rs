@@ -1,9 +1,9 @@
 //! A refresh of a channel: full updates of its books, one after the other, by multicast.
 //!
-//! The link flag counts the packets of a refresh, the last one is flagged. An instrument's full update may take several
-//! packets; nothing says how many, so it is whole when another instrument or the end of the refresh follows it without a
-//! hole. The decoder drops every update that an instrument's refresh contained, which its number tells, and marks an
-//! instrument stale whose numbers do not follow.
+//! The link flag counts the packets of a refresh, the last one is flagged. An instrument's full update may
+//! take several packets; nothing says how many, so it is whole when another instrument or the end of the
+//! refresh follows it without a hole. The decoder drops every update that an instrument's refresh contained,
+//! which its number tells, and marks an instrument stale whose numbers do not follow.
 
 use super::OpenBookFeed;
 use crate::RefreshState;
@@ -25,8 +25,8 @@ pub struct OpenBookRefresh {
 }
 
 impl OpenBookRefresh {
-    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within `patience_ns` is
-    /// asked for again.
+    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within
+    /// `patience_ns` is asked for again.
     pub fn new(patience_ns: u64, instruments_max: u32) -> OpenBookRefresh {
         OpenBookRefresh {
             collector: Collector::new(patience_ns, instruments_max as usize),
@@ -37,9 +37,9 @@ impl OpenBookRefresh {
         }
     }
 
-    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every packet of the feed
-    /// and of the refresh group, and at [`OpenBookRefresh::poll_timeout`]. When the request cannot be sent it is due again
-    /// after the patience.
+    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every
+    /// packet of the feed and of the refresh group, and at [`OpenBookRefresh::poll_timeout`]. When the
+    /// request cannot be sent it is due again after the patience.
     pub fn poll_ask(&mut self, now: Nanos, feed: &mut OpenBookFeed) -> Option<u32> {
         if !feed.wants_snapshot() {
             let (asked, is_silent) = self.collector.poll_join(now, feed)?;
@@ -138,9 +138,10 @@ impl OpenBookRefresh {
         let last = self.current.map(|(id, _)| id);
         self.close_current();
         if self.collector.ends(last, feed) {
-            // Every refresh holds what was known of when it was asked for, and perhaps nothing behind it: the feed goes on there at the
-            // latest, and asks for what was lost since. What was held back before that is taken too, so that numbers of instruments
-            // follow, unless some of it is missing: the feed would want what the refresh made needless.
+            // Every refresh holds what was known of when it was asked for, and perhaps nothing behind it: the
+            // feed goes on there at the latest, and asks for what was lost since. What was held back before
+            // that is taken too, so that numbers of instruments follow, unless some of it is missing: the
+            // feed would want what the refresh made needless.
             let asked = self.collector.asked_at;
             let held = feed.arbiter().first_held();
             let next = held

@@ -1,8 +1,8 @@
 //! A refresh of a channel: snapshots of its books, one after the other, by multicast.
 //!
-//! Each instrument's refresh takes one packet or more, which its headers number; it says up to which message of the channel
-//! it goes (`LastSeqNum`: the channel's last message, of whatever instrument, when the refresh was made), and the decoder
-//! drops what it contained. The feed goes on behind the oldest of them.
+//! Each instrument's refresh takes one packet or more, which its headers number; it says up to which message
+//! of the channel it goes (`LastSeqNum`: the channel's last message, of whatever instrument, when the refresh
+//! was made), and the decoder drops what it contained. The feed goes on behind the oldest of them.
 
 use super::XdpFeed;
 use crate::RefreshState;
@@ -33,8 +33,8 @@ pub struct XdpRefresh {
 }
 
 impl XdpRefresh {
-    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within `patience_ns` is
-    /// asked for again.
+    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within
+    /// `patience_ns` is asked for again.
     pub fn new(patience_ns: u64, instruments_max: u32) -> XdpRefresh {
         XdpRefresh {
             collector: Collector::new(patience_ns, instruments_max as usize),
@@ -45,9 +45,9 @@ impl XdpRefresh {
         }
     }
 
-    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every packet of the feed
-    /// and of the refresh group, and at [`XdpRefresh::poll_timeout`]. When the request cannot be sent it is due again after
-    /// the patience.
+    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every
+    /// packet of the feed and of the refresh group, and at [`XdpRefresh::poll_timeout`]. When the request
+    /// cannot be sent it is due again after the patience.
     pub fn poll_ask(&mut self, now: Nanos, feed: &mut XdpFeed) -> Option<u32> {
         if !feed.wants_snapshot() {
             let (asked, is_silent) = self.collector.poll_join(now, feed)?;
@@ -63,8 +63,8 @@ impl XdpRefresh {
         asked
     }
 
-    /// A packet of the refresh group. Mappings are taken always; books while the feed wants a snapshot, and of instruments
-    /// that join.
+    /// A packet of the refresh group. Mappings are taken always; books while the feed wants a snapshot, and
+    /// of instruments that join.
     pub fn on_packet(&mut self, now: Nanos, datagram: &[u8], feed: &mut XdpFeed, sink: &mut dyn EventSink) {
         let Ok(packet) = xdp::parse_packet(datagram) else {
             return;

@@ -1,8 +1,10 @@
-//! A line of CQS with its recovery: blocks sent again on a multicast group of their own, and the snapshot stream.
+//! A line of CQS with its recovery: blocks sent again on a multicast group of their own, and the snapshot
+//! stream.
 //!
-//! How to ask for blocks to be sent again is in a user guide that is not public, so the channel asks nobody: it takes what
-//! comes on [`Port::Retransmission`], which everybody hears whoever asked, and after `request_timeout_ns` loads the next
-//! snapshot. Whoever has the guide finds what to ask for with [`CqsFeed::poll_missing`].
+//! How to ask for blocks to be sent again is in a user guide that is not public, so the channel asks nobody:
+//! it takes what comes on [`Port::Retransmission`], which everybody hears whoever asked, and after
+//! `request_timeout_ns` loads the next snapshot. Whoever has the guide finds what to ask for with
+//! [`CqsFeed::poll_missing`].
 
 use super::{CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;

@@ -1,10 +1,11 @@
 //! The snapshot stream of a line: all quotes, over and over, in blocks of version 11.
 //!
-//! Live blocks are held back by the handler from the moment it wants a snapshot. A turn begins with a block flagged first and
-//! ends with one flagged last; the messages between replace all that was known. Every block names the last live message whose
-//! effect it holds: the feed goes on behind the earliest of them, for a quote told twice is the same quote. Both lines may be
-//! fed in: blocks are put in order by their numbers; a turn that lacks one is given up for the next. A snapshot does not say
-//! whether the day is over: whoever lost the end of day on both lines hears it when it is sent again.
+//! Live blocks are held back by the handler from the moment it wants a snapshot. A turn begins with a block
+//! flagged first and ends with one flagged last; the messages between replace all that was known. Every block
+//! names the last live message whose effect it holds: the feed goes on behind the earliest of them, for a
+//! quote told twice is the same quote. Both lines may be fed in: blocks are put in order by their numbers; a
+//! turn that lacks one is given up for the next. A snapshot does not say whether the day is over: whoever
+//! lost the end of day on both lines hears it when it is sent again.
 
 use super::CqsFeed;
 use crate::Line;
@@ -27,7 +28,8 @@ struct Turn {
 /// The client of a snapshot stream.
 pub struct CqsSnapshot {
     turn: Option<Turn>,
-    /// A turn that is heard for instruments subscribed to in mid-session: its next block, and what its first one held.
+    /// A turn that is heard for instruments subscribed to in mid-session: its next block, and what its first
+    /// one held.
     heard: Option<(u64, u64)>,
     held: ReorderBuffer,
 }
@@ -109,7 +111,8 @@ impl CqsSnapshot {
         }
     }
 
-    /// A block while the line goes on: each says what it says, and only whether a turn was whole asks for their order.
+    /// A block while the line goes on: each says what it says, and only whether a turn was whole asks for
+    /// their order.
     fn on_join_block(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut dyn EventSink) {
         let Ok(block) = cqs::parse_snapshot_block(bytes) else {
             return feed.count_malformed();
@@ -194,8 +197,8 @@ fn ends(header: &SnapshotHeader) -> bool {
     [Delivery::Last as u8, Delivery::Only as u8].contains(&header.delivery)
 }
 
-/// Whether the feed can go on behind a turn: it is not older than the numbers, nor than what has been delivered, and what
-/// has been held back since joins it.
+/// Whether the feed can go on behind a turn: it is not older than the numbers, nor than what has been
+/// delivered, and what has been held back since joins it.
 fn reaches(header: &SnapshotHeader, feed: &CqsFeed) -> bool {
     let after = u64::from(header.last_seq.get()) + 1;
     let is_old = feed

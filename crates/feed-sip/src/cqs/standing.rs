@@ -54,8 +54,8 @@ fn finra_quote(m: &FinraSnapshot) -> Result<Quoted, Malformed> {
 }
 
 impl CqsDecoder {
-    /// A message of the snapshot stream that goes up to `last`, while the line goes on: for an instrument that joins, what it says
-    /// that has not been said since.
+    /// A message of the snapshot stream that goes up to `last`, while the line goes on: for an instrument
+    /// that joins, what it says that has not been said since.
     pub(super) fn tell_joining<S: EventSink>(
         &mut self,
         now: Nanos,

@@ -1,8 +1,9 @@
-//! Instruments subscribed to in mid-session: of a national best each side is right once it has been said, by a quote or by a
-//! snapshot that goes far enough; of participants, each one that has quoted since, or that a whole turn has said.
+//! Instruments subscribed to in mid-session: of a national best each side is right once it has been said, by
+//! a quote or by a snapshot that goes far enough; of participants, each one that has quoted since, or that a
+//! whole turn has said.
 //!
-//! Quotes say what stands, not what changed. So nothing has to be held: what a snapshot says counts where nothing has been
-//! said since the subscription, whatever came first.
+//! Quotes say what stands, not what changed. So nothing has to be held: what a snapshot says counts where
+//! nothing has been said since the subscription, whatever came first.
 
 use super::{Best, Followed, PARTIAL, PARTICIPANTS, Quoted, STOOD, Sip, Standing, UNSURE, UNTOLD, bit};
 use crate::decoder::{Context, StreamEvent};
@@ -38,7 +39,8 @@ impl Sip {
         }
     }
 
-    /// Something was subscribed to when `next` was the next message: symbols not seen before may have had quotes.
+    /// Something was subscribed to when `next` was the next message: symbols not seen before may have had
+    /// quotes.
     fn subscribed(&mut self, next: SeqNo) {
         if self.learns && !self.did_learn {
             self.learns_since = next.0;
@@ -90,8 +92,8 @@ impl Sip {
         self.tell_national(event, all, luld, sink);
     }
 
-    /// A whole turn of the snapshot stream was heard, which began when it held everything up to `first`: what it did not say of
-    /// instruments that joined before does not stand.
+    /// A whole turn of the snapshot stream was heard, which began when it held everything up to `first`: what
+    /// it did not say of instruments that joined before does not stand.
     pub(crate) fn end_turn<S: EventSink>(&mut self, first: u64, context: Context, sink: &mut S) {
         for number in 1..self.numbers_used() as u32 {
             let id = InstrumentId(number);

@@ -1,5 +1,5 @@
-//! A channel of UQDF: MoldUDP64, requests by datagram. There is no snapshot: what nobody sends again is lost, and each book is
-//! stale until a message says both sides of its national best.
+//! A channel of UQDF: MoldUDP64, requests by datagram. There is no snapshot: what nobody sends again is lost,
+//! and each book is stale until a message says both sides of its national best.
 
 use super::UqdfFeed;
 use crate::{Channel, Line};

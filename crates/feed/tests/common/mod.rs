@@ -1,4 +1,5 @@
-//! Datagrams for tests: message `n` of a session is the deletion of order `n`, so that an event tells its number twice.
+//! Datagrams for tests: message `n` of a session is the deletion of order `n`, so that an event tells its
+//! number twice.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
 pub mod transcript;

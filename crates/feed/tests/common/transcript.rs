@@ -1,4 +1,5 @@
-//! What every player of transcripts shares: the form of the files, the comparison, the settings of the arbiter.
+//! What every player of transcripts shares: the form of the files, the comparison, the settings of the
+//! arbiter.
 
 use std::fmt::Write;
 use tickwire_feed::{ArbiterConfig, RecoveryLimits, Start};

@@ -1,6 +1,6 @@
-//! The messages that codecs are compared on, 1024 different ones of each kind: NewOrderSingle of about 223 bytes, ExecutionReport of
-//! about 296, MarketDataIncrementalRefresh with four entries; and how they are written and read here. Included by
-//! `benches/codec.rs` and by `peers/fix`, so that both measure the same.
+//! The messages that codecs are compared on, 1024 different ones of each kind: NewOrderSingle of about 223
+//! bytes, ExecutionReport of about 296, MarketDataIncrementalRefresh with four entries; and how they are
+//! written and read here. Included by `benches/codec.rs` and by `peers/fix`, so that both measure the same.
 
 use tickwire_fix::{Encoder, Message, Prepared, RepeatingGroup, Stamp, Version, naive};
 use tickwire_market::{Nanos, Price};
@@ -205,7 +205,8 @@ pub(crate) fn reports() -> Vec<(Vec<u8>, u64)> {
         .collect()
 }
 
-/// Reads the 16 fields that a trader needs: five numbers, three prices, three characters, four texts, one time.
+/// Reads the 16 fields that a trader needs: five numbers, three prices, three characters, four texts, one
+/// time.
 #[inline]
 pub(crate) fn sum_report(m: &Message<'_>) -> Option<u64> {
     let number = |tag| m.unsigned(m.find(tag)?).ok();

@@ -1,4 +1,5 @@
-//! Types of field values and their syntax. FIX 5.0 SP2, volume 1, "FIX Data Types"; older versions use a part of them.
+//! Types of field values and their syntax. FIX 5.0 SP2, volume 1, "FIX Data Types"; older versions use a part
+//! of them.
 
 use crate::fields::usual_price;
 use crate::number::parse_unsigned;
@@ -84,7 +85,8 @@ impl FieldKind {
 }
 
 impl FieldKind {
-    /// [`FieldKind::admits`] of a value in a message, where whole words can be read: nothing when that cannot say yes.
+    /// [`FieldKind::admits`] of a value in a message, where whole words can be read: nothing when that cannot
+    /// say yes.
     #[inline]
     pub(super) fn surely_admits(self, bytes: &[u8], start: usize, end: usize) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! What a definition says in which order: fields, groups and components as they stand in the dictionary. The tables of
-//! the validator forget the components; who writes code or documents from a dictionary needs them.
+//! What a definition says in which order: fields, groups and components as they stand in the dictionary. The
+//! tables of the validator forget the components; who writes code or documents from a dictionary needs them.
 
 use super::{Dictionary, FieldDef, MessageDef};
 use alloc::boxed::Box;
@@ -40,7 +40,8 @@ pub struct Layout<'d> {
 pub struct Member<'d> {
     /// What it is.
     pub kind: MemberKind<'d>,
-    /// Whether it must be there; what a component requires counts only where the component itself is required.
+    /// Whether it must be there; what a component requires counts only where the component itself is
+    /// required.
     pub is_required: bool,
 }
 
@@ -64,7 +65,8 @@ impl<'d> Layout<'d> {
         })
     }
 
-    /// The fields in their order, components put in their places, counts of groups among them but not their entries.
+    /// The fields in their order, components put in their places, counts of groups among them but not their
+    /// entries.
     pub fn fields(self) -> Vec<&'d FieldDef> {
         let mut out = Vec::new();
         for member in self.members() {

@@ -1,5 +1,6 @@
-//! From XML to tables. The format is QuickFIX's: `<fix>` with `<header>`, `<trailer>`, `<messages>`, `<components>` and
-//! `<fields>`; within the first three `<field>`, `<group>` and `<component>` in their order.
+//! From XML to tables. The format is QuickFIX's: `<fix>` with `<header>`, `<trailer>`, `<messages>`,
+//! `<components>` and `<fields>`; within the first three `<field>`, `<group>` and `<component>` in their
+//! order.
 
 use super::layout::{ComponentDef, Item, Row};
 use super::{Bits, Dictionary, FieldDef, FieldKind, GroupDef, MessageDef, Part};
@@ -16,8 +17,8 @@ use roxmltree::{Document, Node};
 const TAG_MAX: u32 = 99_999;
 /// How deep components and groups may lie within each other.
 const DEPTH_MAX: usize = 32;
-/// How many members are visited in all: a component counts wherever it is used, so that a few lines which use each other
-/// twice could otherwise keep the loader busy for ever. FIX 5.0 SP2 takes fewer than 100,000.
+/// How many members are visited in all: a component counts wherever it is used, so that a few lines which use
+/// each other twice could otherwise keep the loader busy for ever. FIX 5.0 SP2 takes fewer than 100,000.
 const MEMBERS_MAX: usize = 5_000_000;
 
 /// Why a text is not a dictionary.
@@ -233,7 +234,8 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
         Ok((part, self.rows(node, 0)?))
     }
 
-    /// What stands within `node`, as written. Its names were looked up and its depth was checked by [`Loader::members`].
+    /// What stands within `node`, as written. Its names were looked up and its depth was checked by
+    /// [`Loader::members`].
     fn rows(&mut self, node: Node<'a, 'i>, depth: usize) -> Result<Vec<Row>, DictionaryError> {
         let mut rows = Vec::new();
         for child in children(node) {

@@ -1,10 +1,11 @@
 //! Data dictionaries: which fields, values, groups and messages a FIX version has.
 //!
-//! [`Dictionary::parse`] reads the XML format of QuickFIX, so that a user's own dictionary serves as it is; what it says is
-//! turned once into flat tables. [`Validator`] checks messages against them without allocating.
+//! [`Dictionary::parse`] reads the XML format of QuickFIX, so that a user's own dictionary serves as it is;
+//! what it says is turned once into flat tables. [`Validator`] checks messages against them without
+//! allocating.
 //!
-//! FIXT 1.1 splits a version in two: the session's dictionary (header, trailer, session messages) and that of the
-//! application version.
+//! FIXT 1.1 splits a version in two: the session's dictionary (header, trailer, session messages) and that of
+//! the application version.
 
 mod kind;
 mod layout;
@@ -33,7 +34,8 @@ pub struct Dictionary {
     trailer: Part,
     /// Sorted by type.
     messages: Vec<MessageDef>,
-    /// Place + 1 among the messages by a type of one ASCII character, which nearly all have; 0: there is none.
+    /// Place + 1 among the messages by a type of one ASCII character, which nearly all have; 0: there is
+    /// none.
     by_char: [u16; 128],
     groups: Vec<GroupDef>,
     components: Vec<ComponentDef>,
@@ -129,7 +131,8 @@ impl Part {
 }
 
 impl Dictionary {
-    /// What BeginString (8) names the version, or ApplVerID its application version: `FIX.4.2`, `FIXT.1.1`, `FIX.5.0SP2`.
+    /// What BeginString (8) names the version, or ApplVerID its application version: `FIX.4.2`, `FIXT.1.1`,
+    /// `FIX.5.0SP2`.
     pub fn begin_string(&self) -> &str {
         &self.begin_string
     }

@@ -1,7 +1,8 @@
-//! The standard's dictionaries, built in: which fields, listed values, groups and messages FIX 4.0 to 5.0 SP2 and FIXT 1.1 have, so
-//! that messages are checked though nobody brought a file.
+//! The standard's dictionaries, built in: which fields, listed values, groups and messages FIX 4.0 to 5.0 SP2
+//! and FIXT 1.1 have, so that messages are checked though nobody brought a file.
 //!
-//! They are kept in a short form of one line a definition (`dictionaries/*.txt`), facts only: no descriptions.
+//! They are kept in a short form of one line a definition (`dictionaries/*.txt`), facts only: no
+//! descriptions.
 //! ```text
 //! FIX.4.4
 //! H 8! 9! 35! … 627(628 629 630)         header: tags in order; `!` must be there; a group has its entry in brackets
@@ -10,8 +11,8 @@
 //! M D app NewOrderSingle 11! @Parties …  a message: type, layer, name, members; `@` names a component
 //! F 54 Side CHAR 1 2 3                   a field: tag, name, type, listed values
 //! ```
-//! [`standard_xml`] writes them in QuickFIX's format, which is what [`Dictionary::parse`] reads: to be extended by a
-//! counterparty's own fields, or given to another engine.
+//! [`standard_xml`] writes them in QuickFIX's format, which is what [`Dictionary::parse`] reads: to be
+//! extended by a counterparty's own fields, or given to another engine.
 
 use super::Dictionary;
 use alloc::format;
@@ -37,14 +38,16 @@ pub fn standard_names() -> impl Iterator<Item = &'static str> {
     STANDARD.iter().map(|(name, _)| *name)
 }
 
-/// A dictionary that is built in, in QuickFIX's XML format; `None` for a name that is none of [`standard_names`].
+/// A dictionary that is built in, in QuickFIX's XML format; `None` for a name that is none of
+/// [`standard_names`].
 pub fn standard_xml(name: &str) -> Option<String> {
     let (_, short) = STANDARD.iter().find(|(known, _)| *known == name)?;
     Some(expanded(short))
 }
 
 impl Dictionary {
-    /// The standard's dictionary for a version, `FIX.4.0` to `FIX.5.0SP2` or `FIXT.1.1`, built in; `None` for another name.
+    /// The standard's dictionary for a version, `FIX.4.0` to `FIX.5.0SP2` or `FIXT.1.1`, built in; `None` for
+    /// another name.
     pub fn standard(name: &str) -> Option<Dictionary> {
         // A test reads every one of them.
         Dictionary::parse(&standard_xml(name)?).ok()

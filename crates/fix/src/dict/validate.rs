@@ -1,8 +1,8 @@
-//! A message against its dictionary: structure, required fields, syntax and lists of values, fields that belong to the
-//! message, repeating groups. Nothing is copied or allocated.
+//! A message against its dictionary: structure, required fields, syntax and lists of values, fields that
+//! belong to the message, repeating groups. Nothing is copied or allocated.
 //!
-//! When several things are wrong, the one reported is that of the first rule in this order: header, body and trailer in
-//! their places; a message type that exists; required fields; then field by field as they come.
+//! When several things are wrong, the one reported is that of the first rule in this order: header, body and
+//! trailer in their places; a message type that exists; required fields; then field by field as they come.
 
 use super::{Dictionary, FieldDef, Part};
 use crate::decode::Message;
@@ -67,7 +67,8 @@ struct Check<'c, 'm> {
 }
 
 impl Validator {
-    /// For messages of these two dictionaries: the session's, and the application's, which are one before FIXT.
+    /// For messages of these two dictionaries: the session's, and the application's, which are one before
+    /// FIXT.
     pub fn new(session: &Dictionary, application: &Dictionary) -> Validator {
         let fields = session.fields.len().max(application.fields.len());
         let depth = session.depth().max(application.depth());
@@ -136,7 +137,8 @@ impl<'m> Check<'_, 'm> {
         }
     }
 
-    /// Header or trailer: from `at` until `ends`; where it ended, and how many of its required fields there were.
+    /// Header or trailer: from `at` until `ends`; where it ended, and how many of its required fields there
+    /// were.
     fn part(
         &mut self,
         dictionary: &Dictionary,

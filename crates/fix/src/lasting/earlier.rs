@@ -1,4 +1,5 @@
-//! Stores of the earlier format, to be read once: one head without a hash, records whose hashes do not know where they are.
+//! Stores of the earlier format, to be read once: one head without a hash, records whose hashes do not know
+//! where they are.
 
 use super::{Hash, IDENTITY_WORDS, MESSAGE_MAX, NUMBER_MAX, StoreError, identity_words};
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Where records begin: of each block of the ring, the first. Two bytes for 4 KiB, of fixed size, whatever messages come.
+//! Where records begin: of each block of the ring, the first. Two bytes for 4 KiB, of fixed size, whatever
+//! messages come.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -30,7 +31,8 @@ impl BlockIndex {
         (block & (self.first.len() as u64 - 1)) as usize
     }
 
-    /// Where the first record of a block begins. What is there of a block that nothing was noted for yet is of a lap ago.
+    /// Where the first record of a block begins. What is there of a block that nothing was noted for yet is
+    /// of a lap ago.
     fn start(&self, block: u64) -> Option<u64> {
         let offset = self.first[self.slot(block)];
         (offset != NONE && block < self.next).then(|| block * BLOCK + u64::from(offset))
@@ -75,8 +77,8 @@ impl BlockIndex {
         blocks.into_iter().find_map(|block| self.start(block))
     }
 
-    /// From where to look for a record, of those between `begin` and `end`: the last known one that `is_before` says is not
-    /// behind it, or `begin`.
+    /// From where to look for a record, of those between `begin` and `end`: the last known one that
+    /// `is_before` says is not behind it, or `begin`.
     pub(super) fn search(&self, begin: u64, end: u64, is_before: impl Fn(u64) -> bool) -> u64 {
         // The block of `begin` may be that of `end` a lap ago: what is known of it is of the newer one.
         let (mut low, mut high) = (begin / BLOCK, end.saturating_sub(1) / BLOCK);

@@ -127,7 +127,8 @@ fn what_gave_way_is_told_by_its_numbers() {
     assert_eq!(store.not_kept(1, 101), None);
 }
 
-/// `fix store --next-out` with a number that was used: the messages from it on are forgotten, and do not come back.
+/// `fix store --next-out` with a number that was used: the messages from it on are forgotten, and do not come
+/// back.
 #[test]
 fn a_number_set_back_forgets_what_was_sent_under_it() {
     let mut store = begun(SMALL);
@@ -193,7 +194,8 @@ impl Words for &Box<[AtomicU64]> {
     }
 }
 
-/// A head that says "1 and 1" without being written by a store is seen for what it is; the other copy still knows.
+/// A head that says "1 and 1" without being written by a store is seen for what it is; the other copy still
+/// knows.
 #[test]
 fn one_damaged_head_is_repaired_by_the_other_and_no_number_is_used_twice() {
     for copy in 0..2 {
@@ -260,7 +262,8 @@ fn a_flipped_byte_costs_one_message_and_says_which() {
     assert!(reopened(&image(third.memory())).not_kept(401, 402).is_some());
 }
 
-/// The newest message is damaged where the ring begins again: the oldest ones, in the same block a lap ago, are found all the same.
+/// The newest message is damaged where the ring begins again: the oldest ones, in the same block a lap ago,
+/// are found all the same.
 #[test]
 fn damage_to_the_newest_message_does_not_hide_the_oldest() {
     let mut store = begun(SMALL);
@@ -332,7 +335,8 @@ fn a_store_that_is_written_meanwhile_is_inspected() {
     assert_eq!(oldest, store.next_kept(1));
 }
 
-/// What a store of the earlier format holds: two messages and their numbers, put together by hand from its description.
+/// What a store of the earlier format holds: two messages and their numbers, put together by hand from its
+/// description.
 #[test]
 fn a_store_of_the_earlier_format_is_read() {
     let mut words = alloc::vec![0_u64; 16 + 512];
@@ -386,8 +390,8 @@ fn a_new_file_begins_with_what_begins_a_new_store() {
 }
 
 proptest! {
-    /// Words were torn by a crash of the machine, or overwritten: whatever they are now, what is found is what was stored, what
-    /// is not is in a hole or has given way, and no number is used twice.
+    /// Words were torn by a crash of the machine, or overwritten: whatever they are now, what is found is
+    /// what was stored, what is not is in a hole or has given way, and no number is used twice.
     #[test]
     fn torn_words_are_never_taken_for_messages(
         lengths in prop::collection::vec(1_usize..200, 1..60),
@@ -437,7 +441,8 @@ proptest! {
         }
     }
 
-    /// The process was killed between any two stores of anything: the state is the one before or the one after.
+    /// The process was killed between any two stores of anything: the state is the one before or the one
+    /// after.
     #[test]
     fn every_prefix_of_what_a_store_writes_is_a_whole_state(
         len in 1_usize..300,
@@ -462,7 +467,8 @@ proptest! {
         let (end, generation) = (store.state.end, store.state.generation);
         act(&mut store);
         let new = image(store.memory());
-        // The words in the order in which they are written: heads for what gives way, the record, the head that counts it.
+        // The words in the order in which they are written: heads for what gives way, the record, the head
+        // that counts it.
         let mut order = Vec::new();
         for changed in generation + 1..=store.state.generation {
             if changed == store.state.generation {

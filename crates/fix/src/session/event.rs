@@ -92,9 +92,9 @@ impl fmt::Display for DisconnectReason {
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A Logon that is right in form, where [`SessionConfig::asks_about_logons`]: [`Session::logon_request`] has it. Answer by
-    /// [`Session::accept_logon`] or [`Session::refuse_logon`] within the logon time-out, now or later; what else the peer
-    /// sends waits meanwhile.
+    /// A Logon that is right in form, where [`SessionConfig::asks_about_logons`]: [`Session::logon_request`]
+    /// has it. Answer by [`Session::accept_logon`] or [`Session::refuse_logon`] within the logon time-out,
+    /// now or later; what else the peer sends waits meanwhile.
     LogonRequested {
         /// The peer's SenderCompID.
         peer: CompId,
@@ -121,8 +121,8 @@ pub enum Event {
         /// The message.
         message: AppMessage,
     },
-    /// An application message, in sequence, once, where the session takes any: [`Session::message`] has it until the next
-    /// call of [`Session::poll_event`].
+    /// An application message, in sequence, once, where the session takes any: [`Session::message`] has it
+    /// until the next call of [`Session::poll_event`].
     Message {
         /// Its sequence number.
         seq: SeqNo,
@@ -133,8 +133,9 @@ pub enum Event {
         /// SendingTime (52).
         sending_time: Nanos,
     },
-    /// A session message that was taken, where [`SessionConfig::tells_session_messages`]: [`Session::message`] has it until the
-    /// next call of [`Session::poll_event`]. What it led to has been told before, but for the end of the session.
+    /// A session message that was taken, where [`SessionConfig::tells_session_messages`]:
+    /// [`Session::message`] has it until the next call of [`Session::poll_event`]. What it led to has been
+    /// told before, but for the end of the session.
     Admin {
         /// Its sequence number.
         seq: SeqNo,
@@ -157,8 +158,8 @@ pub enum Event {
         /// Text (58).
         text: Reason,
     },
-    /// The peer asked for messages that the store no longer has: their numbers went out as gap fills. Messages of the session
-    /// itself, which are never kept, may be among them.
+    /// The peer asked for messages that the store no longer has: their numbers went out as gap fills.
+    /// Messages of the session itself, which are never kept, may be among them.
     NotKept {
         /// The lowest of the numbers.
         first: SeqNo,
@@ -167,8 +168,8 @@ pub enum Event {
         /// How many.
         count: u64,
     },
-    /// Cancel what is open at or from this peer ([`SessionConfig::cancel_on`]): its connection was lost, and it did not log
-    /// on again in time.
+    /// Cancel what is open at or from this peer ([`SessionConfig::cancel_on`]): its connection was lost, and
+    /// it did not log on again in time.
     CancelOrders {
         /// The peer.
         peer: CompId,

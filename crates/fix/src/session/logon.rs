@@ -1,6 +1,7 @@
-//! How a session begins and ends: connection, logon and its rules, session hours, logout, resets, and the cancel that
-//! follows a loss. FIX 4.4 with errata 20030618, volume 2, "Logon" and "Logout"; NextExpectedMsgSeqNum as in FIX 4.4,
-//! volume 2, "Extended features for FIX session and FIX connection initiation".
+//! How a session begins and ends: connection, logon and its rules, session hours, logout, resets, and the
+//! cancel that follows a loss. FIX 4.4 with errata 20030618, volume 2, "Logon" and "Logout";
+//! NextExpectedMsgSeqNum as in FIX 4.4, volume 2, "Extended features for FIX session and FIX connection
+//! initiation".
 
 use super::{Core, DisconnectReason, Event, Gap, Handed, Outcome, Resend, Session, Status, handed_out};
 use crate::config::{CancelOn, Role};
@@ -111,8 +112,9 @@ impl<S: Store> Session<S> {
         self.core.refuse_logon(text);
     }
 
-    /// Tells the session its hours, anew whenever [`crate::Schedule::next_change`] says: outside of them nobody is logged on,
-    /// and numbers begin with 1 in every period. A session that was never told is always open.
+    /// Tells the session its hours, anew whenever [`crate::Schedule::next_change`] says: outside of them
+    /// nobody is logged on, and numbers begin with 1 in every period. A session that was never told is always
+    /// open.
     pub fn set_hours(&mut self, now: Nanos, hours: Hours) {
         self.core.follow_clock(now);
         self.core.hours = Some(hours);
@@ -482,8 +484,8 @@ impl<S: Store> Core<S> {
         self.note_processed();
     }
 
-    /// A Logout with a number that is too low: confirmed without a word, as elsewhere, but the owner is told that numbers do
-    /// not fit, and they are not reset as after a logout in good order.
+    /// A Logout with a number that is too low: confirmed without a word, as elsewhere, but the owner is told
+    /// that numbers do not fit, and they are not reset as after a logout in good order.
     pub(super) fn on_low_logout(&mut self, seq: u64) -> Outcome {
         let text = self.too_low_text(seq);
         if self.status != Status::LogoutSent {

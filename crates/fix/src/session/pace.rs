@@ -165,7 +165,8 @@ impl<S: Store> Core<S> {
         Err(SendError::Throttled { until })
     }
 
-    /// Of the next `n` bytes to transmit, how many may leave. A session that ends lets go of what it held back.
+    /// Of the next `n` bytes to transmit, how many may leave. A session that ends lets go of what it held
+    /// back.
     pub(super) fn released(&mut self, n: usize) -> usize {
         match &mut self.pace_out {
             Some(pace) if self.status != Status::Closing => pace.release(self.now, n),

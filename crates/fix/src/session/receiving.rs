@@ -124,8 +124,8 @@ impl<S: Store> Core<S> {
         }
     }
 
-    /// Anything but a Logon before the logon ends the connection without an answer. A Logout or Reject is the peer's
-    /// refusal of ours.
+    /// Anything but a Logon before the logon ends the connection without an answer. A Logout or Reject is the
+    /// peer's refusal of ours.
     pub(super) fn before_logon(&mut self, m: &Message<'_>) -> Outcome {
         let text = m
             .find(tag::TEXT)
@@ -246,8 +246,8 @@ impl<S: Store> Core<S> {
         Outcome::Done
     }
 
-    /// A gap: asks for what is missing. A ResendRequest is answered all the same, else two sides that both miss
-    /// something would wait for each other; so is a Logout.
+    /// A gap: asks for what is missing. A ResendRequest is answered all the same, else two sides that both
+    /// miss something would wait for each other; so is a Logout.
     pub(super) fn too_high(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
         let expected = self.store.next_in();
         let is_request = m.msg_type() == b"2";

@@ -88,7 +88,8 @@ impl<S: Store> Core<S> {
         });
     }
 
-    /// Says which of the numbers that are filled were of messages that are gone; what finds no room is told with the next.
+    /// Says which of the numbers that are filled were of messages that are gone; what finds no room is told
+    /// with the next.
     pub(super) fn tell_not_kept(&mut self, from: u64, to: u64) {
         let now = self.store.not_kept(from, to);
         let both = [self.not_kept.take(), now].into_iter().flatten();

@@ -19,7 +19,8 @@ use tickwire_market::OrderType;
 use tickwire_market::SeqNo;
 
 impl<S: Store> Core<S> {
-    /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could explain.
+    /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could
+    /// explain.
     pub(super) fn send_admin(&mut self, msg_type: &[u8], body: impl FnOnce(&mut Encoder<'_>)) {
         if self.status == Status::Closing {
             return;

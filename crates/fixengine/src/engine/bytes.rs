@@ -37,8 +37,8 @@ impl Engine {
         link.held = held;
     }
 
-    /// Reads what there is. A short read means that there was no more, unless `to_end`: then an end behind it is seen,
-    /// too.
+    /// Reads what there is. A short read means that there was no more, unless `to_end`: then an end behind it
+    /// is seen, too.
     pub(super) fn read_one<A: Handler>(&mut self, now: Nanos, id: ConnectionId, to_end: bool, app: &mut A) {
         for _ in 0..READS_PER_TURN {
             let Some(link) = &mut self.links[id.0] else { return };
@@ -219,7 +219,8 @@ impl Engine {
             app.on_event(now, id, &event, &mut self.table);
             if is_message {
                 self.probes.answered();
-                // An order caused by market data goes out on another session: not behind the rest of what was read.
+                // An order caused by market data goes out on another session: not behind the rest of what was
+                // read.
                 if let Some(used) = self.table.take_last_used().filter(|used| *used != id)
                     && let Some(connection) = self.table.connection_of(used)
                 {

@@ -88,7 +88,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Username and Password of a session that listens are what it wants to be told, or PasswordFile has many of them.
+    /// Username and Password of a session that listens are what it wants to be told, or PasswordFile has many
+    /// of them.
     fn users(&self, section: &Section, role: Role) -> Option<Users> {
         let file = section.text("PasswordFile");
         if role == Role::Initiator {
@@ -158,8 +159,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The dictionary of a file, or the one that is built in when no file is named, or one is that comes with every
-    /// engine and is not there.
+    /// The dictionary of a file, or the one that is built in when no file is named, or one is that comes with
+    /// every engine and is not there.
     fn dictionary(
         &mut self,
         section: &Section,
@@ -213,8 +214,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a path ends with the name that a standard dictionary has in the engines: `FIX44.xml`, `FIXT1.1.xml`. On
-/// Windows, too.
+/// Whether a path ends with the name that a standard dictionary has in the engines: `FIX44.xml`,
+/// `FIXT1.1.xml`. On Windows, too.
 fn is_standard(path: &str, standard: &str) -> bool {
     let name = path
         .rsplit(['/', '\\'])
@@ -404,8 +405,8 @@ fn precision(section: &Section) -> Option<Precision> {
     precision.or((!has_millis).then_some(Precision::Seconds))
 }
 
-/// LogonTag, LogonTag1, ...: fields of an initiator's Logon; user and passwords among them go where the log does not
-/// show them.
+/// LogonTag, LogonTag1, ...: fields of an initiator's Logon; user and passwords among them go where the log
+/// does not show them.
 fn logon_fields(section: &Section, role: Role) -> (Vec<(u32, Vec<u8>)>, Option<Credentials>) {
     // What every Logon has, or what the session writes by itself.
     const OURS: [&str; 12] = [

@@ -10,8 +10,8 @@ use tickwire_market::{
 
 const INSTRUMENTS: u32 = 4;
 
-/// Room for every id of [`id`], which the naive books (they have no capacities) require; a window so small that ids meet in it
-/// and older orders move to the table.
+/// Room for every id of [`id`], which the naive books (they have no capacities) require; a window so small
+/// that ids meet in it and older orders move to the table.
 fn config(depth: Depth) -> BooksConfig {
     BooksConfig {
         depth,

@@ -272,7 +272,8 @@ impl Peer {
         Some(naive::encode_as(begin_string, &fields))
     }
 
-    /// Hands bytes over as the contract says: what is not taken comes again after draining, and then some is taken.
+    /// Hands bytes over as the contract says: what is not taken comes again after draining, and then some is
+    /// taken.
     fn hand_over(&mut self, mut bytes: &[u8]) {
         let mut idle = 0;
         while !bytes.is_empty() && self.session.status() != Status::Disconnected {

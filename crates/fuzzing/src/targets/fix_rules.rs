@@ -1,4 +1,5 @@
-//! FIX: dictionaries of any text, messages of any fields against one, and stores in memory that holds anything.
+//! FIX: dictionaries of any text, messages of any fields against one, and stores in memory that holds
+//! anything.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,8 +102,8 @@ fn with_message(fields: &[(u32, Vec<u8>)], then: impl FnOnce(&Message<'_>)) {
 /// Words of the store that the target works on: two heads and a ring of 512 words.
 const WORDS: usize = 1024 + 512;
 
-/// Damages words as crashes, broken disks and people do: one word, one bit, zeros, words from elsewhere. `None` at the end of the
-/// choices.
+/// Damages words as crashes, broken disks and people do: one word, one bit, zeros, words from elsewhere.
+/// `None` at the end of the choices.
 fn damage(choices: &mut Choices<'_>, words: &mut [u64]) -> Option<()> {
     let kind = choices.byte()?;
     let at = choices.below(WORDS as u32)? as usize;
@@ -125,8 +126,8 @@ fn damage(choices: &mut Choices<'_>, words: &mut [u64]) -> Option<()> {
     Some(())
 }
 
-/// Whatever the memory holds, opening it ends: refused, or with no number that was used before. A message it gives is one that was
-/// appended, one that it has not is told of, and it goes on from there.
+/// Whatever the memory holds, opening it ends: refused, or with no number that was used before. A message it
+/// gives is one that was appended, one that it has not is told of, and it goes on from there.
 pub fn fix_store(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();

@@ -1,4 +1,5 @@
-//! Typed FIX messages: whatever a message holds, the generated views find the entries that a naive walk finds, or say why not.
+//! Typed FIX messages: whatever a message holds, the generated views find the entries that a naive walk
+//! finds, or say why not.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -51,7 +52,8 @@ fn all_tags(layout: Layout<'_>, tags: &mut BTreeSet<u32>) {
     }
 }
 
-/// The input is what stands between BodyLength and CheckSum. Entries, groups within them and values of a MassQuote and a MarketDataIncrementalRefresh, against lists of fields.
+/// The input is what stands between BodyLength and CheckSum. Entries, groups within them and values of a
+/// MassQuote and a MarketDataIncrementalRefresh, against lists of fields.
 pub fn fix_typed(body: &[u8]) {
     let bytes = framed(body);
     let mut index = Index::new(MESSAGE_MAX);

@@ -13,7 +13,8 @@ impl Host for Nothing {
     }
 }
 
-/// A text is a strategy that runs within what the checker counted, or is refused with places within it; its usual form is one.
+/// A text is a strategy that runs within what the checker counted, or is refused with places within it; its
+/// usual form is one.
 pub fn strategy_file(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let compiled = compile(&text, &|name| Err(format!("{name} is not here")));

@@ -27,7 +27,8 @@ const LIMITS: Limits = Limits {
     strict: true,
 };
 
-/// A channel with its loops and its connection. Each operation is a length, what takes the bytes, and the bytes.
+/// A channel with its loops and its connection. Each operation is a length, what takes the bytes, and the
+/// bytes.
 pub fn moex_feed(bytes: &[u8]) {
     let config = MoexChannelConfig {
         arbiter: ArbiterConfig {
@@ -66,7 +67,8 @@ pub fn moex_feed(bytes: &[u8]) {
     }
 }
 
-/// A replay connection with ten packets to ask for. The first byte cuts the stream; what is answered can be read.
+/// A replay connection with ten packets to ask for. The first byte cuts the stream; what is answered can be
+/// read.
 pub fn moex_replay_server(bytes: &[u8]) {
     let (Some(&cut), engine) = (
         bytes.first(),

@@ -11,8 +11,8 @@ use tickwire_feed::{
 use tickwire_market::{InstrumentId, Nanos, Port, Price, Qty, Side};
 use tickwire_wire::{openbook, xdp};
 
-/// A channel with its connection: XDP, or OpenBook Ultra when the first byte is odd. Each operation is a length, what takes
-/// the bytes, and the bytes.
+/// A channel with its connection: XDP, or OpenBook Ultra when the first byte is odd. Each operation is a
+/// length, what takes the bytes, and the bytes.
 pub fn nyse_feed(bytes: &[u8]) {
     match bytes {
         [first, rest @ ..] if first % 2 == 0 => {
@@ -73,7 +73,8 @@ fn feed_operations<P: NyseProtocol>(decoder: P::Decoder, bytes: &[u8]) {
     }
 }
 
-/// A request server with three instruments, of which one has orders: XDP, or OpenBook Ultra when the first byte is odd.
+/// A request server with three instruments, of which one has orders: XDP, or OpenBook Ultra when the first
+/// byte is odd.
 pub fn nyse_server(bytes: &[u8]) {
     let listings = listings(3);
     let config = NysePublisherConfig {

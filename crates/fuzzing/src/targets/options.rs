@@ -24,8 +24,8 @@ fn number(choices: &mut Choices<'_>, most: f64) -> Option<f64> {
     })
 }
 
-/// Any terms are refused or valued; where they are ordinary, within the bounds of no arbitrage, and the value's volatility gives
-/// the value again.
+/// Any terms are refused or valued; where they are ordinary, within the bounds of no arbitrage, and the
+/// value's volatility gives the value again.
 pub fn option_terms(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let mut terms = || {
@@ -243,8 +243,8 @@ fn look(seq: u64, half_tick: i64, spread: i64) -> BookUpdate {
     }
 }
 
-/// Whatever market, venue and operator do: nothing is quoted after a pull, the venue never holds more than is known or allowed, and
-/// once everything is answered it holds what is believed to be live.
+/// Whatever market, venue and operator do: nothing is quoted after a pull, the venue never holds more than is
+/// known or allowed, and once everything is answered it holds what is believed to be live.
 pub fn quoter(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let Some(shape) = choices.byte() else { return };
@@ -409,8 +409,8 @@ impl QuoteSink for OrderDesk {
     }
 }
 
-/// Whatever a venue reports about orders that it has, had or never had: one request a side is under way at most, none after a pull, and what
-/// is believed live is what its reports said.
+/// Whatever a venue reports about orders that it has, had or never had: one request a side is under way at
+/// most, none after a pull, and what is believed live is what its reports said.
 pub fn quote_orders(bytes: &[u8]) {
     const KINDS: [SideReportKind; 7] = [
         SideReportKind::Accepted,

@@ -48,8 +48,8 @@ fn market() -> Market {
     Market::new(vec![(Venue::Nasdaq, Exchange::new(config, Vec::new()))])
 }
 
-/// Two connections of FIX, two of OUCH. Each operation is what happens, a length, and the bytes that a client says. Replayed
-/// from its journal it comes to the same state.
+/// Two connections of FIX, two of OUCH. Each operation is what happens, a length, and the bytes that a client
+/// says. Replayed from its journal it comes to the same state.
 pub fn order_entry(bytes: &[u8]) {
     let (mut live, mut journal, mut now) = (market(), JournalWriter::new(""), START);
     let (mut choices, mut out) = (Choices::new(bytes), [0; 512]);
@@ -136,8 +136,8 @@ const VALUES: [&str; 20] = [
     "100.00000000001",
 ];
 
-/// Sequences of MassQuote, QuoteCancel and QuoteStatusRequest, each of any fields in any order, well framed: every answer can be read,
-/// and the journal makes the same market.
+/// Sequences of MassQuote, QuoteCancel and QuoteStatusRequest, each of any fields in any order, well framed:
+/// every answer can be read, and the journal makes the same market.
 pub fn mass_quotes(bytes: &[u8]) {
     let (mut live, mut journal, mut now) = (market(), JournalWriter::new(""), START);
     let (mut choices, mut out, mut sent) = (Choices::new(bytes), [0; 4096], Vec::new());
@@ -214,7 +214,8 @@ pub fn mass_quotes(bytes: &[u8]) {
     assert_eq!(again.state_hash(), hash, "the journal makes the same market");
 }
 
-/// Inputs lie within the file, end at the first record that is not whole, and written again are the same bytes.
+/// Inputs lie within the file, end at the first record that is not whole, and written again are the same
+/// bytes.
 pub fn journal(bytes: &[u8]) {
     let Ok(mut reader) = JournalReader::new(bytes) else {
         return;

@@ -8,7 +8,8 @@ use tickwire_exchange::{
 use tickwire_market::{Nanos, Port, Price, Qty, Side, TradingStatus};
 use tickwire_wire::pitch;
 
-/// Two connections of each service. Each operation is what happens, a length, and the bytes that a client says.
+/// Two connections of each service. Each operation is what happens, a length, and the bytes that a client
+/// says.
 pub fn pitch_servers(bytes: &[u8]) {
     let listings = listings(2);
     let config = PitchPublisherConfig {

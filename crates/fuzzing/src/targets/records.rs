@@ -37,7 +37,8 @@ impl Follow for Held {
     }
 }
 
-/// Reading ends, or says where the damage is; a fill told at once, and the record that takes it from the book later, are one execution.
+/// Reading ends, or says where the damage is; a fill told at once, and the record that takes it from the book
+/// later, are one execution.
 pub fn records(bytes: &[u8]) {
     let sizes = BooksConfig {
         depth: Depth::ByOrder,

@@ -18,8 +18,9 @@ pub fn capture(bytes: &[u8]) {
     }
 }
 
-/// Frames behind their length in two bytes, of the link type that the first byte says: every one is counted once, whatever is
-/// around it, fragments are put together within bounds, and streams of TCP give each byte once at most.
+/// Frames behind their length in two bytes, of the link type that the first byte says: every one is counted
+/// once, whatever is around it, fragments are put together within bounds, and streams of TCP give each byte
+/// once at most.
 pub fn capture_frames(bytes: &[u8]) {
     let Some((link, mut rest)) = bytes.split_first() else {
         return;

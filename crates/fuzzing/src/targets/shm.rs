@@ -37,7 +37,8 @@ pub(crate) fn region_bytes() -> Vec<u8> {
         .collect()
 }
 
-/// The first byte chooses: the rest is the region, or words put into a good one, two bytes of place and eight of value.
+/// The first byte chooses: the rest is the region, or words put into a good one, two bytes of place and eight
+/// of value.
 pub fn shared_region(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else {
         return;

@@ -10,8 +10,8 @@ use tickwire_wire::cqs::{
 };
 use tickwire_wire::moldudp64::PacketBuilder;
 
-/// Each operation is a length, what takes the bytes, a number near the next one, and the bytes: one message, which gets a block
-/// or packet of its own.
+/// Each operation is a length, what takes the bytes, a number near the next one, and the bytes: one message,
+/// which gets a block or packet of its own.
 pub fn sip_channels(bytes: &[u8]) {
     let arbiter = ArbiterConfig {
         buffer_packets: 4,

@@ -122,8 +122,9 @@ impl EventSink for Told {
     }
 }
 
-/// An ITCH channel with GLIMPSE whose subscriptions change: each operation is a byte that says what, and one that says of
-/// whom. At every moment at which all messages have come, a wanted book that is live is the venue's.
+/// An ITCH channel with GLIMPSE whose subscriptions change: each operation is a byte that says what, and one
+/// that says of whom. At every moment at which all messages have come, a wanted book that is live is the
+/// venue's.
 pub fn subscriptions(bytes: &[u8]) {
     let arbiter = ArbiterConfig {
         snapshot: true,

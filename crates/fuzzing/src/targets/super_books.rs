@@ -21,7 +21,8 @@ const SOURCES: [(u8, bool); 6] = [
 ];
 const SYMBOLS: [&[u8]; 3] = [b"A", b"B", b"C.A"];
 
-/// Eight bytes or fewer are one event. Capacities are large enough for the longest input: the naive consolidated books have none.
+/// Eight bytes or fewer are one event. Capacities are large enough for the longest input: the naive
+/// consolidated books have none.
 pub fn super_books(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let sources = SOURCES.map(|(feed, is_national)| Source { feed, is_national });

@@ -3,7 +3,8 @@
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
 use tickwire_wire::{cqs, ilink3, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
 
-/// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
+/// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every
+/// field.
 pub fn itch50(bytes: &[u8]) {
     let _ = (itch50::stock_locate(bytes), itch50::order_reference(bytes));
     let Ok(message) = itch50::parse(bytes) else { return };
@@ -20,7 +21,8 @@ pub fn itch50(bytes: &[u8]) {
     assert!(fields >= 2, "{} shows {fields} fields", message.name());
 }
 
-/// Layout and options together are the message, and written from them it is the same; every field and option is shown.
+/// Layout and options together are the message, and written from them it is the same; every field and option
+/// is shown.
 pub fn ouch50(bytes: &[u8]) {
     let read = [
         ouch50::parse_inbound(bytes).map(|(m, options)| (m.as_bytes(), m.always_has_appendage(), options)),
@@ -101,7 +103,8 @@ pub fn mdp3(bytes: &[u8]) {
     }
 }
 
-/// A stream is cut into messages that take what they say; each shows its fields and, written from them, shows the same again.
+/// A stream is cut into messages that take what they say; each shows its fields and, written from them, shows
+/// the same again.
 pub fn ilink3(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((own, taken))) = ilink3::split(rest) {

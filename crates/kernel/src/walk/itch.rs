@@ -1,5 +1,5 @@
-//! ITCH 5.0 over MoldUDP64 1.00: every message has its instrument's number at the same place, [`StockDirectory`] is always
-//! delivered, as it names the instruments that later subscriptions may be about.
+//! ITCH 5.0 over MoldUDP64 1.00: every message has its instrument's number at the same place,
+//! [`StockDirectory`] is always delivered, as it names the instruments that later subscriptions may be about.
 
 use crate::asm::{Cond, Op, Reg, Size};
 use crate::filter::{Generator, PAYLOAD, stack};

@@ -1,8 +1,8 @@
-//! CME MDP 3.0 incremental feeds: the security id of every entry of the first group. Templates that are not in the table are
-//! delivered: definitions, status, resets, heartbeats, and what later versions bring.
+//! CME MDP 3.0 incremental feeds: the security id of every entry of the first group. Templates that are not
+//! in the table are delivered: definitions, status, resets, heartbeats, and what later versions bring.
 //!
-//! Packets are numbered, not messages. A book is whole at the end of a *match event*, which may lie packets behind: once
-//! something wanted was delivered of an event that goes on, packets are delivered until it ends.
+//! Packets are numbered, not messages. A book is whole at the end of a *match event*, which may lie packets
+//! behind: once something wanted was delivered of an event that goes on, packets are delivered until it ends.
 
 use crate::asm::{Cond, Op, Reg, Size};
 use crate::filter::{Generator, PAYLOAD, stack};
@@ -93,8 +93,9 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.set(R2, 0);
     g.a.set(R3, 0);
 
-    // R1 the place, R2 where the message's entries end, R3 steps so far. Places are below 2^14; masking them makes every way through
-    // the loop alike to the verifier, which would follow each one otherwise: a million steps and more.
+    // R1 the place, R2 where the message's entries end, R3 steps so far. Places are below 2^14; masking them
+    // makes every way through the loop alike to the verifier, which would follow each one otherwise: a
+    // million steps and more.
     let next = g.a.here();
     g.a.jump_if_value(Cond::Ge, R3, g.spec.messages_max.into(), unknown);
     g.a.alu_value(Op::Add, R3, 1);
@@ -105,7 +106,8 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.load(Size::D, R1, R10, MESSAGE_END);
     g.a.jump_if_value(Cond::Gt, R1, PAYLOAD_MAX as i32, doubt);
     g.a.load(Size::D, R0, R10, stack::LIMIT);
-    // Masked, the register is another number to the verifier: what it learns of it by comparison does not grow from step to step.
+    // Masked, the register is another number to the verifier: what it learns of it by comparison does not
+    // grow from step to step.
     g.a.alu_value(Op::And, R0, PLACE_MASK);
     g.a.jump_if(Cond::Eq, R1, R0, done);
     g.a.copy(R4, R7);

@@ -1,5 +1,6 @@
-//! NYSE Integrated Feed (XDP on Pillar): the symbol index stands at one of two places, by message type. Types that are not in the
-//! table are delivered: what defines instruments, resets numbers or says that the day is over among them.
+//! NYSE Integrated Feed (XDP on Pillar): the symbol index stands at one of two places, by message type. Types
+//! that are not in the table are delivered: what defines instruments, resets numbers or says that the day is
+//! over among them.
 
 use crate::asm::{Cond, Op, Reg, Size};
 use crate::filter::{Generator, PAYLOAD, stack};

@@ -1,5 +1,6 @@
-//! Cboe PITCH 2.41: a symbol in what adds an order or stands alone, an order's number in what changes one. Orders of wanted symbols
-//! are followed; every message of a packet is walked, wanted or not, so that no order is missed.
+//! Cboe PITCH 2.41: a symbol in what adds an order or stands alone, an order's number in what changes one.
+//! Orders of wanted symbols are followed; every message of a packet is walked, wanted or not, so that no
+//! order is missed.
 
 use crate::asm::{Atomic, Cond, Op, Reg, Size, helper};
 use crate::filter::{Generator, PAYLOAD, stack};

@@ -1,5 +1,5 @@
-//! Streams of every framing from a seed, a filter in the interpreter, and what a reader makes of what is delivered. Shared with the
-//! tests that run the same packets through the kernel.
+//! Streams of every framing from a seed, a filter in the interpreter, and what a reader makes of what is
+//! delivered. Shared with the tests that run the same packets through the kernel.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -472,7 +472,8 @@ impl Filter {
     }
 }
 
-/// A reader of deliveries: what it has, what it knows to be missing, and what it was told to be of no interest.
+/// A reader of deliveries: what it has, what it knows to be missing, and what it was told to be of no
+/// interest.
 #[derive(Default)]
 pub(crate) struct Reader {
     pub(crate) high: u64,

@@ -504,7 +504,7 @@ impl Checker<'_> {
                 at,
             });
         }
-        let place = Place {
+        let place = Storage {
             ty: element,
             is_optional: ty.is_optional && len.is_none(),
             len,
@@ -593,10 +593,15 @@ impl Checker<'_> {
             self.say(found.help(help));
             return;
         }
-        let mut events: Vec<(Event, Told, Option<u16>, String)> = Vec::new();
+        let mut events: Vec<(Event, HandlerArgument, Option<u16>, String)> = Vec::new();
         match event {
-            "start" => events.push((Event::Start, Told::Nothing, None, "on start".to_string())),
-            "stop" => events.push((Event::Stop, Told::Nothing, None, "on stop".to_string())),
+            "start" => events.push((
+                Event::Start,
+                HandlerArgument::Nothing,
+                None,
+                "on start".to_string(),
+            )),
+            "stop" => events.push((Event::Stop, HandlerArgument::Nothing, None, "on stop".to_string())),
             "command" => {
                 let word = handler.word.as_ref().map(|(w, _)| w.clone()).unwrap_or_default();
                 let known = self.program.commands.iter().position(|w| *w == word);
@@ -605,14 +610,19 @@ impl Checker<'_> {
                     self.program.commands.len() - 1
                 });
                 let name = format!("on command \"{word}\"");
-                events.push((Event::Command(n as u16), Told::Nothing, None, name));
+                events.push((Event::Command(n as u16), HandlerArgument::Nothing, None, name));
             }
             "timer" => {
                 for name in &handler.of {
                     match self.globals.get(&name.text) {
                         Some((Global::Timer(n), _)) => {
                             let event = Event::Timer(*n);
-                            events.push((event, Told::Nothing, None, format!("on timer {}", name.text)));
+                            events.push((
+                                event,
+                                HandlerArgument::Nothing,
+                                None,
+                                format!("on timer {}", name.text),
+                            ));
                         }
                         _ => self.unknown(&name.text, name.span, "timer"),
                     }
@@ -636,14 +646,14 @@ impl Checker<'_> {
                 for n in of {
                     let name = format!("on {event} {}", self.program.instruments[usize::from(n)].name);
                     let (event, told) = match event {
-                        "book" => (Event::Book(n), Told::Nothing),
-                        "trade" => (Event::Trade(n), Told::Trade(n)),
-                        "quote" => (Event::Quote(n), Told::Quote(n)),
-                        "imbalance" => (Event::Imbalance(n), Told::Imbalance(n)),
-                        "status" => (Event::Status(n), Told::Status),
-                        "stale" => (Event::Stale(n), Told::Nothing),
-                        "live" => (Event::Live(n), Told::Nothing),
-                        _ => (Event::Order(n), Told::Order(n)),
+                        "book" => (Event::Book(n), HandlerArgument::Nothing),
+                        "trade" => (Event::Trade(n), HandlerArgument::Trade(n)),
+                        "quote" => (Event::Quote(n), HandlerArgument::Quote(n)),
+                        "imbalance" => (Event::Imbalance(n), HandlerArgument::Imbalance(n)),
+                        "status" => (Event::Status(n), HandlerArgument::Status),
+                        "stale" => (Event::Stale(n), HandlerArgument::Nothing),
+                        "live" => (Event::Live(n), HandlerArgument::Nothing),
+                        _ => (Event::Order(n), HandlerArgument::Order(n)),
                     };
                     events.push((event, told, Some(n), name));
                 }
@@ -689,7 +699,7 @@ impl Checker<'_> {
                 self.lands(jump);
             }
             self.end(event, name, handler.span);
-            self.told = Told::Nothing;
+            self.told = HandlerArgument::Nothing;
             self.alias = None;
         }
     }

@@ -134,11 +134,11 @@ impl Checker<'_> {
     fn is_told(&self, name: &str) -> bool {
         matches!(
             (name, self.told),
-            ("trade", Told::Trade(_))
-                | ("quote", Told::Quote(_))
-                | ("imbalance", Told::Imbalance(_))
-                | ("status", Told::Status)
-                | ("order", Told::Order(_))
+            ("trade", HandlerArgument::Trade(_))
+                | ("quote", HandlerArgument::Quote(_))
+                | ("imbalance", HandlerArgument::Imbalance(_))
+                | ("status", HandlerArgument::Status)
+                | ("order", HandlerArgument::Order(_))
         )
     }
 
@@ -308,11 +308,11 @@ impl Checker<'_> {
                 let reg = self.load_word(span, word::NOW);
                 return Value::new(Type::Time, reg);
             }
-            ("status", Told::Status) => {
+            ("status", HandlerArgument::Status) => {
                 let reg = self.load_word(span, word::EVENT);
                 return Value::new(Type::Status, reg);
             }
-            ("order", Told::Order(_)) => {
+            ("order", HandlerArgument::Order(_)) => {
                 let reg = self.load_word(span, word::EVENT);
                 return Value::new(Type::Order, reg);
             }
@@ -540,11 +540,11 @@ impl Checker<'_> {
             ("replaced", 11, Type::Order, Some(12)),
         ];
         let (rows, what, instrument): (&[Row], _, _) = match self.told {
-            Told::Trade(n) => (&TRADE, "a trade", n),
-            Told::Quote(n) => (&QUOTE, "a quote", n),
-            Told::Imbalance(n) => (&IMBALANCE, "an imbalance", n),
-            Told::Order(n) => (&ORDER, "an order", n),
-            Told::Nothing | Told::Status => return self.expr(of, None),
+            HandlerArgument::Trade(n) => (&TRADE, "a trade", n),
+            HandlerArgument::Quote(n) => (&QUOTE, "a quote", n),
+            HandlerArgument::Imbalance(n) => (&IMBALANCE, "an imbalance", n),
+            HandlerArgument::Order(n) => (&ORDER, "an order", n),
+            HandlerArgument::Nothing | HandlerArgument::Status => return self.expr(of, None),
         };
         let _ = name;
         let Some((_, at, ty, is_there)) = rows.iter().find(|row| row.0 == field.text) else {
@@ -778,7 +778,7 @@ impl Checker<'_> {
         };
         let (ty, at, len) = match self.globals.get(name).cloned() {
             Some((
-                Global::State(Place {
+                Global::State(Storage {
                     ty,
                     len: Some(len),
                     at,
@@ -1685,7 +1685,7 @@ impl Checker<'_> {
         let reads_only = self.reads_only;
         self.reads_only |= result.is_some();
         let scopes = core::mem::replace(&mut self.scopes, vec![Vec::new()]);
-        let told = core::mem::replace(&mut self.told, Told::Nothing);
+        let told = core::mem::replace(&mut self.told, HandlerArgument::Nothing);
         let alias = self.alias.take();
         for ((name, _), value) in function.params.iter().zip(&given) {
             self.local(name, value);

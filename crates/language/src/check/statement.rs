@@ -315,7 +315,7 @@ impl Checker<'_> {
                 };
                 match self.globals.get(name).cloned() {
                     Some((
-                        Global::State(Place {
+                        Global::State(Storage {
                             ty,
                             len: Some(len),
                             at,

@@ -1,5 +1,6 @@
-//! The beat: words in shared memory that a trading thread counts up with every turn of its loop, and that `tickwire watchdog` reads. A thread
-//! that stands still (stopped, swapped out, hung) and a process that is gone look the same: the count does not change.
+//! The beat: words in shared memory that a trading thread counts up with every turn of its loop, and that
+//! `tickwire watchdog` reads. A thread that stands still (stopped, swapped out, hung) and a process that is
+//! gone look the same: the count does not change.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

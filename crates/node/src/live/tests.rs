@@ -1,4 +1,5 @@
-//! A strategy in the place of the built-in rule, and several of them: over several feeds and sessions, without allocating.
+//! A strategy in the place of the built-in rule, and several of them: over several feeds and sessions,
+//! without allocating.
 
 use std::collections::BTreeMap;
 

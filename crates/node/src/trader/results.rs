@@ -63,8 +63,8 @@ where
         }
     }
 
-    /// Writes what the first session has done into `trader.json` and the books of its channels into `books-trader.txt`; those of the second one
-    /// have `-2` in their names, and so on.
+    /// Writes what the first session has done into `trader.json` and the books of its channels into
+    /// `books-trader.txt`; those of the second one have `-2` in their names, and so on.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Failure> {
         for line in 0..self.lines.len() {
             let which = match line {

@@ -36,7 +36,8 @@ pub trait Rule: Sized {
     fn each_open(&self, session: usize, each: &mut dyn FnMut(&Order));
     /// Every order of a session whose place was not used again.
     fn each_order(&self, session: usize, each: &mut dyn FnMut(&Order));
-    /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and what was open then is not known.
+    /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and
+    /// what was open then is not known.
     fn set_session(&mut self, session: usize, is_up: bool);
     /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);
@@ -53,8 +54,8 @@ pub trait Rule: Sized {
     /// When [`Rule::on_time`] is wanted next.
     fn next_timer(&self) -> Option<Nanos>;
 
-    /// Before the first packet: which channels there are, and over which session each is traded unless something else is said; how many instruments
-    /// their books have.
+    /// Before the first packet: which channels there are, and over which session each is traded unless
+    /// something else is said; how many instruments their books have.
     ///
     /// # Errors
     /// What does not fit them.
@@ -120,7 +121,8 @@ pub trait Rule: Sized {
 pub struct Routes {
     /// The sessions' names, by place; the first is `[order_entry]`.
     pub sessions: Vec<String>,
-    /// By channel: the sessions that its instruments may be traded over, the one that is taken unless something else is said first.
+    /// By channel: the sessions that its instruments may be traded over, the one that is taken unless
+    /// something else is said first.
     pub of_source: Vec<Vec<usize>>,
 }
 

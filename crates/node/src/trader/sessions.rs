@@ -1,4 +1,5 @@
-//! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a lost one is taken up again.
+//! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a
+//! lost one is taken up again.
 
 use std::time::Duration;
 
@@ -21,13 +22,14 @@ use tickwire_console::health::follow_if_set;
 use tickwire_console::warn;
 use tickwire_venues::order_entry::OrderEntrySection;
 
-/// How far a session that was lost is taken up again. The rule trades when all of it is done: nothing rests then by what was known before, and what
-/// traded meanwhile is held.
+/// How far a session that was lost is taken up again. The rule trades when all of it is done: nothing rests
+/// then by what was known before, and what traded meanwhile is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Returning {
     /// Not logged on, or not everything is here that the venue sent.
     CatchingUp,
-    /// What is open is being cancelled, and asked for until the venue has said of every order that it is over.
+    /// What is open is being cancelled, and asked for until the venue has said of every order that it is
+    /// over.
     Confirming,
 }
 
@@ -36,7 +38,8 @@ pub(super) struct Line {
     /// What it is called in messages.
     name: String,
     pub(super) link: Link,
-    /// The field in which the venue's Logon confirms that it cancels what is open when the connection is lost.
+    /// The field in which the venue's Logon confirms that it cancels what is open when the connection is
+    /// lost.
     cancels_tag: u32,
     /// It was lost, and nothing is traded over it yet.
     returning: Option<Returning>,
@@ -383,12 +386,14 @@ where
                     }
                     let own = &mut self.lines[line];
                     if reason == DisconnectReason::PeerLogout && own.is_whole() {
-                        // The exchange closes order entry at the end of its day; market data may still be under way.
+                        // The exchange closes order entry at the end of its day; market data may still be
+                        // under way.
                         own.logged_out = true;
                         return Ok(());
                     }
                     let why = format!("the order entry session ended early: {reason} {}", text.as_str());
-                    // Of a connection that was lost, the venue may still hold the other end; or it begins its numbers anew with every logon.
+                    // Of a connection that was lost, the venue may still hold the other end; or it begins its
+                    // numbers anew with every logon.
                     let is_back = !own.is_whole();
                     let begins_anew = is_back && reason == DisconnectReason::SequenceTooLow;
                     let is_held = is_back && reason == DisconnectReason::LogonRefused;
@@ -512,8 +517,8 @@ pub(super) fn connection_failed(e: &std::io::Error) -> String {
     format!("the order entry connection failed: {e}")
 }
 
-/// Whether a session that ended for this reason may be taken up again: another attempt does not mend numbers that do not fit, a Logon that is
-/// refused for what it says, or a store.
+/// Whether a session that ended for this reason may be taken up again: another attempt does not mend numbers
+/// that do not fit, a Logon that is refused for what it says, or a store.
 fn is_passing(reason: DisconnectReason) -> bool {
     !matches!(
         reason,

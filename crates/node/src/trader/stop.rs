@@ -1,8 +1,10 @@
-//! How the trader stops: the kill switch, by command and by file, cancels what is open and asks the venue what became of it.
+//! How the trader stops: the kill switch, by command and by file, cancels what is open and asks the venue
+//! what became of it.
 //!
-//! The requests leave together, one for each open order: OrderCancelRequest (F), since every version of FIX and every venue has it. What is
-//! not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again and again; what the venue says of an order counts, whatever was
-//! believed. Until it has said so of every one, the kill is not confirmed, and that is said.
+//! The requests leave together, one for each open order: OrderCancelRequest (F), since every version of FIX
+//! and every venue has it. What is not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again
+//! and again; what the venue says of an order counts, whatever was believed. Until it has said so of every
+//! one, the kill is not confirmed, and that is said.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -39,7 +41,8 @@ pub(super) struct Stopping {
     pub(super) orders: u32,
 }
 
-/// An OrderCancelRequest for the next open order of a session that none was sent for; `None` when there is one for all of them.
+/// An OrderCancelRequest for the next open order of a session that none was sent for; `None` when there is
+/// one for all of them.
 pub(super) fn next_cancel<R: Rule>(
     rule: &mut R,
     session: usize,
@@ -91,9 +94,10 @@ pub(super) struct Difference {
     pub(super) is_over: bool,
 }
 
-/// Compares the answer to an OrderStatusRequest with what is believed. The reports that this gives bring the order to where the venue has it: what traded
-/// without our hearing of it, at the average price of the whole order, since no other is known; and the end of an order that the venue has no more,
-/// which nothing else would end.
+/// Compares the answer to an OrderStatusRequest with what is believed. The reports that this gives bring the
+/// order to where the venue has it: what traded without our hearing of it, at the average price of the whole
+/// order, since no other is known; and the end of an order that the venue has no more, which nothing else
+/// would end.
 pub(super) fn compare<R: Rule>(
     rule: &R,
     session: usize,
@@ -158,8 +162,8 @@ pub(super) struct Shared {
     kills: AtomicU64,
     resumes: AtomicU64,
     obeyed: [AtomicU64; 2],
-    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue said of them was different; whether the
-    /// order entry session is up.
+    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue
+    /// said of them was different; whether the order entry session is up.
     state: [AtomicU64; 6],
     position: AtomicI64,
     gain: AtomicI64,
@@ -167,7 +171,7 @@ pub(super) struct Shared {
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum OperatorRequest {
     Kill,
     Resume,
 }
@@ -178,9 +182,10 @@ impl Shared {
         self.kills.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was asked for since this was last called; a kill goes before a resumption. Two loads when there is nothing.
+    /// What was asked for since this was last called; a kill goes before a resumption. Two loads when there
+    /// is nothing.
     #[inline]
-    pub(super) fn poll(&self) -> Option<Told> {
+    pub(super) fn poll(&self) -> Option<OperatorRequest> {
         let is_news = |word: &AtomicU64, at: usize| {
             let asked = word.load(Ordering::Relaxed);
             self.obeyed[at].swap(asked, Ordering::Relaxed) != asked
@@ -190,8 +195,8 @@ impl Shared {
         let kills = self.kills.load(Ordering::Relaxed) != self.obeyed[0].load(Ordering::Relaxed)
             && is_news(&self.kills, 0);
         match (kills, resumes) {
-            (true, _) => Some(Told::Kill),
-            (false, true) => Some(Told::Resume),
+            (true, _) => Some(OperatorRequest::Kill),
+            (false, true) => Some(OperatorRequest::Resume),
             (false, false) => None,
         }
     }
@@ -259,12 +264,12 @@ pub(super) enum Request {
 }
 
 /// The operator's side.
-pub(super) struct Desk {
+pub(super) struct OperatorControl {
     pub(super) shared: Arc<Shared>,
     pub(super) controls: ControlsSection,
 }
 
-impl Answer for Desk {
+impl Answer for OperatorControl {
     type Request = Request;
     const WHO: &'static str = "a trader";
 
@@ -467,8 +472,14 @@ mod tests {
         assert_eq!(shared.poll(), None);
         shared.resumes.fetch_add(1, Ordering::Relaxed);
         shared.kill();
-        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Kill), None));
+        assert_eq!(
+            (shared.poll(), shared.poll()),
+            (Some(OperatorRequest::Kill), None)
+        );
         shared.resumes.fetch_add(1, Ordering::Relaxed);
-        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Resume), None));
+        assert_eq!(
+            (shared.poll(), shared.poll()),
+            (Some(OperatorRequest::Resume), None)
+        );
     }
 }

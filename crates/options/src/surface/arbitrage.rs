@@ -37,13 +37,15 @@ impl fmt::Display for Arbitrage {
 
 impl core::error::Error for Arbitrage {}
 
-/// Gatheral's g from total variance and its derivatives by log-strike: the implied density over the lognormal one.
+/// Gatheral's g from total variance and its derivatives by log-strike: the implied density over the lognormal
+/// one.
 pub(crate) fn density_factor(k: f64, w: f64, first: f64, second: f64) -> f64 {
     let bracket = 1.0 - 0.5 * k * first / w;
     bracket * bracket - 0.25 * first * first * (1.0 / w + 0.25) + 0.5 * second
 }
 
-/// Looks along a smile, nudges of single strikes left out, for a density below 0, up to `deviations` to both sides of the forward.
+/// Looks along a smile, nudges of single strikes left out, for a density below 0, up to `deviations` to both
+/// sides of the forward.
 pub fn butterfly(smile: &Smile, forward: f64, deviations: f64) -> Result<(), Arbitrage> {
     let s = smile.atm(forward) * libm::sqrt(smile.years());
     let step = 0.02 * s;
@@ -67,8 +69,8 @@ pub fn butterfly(smile: &Smile, forward: f64, deviations: f64) -> Result<(), Arb
     Ok(())
 }
 
-/// Looks at the strikes that are listed, in rising order, nudges included: no butterfly of three neighbours has a negative price, and none of
-/// its sides is worth more than its strikes are apart.
+/// Looks at the strikes that are listed, in rising order, nudges included: no butterfly of three neighbours
+/// has a negative price, and none of its sides is worth more than its strikes are apart.
 pub fn listed_butterflies(smile: &Smile, forward: f64, rate: f64, strikes: &[f64]) -> Result<(), Arbitrage> {
     let call = |strike: f64| {
         let terms = Terms {
@@ -94,8 +96,8 @@ pub fn listed_butterflies(smile: &Smile, forward: f64, rate: f64, strikes: &[f64
     Ok(())
 }
 
-/// Looks whether total variance rises from an earlier expiry to a later one at every multiple of their forwards, up to `deviations` of the earlier
-/// one's to both sides.
+/// Looks whether total variance rises from an earlier expiry to a later one at every multiple of their
+/// forwards, up to `deviations` of the earlier one's to both sides.
 pub fn calendar(earlier: (&Smile, f64), later: (&Smile, f64), deviations: f64) -> Result<(), Arbitrage> {
     let (first, f1) = earlier;
     let (second, f2) = later;

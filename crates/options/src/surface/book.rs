@@ -1,4 +1,5 @@
-//! A surface with its history: every change is an edit with a version, an author and a time; any number of the last can be undone.
+//! A surface with its history: every change is an edit with a version, an author and a time; any number of
+//! the last can be undone.
 
 use super::arbitrage::{self, Arbitrage};
 use super::{Controls, Curve, Smile, VOL_MIN};
@@ -41,13 +42,15 @@ impl Roll {
     }
 }
 
-/// One change. `expiry` is the place of the expiry in the surface; amounts are added to what is there unless said otherwise.
+/// One change. `expiry` is the place of the expiry in the surface; amounts are added to what is there unless
+/// said otherwise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)] // the fields are what the sentence of each variant names
 pub enum Edit {
     /// All volatilities of an expiry, in volatility.
     Atm { expiry: usize, by: f64 },
-    /// The straddle at the money, in points; expiries of the same link move by the same variance per unit of business time.
+    /// The straddle at the money, in points; expiries of the same link move by the same variance per unit of
+    /// business time.
     Straddle { expiry: usize, points: f64 },
     /// Volatility per deviation.
     Slope { expiry: usize, by: f64 },
@@ -138,8 +141,8 @@ impl core::error::Error for EditError {}
 pub struct SurfaceConfig {
     /// Edits that can be undone; the oldest is forgotten when there are more.
     pub undo_max: usize,
-    /// Entries of the audit log that are kept here; the oldest is dropped, and counted, when there are more: the app writes them to a file
-    /// before.
+    /// Entries of the audit log that are kept here; the oldest is dropped, and counted, when there are more:
+    /// the app writes them to a file before.
     pub audit_max: usize,
     /// Strikes with nudges, per expiry.
     pub nudges_max: usize,
@@ -204,7 +207,8 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// A surface of smiles in order of expiry, each with its roll and its link (0: none), at a price of the front future.
+    /// A surface of smiles in order of expiry, each with its roll and its link (0: none), at a price of the
+    /// front future.
     pub fn new(
         config: SurfaceConfig,
         front: f64,
@@ -273,8 +277,9 @@ impl Surface {
         }
     }
 
-    /// Time has passed: this many (business) years are left to an expiry, whose volatilities stay. Like [`Surface::set_front`] it makes no
-    /// version, and no undo brings the time back. Ignored if it is not a number above 0.
+    /// Time has passed: this many (business) years are left to an expiry, whose volatilities stay. Like
+    /// [`Surface::set_front`] it makes no version, and no undo brings the time back. Ignored if it is not a
+    /// number above 0.
     pub fn set_years(&mut self, expiry: usize, to: f64) {
         if !(to.is_finite() && to > 0.0) {
             return;
@@ -341,7 +346,8 @@ impl Surface {
         Ok(self.version)
     }
 
-    /// Takes back the last edit that was not: the new version. Undoing makes a version of its own; what was priced before comes back as it was.
+    /// Takes back the last edit that was not: the new version. Undoing makes a version of its own; what was
+    /// priced before comes back as it was.
     pub fn undo(&mut self, now: Nanos, who: u32) -> Result<u64, EditError> {
         let (version, before) = self.past.pop_back().ok_or(EditError::NothingToUndo)?;
         let mut after = self.expiries.clone();
@@ -400,8 +406,8 @@ impl Surface {
         Ok(())
     }
 
-    /// Moves the first one's straddle by points, and those linked to it by the variance that is: up to the earlier of the two expiries, the
-    /// same per unit of business time.
+    /// Moves the first one's straddle by points, and those linked to it by the variance that is: up to the
+    /// earlier of the two expiries, the same per unit of business time.
     fn shift_straddles(&self, touched: &mut Vec<(usize, Expiry)>, points: f64) -> Result<(), EditError> {
         let (master_at, master) = &mut touched[0];
         let (master_at, forward) = (*master_at, master.roll.forward(self.front));

@@ -52,8 +52,8 @@ impl Curve {
     }
 }
 
-/// What traders turn, added to the curve. Distances are in standard deviations, `u = (ln(K/anchor) − pivot)/(σ·√T)`, at most
-/// [`REACH`].
+/// What traders turn, added to the curve. Distances are in standard deviations,
+/// `u = (ln(K/anchor) − pivot)/(σ·√T)`, at most [`REACH`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Controls {
     /// Added to every volatility. −2 to 2.
@@ -66,8 +66,8 @@ pub struct Controls {
     pub call_wing: f64,
     /// The log-strike, from the anchor, at which slope and wings are 0. −2 to 2.
     pub pivot: f64,
-    /// How far the smile goes along with the underlying: 0 keeps every strike its volatility, 1 every multiple of the forward; up to 2 for
-    /// smiles that overshoot.
+    /// How far the smile goes along with the underlying: 0 keeps every strike its volatility, 1 every
+    /// multiple of the forward; up to 2 for smiles that overshoot.
     pub float: f64,
 }
 
@@ -104,8 +104,8 @@ pub(crate) struct At {
 }
 
 impl Smile {
-    /// A smile around a reference price of its forward. None if the curve's parameters are out of their ranges, or reference and years are
-    /// not above 0.
+    /// A smile around a reference price of its forward. None if the curve's parameters are out of their
+    /// ranges, or reference and years are not above 0.
     pub fn new(curve: Curve, reference: f64, years: f64) -> Option<Smile> {
         let is_amount = |x: f64| x.is_finite() && x > 0.0;
         (curve.is_valid() && is_amount(reference) && is_amount(years)).then(|| Smile {
@@ -117,8 +117,8 @@ impl Smile {
         })
     }
 
-    /// The smile with controls and nudges as they were, strikes rising. None if a control is out of its range, or a nudge is not of a strike
-    /// above 0, larger than 2 or out of order.
+    /// The smile with controls and nudges as they were, strikes rising. None if a control is out of its
+    /// range, or a nudge is not of a strike above 0, larger than 2 or out of order.
     pub fn with(mut self, controls: Controls, nudges: Vec<(f64, f64)>) -> Option<Smile> {
         let is_nudge = |&(strike, by): &(f64, f64)| strike.is_finite() && strike > 0.0 && by.abs() <= 2.0;
         let is_good = controls.is_valid()
@@ -167,7 +167,8 @@ impl Smile {
         self.vol_at(&self.at(forward), strike)
     }
 
-    /// Whether curve, controls and nudges lead out of [`VOL_MIN`] to [`VOL_MAX`] at a strike, so that [`Smile::vol`] is not what they say.
+    /// Whether curve, controls and nudges lead out of [`VOL_MIN`] to [`VOL_MAX`] at a strike, so that
+    /// [`Smile::vol`] is not what they say.
     pub fn is_clamped(&self, strike: f64, forward: f64) -> bool {
         !(VOL_MIN..=VOL_MAX).contains(&self.said_at(&self.at(forward), strike))
     }
@@ -206,8 +207,8 @@ impl Smile {
         self.smooth_vol(forward, forward)
     }
 
-    /// Volatilities of many strikes, for [`crate::batch::Strip::set_vols`]; nothing is allocated. Strikes that stand beside their equals, as
-    /// those of calls and puts do, are worked out once.
+    /// Volatilities of many strikes, for [`crate::batch::Strip::set_vols`]; nothing is allocated. Strikes
+    /// that stand beside their equals, as those of calls and puts do, are worked out once.
     pub fn vols(&self, strikes: &[f64], forward: f64, into: &mut [f64]) {
         let at = self.at(forward);
         let mut last = (f64::NAN, f64::NAN);
@@ -247,7 +248,8 @@ impl Smile {
         2.0 * forward * crate::black76::time_value(0.0, 0.5 * s)
     }
 
-    /// The volatility at the money at which a straddle there is worth this much, undiscounted. None if there is none.
+    /// The volatility at the money at which a straddle there is worth this much, undiscounted. None if there
+    /// is none.
     pub fn atm_of_straddle(&self, forward: f64, points: f64) -> Option<f64> {
         // 2·F·(1 − 2·N(−s/2))
         let share = points / (2.0 * forward);

@@ -1,7 +1,8 @@
 //! SVI: total variance as a hyperbola over log-strike, and its fit to quoted volatilities.
 //!
-//! `w(k) = a + b·(ρ·(k − m) + √((k − m)² + σ²))` (J. Gatheral, "A parsimonious arbitrage-free implied volatility parameterization", 2004).
-//! The fit is Levenberg and Marquardt's in coordinates in which every point is a smile: ln of the least variance, ln b, artanh ρ, m, ln σ.
+//! `w(k) = a + b·(ρ·(k − m) + √((k − m)² + σ²))` (J. Gatheral, "A parsimonious arbitrage-free implied
+//! volatility parameterization", 2004). The fit is Levenberg and Marquardt's in coordinates in which every
+//! point is a smile: ln of the least variance, ln b, artanh ρ, m, ln σ.
 
 use super::arbitrage::density_factor;
 use core::fmt;
@@ -11,7 +12,8 @@ use core::fmt;
 pub struct Svi {
     /// Level of total variance.
     pub a: f64,
-    /// Steepness of the wings, >= 0; `b·(1 + |ρ|)` at most 2 (R. Lee's bound of the wings, Math. Finance 14, 2004).
+    /// Steepness of the wings, >= 0; `b·(1 + |ρ|)` at most 2 (R. Lee's bound of the wings, Math. Finance 14,
+    /// 2004).
     pub b: f64,
     /// Turn, −1 to 1.
     pub rho: f64,
@@ -145,7 +147,8 @@ impl core::error::Error for FitError {}
 const ROUNDS_MAX: u32 = 80;
 type Point = [f64; 5];
 
-/// Fits a smile to quotes. Nine descents from different beginnings; the best one counts. Slow path, tenths of milliseconds.
+/// Fits a smile to quotes. Nine descents from different beginnings; the best one counts. Slow path, tenths of
+/// milliseconds.
 pub fn fit(quotes: &[Quoted], years: f64, guard: &Guard) -> Result<Fitted, FitError> {
     if !(years > 0.0 && years.is_finite()) {
         return Err(FitError::Years);
@@ -356,7 +359,8 @@ mod tests {
         }
     }
 
-    /// Gatheral and Jacquier, "Arbitrage-free SVI volatility surfaces" (Quantitative Finance 14, 2014), example 3.1, by A. Vogt.
+    /// Gatheral and Jacquier, "Arbitrage-free SVI volatility surfaces" (Quantitative Finance 14, 2014),
+    /// example 3.1, by A. Vogt.
     const VOGT: Svi = Svi {
         a: -0.0410,
         b: 0.1331,

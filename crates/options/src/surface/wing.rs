@@ -1,8 +1,10 @@
-//! The wing model that traders know: a parabola of volatility over log-strike to each side of the money, smoothed into flat ends.
+//! The wing model that traders know: a parabola of volatility over log-strike to each side of the money,
+//! smoothed into flat ends.
 //!
-//! As described by Orc Software for its wing model: `x = ln(K/F)`; for `x < 0` down to the down cut-off `vol + slope·x + put·x²`, for `x > 0` up to the
-//! up cut-off `vol + slope·x + call·x²`; beyond a cut-off `c` a second parabola takes the slope to 0 at `c·(1 + smoothing)`, and from there
-//! volatility is flat. Volatility and slope swim with the underlying (`vcr`, `scr`).
+//! As described by Orc Software for its wing model: `x = ln(K/F)`; for `x < 0` down to the down cut-off
+//! `vol + slope·x + put·x²`, for `x > 0` up to the up cut-off `vol + slope·x + call·x²`; beyond a cut-off `c`
+//! a second parabola takes the slope to 0 at `c·(1 + smoothing)`, and from there volatility is flat.
+//! Volatility and slope swim with the underlying (`vcr`, `scr`).
 
 /// The parameters of one expiry.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,7 +70,8 @@ impl Wing {
             && self.up_smoothing > 0.0
     }
 
-    /// Volatility at a log-strike; `moved` is how far the underlying has moved from the reference, as a share of it, times the float.
+    /// Volatility at a log-strike; `moved` is how far the underlying has moved from the reference, as a share
+    /// of it, times the float.
     pub fn vol(&self, x: f64, moved: f64) -> f64 {
         let (vol, slope) = (self.vol - self.vcr * moved, self.slope - self.scr * moved);
         let (curvature, cut, smoothing) = if x < 0.0 {

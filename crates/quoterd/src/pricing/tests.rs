@@ -1,4 +1,5 @@
-//! The pricing thread and a file of volatilities: quotes do not wait for a disk, and go back where it takes nothing.
+//! The pricing thread and a file of volatilities: quotes do not wait for a disk, and go back where it takes
+//! nothing.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -130,7 +131,8 @@ fn quotes_follow_an_edit_before_a_disk_has_it() {
     let mut thread = Thread::start("disk");
     let first = thread.next();
     let text = std::fs::read_to_string(thread.file()).unwrap();
-    // A disk that stands still until somebody has it go on: a pipe in the place of the file, which is read before it is replaced.
+    // A disk that stands still until somebody has it go on: a pipe in the place of the file, which is read
+    // before it is replaced.
     std::fs::remove_file(thread.file()).unwrap();
     assert!(
         Command::new("mkfifo")

@@ -36,7 +36,8 @@ fn within<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// Everybody on the network can send to a group. With a source the kernel gives what comes from it and nothing else.
+/// Everybody on the network can send to a group. With a source the kernel gives what comes from it and
+/// nothing else.
 #[test]
 fn only_the_source_of_a_group_is_heard() {
     let pair = match VethPair::create("twssm") {
@@ -89,8 +90,8 @@ fn only_the_source_of_a_group_is_heard() {
     });
 }
 
-/// Whoever knows the port of our request socket can send to it: what he sends is counted and dropped, whether it comes from another
-/// address or from another port of the server's.
+/// Whoever knows the port of our request socket can send to it: what he sends is counted and dropped, whether
+/// it comes from another address or from another port of the server's.
 #[test]
 fn answers_of_who_was_not_asked_are_dropped_and_counted() {
     let bind = || UdpSocket::bind("127.0.0.1:0").expect("bound");

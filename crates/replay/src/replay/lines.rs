@@ -1,12 +1,13 @@
-//! Which streams of a recording are two lines of one channel: those whose messages of the same number are the same bytes.
+//! Which streams of a recording are two lines of one channel: those whose messages of the same number are the
+//! same bytes.
 //!
 //! ```text
 //! message (number, bytes) ─► every number at first, later every 16th
 //!    ├─ finder: the same number and bytes on another stream?   ─► the two are compared from here on
 //!    └─ the stream's own table, by number ─► each partner: the same bytes, or different ones?
 //! ```
-//! Streams of two venues may begin alike (the same symbols, the same states), so the same bytes alone do not decide: what
-//! differs counts against a pair. Memory does not grow with the recording.
+//! Streams of two venues may begin alike (the same symbols, the same states), so the same bytes alone do not
+//! decide: what differs counts against a pair. Memory does not grow with the recording.
 
 /// Messages of a stream of which every one is compared; of later ones every [`LATER`]th number.
 const ALL_UNTIL: u64 = 4096;
@@ -72,8 +73,8 @@ impl Lines {
         self.streams.len() - 1
     }
 
-    /// Takes a message of a stream into account. `kind` tells streams apart that never are lines of one channel: protocol,
-    /// session or unit.
+    /// Takes a message of a stream into account. `kind` tells streams apart that never are lines of one
+    /// channel: protocol, session or unit.
     pub(super) fn note(&mut self, stream: usize, kind: u64, number: u64, message: &[u8]) {
         let memory = &mut self.streams[stream];
         if memory.samples >= ALL_UNTIL && !number.is_multiple_of(LATER) {
@@ -167,9 +168,9 @@ impl Lines {
 }
 
 impl Agreement {
-    /// Whether they are lines of one channel. Numbers of a live line stand for one message all day: next to nothing may differ
-    /// (a datagram damaged on its way). Those of a loop come again with every turn, and a lost packet of one line is then
-    /// compared with the next turn's of the other.
+    /// Whether they are lines of one channel. Numbers of a live line stand for one message all day: next to
+    /// nothing may differ (a datagram damaged on its way). Those of a loop come again with every turn, and a
+    /// lost packet of one line is then compared with the next turn's of the other.
     pub(super) fn is_one_channel(self, is_loop: bool) -> bool {
         let allowed = if is_loop { 4 } else { 1000 };
         self.same > 0 && self.different * allowed <= self.same

@@ -6,8 +6,9 @@
 //! | 2, 3, 4 | takes a part, all, or what was executed from an order; one that was entered before the file begins is not known: nothing changes, or what the row showed of it |
 //! | 5, 6, 7 | none: executions of hidden orders, crosses, halts |
 //!
-//! The order book is read row by row beside the messages: the first row is the book to begin with, levels that come into sight behind those shown
-//! before are taken from their row, and every row is compared with the book.
+//! The order book is read row by row beside the messages: the first row is the book to begin with, levels
+//! that come into sight behind those shown before are taken from their row, and every row is compared with
+//! the book.
 
 use std::path::Path;
 
@@ -195,8 +196,9 @@ impl<F: Follow> Records<F> {
         have
     }
 
-    /// Compares the book with a row. A level that the row shows for the first time, behind all that were shown before, is taken
-    /// from it; levels behind the row's last are forgotten, because messages of them need not be in the file.
+    /// Compares the book with a row. A level that the row shows for the first time, behind all that were
+    /// shown before, is taken from it; levels behind the row's last are forgotten, because messages of them
+    /// need not be in the file.
     fn row(&mut self, rows: &mut Rows, message: &MarketEvent) {
         let mut is_equal = true;
         for side in Side::BOTH {

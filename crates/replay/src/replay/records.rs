@@ -1,4 +1,5 @@
-//! Files of records instead of packets: Databento's DBN (market by order, by price, definitions) and LOBSTER's messages.
+//! Files of records instead of packets: Databento's DBN (market by order, by price, definitions) and
+//! LOBSTER's messages.
 //!
 //! | file | books |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | DBN `definition` | none: symbols, steps of price and what a point is worth |
 //! | LOBSTER | [`super::lobster`] |
 //!
-//! They are read once and not looked through before: the header says what there is room needed for. `--check` compares the books with the
-//! vendor's own: a DBN file of `mbp-10` at every event, a LOBSTER order book row by row.
+//! They are read once and not looked through before: the header says what there is room needed for. `--check`
+//! compares the books with the vendor's own: a DBN file of `mbp-10` at every event, a LOBSTER order book row
+//! by row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
@@ -49,12 +51,13 @@ pub(super) struct Records<F> {
     pub(super) unseen: u64,
     pub(super) check: Check,
     pub(super) checked: Checked,
-    /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of its own does.
+    /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of
+    /// its own does.
     filled: HashMap<OrderId, u64>,
     /// The order that took in the last trade.
     aggressor: OrderId,
-    /// Of who hears executions: when, of what and when received the match event is that is being told; whether the record at hand ends it, and has
-    /// told something.
+    /// Of who hears executions: when, of what and when received the match event is that is being told;
+    /// whether the record at hand ends it, and has told something.
     group: Option<(Nanos, InstrumentId, Nanos)>,
     is_last: bool,
     has_told: bool,
@@ -187,7 +190,8 @@ impl RecordsFile {
     }
 }
 
-/// Plays a file of records or of lines, as it is in memory, into `to`: for whoever has no file, and for fuzzing. What was counted.
+/// Plays a file of records or of lines, as it is in memory, into `to`: for whoever has no file, and for
+/// fuzzing. What was counted.
 ///
 /// # Errors
 /// [`CaptureError`]: it is none, or is damaged; what was before the damage was played.
@@ -388,7 +392,8 @@ impl<F: Follow> Records<F> {
         };
         let is_said = side.is_some() && price.is_some();
         if kind == EventKind::Execute {
-            // A fill of no side is of no order here. Who takes may be an order that stood: its owner moved it there, it was not hit in its queue.
+            // A fill of no side is of no order here. Who takes may be an order that stood: its owner moved it
+            // there, it was not hit in its queue.
             if is_said && event.order_id != self.aggressor {
                 self.executed(&event);
             }
@@ -418,7 +423,8 @@ impl<F: Follow> Records<F> {
                 ..*event
             });
         }
-        // An iceberg trades more than it shows; what it shows next comes behind the others, by a record of its own.
+        // An iceberg trades more than it shows; what it shows next comes behind the others, by a record of
+        // its own.
         if event.qty.0 > of_shown {
             self.tell(&MarketEvent {
                 kind: EventKind::Trade,
@@ -451,7 +457,8 @@ impl<F: Follow> Records<F> {
                     });
                 }
             }
-            // CME keeps the place of an order whose price stays and whose quantity does not grow (MDP 3.0, Order priority).
+            // CME keeps the place of an order whose price stays and whose quantity does not grow (MDP 3.0,
+            // Order priority).
             EventKind::Modify => match self.to.order(event.order_id) {
                 // All that an iceberg showed was executed: it shows more, behind the others.
                 None if told > 0 => self.tell(&MarketEvent {

@@ -18,12 +18,13 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Names that are tried: others may stand in the folder.
 const NAMES: u32 = 16;
 
-/// All of standard input. The file has lost its name before anything is in it: nobody else can open it, and it is gone with the
-/// process, however that ends.
+/// All of standard input. The file has lost its name before anything is in it: nobody else can open it, and
+/// it is gone with the process, however that ends.
 pub(super) struct Spooled(File);
 
 impl Spooled {
-    /// Reads standard input to its end. It takes as much room in the folder for temporary files as the recording has bytes.
+    /// Reads standard input to its end. It takes as much room in the folder for temporary files as the
+    /// recording has bytes.
     pub(super) fn take(stop: &StopFlag) -> Result<Spooled, Failure> {
         let folder = std::env::temp_dir();
         let failed = |e: io::Error| {

@@ -1,4 +1,5 @@
-//! The first reading of the recordings: which channels are in them, on which addresses, and how much each carries.
+//! The first reading of the recordings: which channels are in them, on which addresses, and how much each
+//! carries.
 //!
 //! ```text
 //! every frame ─► destination ─► protocol (as `decode` recognises it)
@@ -6,8 +7,9 @@
 //!                         ├─ [`Lines`]: streams whose messages of the same number are the same bytes are lines of one channel
 //!                         └─ keys: a snapshot belongs to the live stream that is about the same instruments
 //! ```
-//! All of it is settled when the last file has been read, so that a destination which appears late, or with one packet only,
-//! has its place. What the second reading plays into is made to the measure of what was counted here.
+//! All of it is settled when the last file has been read, so that a destination which appears late, or with
+//! one packet only, has its place. What the second reading plays into is made to the measure of what was
+//! counted here.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -36,7 +38,8 @@ use tickwire_venues::json::JsonLine;
 use tickwire_venues::protocol::{Detector, Header, Kind, Message, Place, Protocol, Sink, Verdict};
 use tickwire_venues::wiring::PUBLISHED;
 
-/// Packets of a stream of which every one is looked into for instruments and roles; of later ones every [`KEYS_LATER`]th.
+/// Packets of a stream of which every one is looked into for instruments and roles; of later ones every
+/// [`KEYS_LATER`]th.
 const KEYS_UNTIL: u64 = 64;
 const KEYS_LATER: u64 = 256;
 /// Instruments of a stream that are remembered.
@@ -82,7 +85,8 @@ pub struct Found {
     pub unit: Option<u8>,
     /// Of MoldUDP64, where its addresses carry several at the same time.
     pub session: Option<[u8; 10]>,
-    /// Where it is received, line A of the live port first. [`Line::Retransmit`] of the live port: what was sent again there.
+    /// Where it is received, line A of the live port first. [`Line::Retransmit`] of the live port: what was
+    /// sent again there.
     pub on: Vec<(SocketAddr, Port, Line)>,
     /// How much it carries.
     pub load: Load,
@@ -140,8 +144,8 @@ pub struct Survey {
     pub looked_into: u64,
 }
 
-/// What files without packets hold. Files of records and lines are read once: what they can hold at most follows from their sizes, and of DBN
-/// from the header.
+/// What files without packets hold. Files of records and lines are read once: what they can hold at most
+/// follows from their sizes, and of DBN from the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files {
     /// Messages of ITCH files.
@@ -200,7 +204,8 @@ fn at_most(path: &Path, is_plain: bool, least: u64) -> u64 {
     }
 }
 
-/// What a first reading of configured feeds found: by feed and channel, the load and the ports that carry messages.
+/// What a first reading of configured feeds found: by feed and channel, the load and the ports that carry
+/// messages.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) loads: HashMap<(usize, usize), Load>,
@@ -213,7 +218,8 @@ pub(super) enum Stopped {
     Failed(Failure),
 }
 
-/// Says how far reading has come: on a terminal in one line that changes, elsewhere now and then in a line of its own.
+/// Says how far reading has come: on a terminal in one line that changes, elsewhere now and then in a line of
+/// its own.
 pub(super) struct Progress {
     shown: Option<Instant>,
     begun: Instant,
@@ -231,7 +237,8 @@ impl Progress {
         }
     }
 
-    /// Whether it is time to say something: on a terminal from the first second on, elsewhere every ten seconds.
+    /// Whether it is time to say something: on a terminal from the first second on, elsewhere every ten
+    /// seconds.
     fn is_due(is_terminal: bool, begun: Duration, shown: Option<Duration>) -> bool {
         match (is_terminal, shown) {
             (true, Some(shown)) => shown >= Duration::from_millis(250),
@@ -280,8 +287,9 @@ impl Drop for Progress {
     }
 }
 
-/// Hands every datagram of every capture to `each`; how many messages the files of messages hold. Every file is opened before
-/// anything is read: one that is no recording is refused at once. What is damaged within a file is said when it is played.
+/// Hands every datagram of every capture to `each`; how many messages the files of messages hold. Every file
+/// is opened before anything is read: one that is no recording is refused at once. What is damaged within a
+/// file is said when it is played.
 fn read(
     files: &[PathBuf],
     stop: &StopFlag,
@@ -380,9 +388,10 @@ pub(super) fn of_configured(files: &[PathBuf], feeds: &FeedFile, stop: &StopFlag
     Ok(heard)
 }
 
-/// Reads recordings (captures, files of messages, records or lines) and finds out, by content, which channels are in them, on which
-/// lines and ports: what `replay` without a configuration plays, and what `inspect` shows. `protocol`: all packets are of it; otherwise it
-/// is recognised. `templates`: FAST templates, without which MOEX is not recognised.
+/// Reads recordings (captures, files of messages, records or lines) and finds out, by content, which channels
+/// are in them, on which lines and ports: what `replay` without a configuration plays, and what `inspect`
+/// shows. `protocol`: all packets are of it; otherwise it is recognised. `templates`: FAST templates, without
+/// which MOEX is not recognised.
 ///
 /// ```
 /// use tickwire_replay::replay::survey;
@@ -398,8 +407,8 @@ pub(super) fn of_configured(files: &[PathBuf], feeds: &FeedFile, stop: &StopFlag
 /// ```
 ///
 /// # Errors
-/// A file that cannot be read or is no recording, a protocol that is not clear, a signal. What is damaged within a file ends the reading of
-/// that file without a word: it is said when the file is played.
+/// A file that cannot be read or is no recording, a protocol that is not clear, a signal. What is damaged
+/// within a file ends the reading of that file without a word: it is said when the file is played.
 pub fn of_files(
     files: &[PathBuf],
     protocol: Option<Protocol>,
@@ -447,8 +456,8 @@ fn instrument(protocol: Protocol, message: &[u8]) -> Option<u32> {
     }
 }
 
-/// Who is told a message of a packet: the packet's session, the message's number, and its bytes without what may differ
-/// between lines.
+/// Who is told a message of a packet: the packet's session, the message's number, and its bytes without what
+/// may differ between lines.
 type Each<'e> = &'e mut dyn FnMut(SessionId, u64, &[u8]);
 
 /// Reads a packet's frame, and hands every message to `each`.
@@ -552,7 +561,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// What it is for. A live stream may carry definitions too, and the loop of orders carries headers of the other one.
+    /// What it is for. A live stream may carry definitions too, and the loop of orders carries headers of the
+    /// other one.
     fn port(&self) -> Port {
         const BY_RANK: [Port; 5] = [
             Port::Live,
@@ -818,8 +828,9 @@ impl Surveyor {
         (0..of.len()).map(|stream| root(&of, stream)).collect()
     }
 
-    /// A channel has two lines: more copies of the whole are more channels that say the same (nothing but a beginning of the
-    /// day, or one market published twice). Lines of one channel mostly have one port number.
+    /// A channel has two lines: more copies of the whole are more channels that say the same (nothing but a
+    /// beginning of the day, or one market published twice). Lines of one channel mostly have one port
+    /// number.
     fn split(&self, of: &mut [usize]) {
         let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
         for (stream, group) in of.iter().enumerate() {
@@ -868,8 +879,9 @@ impl Surveyor {
         }
     }
 
-    /// Where nothing is sent again by multicast, groups that hardly began and have port numbers of their own are channels that begin with the
-    /// same messages (the session's status), and no copies of the `whole` ones.
+    /// Where nothing is sent again by multicast, groups that hardly began and have port numbers of their own
+    /// are channels that begin with the same messages (the session's status), and no copies of the `whole`
+    /// ones.
     fn part_with(&self, of: &mut [usize], whole: &[usize], mut part: Vec<usize>) {
         let port = |s: &usize| self.address(&self.streams[*s]).port();
         let ports: HashSet<u16> = whole.iter().map(port).collect();

@@ -1,7 +1,8 @@
-//! Several captures at once, packet by packet in order of time: of both lines, or of several venues, each recorded to a file of its own.
+//! Several captures at once, packet by packet in order of time: of both lines, or of several venues, each
+//! recorded to a file of its own.
 //!
-//! A capture is opened when its first packet is due, so that a week of files, one a day, has one open at a time. Of packets of one time, those of the
-//! file that was named first come first.
+//! A capture is opened when its first packet is due, so that a week of files, one a day, has one open at a
+//! time. Of packets of one time, those of the file that was named first come first.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

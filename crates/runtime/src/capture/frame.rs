@@ -1,9 +1,10 @@
-//! From a captured frame to the payload of UDP or TCP in it: Ethernet, Linux cooked, raw IP; IPv4 and IPv6; and what mirror
-//! ports, taps and overlays wrap around them: VLAN tags (802.1Q, 802.1ad, several of them), 802.1ah, VN-tag, MPLS, PPPoE, GRE,
-//! ERSPAN of all three types, VXLAN, GENEVE, IP in IP.
+//! From a captured frame to the payload of UDP or TCP in it: Ethernet, Linux cooked, raw IP; IPv4 and IPv6;
+//! and what mirror ports, taps and overlays wrap around them: VLAN tags (802.1Q, 802.1ad, several of them),
+//! 802.1ah, VN-tag, MPLS, PPPoE, GRE, ERSPAN of all three types, VXLAN, GENEVE, IP in IP.
 //!
-//! Every length is checked against the one around it, and the payload is bounded by the length of UDP or IP: frames carry
-//! padding and capture devices append trailers. Nothing here keeps state; fragments are put together by [`super::Frames`].
+//! Every length is checked against the one around it, and the payload is bounded by the length of UDP or IP:
+//! frames carry padding and capture devices append trailers. Nothing here keeps state; fragments are put
+//! together by [`super::Frames`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -359,8 +360,8 @@ fn unwrap_typed<'a>(
     }
 }
 
-/// RFC 3032: labels of four bytes, the last has bit 8 set. What follows says itself what it is: IP by its version, a control
-/// word of a pseudo-wire by its first four bits of 0 (RFC 4385), then Ethernet.
+/// RFC 3032: labels of four bytes, the last has bit 8 set. What follows says itself what it is: IP by its
+/// version, a control word of a pseudo-wire by its first four bits of 0 (RFC 4385), then Ethernet.
 fn mpls<'a>(mut bytes: &'a [u8], wrappings: &mut Wrappings) -> Result<Layer<'a>, NotUdp> {
     wrappings.add(Wrapping::Mpls);
     loop {
@@ -386,8 +387,8 @@ fn carries_ip(kind: u16) -> bool {
     )
 }
 
-/// RFC 2784 and 2890; what is in it by its EtherType. ERSPAN: draft-foschiano-erspan, types I (no header), II (8 bytes behind a
-/// sequence number) and III (12 bytes, and 8 more where its last bit is set).
+/// RFC 2784 and 2890; what is in it by its EtherType. ERSPAN: draft-foschiano-erspan, types I (no header), II
+/// (8 bytes behind a sequence number) and III (12 bytes, and 8 more where its last bit is set).
 fn gre<'a>(bytes: &'a [u8], wrappings: &mut Wrappings) -> Result<Layer<'a>, NotUdp> {
     let flags = be16(bytes, 0)?;
     let kind = be16(bytes, 2)?;
@@ -419,8 +420,8 @@ fn gre<'a>(bytes: &'a [u8], wrappings: &mut Wrappings) -> Result<Layer<'a>, NotU
     }
 }
 
-/// VXLAN (RFC 7348) and GENEVE (RFC 8926), by their ports and only where every bit of their headers is as they say and a frame
-/// with IP stands behind: any other datagram to these ports is what it is.
+/// VXLAN (RFC 7348) and GENEVE (RFC 8926), by their ports and only where every bit of their headers is as
+/// they say and a frame with IP stands behind: any other datagram to these ports is what it is.
 fn overlay<'a>(udp: &UdpPacket<'a>, wrappings: &mut Wrappings) -> Option<Layer<'a>> {
     let payload = udp.payload;
     let header = payload.first_chunk::<8>()?;
@@ -462,7 +463,8 @@ fn ipv4(bytes: &[u8]) -> Result<Result<Body<'_>, Fragment<'_>>, NotUdp> {
     if header[0] >> 4 != 4 || header_len < 20 {
         return Err(NotUdp::Inconsistent);
     }
-    // 0 where the network card was to fill it in (segmentation offload): then UDP's length decides, or the frame's.
+    // 0 where the network card was to fill it in (segmentation offload): then UDP's length decides, or the
+    // frame's.
     let total_len = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
         0 => bytes.len(),
         len if len < header_len => return Err(NotUdp::Inconsistent),
@@ -506,7 +508,8 @@ fn ipv4(bytes: &[u8]) -> Result<Result<Body<'_>, Fragment<'_>>, NotUdp> {
     }))
 }
 
-/// RFC 8200, sections 3 and 4: the fixed header and up to eight extension headers; the body, or a piece of one.
+/// RFC 8200, sections 3 and 4: the fixed header and up to eight extension headers; the body, or a piece of
+/// one.
 fn ipv6(bytes: &[u8]) -> Result<Result<Body<'_>, Fragment<'_>>, NotUdp> {
     let Some(header) = bytes.first_chunk::<40>() else {
         return Err(NotUdp::Truncated);

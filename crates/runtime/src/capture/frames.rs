@@ -1,5 +1,5 @@
-//! Every frame of a capture, accounted for once: what it carried, what was around it, or why nothing was read from it. IP
-//! fragments are put together here.
+//! Every frame of a capture, accounted for once: what it carried, what was around it, or why nothing was read
+//! from it. IP fragments are put together here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -91,7 +91,8 @@ impl FrameCounts {
         })
     }
 
-    /// What was not read or not as it stands in the file, a phrase for each kind: `3 cut off by the snap length`.
+    /// What was not read or not as it stands in the file, a phrase for each kind:
+    /// `3 cut off by the snap length`.
     pub fn not_read(&self) -> Vec<String> {
         let mut said: Vec<String> = [
             (self.cut, "cut off by the snap length"),
@@ -206,7 +207,8 @@ fn protocol_name(protocol: u8) -> Option<&'static str> {
 pub struct Frame<'a> {
     /// Its record.
     pub packet: Packet<'a>,
-    /// What it carries, or why nothing was read from it. Of a datagram that came in pieces the last frame carries all of it.
+    /// What it carries, or why nothing was read from it. Of a datagram that came in pieces the last frame
+    /// carries all of it.
     pub carried: Result<Carried<'a>, NotUdp>,
 }
 
@@ -281,8 +283,8 @@ impl Frames {
         }
     }
 
-    /// Another file, or the same once more: a datagram that was put together before may come again whole. Pieces that wait
-    /// still do.
+    /// Another file, or the same once more: a datagram that was put together before may come again whole.
+    /// Pieces that wait still do.
     pub fn next_file(&mut self) {
         self.fragments.datagrams.retain(|_, datagram| !datagram.is_done);
     }
@@ -304,8 +306,8 @@ struct Key {
     id: u32,
 }
 
-/// A datagram in pieces, or one that has been put together, of which the pieces' hashes are kept: a capture of two mirrors has
-/// every piece twice.
+/// A datagram in pieces, or one that has been put together, of which the pieces' hashes are kept: a capture
+/// of two mirrors has every piece twice.
 #[derive(Clone, Debug)]
 struct Pieces {
     /// When it began, in pieces seen.
@@ -359,7 +361,8 @@ impl Fragments {
                 counts.fragments += 1;
                 return false;
             }
-            // Numbers come again after 65,536 packets: a new datagram. Or pieces that contradict each other: none of them holds.
+            // Numbers come again after 65,536 packets: a new datagram. Or pieces that contradict each other:
+            // none of them holds.
             let contradicts = known
                 .parts
                 .iter()

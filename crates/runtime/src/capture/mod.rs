@@ -1,6 +1,8 @@
-//! Recorded packets: pcap and pcapng files, plain or compressed, read as a stream with bounded memory; a pcap writer.
+//! Recorded packets: pcap and pcapng files, plain or compressed, read as a stream with bounded memory; a pcap
+//! writer.
 //!
-//! [`CaptureReader::next_packet`] gives frames as they were captured, [`udp`] slices a UDP payload out of a frame:
+//! [`CaptureReader::next_packet`] gives frames as they were captured, [`udp`] slices a UDP payload out of a
+//! frame:
 //!
 //! ```no_run
 //! use tickwire_runtime::capture::{CaptureReader, udp};
@@ -15,12 +17,13 @@
 //! # }
 //! ```
 //!
-//! [`CaptureReader::next_frame`] takes each frame apart and keeps an account of every one ([`FrameCounts`]); [`TcpStreams`] puts
-//! streams of TCP together.
+//! [`CaptureReader::next_frame`] takes each frame apart and keeps an account of every one ([`FrameCounts`]);
+//! [`TcpStreams`] puts streams of TCP together.
 //!
-//! Formats: draft-ietf-opsawg-pcap (both resolutions, both byte orders), draft-ietf-opsawg-pcapng (all packet blocks, several
-//! sections and interfaces, any timestamp resolution); gzip and zstd are told by their first bytes, not by the file's name.
-//! A file that breaks off in the middle of a packet gives all whole packets first, then [`CaptureError::Truncated`].
+//! Formats: draft-ietf-opsawg-pcap (both resolutions, both byte orders), draft-ietf-opsawg-pcapng (all packet
+//! blocks, several sections and interfaces, any timestamp resolution); gzip and zstd are told by their first
+//! bytes, not by the file's name. A file that breaks off in the middle of a packet gives all whole packets
+//! first, then [`CaptureError::Truncated`].
 
 mod frame;
 mod frames;

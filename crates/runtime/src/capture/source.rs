@@ -8,8 +8,8 @@ use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The longest record taken for genuine: a longer one is a sign of a garbled file. The largest frame an interface delivers
-/// (with segments merged) has 512 KiB.
+/// The longest record taken for genuine: a longer one is a sign of a garbled file. The largest frame an
+/// interface delivers (with segments merged) has 512 KiB.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// Twice the longest record, so that most reads are long.

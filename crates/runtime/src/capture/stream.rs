@@ -1,9 +1,9 @@
-//! Streams of TCP in a capture, put together: segments out of order, sent again, overlapping, missing; connections that begin
-//! before the capture does. Each direction by itself.
+//! Streams of TCP in a capture, put together: segments out of order, sent again, overlapping, missing;
+//! connections that begin before the capture does. Each direction by itself.
 //!
-//! Whoever reads a stream takes [`Step`]s: bytes that follow what there was, or a hole that will not be filled. A hole is given
-//! up when more than [`AHEAD_BYTES_MAX`] bytes or [`AHEAD_SEGMENTS_MAX`] segments wait behind it, when another connection between
-//! the same two begins, or when the capture ends.
+//! Whoever reads a stream takes [`Step`]s: bytes that follow what there was, or a hole that will not be
+//! filled. A hole is given up when more than [`AHEAD_BYTES_MAX`] bytes or [`AHEAD_SEGMENTS_MAX`] segments
+//! wait behind it, when another connection between the same two begins, or when the capture ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -25,9 +25,11 @@ pub type StreamKey = (SocketAddr, SocketAddr);
 pub enum Step {
     /// Bytes were appended to [`Stream::ready`].
     Bytes,
-    /// So many bytes are missing; [`Stream::ready`] still has what was before them, which the reader has to settle.
+    /// So many bytes are missing; [`Stream::ready`] still has what was before them, which the reader has to
+    /// settle.
     Missing(u64),
-    /// The stream begins anew, with another connection between the same two: what was before is to be settled.
+    /// The stream begins anew, with another connection between the same two: what was before is to be
+    /// settled.
     Anew,
 }
 
@@ -36,7 +38,8 @@ pub enum Step {
 pub struct Stream {
     /// Bytes in order that the reader has not taken.
     pub ready: Vec<u8>,
-    /// The capture has no beginning of it, or bytes were missing: what is ready may begin within a message. The reader's to unset.
+    /// The capture has no beginning of it, or bytes were missing: what is ready may begin within a message.
+    /// The reader's to unset.
     pub is_in_the_middle: bool,
     /// Place of its first byte that was seen or announced, counted on beyond 32 bits.
     first: u64,
@@ -198,7 +201,8 @@ impl TcpStreams {
         all
     }
 
-    /// Streams that were forgotten, with bytes that were not read, because there were more than [`STREAMS_MAX`].
+    /// Streams that were forgotten, with bytes that were not read, because there were more than
+    /// [`STREAMS_MAX`].
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }

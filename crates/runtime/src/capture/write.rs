@@ -60,7 +60,8 @@ impl PcapWriter {
         })
     }
 
-    /// Adds a UDP datagram as an Ethernet frame with IPv4, checksums included. Only for files of [`LinkType::ETHERNET`].
+    /// Adds a UDP datagram as an Ethernet frame with IPv4, checksums included. Only for files of
+    /// [`LinkType::ETHERNET`].
     ///
     /// # Errors
     /// [`CaptureError::Write`], also for a payload longer than a datagram can be.
@@ -134,7 +135,8 @@ fn build_udp(frame: &mut Vec<u8>, source: SocketAddrV4, destination: SocketAddrV
     frame.extend(udp_len.to_be_bytes());
     frame.extend([0, 0]);
     frame.extend(payload);
-    // RFC 768: over addresses, protocol, length and the datagram; 0 is sent as all ones, since 0 means "none".
+    // RFC 768: over addresses, protocol, length and the datagram; 0 is sent as all ones, since 0 means
+    // "none".
     let pseudo = ones_sum(&frame[ETHERNET + 12..ETHERNET + IPV4], 17 + u32::from(udp_len));
     let checksum = match !ones_sum(&frame[ETHERNET + IPV4..], u32::from(pseudo)) {
         0 => 0xffff,

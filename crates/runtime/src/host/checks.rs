@@ -1,8 +1,10 @@
-//! What harms latency on a machine: a table of settings, each with what it costs, how it is seen, and how it is changed.
+//! What harms latency on a machine: a table of settings, each with what it costs, how it is seen, and how it
+//! is changed.
 //!
-//! Sources: Linux `Documentation/admin-guide/{cpu-isolation.rst,kernel-parameters.txt,sysctl/,mm/transhuge.rst,pm/cpuidle.rst,pm/cpufreq.rst}`,
-//! `Documentation/core-api/irq/irq-affinity.rst`, `Documentation/networking/napi.rst`, `Documentation/timers/no_hz.rst`,
-//! `Documentation/scheduler/sched-rt-group.rst`.
+//! Sources: Linux
+//! `Documentation/admin-guide/{cpu-isolation.rst,kernel-parameters.txt,sysctl/,mm/transhuge.rst,pm/cpuidle.rst,pm/cpufreq.rst}`,
+//! `Documentation/core-api/irq/irq-affinity.rst`, `Documentation/networking/napi.rst`,
+//! `Documentation/timers/no_hz.rst`, `Documentation/scheduler/sched-rt-group.rst`.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! The machine, for reports: a latency figure means nothing without it; what harms latency on it (`checks`), and changing that
-//! (`tune`). Everything is read from files under a root folder, so
-//! that tests can bring machines of their own; what cannot be read is left out.
+//! The machine, for reports: a latency figure means nothing without it; what harms latency on it (`checks`),
+//! and changing that (`tune`). Everything is read from files under a root folder, so that tests can bring
+//! machines of their own; what cannot be read is left out.
 
 mod checks;
 mod files;
@@ -15,7 +15,8 @@ use crate::affinity::Cores;
 use crate::clock::{Clock, ClockSource};
 use files::Files;
 
-/// Processor time since the machine started, all cores together, in the kernel's ticks (`proc(5)`, /proc/stat).
+/// Processor time since the machine started, all cores together, in the kernel's ticks (`proc(5)`,
+/// /proc/stat).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessorTime {
     /// What the host of a virtual machine took while a core had work.
@@ -47,13 +48,14 @@ impl ProcessorTime {
     }
 }
 
-/// How long the calling thread was ready to run and had no core, nanoseconds since it began: the second number of schedstat(5).
-/// `None` where the kernel does not count it.
+/// How long the calling thread was ready to run and had no core, nanoseconds since it began: the second
+/// number of schedstat(5). `None` where the kernel does not count it.
 pub fn run_delay_ns() -> Option<u64> {
     run_delay_of(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// The same of every thread of a process, by name. Empty where the kernel does not count it, or the process is gone.
+/// The same of every thread of a process, by name. Empty where the kernel does not count it, or the process
+/// is gone.
 pub fn run_delays_of_process(pid: u32) -> Vec<(String, u64)> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -66,8 +68,8 @@ pub fn run_delays_of_process(pid: u32) -> Vec<(String, u64)> {
     tasks.flatten().filter_map(|task| delay(task.path())).collect()
 }
 
-/// How long threads of another process had no core, from a moment on: those that are pinned to one core, and the first one, which is what
-/// other work of the machine takes from them.
+/// How long threads of another process had no core, from a moment on: those that are pinned to one core, and
+/// the first one, which is what other work of the machine takes from them.
 #[derive(Clone, Debug)]
 pub struct ProcessDelays {
     pid: u32,
@@ -84,8 +86,9 @@ impl ProcessDelays {
         }
     }
 
-    /// Since then, nanoseconds, as rows of a repetition: the first thread by `role`, others with their names behind it. A thread that began later
-    /// has waited all of its time. Empty where the kernel does not count it, or the process is gone.
+    /// Since then, nanoseconds, as rows of a repetition: the first thread by `role`, others with their names
+    /// behind it. A thread that began later has waited all of its time. Empty where the kernel does not count
+    /// it, or the process is gone.
     pub fn since(&self, role: &str) -> Vec<(String, u64)> {
         let before = |id: u32| self.begun.iter().find(|row| row.0 == id).map_or(0, |row| row.1);
         let rows = watched(self.pid).into_iter().map(|(id, name, now)| {

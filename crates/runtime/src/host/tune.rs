@@ -141,7 +141,8 @@ fn held(path: &Path) -> Option<String> {
 fn put(root: &Path, path: &str, value: &str) -> Outcome {
     let file = root.join(path);
     let before = held(&file).unwrap_or_default();
-    // Files of the kernel are there or not: none is made. Truncating means nothing to them, and much to copies of them.
+    // Files of the kernel are there or not: none is made. Truncating means nothing to them, and much to
+    // copies of them.
     let written = File::options()
         .write(true)
         .truncate(true)
@@ -189,8 +190,8 @@ pub fn apply(root: &Path, writes: &[Write], journal: &Journal) -> Result<Vec<Out
     Ok(outcomes)
 }
 
-/// Takes the changes of a journal back, the last first, and removes it when all are. A file that holds neither what was written nor what was
-/// there before was changed by somebody else, and is left alone.
+/// Takes the changes of a journal back, the last first, and removes it when all are. A file that holds
+/// neither what was written nor what was there before was changed by somebody else, and is left alone.
 pub fn undo(root: &Path, journal: &Journal) -> Result<Vec<Outcome>, JournalError> {
     let mut outcomes = Vec::new();
     for write in journal.read()?.iter().rev() {

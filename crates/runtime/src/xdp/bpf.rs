@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 use super::sys::{self, MapFd, MapType, Words};
 use super::{XdpError, XdpMode};
 
-/// An array with one value, which programs and this process share as memory. The last word may be cut off by the value's size.
+/// An array with one value, which programs and this process share as memory. The last word may be cut off by
+/// the value's size.
 #[derive(Debug)]
 pub struct SharedMap {
     map: MapFd,
@@ -157,7 +158,8 @@ impl Program {
     /// Loads a program, instructions of eight bytes each.
     ///
     /// # Errors
-    /// [`XdpError::Refused`] with the end of the verifier's log; without the capabilities, [`XdpError::NotPermitted`].
+    /// [`XdpError::Refused`] with the end of the verifier's log; without the capabilities,
+    /// [`XdpError::NotPermitted`].
     pub fn load(name: &str, code: &[u64]) -> Result<Program, XdpError> {
         // Level 4: statistics alone. Why a program is refused needs level 1, which is slow and long.
         let mut log = vec![0; 1 << 12];
@@ -199,7 +201,8 @@ impl Program {
         })
     }
 
-    /// Attaches it to an interface, by index, for as long as the result lives: it goes with the process, however that ends.
+    /// Attaches it to an interface, by index, for as long as the result lives: it goes with the process,
+    /// however that ends.
     ///
     /// # Errors
     /// [`XdpError::Busy`] if the interface has another program; [`XdpError::Attach`].

@@ -1,8 +1,10 @@
-//! The kernel path: programs at the hook of a network driver (XDP), and AF_XDP sockets that take frames from there without the
-//! kernel's network stack. What programs do is made elsewhere; here they are loaded, attached and given maps.
+//! The kernel path: programs at the hook of a network driver (XDP), and AF_XDP sockets that take frames from
+//! there without the kernel's network stack. What programs do is made elsewhere; here they are loaded,
+//! attached and given maps.
 //!
-//! Needs Linux 5.12 or later and the capabilities of [`Capability`]; nothing else, no compiler, no file. A program stays at its
-//! interface as long as its [`Attached`] lives and goes with the process, however that ends.
+//! Needs Linux 5.12 or later and the capabilities of [`Capability`]; nothing else, no compiler, no file. A
+//! program stays at its interface as long as its [`Attached`] lives and goes with the process, however that
+//! ends.
 //!
 //! ```no_run
 //! use tickwire_runtime::interface::Interface;
@@ -188,11 +190,12 @@ impl XdpError {
     }
 }
 
-/// Attaches a program and opens a socket behind it, in the best way that the interface allows: in the driver without a copy, in the
-/// driver with one, behind it.
+/// Attaches a program and opens a socket behind it, in the best way that the interface allows: in the driver
+/// without a copy, in the driver with one, behind it.
 ///
 /// # Errors
-/// Of the last way, or at once what no other way would mend: permissions, another program, a queue that is taken.
+/// Of the last way, or at once what no other way would mend: permissions, another program, a queue that is
+/// taken.
 pub fn attach(
     program: &Program,
     interface: (&str, u32),

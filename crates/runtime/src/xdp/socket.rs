@@ -9,8 +9,8 @@ use super::{SocketMap, XdpError};
 /// How an AF_XDP socket is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpSocketConfig {
-    /// Frames for receiving, and as many for sending, 2 KiB each: a power of two. Default 16,384, 64 MiB together. When all are waiting to be read:
-    /// the kernel drops what comes, and counts it.
+    /// Frames for receiving, and as many for sending, 2 KiB each: a power of two. Default 16,384, 64 MiB
+    /// together. When all are waiting to be read: the kernel drops what comes, and counts it.
     pub frames: u32,
     /// Whether frames are to be taken without a copy: `None` tries and goes on without.
     pub zero_copy: Option<bool>,
@@ -52,7 +52,8 @@ pub struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// Opens a socket at a queue. Programs reach it once it stands in their [`SocketMap`]; to send no program is needed.
+    /// Opens a socket at a queue. Programs reach it once it stands in their [`SocketMap`]; to send no program
+    /// is needed.
     ///
     /// # Errors
     /// [`XdpError::NotPermitted`], [`XdpError::Socket`] with the reason.
@@ -97,8 +98,9 @@ impl XdpSocket {
         Err(wrong("bind an AF_XDP socket")(refused))
     }
 
-    /// The next frame, `None` if there is none at the moment, and the `META` bytes in front of it: a program's metadata, or zeros. Never waits, and
-    /// makes no system call unless the kernel asked for one. The frame goes back to the kernel with the next call.
+    /// The next frame, `None` if there is none at the moment, and the `META` bytes in front of it: a
+    /// program's metadata, or zeros. Never waits, and makes no system call unless the kernel asked for one.
+    /// The frame goes back to the kernel with the next call.
     #[inline]
     pub fn recv<const META: usize>(&mut self) -> Option<([u8; META], &[u8])> {
         if self.rings.needs_wake() {
@@ -113,13 +115,14 @@ impl XdpSocket {
         self.rings.has_frame()
     }
 
-    /// Puts a whole frame on the way; `false` if all frames for sending are on their way still, or if it is longer than 2 KiB. Nothing moves before
-    /// [`XdpSocket::flush`].
+    /// Puts a whole frame on the way; `false` if all frames for sending are on their way still, or if it is
+    /// longer than 2 KiB. Nothing moves before [`XdpSocket::flush`].
     pub fn send(&mut self, frame: &[u8]) -> bool {
         self.rings.send(frame)
     }
 
-    /// Starts what was put on the way. One system call, on cards without a copy only where the driver asks for it.
+    /// Starts what was put on the way. One system call, on cards without a copy only where the driver asks
+    /// for it.
     ///
     /// # Errors
     /// What the kernel says; `EAGAIN` and `EBUSY`: call again.

@@ -1,5 +1,5 @@
-//! System calls and shared memory of the kernel path, each behind a safe function or type: bpf(2), AF_XDP sockets and their rings. All
-//! unsafe code of the kernel path is in this file.
+//! System calls and shared memory of the kernel path, each behind a safe function or type: bpf(2), AF_XDP
+//! sockets and their rings. All unsafe code of the kernel path is in this file.
 
 use std::ffi::c_void;
 use std::io;
@@ -46,9 +46,11 @@ fn fd(of: BorrowedFd<'_>) -> u32 {
 }
 
 /// # Safety
-/// Addresses in `attr` are of memory that lives through the call, as large as the command says, and writable where it writes.
+/// Addresses in `attr` are of memory that lives through the call, as large as the command says, and writable
+/// where it writes.
 unsafe fn bpf(command: i32, attr: &mut Attr) -> io::Result<i32> {
-    // SAFETY: the kernel reads and writes `attr` within the size given; what its addresses lead to is the caller's obligation.
+    // SAFETY: the kernel reads and writes `attr` within the size given; what its addresses lead to is the
+    // caller's obligation.
     let ret = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(attr)) };
     check(ret as libc::c_int)
 }
@@ -102,7 +104,8 @@ impl MapFd {
         for (at, chunk) in bytes.as_chunks::<8>().0.iter().enumerate() {
             attr[3 + at] = u64::from_ne_bytes(*chunk);
         }
-        // SAFETY: the command has no addresses; a result that is not negative is a new descriptor that nobody else owns.
+        // SAFETY: the command has no addresses; a result that is not negative is a new descriptor that nobody
+        // else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(bpf(command::MAP_CREATE, &mut attr)?) };
         Ok(MapFd {
             fd,
@@ -133,7 +136,8 @@ impl MapFd {
             self.value
         );
         let mut attr = self.element(key, value.as_ptr().cast_mut().cast(), 0);
-        // SAFETY: key and value are as long as the map's, checked above, borrowed through the call, and only read.
+        // SAFETY: key and value are as long as the map's, checked above, borrowed through the call, and only
+        // read.
         unsafe { bpf(command::MAP_UPDATE, &mut attr) }.map(drop)
     }
 
@@ -146,7 +150,8 @@ impl MapFd {
     pub(super) fn has(&self, key: &[u8]) -> io::Result<bool> {
         let mut value = vec![0_u8; self.value.next_multiple_of(8)];
         let mut attr = self.element(key, value.as_mut_ptr().cast(), 0);
-        // SAFETY: the key is as long as the map's and only read; the value's buffer is at least as long as the map's values.
+        // SAFETY: the key is as long as the map's and only read; the value's buffer is at least as long as
+        // the map's values.
         match unsafe { bpf(command::MAP_LOOKUP, &mut attr) } {
             Ok(_) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
@@ -176,7 +181,8 @@ unsafe impl Sync for Words {}
 impl Words {
     fn map(fd: &OwnedFd, bytes: usize) -> io::Result<Words> {
         let mapped = bytes.next_multiple_of(page_size());
-        // SAFETY: a new mapping at an address of the kernel's choice; the descriptor lives through the call, the mapping outlives it.
+        // SAFETY: a new mapping at an address of the kernel's choice; the descriptor lives through the call,
+        // the mapping outlives it.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -195,8 +201,8 @@ impl Words {
     }
 
     pub(super) fn get(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, at least `words` words long and lives as long as `self`; all bit patterns are valid, and the
-        // kernel's programs change it as atomics do.
+        // SAFETY: the mapping is page-aligned, at least `words` words long and lives as long as `self`; all
+        // bit patterns are valid, and the kernel's programs change it as atomics do.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.words) }
     }
 }
@@ -239,8 +245,8 @@ pub(super) fn load(code: &[u64], name: &str, level: u32, log: &mut [u8]) -> io::
     };
     attr[6] = first;
     attr[7] = second;
-    // SAFETY: code, licence and log are borrowed through the call, with their lengths; the log is exclusively ours. A result that is not
-    // negative is a new descriptor that nobody else owns.
+    // SAFETY: code, licence and log are borrowed through the call, with their lengths; the log is exclusively
+    // ours. A result that is not negative is a new descriptor that nobody else owns.
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(command::PROG_LOAD, &mut attr)?)) }
 }
 
@@ -252,7 +258,8 @@ pub(super) struct TestRun {
     pub(super) nanoseconds: u32,
 }
 
-/// Runs a program over a packet without a network, `repeat` times; `out` takes what it made of it, metadata first.
+/// Runs a program over a packet without a network, `repeat` times; `out` takes what it made of it, metadata
+/// first.
 pub(super) fn test_run(
     program: BorrowedFd<'_>,
     packet: &[u8],
@@ -279,7 +286,8 @@ pub(super) fn link_xdp(program: BorrowedFd<'_>, interface: u32, flags: u32) -> i
     let mut attr: Attr = [0; 16];
     attr[0] = pair(fd(program), interface);
     attr[1] = pair(ATTACH_XDP, flags);
-    // SAFETY: the command has no addresses; a result that is not negative is a new descriptor that nobody else owns.
+    // SAFETY: the command has no addresses; a result that is not negative is a new descriptor that nobody
+    // else owns.
     unsafe { Ok(OwnedFd::from_raw_fd(bpf(command::LINK_CREATE, &mut attr)?)) }
 }
 
@@ -337,7 +345,8 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped; `Rings` closes the socket, which is what else uses it, before its frames go.
+        // SAFETY: exactly what was mapped; `Rings` closes the socket, which is what else uses it, before its
+        // frames go.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -404,7 +413,8 @@ impl Ring {
 
     /// The entry that our position is at.
     fn entry<T>(&self) -> NonNull<T> {
-        // SAFETY: masked, so within the entries of the mapping; their size is T's, as every ring is used for one type.
+        // SAFETY: masked, so within the entries of the mapping; their size is T's, as every ring is used for
+        // one type.
         unsafe { self.entries.cast::<T>().add((self.own & self.mask) as usize) }
     }
 
@@ -417,7 +427,8 @@ impl Ring {
                 return None;
             }
         }
-        // SAFETY: between consumer and producer: written by the kernel before its release of the producer, and ours until the consumer moves.
+        // SAFETY: between consumer and producer: written by the kernel before its release of the producer,
+        // and ours until the consumer moves.
         let entry = unsafe { self.entry::<T>().read() };
         self.own = self.own.wrapping_add(1);
         Ring::word(&self.consumer).store(self.own, Ordering::Release);
@@ -461,7 +472,8 @@ impl Drop for Ring {
 /// Bytes of a frame's place, headroom included.
 pub(super) const FRAME: usize = 2048;
 
-/// An AF_XDP socket with its frames and rings. Frames 0 to `count` are the kernel's to receive into, the same number behind them ours to send from.
+/// An AF_XDP socket with its frames and rings. Frames 0 to `count` are the kernel's to receive into, the same
+/// number behind them ours to send from.
 #[derive(Debug)]
 pub(super) struct Rings {
     // Dropped in this order: rings, socket, then the frames that the socket uses.
@@ -563,8 +575,8 @@ impl Rings {
         if start < META || end > self.count as usize * FRAME {
             return None;
         }
-        // SAFETY: within the frames for receiving, checked above; the descriptor makes the frame ours until it is given back, which takes
-        // `&mut self` and so ends the borrow.
+        // SAFETY: within the frames for receiving, checked above; the descriptor makes the frame ours until
+        // it is given back, which takes `&mut self` and so ends the borrow.
         let (meta, frame) = unsafe {
             let at = self.frames.start.add(start);
             let meta = at.sub(META).cast::<[u8; META]>().read();
@@ -573,7 +585,8 @@ impl Rings {
         Some((meta, frame))
     }
 
-    /// A frame goes back to the kernel; what stood in front of it is made void first, as the next packet may bring none.
+    /// A frame goes back to the kernel; what stood in front of it is made void first, as the next packet may
+    /// bring none.
     #[inline(always)]
     fn give_back(&mut self, address: u64, meta: usize) {
         let start = address as usize;
@@ -723,7 +736,8 @@ impl Integer for u64 {}
 fn integers<T: Integer, const N: usize>(socket: &OwnedFd, option: i32) -> io::Result<[T; N]> {
     let mut value = [T::default(); N];
     let mut length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the pointer and length describe `value`, exclusively borrowed; every bit pattern of integers is valid.
+    // SAFETY: the pointer and length describe `value`, exclusively borrowed; every bit pattern of integers is
+    // valid.
     let ret = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -1,4 +1,5 @@
-//! Books whose every word follows from how often they were written: whoever reads two words of different times sees it.
+//! Books whose every word follows from how often they were written: whoever reads two words of different
+//! times sees it.
 
 use tickwire_market::{
     BookState, InstrumentId, Level, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,

@@ -1,4 +1,5 @@
-//! A channel's messages in a file: found, bounded, on a full disk, damaged; and of every protocol the same as with memory for all of the day.
+//! A channel's messages in a file: found, bounded, on a full disk, damaged; and of every protocol the same as
+//! with memory for all of the day.
 
 use super::*;
 use crate::settings::MarketConfig;
@@ -126,8 +127,8 @@ fn a_block_whose_sum_is_wrong_is_not_there() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
-/// Every protocol that is published: a channel with little memory and a file has what one with memory for the whole session has, and answers the
-/// same, once everything was sent.
+/// Every protocol that is published: a channel with little memory and a file has what one with memory for the
+/// whole session has, and answers the same, once everything was sent.
 #[test]
 fn a_channel_with_little_memory_and_a_file_has_the_whole_day() {
     use tickwire_exchange::Publisher;
@@ -144,7 +145,7 @@ fn a_channel_with_little_memory_and_a_file_has_the_whole_day() {
                 let file = HistoryFile::create(path, u64::MAX).expect("a file");
                 let publisher = market
                     .exchange_mut(0)
-                    .publisher_mut(published[0].outlet)
+                    .publisher_mut(published[0].published_channel)
                     .expect("a channel");
                 publisher.store_mut().keep_history(Box::new(file));
             }

@@ -1,4 +1,5 @@
-//! Snapshots: of every protocol, damaged, cut, foreign, of more than the journal has; and restarts from them against those from the whole journal.
+//! Snapshots: of every protocol, damaged, cut, foreign, of more than the journal has; and restarts from them
+//! against those from the whole journal.
 
 use super::*;
 use crate::entry::Durability;
@@ -116,7 +117,7 @@ impl Day {
             let history = HistoryFile::create(Path::new(&path), 1 << 30)?;
             let publisher = market
                 .exchange_mut(0)
-                .publisher_mut(published[0].outlet)
+                .publisher_mut(published[0].published_channel)
                 .expect("a channel");
             publisher.store_mut().keep_history(Box::new(history));
             Ok(market)
@@ -280,7 +281,8 @@ fn a_snapshot_that_does_not_make_its_state_is_not_used() {
     std::fs::write(&path, &bytes).expect("written");
     let (state, inputs) = day.restarted();
     assert!(state == end && inputs > 300);
-    // Of another day, whose journal is as long to the byte: the same configuration, and snapshots that were left where they lay.
+    // Of another day, whose journal is as long to the byte: the same configuration, and snapshots that were
+    // left where they lay.
     std::fs::write(&path, &whole).expect("written");
     std::fs::remove_file(&day.path).expect("moved away");
     let (mut market, found, mut journal) = day.open();
@@ -307,7 +309,7 @@ fn a_snapshot_that_does_not_make_its_state_is_not_used() {
     // A disk that takes none: said, and tried again.
     let mut writer = SnapshotWriter::new(Path::new("/proc/none/exchange.journal"), "", None);
     writer.take(
-        Place {
+        JournalPosition {
             place: 0,
             tail: 0,
             last: Nanos(1),

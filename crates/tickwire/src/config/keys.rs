@@ -1,4 +1,5 @@
-//! Every number and switch that `tickwire config` prints changes something: what the program is made of when it is another one.
+//! Every number and switch that `tickwire config` prints changes something: what the program is made of when
+//! it is another one.
 
 use std::fmt::Write;
 

@@ -42,8 +42,8 @@ mod sweep;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BacktestSection {
-    /// How orders are filled: `queue` (a place in the recorded queue), `matching` (recorded orders and ours in one engine) or `touch` (whole, as soon as
-    /// the price is touched).
+    /// How orders are filled: `queue` (a place in the recorded queue), `matching` (recorded orders and ours
+    /// in one engine) or `touch` (whole, as soon as the price is touched).
     pub fill: Model,
     /// From the place where the recording was made to the strategy, nanoseconds.
     pub feed_ns: u64,
@@ -53,16 +53,19 @@ pub struct BacktestSection {
     pub cancel_ns: u64,
     /// From the matching engine back, nanoseconds.
     pub response_ns: u64,
-    /// What the venue takes for a share or contract of an order that rested, in its currency; below 0 it pays.
+    /// What the venue takes for a share or contract of an order that rested, in its currency; below 0 it
+    /// pays.
     pub maker_fee: Fee,
     /// The same of an order that took.
     pub taker_fee: Fee,
-    /// What one unit of price is worth for one unit of quantity, where the feed does not say: 50 for a future on an index with 50 a point.
+    /// What one unit of price is worth for one unit of quantity, where the feed does not say: 50 for a future
+    /// on an index with 50 a point.
     pub point_value: Fee,
     /// Times drawn in the place of `feed_ns`: as `entry_histogram`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed_histogram: Option<PathBuf>,
-    /// Times drawn in the place of `entry_ns`, and of `cancel_ns` where that has none of its own: a `.hgrm` file, HdrHistogram's text format in microseconds; from where this file lies.
+    /// Times drawn in the place of `entry_ns`, and of `cancel_ns` where that has none of its own: a `.hgrm`
+    /// file, HdrHistogram's text format in microseconds; from where this file lies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_histogram: Option<PathBuf>,
     /// The same in the place of `cancel_ns`.
@@ -71,8 +74,8 @@ pub struct BacktestSection {
     /// The same in the place of `response_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_histogram: Option<PathBuf>,
-    /// Times as they were measured, order by order: CSV with `time_ns` and one or more of `feed_ns`, `entry_ns`, `cancel_ns`, `response_ns`. Each holds
-    /// until the next one's time.
+    /// Times as they were measured, order by order: CSV with `time_ns` and one or more of `feed_ns`,
+    /// `entry_ns`, `cancel_ns`, `response_ns`. Each holds until the next one's time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_latencies: Option<PathBuf>,
     /// Of what is drawn.
@@ -815,7 +818,8 @@ impl<C: Channel, S: Strategy> Play for Tested<C, S> {
     }
 
     fn finish(&mut self, _now: Nanos) {
-        // A day of patience that runs out is no time of the recording: what waits for it is missing, and the state says so.
+        // A day of patience that runs out is no time of the recording: what waits for it is missing, and the
+        // state says so.
     }
 
     fn take_shown(&mut self) -> Vec<String> {
@@ -861,7 +865,8 @@ fn money(nanos: i128) -> String {
     format!("{sign}{}.{:02}", cents / 100, cents % 100)
 }
 
-/// The mean of what the market did after fills, in parts of 100 of the price: above 0 it went the way of the fill.
+/// The mean of what the market did after fills, in parts of 100 of the price: above 0 it went the way of the
+/// fill.
 fn mark_out(fills: &[Fill], horizon: usize) -> Option<f64> {
     let known = fills.iter().filter_map(|fill| {
         let later = fill.mark_outs[horizon]?.raw() as f64;

@@ -10,7 +10,8 @@ use super::SampleArgs;
 use tickwire_console::failure::Failure;
 use tickwire_venues::protocol::Protocol;
 
-/// The source that a new package begins with: the taker of the examples, by a link, so that the published crate has it too.
+/// The source that a new package begins with: the taker of the examples, by a link, so that the published
+/// crate has it too.
 const SOURCE: &str = include_str!("../../template/main.rs");
 const PARAMETERS: &str = include_str!("../../template/strategy.toml");
 

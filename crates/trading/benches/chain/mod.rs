@@ -1,4 +1,5 @@
-//! What the benchmarks of quoter and eye share: a chain of options on an index future, their ladder, a market maker's FIX session.
+//! What the benchmarks of quoter and eye share: a chain of options on an index future, their ladder, a market
+//! maker's FIX session.
 
 use std::hint::black_box;
 use tickwire_fix::{CompId, Event, Precision, Role, Session, SessionConfig};

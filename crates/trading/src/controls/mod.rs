@@ -1,13 +1,15 @@
-//! The gate that every order and every quote passes last, whoever decided on it: trader, quoter and electronic eye have the same one.
+//! The gate that every order and every quote passes last, whoever decided on it: trader, quoter and
+//! electronic eye have the same one.
 //!
-//! What is checked against the numbers of one order is checked by [`Controls::check`], which changes nothing that counts; an order that
-//! then leaves is told by [`Controls::sent`], what became of it by [`Controls::fill`] and [`Controls::closed`], what the market does by
-//! [`Controls::observe`]. A strategy that executed too often, or lost too much, is *stopped*: nothing of it leaves until a person has
-//! called [`Controls::resume`]. Regulation (EU) 2017/589 articles 12 to 17 and rule 15c3-5 (17 CFR 240.15c3-5) (c)(1) name these controls;
-//! `docs/controls.md` says which is which.
+//! What is checked against the numbers of one order is checked by [`Controls::check`], which changes nothing
+//! that counts; an order that then leaves is told by [`Controls::sent`], what became of it by
+//! [`Controls::fill`] and [`Controls::closed`], what the market does by [`Controls::observe`]. A strategy
+//! that executed too often, or lost too much, is *stopped*: nothing of it leaves until a person has called
+//! [`Controls::resume`]. Regulation (EU) 2017/589 articles 12 to 17 and rule 15c3-5 (17 CFR 240.15c3-5)
+//! (c)(1) name these controls; `docs/controls.md` says which is which.
 //!
-//! Integers only, no clock, no allocation after `new`. An instrument is a *slot*: its number for a trader, its place among the quotes for a
-//! quoter.
+//! Integers only, no clock, no allocation after `new`. An instrument is a *slot*: its number for a trader,
+//! its place among the quotes for a quoter.
 
 #[cfg(test)]
 mod tests;
@@ -23,20 +25,23 @@ use tickwire_market::{Nanos, Price, Qty, SeqNo, Side};
 pub struct ControlsConfig {
     /// The largest order, or side of a quote. Default no limit: who trades has one of its own.
     pub qty_max: Qty,
-    /// The most that an order may be worth, price times quantity times the value of a point, in whole units of money. Default 1 000 000.
+    /// The most that an order may be worth, price times quantity times the value of a point, in whole units
+    /// of money. Default 1 000 000.
     pub value_max: u64,
-    /// How far a price may lie from the last good mid price, in basis points (1/10 000) of that. `None`: it is not compared. Default `None`:
-    /// who trades says.
+    /// How far a price may lie from the last good mid price, in basis points (1/10 000) of that. `None`: it
+    /// is not compared. Default `None`: who trades says.
     pub band_bp: Option<u32>,
     /// So far it may lie from it whatever that share comes to. Default 0.
     pub band_min: Price,
-    /// Whether an order without a mid price to compare it with is stopped. Default yes, where `band_bp` compares.
+    /// Whether an order without a mid price to compare it with is stopped. Default yes, where `band_bp`
+    /// compares.
     pub needs_reference: bool,
     /// How far a price may lie from the mid price of `drift_ns` to twice that ago, in basis points. Default 1 000.
     pub drift_bp: u32,
     /// That time, in nanoseconds. Default one minute.
     pub drift_ns: u64,
-    /// Messages about one instrument within `messages_ns`: a bucket of so many tokens, filled evenly over that time. Default 1 000.
+    /// Messages about one instrument within `messages_ns`: a bucket of so many tokens, filled evenly over
+    /// that time. Default 1 000.
     pub instrument_messages: u32,
     /// The time of that, in nanoseconds. Default one second.
     pub messages_ns: u64,
@@ -121,8 +126,8 @@ pub struct Wanted {
     pub price: Price,
     /// How much.
     pub qty: Qty,
-    /// The message that caused it: the same order by the same message is one order decided on twice. `None` where one message may cause
-    /// several alike: a hedge for each part of a fill.
+    /// The message that caused it: the same order by the same message is one order decided on twice. `None`
+    /// where one message may cause several alike: a hedge for each part of a fill.
     pub cause: Option<SeqNo>,
 }
 
@@ -142,7 +147,8 @@ struct Slot {
     notional_max: u128,
     /// Bought less sold, by strategy.
     held: [i64; 3],
-    /// Orders that rest or may, by side, and the price of the best of them since there was none: never less careful than the truth.
+    /// Orders that rest or may, by side, and the price of the best of them since there was none: never less
+    /// careful than the truth.
     open: [u32; 2],
     best: [Price; 2],
     last: Option<Wanted>,
@@ -321,8 +327,8 @@ impl Controls {
         Ok(())
     }
 
-    /// Whether a two-sided quote may leave, a side without quantity not looked at: prices in the money's own units. One that takes both sides away
-    /// always may.
+    /// Whether a two-sided quote may leave, a side without quantity not looked at: prices in the money's own
+    /// units. One that takes both sides away always may.
     ///
     /// # Errors
     /// The first control that stops it.
@@ -357,8 +363,8 @@ impl Controls {
         Ok(())
     }
 
-    /// An order left that [`Controls::check`] let pass. `rests`: it may stay in the book, so that until [`Controls::closed`] none of ours may
-    /// meet it.
+    /// An order left that [`Controls::check`] let pass. `rests`: it may stay in the book, so that until
+    /// [`Controls::closed`] none of ours may meet it.
     #[inline]
     pub fn sent(&mut self, now: Nanos, wanted: &Wanted, rests: bool) {
         self.charge(now, wanted.slot);
@@ -386,8 +392,8 @@ impl Controls {
         }
     }
 
-    /// What rests of ours on a side of an instrument now: how many orders, and the best price of them. For who knows all of them, where
-    /// [`Controls::closed`] only counts down.
+    /// What rests of ours on a side of an instrument now: how many orders, and the best price of them. For
+    /// who knows all of them, where [`Controls::closed`] only counts down.
     pub fn resting(&mut self, slot: usize, side: Side, (orders, best): (u32, Price)) {
         if let Some(slot) = self.slots.get_mut(slot) {
             (slot.open[side as usize], slot.best[side as usize]) = (orders, best);
@@ -491,8 +497,8 @@ impl Controls {
         self.accounts[strategy as usize].stopped
     }
 
-    /// A person lets everything go on: the kill switch is lifted, executions are counted anew. What has lost too much is stopped again by the
-    /// next change of its value.
+    /// A person lets everything go on: the kill switch is lifted, executions are counted anew. What has lost
+    /// too much is stopped again by the next change of its value.
     pub fn resume(&mut self) {
         self.is_killed = false;
         for account in &mut self.accounts {
@@ -518,13 +524,15 @@ impl Controls {
         self.slots.get(slot)?.mid
     }
 
-    /// What all strategies of these controls hold together, and what they gained at mid prices in 1e-18 money: for [`Controls::set_others`] of others.
+    /// What all strategies of these controls hold together, and what they gained at mid prices in 1e-18
+    /// money: for [`Controls::set_others`] of others.
     #[inline]
     pub fn totals(&self) -> (u64, i128) {
         (self.held, self.gain)
     }
 
-    /// What strategies of one program hold and gained whose controls are others: they count towards `position_max` and `loss_max` too.
+    /// What strategies of one program hold and gained whose controls are others: they count towards
+    /// `position_max` and `loss_max` too.
     #[inline]
     pub fn set_others(&mut self, (held, gain): (u64, i128)) {
         if (self.others_held, self.others_gain) != (held, gain) {
@@ -588,7 +596,8 @@ fn distance(price: Price, reference: Price) -> u64 {
     price.raw().abs_diff(reference.raw())
 }
 
-/// Whether `price` lies within `band_bp` basis points of `reference`'s amount around it. A reference of 0 admits 0 only.
+/// Whether `price` lies within `band_bp` basis points of `reference`'s amount around it. A reference of 0
+/// admits 0 only.
 #[inline]
 pub(crate) fn within_band(price: Price, reference: Price, band_bp: u32) -> bool {
     u128::from(distance(price, reference)) * 10_000

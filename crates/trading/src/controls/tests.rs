@@ -100,7 +100,8 @@ fn prices_are_held_to_the_mid_price_and_to_what_it_was() {
         ),
         Ok(())
     );
-    // The market runs away by a percent every four seconds: each order is near its mid, and soon far from what that was.
+    // The market runs away by a percent every four seconds: each order is near its mid, and soon far from
+    // what that was.
     let mut stopped = None;
     let mut now = NOW;
     for step in 1..=12 {
@@ -357,7 +358,8 @@ fn the_kill_switch_stops_everything() {
     assert_eq!(controls.check(NOW, &buy("100", 1)), Ok(()));
 }
 
-/// A gain counted change by change is what cash and positions at the last mid come to, whatever the order of things.
+/// A gain counted change by change is what cash and positions at the last mid come to, whatever the order of
+/// things.
 #[test]
 fn gains_are_what_cash_and_positions_come_to() {
     let mut random = 7_u64;

@@ -1,22 +1,25 @@
 //! The electronic eye: trades with quotes of others that are better than they should be.
 //!
-//! It buys what is offered at or below theoretical value less an edge, and sells to bids at or above value and edge. Nothing is priced
-//! here: a [`Ladder`] of its own, made by the same code as the quoter's from other terms, has for each half tick of the underlying the
-//! highest price at which it buys (where the quoter's has the wanted bid) and the lowest at which it sells. When the underlying moves, a row
-//! is compared with the best bids and offers of all options; when an option's book changes, one place of it.
+//! It buys what is offered at or below theoretical value less an edge, and sells to bids at or above value
+//! and edge. Nothing is priced here: a [`Ladder`] of its own, made by the same code as the quoter's from
+//! other terms, has for each half tick of the underlying the highest price at which it buys (where the
+//! quoter's has the wanted bid) and the lowest at which it sells. When the underlying moves, a row is
+//! compared with the best bids and offers of all options; when an option's book changes, one place of it.
 //!
-//! **The order** is a limit order, immediate or cancel, at the trigger and not at the price that was seen. An order of that kind shows
-//! nothing, and where priority is by price it pays what rests there: as long as the market is as it was seen, both trade the same. When the
-//! seen price has gone by the time it arrives and the next one still has the whole edge, only the one at the trigger trades. What a wrong
-//! value could cost is bounded by [`EyeConfig::believed_ticks`]: a market that crosses the trigger by more is not taken at all, so that
-//! the limit is never further than that from what was seen.
+//! **The order** is a limit order, immediate or cancel, at the trigger and not at the price that was seen. An
+//! order of that kind shows nothing, and where priority is by price it pays what rests there: as long as the
+//! market is as it was seen, both trade the same. When the seen price has gone by the time it arrives and the
+//! next one still has the whole edge, only the one at the trigger trades. What a wrong value could cost is
+//! bounded by [`EyeConfig::believed_ticks`]: a market that crosses the trigger by more is not taken at all,
+//! so that the limit is never further than that from what was seen.
 //!
-//! Its size is the least of what is shown, the largest order, and what is left of contracts within the window, position and premium. An
-//! option has at most one order under way, and is left alone for a while after it. A quote of our own is never traded with: see
-//! [`OwnQuotes`].
+//! Its size is the least of what is shown, the largest order, and what is left of contracts within the
+//! window, position and premium. An option has at most one order under way, and is left alone for a while
+//! after it. A quote of our own is never traded with: see [`OwnQuotes`].
 //!
-//! **It turns itself off** when the operator's client was not heard for [`EyeConfig::armed_ns`], when an answer is late, and when one fits
-//! nothing. Nothing leaves while it is off, hedges included: [`Eye::unhedged_milli`] says what they would have been.
+//! **It turns itself off** when the operator's client was not heard for [`EyeConfig::armed_ns`], when an
+//! answer is late, and when one fits nothing. Nothing leaves while it is off, hedges included:
+//! [`Eye::unhedged_milli`] says what they would have been.
 
 mod taken;
 #[cfg(test)]
@@ -51,10 +54,12 @@ pub struct EyeConfig {
     pub size_max: Qty,
     /// Ticks by which a market may cross the trigger and is still believed. Default 40.
     pub believed_ticks: u16,
-    /// How far our value, the middle of both triggers, may be from the middle of the option's market, and whether there has to be one;
-    /// its other bounds are of quotes. `None`: nothing compares them. Default `None`; `tickwire quote` has it on.
+    /// How far our value, the middle of both triggers, may be from the middle of the option's market, and
+    /// whether there has to be one; its other bounds are of quotes. `None`: nothing compares them. Default
+    /// `None`; `tickwire quote` has it on.
     pub market: Option<MarketGuard>,
-    /// Contracts within `contracts_window_ns`, by when they were ordered; what did not trade does not count. Default 50.
+    /// Contracts within `contracts_window_ns`, by when they were ordered; what did not trade does not count.
+    /// Default 50.
     pub contracts_max: u32,
     /// That window, in nanoseconds. Default one second.
     pub contracts_window_ns: u64,
@@ -70,8 +75,9 @@ pub struct EyeConfig {
     pub long_max: u64,
     /// Most contracts short. Default 1000.
     pub short_max: u64,
-    /// Most premium, in ticks times contracts, of everything bought and sold since the start, indexed by [`Side`]: by the orders' limits, so that what was
-    /// decided is what counts, whatever the price of the fill. Default no limit.
+    /// Most premium, in ticks times contracts, of everything bought and sold since the start, indexed by
+    /// [`Side`]: by the orders' limits, so that what was decided is what counts, whatever the price of the
+    /// fill. Default no limit.
     pub premium_max: [u64; 2],
     /// Ticks between bid and ask of the underlying that are too many. Default 10.
     pub spread_max_ticks: u32,
@@ -79,7 +85,8 @@ pub struct EyeConfig {
     pub jump_half_ticks: u32,
     /// How long the underlying must have been good after it was not. Default 100 ms.
     pub calm_ns: u64,
-    /// A ladder older than this is not traded by; 0 is any age. Default 5 s: whoever prices has to make a new one that often.
+    /// A ladder older than this is not traded by; 0 is any age. Default 5 s: whoever prices has to make a new
+    /// one that often.
     pub ladder_age_max_ns: u64,
     /// An answer that takes longer turns it off. Default one second.
     pub answer_max_ns: u64,
@@ -96,7 +103,8 @@ pub struct HedgeConfig {
     pub through_ticks: u16,
     /// The largest order, in contracts; the rest is done when the underlying changes next.
     pub size_max: Qty,
-    /// Orders within [`EyeConfig::orders_window_ns`]: apart from those in options, so that a fill can be hedged whatever was sent before.
+    /// Orders within [`EyeConfig::orders_window_ns`]: apart from those in options, so that a fill can be
+    /// hedged whatever was sent before.
     pub orders_max: u32,
 }
 
@@ -155,17 +163,19 @@ pub enum EyeOff {
 
 /// Our own quotes, which an order must not trade with.
 pub trait OwnQuotes {
-    /// Bid and ask of ours that are live in an option, in ticks ([`NO_BID`], [`NO_ASK`] for none); `None` while a change of them is under way, when
-    /// either could be anything.
+    /// Bid and ask of ours that are live in an option, in ticks ([`NO_BID`], [`NO_ASK`] for none); `None`
+    /// while a change of them is under way, when either could be anything.
     fn quoted(&self, option: u16) -> Option<(u16, u16)>;
 
-    /// Contracts on both sides of all quotes, live or under way: they count towards the limits on the position as if they had traded.
+    /// Contracts on both sides of all quotes, live or under way: they count towards the limits on the
+    /// position as if they had traded.
     fn open_all(&self) -> [u64; 2] {
         [0; 2]
     }
 
-    /// Whether an order in an option may leave now, beside so many others that were sent and are not counted there yet, itself included: not
-    /// while quoting is pulled, for whatever reason, and not above the session's rate of messages.
+    /// Whether an order in an option may leave now, beside so many others that were sent and are not counted
+    /// there yet, itself included: not while quoting is pulled, for whatever reason, and not above the
+    /// session's rate of messages.
     fn admits(&self, now: Nanos, uncounted: u32) -> bool {
         let _ = (now, uncounted);
         true
@@ -216,7 +226,8 @@ impl OwnQuotes for NoQuotes {
 
 /// Where orders leave.
 pub trait OrderSink {
-    /// Sends an order in the option of this place, or a hedge in the underlying (`None`). `false`: there was no room for it, it was not sent.
+    /// Sends an order in the option of this place, or a hedge in the underlying (`None`). `false`: there was
+    /// no room for it, it was not sent.
     fn order(&mut self, option: Option<u16>, order: &OrderIntent) -> bool;
 }
 
@@ -239,14 +250,16 @@ struct Tag {
     sent: Nanos,
 }
 
-/// Takes quotes of others in the options of one underlying. One thread owns it; nothing allocates after `new`.
+/// Takes quotes of others in the options of one underlying. One thread owns it; nothing allocates after
+/// `new`.
 #[derive(Clone, Debug)]
 pub struct Eye {
     config: EyeConfig,
     instruments: Box<[InstrumentId]>,
     ladder: Option<Box<Ladder>>,
     ladder_at: Nanos,
-    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could be traded with.
+    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could
+    /// be traded with.
     bids: Box<[u16]>,
     asks: Box<[u16]>,
     shown: Box<[[u32; 2]]>,
@@ -398,15 +411,15 @@ impl Eye {
         }
     }
 
-    /// What is known of the underlying may be long past: the thread stood still, or market data was silent. Nothing leaves until it has been
-    /// good again for [`EyeConfig::calm_ns`].
+    /// What is known of the underlying may be long past: the thread stood still, or market data was silent.
+    /// Nothing leaves until it has been good again for [`EyeConfig::calm_ns`].
     pub fn distrust(&mut self, now: Nanos) {
         self.look = None;
         self.calm_at = self.calm_at.max(now.after(self.config.calm_ns));
     }
 
-    /// Orders sent since this was last asked for, hedges included: they count towards the session's rate of messages
-    /// ([`Quoter::on_sent_beside`]).
+    /// Orders sent since this was last asked for, hedges included: they count towards the session's rate of
+    /// messages ([`Quoter::on_sent_beside`]).
     #[inline]
     pub fn take_sent(&mut self) -> u32 {
         core::mem::take(&mut self.uncounted)
@@ -484,8 +497,8 @@ impl Eye {
         self.ladder = ladder;
     }
 
-    /// Which options of a block have a market that crosses a trigger. Without branches, in arrays, so that the compiler makes vectors of
-    /// it.
+    /// Which options of a block have a market that crosses a trigger. Without branches, in arrays, so that
+    /// the compiler makes vectors of it.
     #[inline]
     fn crossed(&self, row: &Row<'_>, block: usize) -> u64 {
         let at = block * BLOCK..(block + 1) * BLOCK;
@@ -593,7 +606,8 @@ impl Eye {
         self.send(now, tag, &order, sink);
     }
 
-    /// How many contracts every limit leaves: the eye's own, with what is quoted on the same side, and those of the quoter.
+    /// How many contracts every limit leaves: the eye's own, with what is quoted on the same side, and those
+    /// of the quoter.
     #[inline]
     fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), own: &impl OwnQuotes) -> u32 {
         let quoted = own.open_all()[side as usize];
@@ -662,8 +676,9 @@ impl Eye {
 
     // ---- what the venue answers -------------------------------------------------------------------------------
 
-    /// Applies what the venue said of an order; a fill is hedged at once. One that fits nothing, other than a repeated one, turns the
-    /// eye off, as does a trade that the venue takes back; an option whose order is rejected is not watched any more.
+    /// Applies what the venue said of an order; a fill is hedged at once. One that fits nothing, other than a
+    /// repeated one, turns the eye off, as does a trade that the venue takes back; an option whose order is
+    /// rejected is not watched any more.
     ///
     /// # Errors
     /// Why it was not applied.
@@ -804,13 +819,14 @@ impl Eye {
         self.has_session = true;
     }
 
-    /// It is lost: nothing leaves until it is back. Orders under way stay so: what became of them is told then, or see
-    /// [`Eye::forget_open`].
+    /// It is lost: nothing leaves until it is back. Orders under way stay so: what became of them is told
+    /// then, or see [`Eye::forget_open`].
     pub fn on_disconnect(&mut self) {
         self.has_session = false;
     }
 
-    /// Somebody has made sure that no order of ours is open at the venue: those that were never answered end as cancelled.
+    /// Somebody has made sure that no order of ours is open at the venue: those that were never answered end
+    /// as cancelled.
     pub fn forget_open(&mut self, now: Nanos) {
         loop {
             let open = self.orders.iter_open().next().map(|order| order.id);
@@ -830,7 +846,8 @@ impl Eye {
         may
     }
 
-    /// The operator's client is there: an armed eye stays so for as long again. `false` if it is off: it has to be armed.
+    /// The operator's client is there: an armed eye stays so for as long again. `false` if it is off: it has
+    /// to be armed.
     pub fn on_heartbeat(&mut self, now: Nanos) -> bool {
         self.handle_timeout(now);
         matches!(self.state, EyeState::Armed(_)) && self.arm(now)
@@ -843,7 +860,8 @@ impl Eye {
         }
     }
 
-    /// The kill switch: nothing leaves until [`Eye::revive`] and [`Eye::arm`]. There is nothing to cancel, since no order of it rests.
+    /// The kill switch: nothing leaves until [`Eye::revive`] and [`Eye::arm`]. There is nothing to cancel,
+    /// since no order of it rests.
     pub fn kill(&mut self) {
         self.state = EyeState::Off(EyeOff::Killed);
     }
@@ -920,21 +938,22 @@ impl Eye {
         }
     }
 
-    /// Contracts of the underlying that hedge one of an option, in thousandths: its delta, times the ratio of their multipliers.
+    /// Contracts of the underlying that hedge one of an option, in thousandths: its delta, times the ratio of
+    /// their multipliers.
     pub fn set_delta(&mut self, option: u16, milli: i32) {
         if let Some(delta) = self.deltas.get_mut(usize::from(option)) {
             *delta = milli;
         }
     }
 
-    /// Contracts of options that were bought (or sold, below 0) elsewhere, by quotes for instance: they count towards the limits on the
-    /// position.
+    /// Contracts of options that were bought (or sold, below 0) elsewhere, by quotes for instance: they count
+    /// towards the limits on the position.
     pub fn add_net(&mut self, contracts: i64) {
         self.net = self.net.saturating_add(contracts);
     }
 
-    /// What orders in an option have traded before, bought less sold: of a process before this one, or of an order that is not known any
-    /// more. Nothing happens for an option that there is none of.
+    /// What orders in an option have traded before, bought less sold: of a process before this one, or of an
+    /// order that is not known any more. Nothing happens for an option that there is none of.
     pub fn hold(&mut self, option: u16, contracts: i64) {
         if let Some(position) = self.positions.get_mut(usize::from(option)) {
             *position = position.saturating_add(contracts);
@@ -944,7 +963,8 @@ impl Eye {
 
     // ---- looking at it ----------------------------------------------------------------------------------------
 
-    /// Whether it trades; armed also past the end of its time, until something happens or [`Eye::handle_timeout`].
+    /// Whether it trades; armed also past the end of its time, until something happens or
+    /// [`Eye::handle_timeout`].
     pub fn state(&self) -> EyeState {
         self.state
     }
@@ -970,12 +990,14 @@ impl Eye {
         self.open
     }
 
-    /// Premium of what was bought and sold, orders under way included, in ticks times contracts, by the orders' limits.
+    /// Premium of what was bought and sold, orders under way included, in ticks times contracts, by the
+    /// orders' limits.
     pub fn premium(&self) -> [u64; 2] {
         self.premium
     }
 
-    /// Contracts of the underlying still to be bought (sold, below 0), in thousandths; hedges under way count as done.
+    /// Contracts of the underlying still to be bought (sold, below 0), in thousandths; hedges under way count
+    /// as done.
     pub fn unhedged_milli(&self) -> i64 {
         self.carry_milli
     }

@@ -4,10 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::Nanos;
 
-/// Most orders that are remembered; with more of them within the window none goes out until the oldest has left it.
+/// Most orders that are remembered; with more of them within the window none goes out until the oldest has
+/// left it.
 const ORDERS_MAX: usize = 4_096;
 
-/// Contracts ordered within the last `window_ns`, by when they were ordered; what did not trade does not count.
+/// Contracts ordered within the last `window_ns`, by when they were ordered; what did not trade does not
+/// count.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     /// `orders[number % len]`, of the numbers `first..next`.

@@ -1,4 +1,5 @@
-//! The eye against the same rule in the plainest form, which works everything out anew from the whole history at every step.
+//! The eye against the same rule in the plainest form, which works everything out anew from the whole history
+//! at every step.
 
 use super::*;
 use crate::quoter::tests::{QUOTES, Random, UNDERLYING, half_tick_of, look, theos};
@@ -907,7 +908,8 @@ fn what_is_far_from_the_middle_of_its_market_or_has_none_is_not_taken() {
     };
     let (buys, sells) = triggers(40);
     let middle = (buys + sells) / 2;
-    // An offer at what we would pay; beside it a bid that makes the middle as far away as it may be, and a tick further; and none.
+    // An offer at what we would pay; beside it a bid that makes the middle as far away as it may be, and a
+    // tick further; and none.
     let offers = [
         (2 * (middle - 20) - buys, true),
         (2 * (middle - 22) - buys, false),

@@ -1,7 +1,8 @@
 //! Where the market went after our fills: the middle price so many seconds later, less what was paid.
 //!
-//! A fill with a good edge that the market runs through was a bad one. [`MarkOuts`] is told mid prices as they change, and looks
-//! back at each fill when its time has come: the mid that was in force at that instant counts.
+//! A fill with a good edge that the market runs through was a bad one. [`MarkOuts`] is told mid prices as
+//! they change, and looks back at each fill when its time has come: the mid that was in force at that instant
+//! counts.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -158,8 +159,8 @@ impl MarkOuts {
         });
     }
 
-    /// The venue takes a fill back: it is no fill any more, nor counted at the horizons it had reached. Of several that are the same, the
-    /// last one goes. `false`: none like it is kept.
+    /// The venue takes a fill back: it is no fill any more, nor counted at the horizons it had reached. Of
+    /// several that are the same, the last one goes. `false`: none like it is kept.
     pub fn take_back(&mut self, instrument: u32, side: Side, qty: Qty, price: Price) -> bool {
         let is_it = |fill: &&mut MarkOut| {
             (fill.instrument, fill.side, fill.qty, fill.price) == (instrument, side, qty, price)

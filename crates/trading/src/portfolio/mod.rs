@@ -7,8 +7,9 @@
 //! quotes ──► Obligations      fills and mid prices ──► MarkOuts
 //! ```
 //!
-//! Money is counted in whole 1e-9 of the currency, so that what comes in as fills, marks and fees comes out as gain to the last digit; only
-//! Greeks are real numbers, and what they leave unexplained is the rest. Nothing here is on the hot path.
+//! Money is counted in whole 1e-9 of the currency, so that what comes in as fills, marks and fees comes out
+//! as gain to the last digit; only Greeks are real numbers, and what they leave unexplained is the rest.
+//! Nothing here is on the hot path.
 
 mod mark_out;
 mod obligations;
@@ -88,7 +89,8 @@ pub struct Trade {
     pub qty: Qty,
     /// At which price.
     pub price: Price,
-    /// What it was worth then; without it, what it was worth at the last revaluation, or what was paid before there was any.
+    /// What it was worth then; without it, what it was worth at the last revaluation, or what was paid before
+    /// there was any.
     pub theo: Option<Price>,
     /// The forward of its expiry then; without it, that of the last revaluation.
     pub forward: Option<Price>,
@@ -129,7 +131,8 @@ pub struct Gain {
     pub gross: i128,
     /// Paid in fees.
     pub fees: i128,
-    /// Instruments with a position that have no such mark: their position counts as worth nothing, so that the gain says nothing.
+    /// Instruments with a position that have no such mark: their position counts as worth nothing, so that
+    /// the gain says nothing.
     pub unmarked: u32,
 }
 
@@ -148,8 +151,8 @@ impl Gain {
     }
 }
 
-/// What was earned by the market's mid prices, in 1e-9 money. A position without a mid now counts as what is worse for it of the last mid it
-/// had and its theoretical value.
+/// What was earned by the market's mid prices, in 1e-9 money. A position without a mid now counts as what is
+/// worse for it of the last mid it had and its theoretical value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MarketGain {
     /// All of it; those that have neither mid nor theoretical value are its `unmarked`.
@@ -304,8 +307,8 @@ impl Portfolio {
         Ok(())
     }
 
-    /// The venue takes back what was bought or sold: the contracts go, what they cost comes back, and their fee. `theo` and `forward` are
-    /// those of now: what they earned in the meantime goes with the edge.
+    /// The venue takes back what was bought or sold: the contracts go, what they cost comes back, and their
+    /// fee. `theo` and `forward` are those of now: what they earned in the meantime goes with the edge.
     ///
     /// # Errors
     /// [`PortfolioError::Instrument`].
@@ -346,7 +349,8 @@ impl Portfolio {
         lots.moved_squared += signed as f64 * moved * moved;
     }
 
-    /// So many more 1e-9 points were earned with an instrument: as money, so that the sum of all is that of the sum, rounded once.
+    /// So many more 1e-9 points were earned with an instrument: as money, so that the sum of all is that of
+    /// the sum, rounded once.
     fn earn(&mut self, at: usize, points: i128) -> i128 {
         let value = self.listings[at].value;
         let before = value.money(self.earned[at]);
@@ -462,8 +466,8 @@ impl Portfolio {
         Ok(Some((terms, expiry.model)))
     }
 
-    /// What a revaluation earned with an instrument, in 1e-9 points, and what of that Greeks explain, in money: edge and fees are brought by
-    /// trades, the rest is what is left.
+    /// What a revaluation earned with an instrument, in 1e-9 points, and what of that Greeks explain, in
+    /// money: edge and fees are brought by trades, the rest is what is left.
     fn explain(
         &self,
         at: usize,
@@ -594,7 +598,8 @@ impl Portfolio {
         })
     }
 
-    /// Where the gain by theoretical value comes from, up to the last revaluation; what was traded after it has its edge and fees in it.
+    /// Where the gain by theoretical value comes from, up to the last revaluation; what was traded after it
+    /// has its edge and fees in it.
     pub fn explained(&self) -> Explained {
         self.explained
     }

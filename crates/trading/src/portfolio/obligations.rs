@@ -1,10 +1,12 @@
-//! Whether a market maker quotes as much as it promised: how many of its series, how much of the time, how wide, how large.
+//! Whether a market maker quotes as much as it promised: how many of its series, how much of the time, how
+//! wide, how large.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::{Nanos, Price, Qty};
 
-/// What was promised. Venues word it alike: a share of the series, two-sided, not wider than, not smaller than, for a share of the time.
+/// What was promised. Venues word it alike: a share of the series, two-sided, not wider than, not smaller
+/// than, for a share of the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObligationsConfig {
     /// Widest valid quote, ask less bid.
@@ -119,7 +121,8 @@ impl Obligations {
         self.since = None;
     }
 
-    /// A series' quote changed. A side without a price or contracts is not quoted. Series beyond the number are ignored.
+    /// A series' quote changed. A side without a price or contracts is not quoted. Series beyond the number
+    /// are ignored.
     pub fn on_quote(
         &mut self,
         now: Nanos,

@@ -1,4 +1,5 @@
-//! What a portfolio could gain or lose: Greeks per expiry and together, spot × volatility, strikes, limits in use.
+//! What a portfolio could gain or lose: Greeks per expiry and together, spot × volatility, strikes, limits in
+//! use.
 
 use super::{Gain, MarkBy, Model, Portfolio, kind};
 use alloc::collections::BTreeMap;
@@ -28,7 +29,8 @@ pub struct RiskRow {
     pub gamma: f64,
     /// Money per volatility point (0.01, or a point of a normal volatility).
     pub vega: f64,
-    /// The same, weighted by the square root of the reference time over what is left: volatilities of near expiries move more.
+    /// The same, weighted by the square root of the reference time over what is left: volatilities of near
+    /// expiries move more.
     pub weighted_vega: f64,
     /// Money per day of the calendar that passes.
     pub theta: f64,
@@ -160,8 +162,8 @@ pub struct Limits {
 /// By which prices a loss is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LossBy {
-    /// Theoretical values or the market's mids, whichever shows the larger loss: our own values do not see that they are wrong, and mids of a
-    /// thin market are anywhere.
+    /// Theoretical values or the market's mids, whichever shows the larger loss: our own values do not see
+    /// that they are wrong, and mids of a thin market are anywhere.
     #[default]
     Worse,
     /// Theoretical values.
@@ -200,7 +202,8 @@ impl LimitUse {
 }
 
 impl Portfolio {
-    /// Greeks per expiry and together, at the last revaluation. `future` is a point of the one that delta is counted in.
+    /// Greeks per expiry and together, at the last revaluation. `future` is a point of the one that delta is
+    /// counted in.
     pub fn quick_risk(&self, future: PointValue) -> QuickRisk {
         let expiries = self.state.as_ref().map_or(0, |state| state.expiries.len());
         let mut risk = QuickRisk {

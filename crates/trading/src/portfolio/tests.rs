@@ -238,7 +238,8 @@ fn greeks_explain_small_moves_and_edge_is_what_was_paid_less_than_the_value() {
 fn a_trade_between_two_revaluations_earns_from_the_forward_it_was_made_at() {
     let mut portfolio = Portfolio::new(&listings());
     portfolio.revalue(&market(5_000.0, 0.18, 0.0)).expect("valued");
-    // At 5004, half of the way: what the forward moves from there on is delta's, and its value then was that of 5004.
+    // At 5004, half of the way: what the forward moves from there on is delta's, and its value then was that
+    // of 5004.
     let mut then = portfolio.clone();
     then.revalue(&market(5_004.0, 0.18, 0.0)).expect("valued");
     let theo = then.marked(6, MarkBy::Theo).expect("valued");

@@ -65,13 +65,13 @@ pub struct QuoterConfig {
     pub answer_max_ns: u64,
     /// The operator's client must be heard this often; 0 is no such need. Default 0.
     pub heartbeat_ns: u64,
-    /// The longest time between two turns of the loop ([`Quoter::on_turn`](super::Quoter::on_turn)) that is no stall; 0 is any.
-    /// Default 250 ms.
+    /// The longest time between two turns of the loop ([`Quoter::on_turn`](super::Quoter::on_turn)) that is
+    /// no stall; 0 is any. Default 250 ms.
     pub stall_ns: u64,
     /// When the market data of the underlying is silent ([`Quoter::on_packet`](super::Quoter::on_packet)).
     pub silence: SilenceConfig,
-    /// How long the underlying's own book may be without a change ([`Quoter::on_change`](super::Quoter::on_change)), in nanoseconds; 0
-    /// is for any time. Default 0.
+    /// How long the underlying's own book may be without a change
+    /// ([`Quoter::on_change`](super::Quoter::on_change)), in nanoseconds; 0 is for any time. Default 0.
     pub underlying_silence_ns: u64,
     /// Most contracts held, bought less sold, if every bid traded.
     pub long_max: u64,

@@ -8,7 +8,8 @@ use tickwire_market::{Nanos, Price, Side, Volume};
 
 impl Quoter {
     /// The market of an option changed: best prices of *others* ([`Quoter::is_own`]) by side, and whether its
-    /// book is to be trusted. With [`QuoterConfig::market`](super::QuoterConfig::market), a quote that does not go with it is taken away.
+    /// book is to be trusted. With [`QuoterConfig::market`](super::QuoterConfig::market), a quote that does
+    /// not go with it is taken away.
     #[inline]
     pub fn on_market(
         &mut self,

@@ -1,8 +1,9 @@
 //! What is wanted at each price of the underlying, worked out beforehand.
 //!
-//! A [`Ladder`] has a row for every half tick of the underlying within a window, and a row has the wanted bid and ask of every
-//! quote. The thread that prices fills it ([`Ladder::push_row`]) and hands it over whole; the thread that quotes only looks a row up
-//! ([`Ladder::row`]). Whoever holds a ladder owns it, so no row can be read while it is written.
+//! A [`Ladder`] has a row for every half tick of the underlying within a window, and a row has the wanted bid
+//! and ask of every quote. The thread that prices fills it ([`Ladder::push_row`]) and hands it over whole;
+//! the thread that quotes only looks a row up ([`Ladder::row`]). Whoever holds a ladder owns it, so no row
+//! can be read while it is written.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -18,10 +19,11 @@ pub const NO_ASK: u16 = u16::MAX;
 /// Quotes are looked at in blocks of so many; rows are padded to whole blocks with sides that are not quoted.
 pub(crate) const BLOCK: usize = 64;
 
-/// The prices at which options may be quoted, in points: multiples of a tick, and of a coarser one from some price on.
+/// The prices at which options may be quoted, in points: multiples of a tick, and of a coarser one from some
+/// price on.
 ///
-/// CME calls the second the tick rule's variable tick: 0.05 below a premium and 0.25 from there on, say. Both are in the instrument's
-/// definition.
+/// CME calls the second the tick rule's variable tick: 0.05 below a premium and 0.25 from there on, say. Both
+/// are in the instrument's definition.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PriceGrid {
     tick: f64,
@@ -60,7 +62,8 @@ impl fmt::Display for QuotingError {
 impl core::error::Error for QuotingError {}
 
 impl PriceGrid {
-    /// Multiples of `tick` points, and of `coarse_ticks` ticks from `coarse_from` ticks on (1 and 0: one tick everywhere).
+    /// Multiples of `tick` points, and of `coarse_ticks` ticks from `coarse_from` ticks on (1 and 0: one tick
+    /// everywhere).
     ///
     /// # Errors
     /// [`QuotingError::Grid`].
@@ -115,8 +118,8 @@ impl PriceGrid {
     }
 }
 
-/// Adding it leaves no fraction in a number below it: rounds to the nearest, ties to even. Branch-free in vectors, unlike `floor`, which
-/// needs an instruction that not every x86-64 has.
+/// Adding it leaves no fraction in a number below it: rounds to the nearest, ties to even. Branch-free in
+/// vectors, unlike `floor`, which needs an instruction that not every x86-64 has.
 const ROUNDS: f64 = 4_503_599_627_370_496.0;
 
 #[inline(always)]
@@ -246,7 +249,8 @@ impl Quoting {
         Ok(())
     }
 
-    /// The wanted bid and ask of a quote worth `theo` points, in ticks. A value that is not a number or negative is not quoted.
+    /// The wanted bid and ask of a quote worth `theo` points, in ticks. A value that is not a number or
+    /// negative is not quoted.
     #[inline]
     pub fn wanted(&self, quote: usize, theo: f64) -> (u16, u16) {
         let half = [
@@ -369,8 +373,8 @@ impl Ladder {
         (self.version, self.first, self.rows) = (version, first, 0);
     }
 
-    /// Appends the row of the next half tick: the options' theoretical values at that price of the underlying, in points, in the
-    /// order of the quotes.
+    /// Appends the row of the next half tick: the options' theoretical values at that price of the
+    /// underlying, in points, in the order of the quotes.
     ///
     /// # Errors
     /// [`LadderFull`].
@@ -390,7 +394,8 @@ impl Ladder {
         Ok(())
     }
 
-    /// What is wanted when the underlying's bid and ask, in its ticks, add up to `half_tick`; `None` outside of the window.
+    /// What is wanted when the underlying's bid and ask, in its ticks, add up to `half_tick`; `None` outside
+    /// of the window.
     #[inline]
     pub fn row(&self, half_tick: i64) -> Option<Row<'_>> {
         let at = usize::try_from(half_tick.checked_sub(self.first)?).ok()?;
@@ -590,7 +595,8 @@ mod tests {
         let mut quoting = Quoting::new(QUOTES, grid());
         let mut theos = Vec::new();
         let mut state = 1_u64;
-        // Values from a millionth of a point to ten thousand, now and then one that is none, and every kind of terms.
+        // Values from a millionth of a point to ten thousand, now and then one that is none, and every kind
+        // of terms.
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 11) as f64 / (1_u64 << 53) as f64

@@ -1,8 +1,8 @@
-//! What the market of each option, without our own quotes in it, allows our quotes to be. A quote outside of that is not sent, and its
-//! option is pulled until it has been within it for a while.
+//! What the market of each option, without our own quotes in it, allows our quotes to be. A quote outside of
+//! that is not sent, and its option is pulled until it has been within it for a while.
 //!
-//! Values are ours, the market is of everybody else: where both are far apart, ours are the wrong ones more often than not. A volatility
-//! typed with a digit too many is the common case.
+//! Values are ours, the market is of everybody else: where both are far apart, ours are the wrong ones more
+//! often than not. A volatility typed with a digit too many is the common case.
 
 use super::ladder::{BLOCK, NO_ASK, NO_BID, Row};
 use super::table::{array, bits};
@@ -11,7 +11,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::{Counter, Nanos, Price, Side, Volume};
 
-/// Prices of one side of a quote that are remembered: the book shows a quote of ours for a while after it was replaced.
+/// Prices of one side of a quote that are remembered: the book shows a quote of ours for a while after it was
+/// replaced.
 const TOLD: usize = 4;
 /// For how long a level at a price that we have quoted, and not larger than that quote, is taken for ours.
 const OURS_NS: u64 = Nanos::SECOND;
@@ -27,7 +28,8 @@ pub struct MarketGuard {
     pub mid_bp: u16,
     /// Which sides of the market have to be there.
     pub needs: MarketNeed,
-    /// An option that was pulled is quoted again when its quote was within all of this for so long, in nanoseconds.
+    /// An option that was pulled is quoted again when its quote was within all of this for so long, in
+    /// nanoseconds.
     pub calm_ns: u64,
 }
 
@@ -51,8 +53,9 @@ impl MarketGuard {
         part.max(self.mid_ticks.into()).min(u16::MAX.into()) as u16
     }
 
-    /// Whether the middle between two of our prices is near enough to that of the market; [`NO_BID`] and [`NO_ASK`] are sides that are
-    /// empty. Where one is, there is no middle, and [`MarketGuard::needs`] says whether that is enough.
+    /// Whether the middle between two of our prices is near enough to that of the market; [`NO_BID`] and
+    /// [`NO_ASK`] are sides that are empty. Where one is, there is no middle, and [`MarketGuard::needs`] says
+    /// whether that is enough.
     #[inline]
     pub fn is_near(&self, ours: (u16, u16), market: (u16, u16)) -> bool {
         let has = |(bid, ask): (u16, u16)| (bid != NO_BID, ask != NO_ASK);
@@ -74,8 +77,8 @@ impl MarketGuard {
     }
 }
 
-/// Which sides of an option's market have to be there for it to be quoted. Whatever is there is held to. A book with a gap is no market,
-/// and is not quoted in whichever of these.
+/// Which sides of an option's market have to be there for it to be quoted. Whatever is there is held to. A
+/// book with a gap is no market, and is not quoted in whichever of these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MarketNeed {
     /// A bid and an offer of others.
@@ -133,16 +136,17 @@ pub struct Pulled {
 
 /// Something that we have quoted on a side.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct ShownQuote {
     at: Nanos,
     ticks: u16,
     qty: u32,
 }
 
 /// The last of a side, and the place of the next.
-type Lately = ([Told; TOLD], u8);
+type Lately = ([ShownQuote; TOLD], u8);
 
-/// See the module's description. Bounds by the place of the quote, whole blocks; without a guard they allow everything.
+/// See the module's description. Bounds by the place of the quote, whole blocks; without a guard they allow
+/// everything.
 #[derive(Clone, Debug)]
 pub(super) struct Markets {
     guard: Option<MarketGuard>,
@@ -153,7 +157,8 @@ pub(super) struct Markets {
     /// Best bid and ask of others.
     best: Box<[(u16, u16)]>,
     pulled: Box<[Pulled]>,
-    /// Those pulled, and those that were seen outside of their bounds since the last look of the clock, by block.
+    /// Those pulled, and those that were seen outside of their bounds since the last look of the clock, by
+    /// block.
     off: Box<[u64]>,
     seen: Box<[u64]>,
     /// How many are pulled, by reason.
@@ -186,7 +191,7 @@ impl Markets {
             seen: vec![0; padded / BLOCK].into_boxed_slice(),
             counts: [0; 4],
             next: None,
-            told: vec![[([Told::default(); TOLD], 0); 2]; if guard.is_some() { quotes } else { 0 }]
+            told: vec![[([ShownQuote::default(); TOLD], 0); 2]; if guard.is_some() { quotes } else { 0 }]
                 .into_boxed_slice(),
         };
         if guard.is_some() {
@@ -250,8 +255,8 @@ impl Markets {
         (self.bids_most[at], self.asks_least[at]) = (bid_most, ask_least);
     }
 
-    /// Which of a row's quotes in a block are outside of their bounds. Without branches, in arrays, so that the compiler makes vectors of
-    /// it.
+    /// Which of a row's quotes in a block are outside of their bounds. Without branches, in arrays, so that
+    /// the compiler makes vectors of it.
     #[inline]
     pub(super) fn outside(&self, row: &Row<'_>, block: usize) -> u64 {
         let at = block * BLOCK..(block + 1) * BLOCK;
@@ -336,7 +341,8 @@ impl Markets {
         self.next
     }
 
-    /// Options of a block that were not seen outside of their bounds for long enough are pulled no more: which.
+    /// Options of a block that were not seen outside of their bounds for long enough are pulled no more:
+    /// which.
     pub(super) fn release(&mut self, block: usize) -> u64 {
         let calm = self.off[block] & !core::mem::take(&mut self.seen[block]);
         for at in places(block, calm) {
@@ -374,7 +380,7 @@ impl Markets {
             if qty.is_zero() {
                 continue;
             }
-            told[usize::from(*next) % TOLD] = Told {
+            told[usize::from(*next) % TOLD] = ShownQuote {
                 at: now,
                 ticks,
                 qty: qty.0,
@@ -390,7 +396,7 @@ impl Markets {
             return false;
         };
         let (told, _) = &lately[side as usize];
-        let is_it = |told: &Told| {
+        let is_it = |told: &ShownQuote| {
             told.ticks == ticks && qty.0 <= u64::from(told.qty) && now.since(told.at) <= OURS_NS
         };
         told.iter().any(is_it)

@@ -1,16 +1,18 @@
-//! Quotes as orders, a bid and an offer of each option: for venues, products and sessions that take no mass quotes.
+//! Quotes as orders, a bid and an offer of each option: for venues, products and sessions that take no mass
+//! quotes.
 //!
 //! ```text
 //! Quoter ─► MassQuote of one entry ─► QuoteOrders ─► new · replace · cancel, a request a side at most ─► venue
 //! Quoter ◄─ QuoteAnswer, what is live of the quote ◄─ QuoteOrders ◄─ reports ◄─ venue
 //! ```
-//! The quoter is the same, with [`crate::QuoterConfig::entries_max`] 1: a quote has one change under way, and that is answered when both of
-//! its requests are. The side that gives way is asked for first, so that a quote does not trade with itself. A replacement leaves
-//! what was asked for less what traded on its way (FIX: OrderQty counts what was filled); one that comes too late for an order that is filled
-//! is no refusal: the side is empty.
+//! The quoter is the same, with [`crate::QuoterConfig::entries_max`] 1: a quote has one change under way, and
+//! that is answered when both of its requests are. The side that gives way is asked for first, so that a
+//! quote does not trade with itself. A replacement leaves what was asked for less what traded on its way
+//! (FIX: OrderQty counts what was filled); one that comes too late for an order that is filled is no refusal:
+//! the side is empty.
 //!
-//! **Assumed of the venue**: reports of an order come in the order of what happened to it; a mass cancel is confirmed after, or before, each of
-//! its orders is reported, and nothing of them trades behind it.
+//! **Assumed of the venue**: reports of an order come in the order of what happened to it; a mass cancel is
+//! confirmed after, or before, each of its orders is reported, and nothing of them trades behind it.
 
 use super::{MassQuote, NO_ASK, NO_BID};
 use alloc::boxed::Box;
@@ -30,7 +32,8 @@ pub struct SideRequest {
     pub side: Side,
     /// The order's price, in ticks; of one that is cancelled, its present one.
     pub ticks: u16,
-    /// OrderQty: contracts to be filled in all, those that are filled already included; of a cancel, the order's own.
+    /// OrderQty: contracts to be filled in all, those that are filled already included; of a cancel, the
+    /// order's own.
     pub qty: u32,
     /// The market data that it follows.
     pub cause: Cause,
@@ -137,7 +140,7 @@ enum Asked {
 
 /// One side of a quote.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct WorkingSide {
     order: Resting,
     asked: Asked,
     /// Number and price of what is asked for.
@@ -156,7 +159,7 @@ struct Change {
 /// Turns mass quotes into orders and reports into answers. Nothing allocates after `new`.
 #[derive(Clone, Debug)]
 pub struct QuoteOrders {
-    places: Box<[[Place; 2]]>,
+    places: Box<[[WorkingSide; 2]]>,
     changes: Box<[Change]>,
     next: u64,
     /// Changes that needed no request: answered by [`QuoteOrders::poll_answer`].
@@ -167,7 +170,7 @@ impl QuoteOrders {
     /// No orders, of so many quotes.
     pub fn new(quotes: u16) -> QuoteOrders {
         QuoteOrders {
-            places: vec![[Place::default(); 2]; quotes.into()].into_boxed_slice(),
+            places: vec![[WorkingSide::default(); 2]; quotes.into()].into_boxed_slice(),
             changes: vec![Change::default(); quotes.into()].into_boxed_slice(),
             next: 1,
             idle: 0,
@@ -180,8 +183,8 @@ impl QuoteOrders {
         self.next - 1
     }
 
-    /// Asks for what a mass quote of one entry says. `false`: nothing was sent, because there was no room, or because it has more entries or
-    /// is of a quote that does not exist or whose last change is under way.
+    /// Asks for what a mass quote of one entry says. `false`: nothing was sent, because there was no room, or
+    /// because it has more entries or is of a quote that does not exist or whose last change is under way.
     pub fn quote(&mut self, quote: &MassQuote<'_>, sink: &mut impl SideSink) -> bool {
         let [entry] = quote.entries else { return false };
         let at = usize::from(entry.quote);
@@ -280,7 +283,8 @@ impl QuoteOrders {
             }
             SideReportKind::Refused if is_asked => {
                 place.asked = Asked::Nothing;
-                // An order that was filled meanwhile cannot be changed: there is nothing that should not be there.
+                // An order that was filled meanwhile cannot be changed: there is nothing that should not be
+                // there.
                 is_refused = place.order.id != 0;
             }
             SideReportKind::Cancelled if is_asked && place.asked == Asked::Cancel => {
@@ -323,10 +327,11 @@ impl QuoteOrders {
         }
     }
 
-    /// The quote and the side that a request of this number is about: for answers that do not say. Not for the hot path.
+    /// The quote and the side that a request of this number is about: for answers that do not say. Not for
+    /// the hot path.
     #[cold]
     pub fn find(&self, id: u64) -> Option<(u16, Side)> {
-        let is_it = |place: &Place| place.asked != Asked::Nothing && place.id == id;
+        let is_it = |place: &WorkingSide| place.asked != Asked::Nothing && place.id == id;
         (0_u16..).zip(&self.places).find_map(|(quote, places)| {
             let side = Side::BOTH
                 .into_iter()
@@ -337,7 +342,7 @@ impl QuoteOrders {
 
     /// The venue has none of the orders any more.
     pub fn clear(&mut self) {
-        self.places.fill([Place::default(); 2]);
+        self.places.fill([WorkingSide::default(); 2]);
         self.changes.fill(Change::default());
         self.idle = 0;
     }
@@ -361,8 +366,9 @@ impl QuoteOrders {
     }
 }
 
-impl Place {
-    /// What has to be asked for to have so many contracts at a price, with the price and OrderQty of the request.
+impl WorkingSide {
+    /// What has to be asked for to have so many contracts at a price, with the price and OrderQty of the
+    /// request.
     fn asks(&self, ticks: u16, qty: u32) -> Option<(Asked, SideRequestKind, (u16, u32))> {
         let order = self.order;
         match (order.id, qty) {

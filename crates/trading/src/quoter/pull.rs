@@ -59,12 +59,14 @@ pull_reasons! {
     Loss,
     /// The venue took a trade back: what is held is not what was decided on.
     BrokenTrade,
-    /// The thread that quotes did not run for longer than [`QuoterConfig::stall_ns`](super::QuoterConfig::stall_ns): what it saw last may be
-    /// long past.
+    /// The thread that quotes did not run for longer than
+    /// [`QuoterConfig::stall_ns`](super::QuoterConfig::stall_ns): what it saw last may be long past.
     Stall,
-    /// No packet of the underlying's market data came for longer than [`QuoterConfig::silence`](super::QuoterConfig::silence) allows.
+    /// No packet of the underlying's market data came for longer than
+    /// [`QuoterConfig::silence`](super::QuoterConfig::silence) allows.
     Silence,
-    /// The underlying's own book did not change for longer than [`QuoterConfig::underlying_silence_ns`](super::QuoterConfig::underlying_silence_ns).
+    /// The underlying's own book did not change for longer than
+    /// [`QuoterConfig::underlying_silence_ns`](super::QuoterConfig::underlying_silence_ns).
     SilentUnderlying,
     /// One of the controls ([`crate::Controls`]) stopped a quote, or the strategy.
     Control,

@@ -1,10 +1,11 @@
 //! When market data is silent.
 //!
-//! A venue that has nothing to say sends a heartbeat from time to time: after a second of silence on most, after thirty on CME. A busy channel
-//! that says nothing for a quarter of a second is broken long before that. So the limit follows what the channel does: three times the
-//! longest pause of the last ten to twenty seconds, at least [`SilenceConfig::least_ns`], at most [`SilenceConfig::most_ns`]. A pause counts as
-//! no longer than the limit it passed, so that one outage lets the limit grow threefold at most, and a channel that is truly quiet is
-//! believed after one or two pulls.
+//! A venue that has nothing to say sends a heartbeat from time to time: after a second of silence on most,
+//! after thirty on CME. A busy channel that says nothing for a quarter of a second is broken long before
+//! that. So the limit follows what the channel does: three times the longest pause of the last ten to twenty
+//! seconds, at least [`SilenceConfig::least_ns`], at most [`SilenceConfig::most_ns`]. A pause counts as no
+//! longer than the limit it passed, so that one outage lets the limit grow threefold at most, and a channel
+//! that is truly quiet is believed after one or two pulls.
 
 use tickwire_market::Nanos;
 
@@ -18,8 +19,8 @@ const PAUSES: u64 = 3;
 pub struct SilenceConfig {
     /// However busy the channel is, in nanoseconds. Default 250 ms.
     pub least_ns: u64,
-    /// However quiet it is, in nanoseconds: some intervals of the venue's heartbeats. As much as `least_ns`: that, whatever the channel does. 0:
-    /// silence is never looked at. Default 2.5 s.
+    /// However quiet it is, in nanoseconds: some intervals of the venue's heartbeats. As much as `least_ns`:
+    /// that, whatever the channel does. 0: silence is never looked at. Default 2.5 s.
     pub most_ns: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What the exchange was last told of every quote, what it may be told, and which of the wanted prices differ from that.
+//! What the exchange was last told of every quote, what it may be told, and which of the wanted prices differ
+//! from that.
 
 use super::ladder::{BLOCK, NO_ASK, NO_BID, Row};
 use alloc::boxed::Box;
@@ -52,7 +53,8 @@ impl Table {
         )
     }
 
-    /// Compares a block of a row with what is live. Without branches, in arrays, so that the compiler makes vectors of it.
+    /// Compares a block of a row with what is live. Without branches, in arrays, so that the compiler makes
+    /// vectors of it.
     #[inline]
     pub(super) fn compare(&self, row: &Row<'_>, block: usize) -> Differences {
         let at = block * BLOCK..(block + 1) * BLOCK;
@@ -84,7 +86,8 @@ impl Table {
         }
     }
 
-    /// Marks the quotes of a message: each block's word is written once, not loaded again right behind its own store.
+    /// Marks the quotes of a message: each block's word is written once, not loaded again right behind its
+    /// own store.
     #[inline]
     pub(super) fn set_all_in_flight(&mut self, entries: &[MassQuoteEntry]) {
         let (mut block, mut bits) = (0, 0);
@@ -116,7 +119,8 @@ pub(crate) fn array(slice: &[u16]) -> &[u16; BLOCK] {
     slice.try_into().expect("whole blocks")
 }
 
-/// The lowest bit of each byte, gathered: eight at a time by a multiplication that moves bit 8 i to bit 56 + i.
+/// The lowest bit of each byte, gathered: eight at a time by a multiplication that moves bit 8 i to bit 56 +
+/// i.
 #[inline(always)]
 pub(crate) fn bits(flags: &[u8; BLOCK]) -> u64 {
     const GATHER: u64 = 0x0102_0408_1020_4080;

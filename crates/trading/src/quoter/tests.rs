@@ -339,8 +339,8 @@ fn a_tick_tells_the_venue_what_direct_repricing_wants_a_million_times() {
     );
 }
 
-/// One run of the market, the venue and the operator, all of them at random; with a rehearsal at every step, or none. What the venue was
-/// sent, and the counters.
+/// One run of the market, the venue and the operator, all of them at random; with a rehearsal at every step,
+/// or none. What the venue was sent, and the counters.
 fn storm(seed: u64, rehearses: bool) -> (u64, Counters) {
     let mut random = Random(seed);
     let limits = [40, 200, 100_000][random.below(3) as usize];
@@ -1204,7 +1204,8 @@ fn a_side_that_would_cost_more_than_it_may_is_not_quoted() {
         let each = |quote| [quoter.live(quote).0, quoter.live(quote).1][side as usize];
         each(dear).max(each(cheap))
     });
-    // Bids may cost a contract less than they do; offers may not bring in as much as the dearest of them does.
+    // Bids may cost a contract less than they do; offers may not bring in as much as the dearest of them
+    // does.
     let config = QuoterConfig {
         premium_max: [all[0] - 1, 10 * u64::from(dearest[1]) - 1],
         ..config()

@@ -24,9 +24,11 @@ pub struct ConductorConfig {
     pub feeds: u32,
     /// Instruments of a feed are numbered below two to the power of this, at most 24. Default 16.
     pub instrument_bits: u32,
-    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again. Default 65 536.
+    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is
+    /// needed again. Default 65 536.
     pub max_orders: u32,
-    /// Orders and requests have numbers above this: of several strategies over one session each has its own. Default 0.
+    /// Orders and requests have numbers above this: of several strategies over one session each has its own.
+    /// Default 0.
     pub last_id: u64,
     /// Instruments that may be quoted by mass quotes, below 65 535. Default 1024.
     pub max_quotes: u32,
@@ -165,8 +167,9 @@ impl<S: Strategy> Conductor<S> {
         });
     }
 
-    /// A feed's directory has this instrument: `instrument.id` is its number on the feed. Whether it was subscribed to and is new, or was
-    /// defined anew. `point` is what one unit of its price is worth, in 1e-9 units of its currency.
+    /// A feed's directory has this instrument: `instrument.id` is its number on the feed. Whether it was
+    /// subscribed to and is new, or was defined anew. `point` is what one unit of its price is worth, in 1e-9
+    /// units of its currency.
     pub fn define(
         &mut self,
         now: Nanos,
@@ -233,8 +236,8 @@ impl<S: Strategy> Conductor<S> {
         self.watch_of.get(index).is_some_and(|place| *place != NONE)
     }
 
-    /// Whether [`Conductor::on_event`] would do anything with an event, where no consolidated book has changed: most are of instruments that nobody
-    /// subscribed to.
+    /// Whether [`Conductor::on_event`] would do anything with an event, where no consolidated book has
+    /// changed: most are of instruments that nobody subscribed to.
     #[inline(always)]
     pub fn is_concerned(&self, feed: usize, event: &MarketEvent) -> bool {
         self.watches(feed, event.instrument)
@@ -245,8 +248,9 @@ impl<S: Strategy> Conductor<S> {
             )
     }
 
-    /// Takes an event that was just applied to the books of its feed. `is_grouped`: changes of books are told at the end of the venue's atomic group
-    /// ([`EventFlags::LAST`]) rather than event by event, as CME's and MOEX's want it.
+    /// Takes an event that was just applied to the books of its feed. `is_grouped`: changes of books are told
+    /// at the end of the venue's atomic group ([`EventFlags::LAST`]) rather than event by event, as CME's and
+    /// MOEX's want it.
     #[inline]
     pub fn on_event(
         &mut self,
@@ -295,7 +299,8 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    /// Tells of every book of a feed that has changed, then of every consolidated book that this feed has changed.
+    /// Tells of every book of a feed that has changed, then of every consolidated book that this feed has
+    /// changed.
     fn flush(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
         let mut kept = 0;
         for at in 0..self.dirty.len() {
@@ -326,7 +331,8 @@ impl<S: Strategy> Conductor<S> {
             self.call("on_book", now, cause, markets, port, |s, ctx| {
                 s.on_book(ctx, &change)
             });
-            // The price band is judged by the middle before this change: a book that jumps must not vouch for itself.
+            // The price band is judged by the middle before this change: a book that jumps must not vouch for
+            // itself.
             self.state.risk.observe(&change.after);
             self.last = cause;
         }
@@ -516,9 +522,9 @@ impl<S: Strategy> Conductor<S> {
         self.context(now, Cause::default(), markets, port).cancel_all()
     }
 
-    /// Applies an execution report and tells the strategy. A fill or a broken trade that fits no order, other than a repeated one, means that the
-    /// position is not known: the kill switch goes on. It does so too where a broken trade fits: the position is known, and is not what was
-    /// decided on.
+    /// Applies an execution report and tells the strategy. A fill or a broken trade that fits no order, other
+    /// than a repeated one, means that the position is not known: the kill switch goes on. It does so too
+    /// where a broken trade fits: the position is known, and is not what was decided on.
     pub fn on_report(
         &mut self,
         now: Nanos,
@@ -571,7 +577,8 @@ impl<S: Strategy> Conductor<S> {
         Ok(change)
     }
 
-    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was answered.
+    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was
+    /// answered.
     pub fn withdraw(&mut self, id: ClientOrderId) -> bool {
         self.state.take_back(id)
     }
@@ -581,13 +588,14 @@ impl<S: Strategy> Conductor<S> {
         self.state.risk.kill();
     }
 
-    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
-    /// forgotten: nothing says that the venue has them.
+    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not,
+    /// requests to cancel that were under way are forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
         self.set_sessions(is_up, |_| true);
     }
 
-    /// The same for several sessions: whether all of them are logged on, and over which instruments' session is not, where one is not.
+    /// The same for several sessions: whether all of them are logged on, and over which instruments' session
+    /// is not, where one is not.
     pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
         self.state.risk.set_session(are_up);
         if !are_up {
@@ -598,7 +606,8 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    /// The next request to cancel an open order not asked for yet, for a host that sends it; call until `None` to cancel them all.
+    /// The next request to cancel an open order not asked for yet, for a host that sends it; call until
+    /// `None` to cancel them all.
     pub fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
         self.cancel_next_of(cause, |_| true)
     }
@@ -657,7 +666,8 @@ impl<S: Strategy> Conductor<S> {
         &self.state.counters
     }
 
-    /// Every instrument that was subscribed to and is known, with the top of its book as the strategy was told last.
+    /// Every instrument that was subscribed to and is known, with the top of its book as the strategy was
+    /// told last.
     pub fn instruments(&self) -> impl Iterator<Item = (InstrumentId, Symbol, &BookUpdate)> + '_ {
         self.watches.iter().map(|w| (w.instrument, w.symbol, &w.shown))
     }
@@ -714,7 +724,8 @@ impl<S: Strategy> Conductor<S> {
 /// What applying an event came to, without a loan of the books.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome {
-    /// It changed a book, whose top is this now; of an execution, the price and side of the order that was hit.
+    /// It changed a book, whose top is this now; of an execution, the price and side of the order that was
+    /// hit.
     Update(BookUpdate, Option<(Price, Side)>),
     /// It did not.
     Other,

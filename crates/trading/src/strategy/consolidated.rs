@@ -1,7 +1,8 @@
 //! Consolidated books of the symbols that strategies subscribed to: one over all feeds that have them.
 //!
-//! The host owns them beside the books, applies every event to both by [`Consolidated::apply`], and hands them to strategies with [`Markets`].
-//! What an event changed waits until the venue's group is over, and until every strategy was told.
+//! The host owns them beside the books, applies every event to both by [`Consolidated::apply`], and hands
+//! them to strategies with [`Markets`]. What an event changed waits until the venue's group is over, and
+//! until every strategy was told.
 //!
 //! [`Markets`]: super::Markets
 
@@ -108,8 +109,9 @@ impl EventSink for Into<'_> {
 }
 
 impl Consolidated {
-    /// Consolidated books of so many symbols over feeds of these venues, by place; instruments of a feed have numbers below two to the power of `bits`.
-    /// Two feeds of one venue show one market: the first that names a symbol is the one that counts. All memory is taken here.
+    /// Consolidated books of so many symbols over feeds of these venues, by place; instruments of a feed have
+    /// numbers below two to the power of `bits`. Two feeds of one venue show one market: the first that names
+    /// a symbol is the one that counts. All memory is taken here.
     ///
     /// # Panics
     /// With more than 32 venues, or more than 256 feeds.
@@ -152,10 +154,12 @@ impl Consolidated {
         }
     }
 
-    /// A feed has this instrument, and a strategy wants its consolidated book. The feed's own book is taken in as it stands.
+    /// A feed has this instrument, and a strategy wants its consolidated book. The feed's own book is taken
+    /// in as it stands.
     ///
     /// # Errors
-    /// [`SuperError::Taken`] where another feed of the same venue has the symbol in already; [`SuperError::Full`] where there is no room.
+    /// [`SuperError::Taken`] where another feed of the same venue has the symbol in already;
+    /// [`SuperError::Full`] where there is no room.
     pub fn define(
         &mut self,
         now: Nanos,
@@ -198,7 +202,8 @@ impl Consolidated {
         }
     }
 
-    /// Applies an event to the books of its feed and, where its instrument is in one, to the consolidated book. The books should be
+    /// Applies an event to the books of its feed and, where its instrument is in one, to the consolidated
+    /// book. The books should be
     /// [`tickwire_book::BooksConfig::tracked`]: without it every change is the whole book's.
     #[inline]
     pub fn apply(&mut self, feed: usize, books: &mut Books, event: &MarketEvent) -> Outcome {

@@ -212,7 +212,8 @@ pub struct Note {
     pub value: i64,
 }
 
-/// The books of every feed. An instrument's number is that of its feed with the feed's place in the upper bits.
+/// The books of every feed. An instrument's number is that of its feed with the feed's place in the upper
+/// bits.
 #[derive(Clone, Copy)]
 pub struct Markets<'a> {
     books: &'a [Books],
@@ -277,7 +278,8 @@ pub(super) struct State {
     pub(super) positions: Positions,
     pub(super) risk: Risk,
     pub(super) counters: Counters,
-    /// Of the venue by feed, and of instruments: whether it is said to trade. Who says nothing is taken to trade.
+    /// Of the venue by feed, and of instruments: whether it is said to trade. Who says nothing is taken to
+    /// trade.
     pub(super) feeds_trade: Vec<bool>,
     pub(super) trades: Vec<bool>,
     /// Which instruments were subscribed to.
@@ -323,7 +325,8 @@ impl<'a> Context<'a> {
         self.markets.consolidated?.books().book(id)
     }
 
-    /// The consolidated book of a symbol that was subscribed to ([`crate::strategy::Subscription::Consolidated`]), once a feed has named it.
+    /// The consolidated book of a symbol that was subscribed to
+    /// ([`crate::strategy::Subscription::Consolidated`]), once a feed has named it.
     pub fn super_book_of(&self, symbol: &Symbol) -> Option<SuperRef<'a>> {
         let books = self.markets.consolidated?.books();
         books.book(books.find(symbol)?)
@@ -338,8 +341,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Who has most at the best price of a side of a consolidated book, of those that are live and trade: the instrument to trade there, the price,
-    /// and the quantity.
+    /// Who has most at the best price of a side of a consolidated book, of those that are live and trade: the
+    /// instrument to trade there, the price, and the quantity.
     pub fn best_member(&self, book: &SuperRef<'a>, side: Side) -> Option<(InstrumentId, Price, Volume)> {
         let best = book.best(side)?;
         let shares = book.shares(side).skip_while(|share| share.price != best.price);
@@ -380,7 +383,8 @@ impl<'a> Context<'a> {
             && self.state.trades.get(instrument.index()).copied().unwrap_or(true)
     }
 
-    /// Whether `feed` names the whole of a feed ([`InstrumentId::WHOLE_FEED`] of it, as `on_status` says it of a venue) and the instrument is of that feed.
+    /// Whether `feed` names the whole of a feed ([`InstrumentId::WHOLE_FEED`] of it, as `on_status` says it
+    /// of a venue) and the instrument is of that feed.
     pub fn is_whole_feed_of(&self, feed: InstrumentId, instrument: InstrumentId) -> bool {
         let (place, local) = self.markets.local(feed);
         local == InstrumentId::WHOLE_FEED && self.markets.local(instrument).0 == place
@@ -461,16 +465,18 @@ impl<'a> Context<'a> {
         self.submit(Ticket::stop(Side::Ask, instrument, qty, trigger))
     }
 
-    /// Enters an order. What it gives is the order's number; an error names what stopped it, and nothing has left then.
+    /// Enters an order. What it gives is the order's number; an error names what stopped it, and nothing has
+    /// left then.
     #[inline]
     pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
         let done = self.enter(ticket, None);
         self.counted(done)
     }
 
-    /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded (FIX OrderQty of an order cancel/replace
-    /// request). The order goes on under the number that this gives, once the venue agrees; until then both count against the limits. It keeps
-    /// its place in the queue where the venue's rules let it. A stop order keeps its trigger.
+    /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded
+    /// (FIX OrderQty of an order cancel/replace request). The order goes on under the number that this gives,
+    /// once the venue agrees; until then both count against the limits. It keeps its place in the queue where
+    /// the venue's rules let it. A stop order keeps its trigger.
     pub fn replace(&mut self, id: ClientOrderId, qty: u32, price: Price) -> Result<ClientOrderId, NotSent> {
         let done = self.replaced(id, Qty(qty), Some(price), None);
         self.counted(done)
@@ -524,8 +530,8 @@ impl<'a> Context<'a> {
         count
     }
 
-    /// Has [`crate::strategy::Strategy::on_timer`] called at `at`, or as soon as the host looks; a timer that was set before is moved. A number
-    /// beyond [`TIMERS`] is ignored.
+    /// Has [`crate::strategy::Strategy::on_timer`] called at `at`, or as soon as the host looks; a timer that
+    /// was set before is moved. A number beyond [`TIMERS`] is ignored.
     #[inline]
     pub fn set_timer(&mut self, timer: TimerId, at: Nanos) {
         if let Some(place) = self.state.timers.get_mut(usize::from(timer.0)) {

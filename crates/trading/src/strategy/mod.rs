@@ -21,8 +21,9 @@
 //! }
 //! ```
 //!
-//! A [`Conductor`] holds a strategy, its orders, positions and limits, and is told of market data and reports by whoever hosts it. An order's
-//! path is: [`Context::submit`] → the checks of [`crate::Risk`] → the order table → [`OrderPort::send`], all inside the callback.
+//! A [`Conductor`] holds a strategy, its orders, positions and limits, and is told of market data and reports
+//! by whoever hosts it. An order's path is: [`Context::submit`] → the checks of [`crate::Risk`] → the order
+//! table → [`OrderPort::send`], all inside the callback.
 //!
 //! **Invariant.** No clock (`now` is an argument), no allocation after [`Strategy::on_start`], integers only.
 
@@ -61,19 +62,21 @@ pub trait Strategy {
         let _ = ctx;
     }
 
-    /// The feed has named an instrument that was subscribed to: its number is what everything else says from now on; its tick is that of
-    /// [`tick_of`]. Called again when the venue defines it anew.
+    /// The feed has named an instrument that was subscribed to: its number is what everything else says from
+    /// now on; its tick is that of [`tick_of`]. Called again when the venue defines it anew.
     fn on_instrument(&mut self, ctx: &mut Context<'_>, instrument: &Instrument) {
         let _ = (ctx, instrument);
     }
 
-    /// A book has changed; called once for each book that a message (on CME and MOEX: a match event) has changed, after all of it.
+    /// A book has changed; called once for each book that a message (on CME and MOEX: a match event) has
+    /// changed, after all of it.
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
         let _ = (ctx, change);
     }
 
-    /// A consolidated book that was subscribed to ([`Subscription::Consolidated`]) has changed: one over all feeds that have its symbol. Called
-    /// after [`Strategy::on_book`] of the book that made it change, and where a feed's part leaves it or comes back.
+    /// A consolidated book that was subscribed to ([`Subscription::Consolidated`]) has changed: one over all
+    /// feeds that have its symbol. Called after [`Strategy::on_book`] of the book that made it change, and
+    /// where a feed's part leaves it or comes back.
     fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
         let _ = (ctx, change);
     }
@@ -83,7 +86,8 @@ pub trait Strategy {
         let _ = (ctx, trade);
     }
 
-    /// A quote of a feed without depth (CQS, UQDF): a participant's, or the national best. [`Strategy::on_book`] is told of the national best too.
+    /// A quote of a feed without depth (CQS, UQDF): a participant's, or the national best.
+    /// [`Strategy::on_book`] is told of the national best too.
     fn on_quote(&mut self, ctx: &mut Context<'_>, quote: &MarketEvent) {
         let _ = (ctx, quote);
     }
@@ -98,7 +102,8 @@ pub trait Strategy {
         let _ = (ctx, instrument, status);
     }
 
-    /// A book may not be trusted any more: a gap lies before it. Orders on it are refused until [`Strategy::on_live`].
+    /// A book may not be trusted any more: a gap lies before it. Orders on it are refused until
+    /// [`Strategy::on_live`].
     fn on_stale(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
         let _ = (ctx, instrument);
     }
@@ -173,8 +178,8 @@ fn named(name: &str) -> Symbol {
     Symbol::new(name.as_bytes()).expect("a symbol is printable ASCII")
 }
 
-/// The tick of an instrument at a price: the feed's, and for US equities, whose feeds do not say it, that of rule 612 of Regulation NMS
-/// (17 CFR 242.612): 0.01, and 0.0001 below 1.00.
+/// The tick of an instrument at a price: the feed's, and for US equities, whose feeds do not say it, that of
+/// rule 612 of Regulation NMS (17 CFR 242.612): 0.01, and 0.0001 below 1.00.
 pub fn tick_of(instrument: &Instrument, price: Price) -> Price {
     match instrument.venue {
         _ if instrument.tick != Price::ZERO => instrument.tick,

@@ -9,8 +9,8 @@ use tickwire_runtime::interface::Interface;
 /// The longest name that Linux gives an interface (`IFNAMSIZ` less its zero).
 const NAME_MAX: usize = 15;
 
-/// The name or the IPv4 address of a network interface; looked up when sockets are opened, so that a file can be checked on
-/// another machine.
+/// The name or the IPv4 address of a network interface; looked up when sockets are opened, so that a file can
+/// be checked on another machine.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InterfaceName(String);

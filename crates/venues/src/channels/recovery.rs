@@ -1,4 +1,5 @@
-//! What a venue lets a receiver ask for, and how patient it is: a feed's `[feed.recovery]`. What is left out is the venue's own.
+//! What a venue lets a receiver ask for, and how patient it is: a feed's `[feed.recovery]`. What is left out
+//! is the venue's own.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -52,7 +53,8 @@ pub struct RecoverySection {
     /// How long it goes on marked before recovery is tried again, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u32>,
-    /// A number further ahead, beside what the rate makes of a silence, is believed when the other line or time confirms it.
+    /// A number further ahead, beside what the rate makes of a silence, is believed when the other line or
+    /// time confirms it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jump_max: Option<u64>,
     /// Of how many messages, the latest, lines A and B are compared by content; 0: none.

@@ -1,11 +1,11 @@
 //! Which protocol the packets to a destination are of, told by the packets themselves.
 //!
-//! A protocol is a candidate if it reads a whole packet: every message, no byte behind them. Packets that no protocol reads
-//! tell nothing; the others leave fewer and fewer candidates. A destination is settled when one is left, and at the latest
-//! after [`PACKETS_MAX`] packets, when more than one left is an error.
+//! A protocol is a candidate if it reads a whole packet: every message, no byte behind them. Packets that no
+//! protocol reads tell nothing; the others leave fewer and fewer candidates. A destination is settled when
+//! one is left, and at the latest after [`PACKETS_MAX`] packets, when more than one left is an error.
 //!
-//! Of the four kinds of PITCH, which share most layouts, that of the equities exchanges goes first. A heartbeat of
-//! MoldUDP64 or PITCH says nothing about the messages, and settles nothing.
+//! Of the four kinds of PITCH, which share most layouts, that of the equities exchanges goes first. A
+//! heartbeat of MoldUDP64 or PITCH says nothing about the messages, and settles nothing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -202,7 +202,8 @@ impl Detector {
         Ok(())
     }
 
-    /// The protocols that read the packet whole, in the order of [`Protocol::ALL`]; else the one whose heartbeat it is.
+    /// The protocols that read the packet whole, in the order of [`Protocol::ALL`]; else the one whose
+    /// heartbeat it is.
     fn readings(&mut self, payload: &[u8]) -> (Vec<Protocol>, Option<Protocol>) {
         let (mut whole, mut idle) = (Vec::new(), None);
         for reader in &mut self.readers {

@@ -1,8 +1,8 @@
 //! How each protocol's packets are taken apart.
 //!
-//! Shown beside the fields of a message's own layout: for OpenBook Ultra the `MsgType` of the packet's header, for MDP 3.0
-//! the message header, for MOEX the `TemplateId`. Groups of MDP 3.0, sequences of FAST, price points of OpenBook Ultra,
-//! odd-lot levels and closing prices of UQDF are arrays of objects.
+//! Shown beside the fields of a message's own layout: for OpenBook Ultra the `MsgType` of the packet's
+//! header, for MDP 3.0 the message header, for MOEX the `TemplateId`. Groups of MDP 3.0, sequences of FAST,
+//! price points of OpenBook Ultra, odd-lot levels and closing prices of UQDF are arrays of objects.
 
 use tickwire_wire::layout::{FieldValue, prefix};
 use tickwire_wire::moldudp64::{self, Payload};

@@ -1,7 +1,8 @@
 //! The market data protocols, each read packet by packet into what [`Sink`] is told.
 //!
-//! A payload goes into [`Reader::packet`]; its header, its messages with their fields, and what cannot be read come out.
-//! Nothing here keeps state between packets: a message decodes alone, whichever line, retransmission or snapshot brought it.
+//! A payload goes into [`Reader::packet`]; its header, its messages with their fields, and what cannot be
+//! read come out. Nothing here keeps state between packets: a message decodes alone, whichever line,
+//! retransmission or snapshot brought it.
 
 mod detect;
 mod messages;
@@ -68,8 +69,9 @@ impl Protocol {
         Protocol::Moex,
     ];
 
-    /// How long a channel of the venue may be silent before it sends a heartbeat, in seconds: MoldUDP64 and the Cboe's units send one every
-    /// second, CME after 30, NYSE after 60; of the others none is published, or half a minute and more.
+    /// How long a channel of the venue may be silent before it sends a heartbeat, in seconds: MoldUDP64 and
+    /// the Cboe's units send one every second, CME after 30, NYSE after 60; of the others none is published,
+    /// or half a minute and more.
     pub const fn heartbeat_s(self) -> u32 {
         match self {
             Protocol::Itch50
@@ -327,7 +329,8 @@ impl Reader {
     /// A reader; `templates` are for MOEX, which has none of its own.
     ///
     /// # Errors
-    /// The sentence to say when a template file lacks a field that every one has, or MOEX has no template file.
+    /// The sentence to say when a template file lacks a field that every one has, or MOEX has no template
+    /// file.
     pub fn new(protocol: Protocol, templates: &[Arc<Plan>]) -> Result<Reader, String> {
         let moex = match protocol {
             Protocol::Moex if templates.is_empty() => {
@@ -370,7 +373,8 @@ impl Reader {
     }
 }
 
-/// The project's own small template set, for the simulator: the file of the examples, by a link, so that the published crate has it too.
+/// The project's own small template set, for the simulator: the file of the examples, by a link, so that the
+/// published crate has it too.
 const OWN_TEMPLATES: &str = include_str!("../../moex-templates.xml");
 
 /// Reads a FAST template file; [`BUILT_IN`] stands for the project's own.

@@ -1,5 +1,6 @@
-//! How steadily a core runs: a thread reads the clock without pause, and every reading that comes late is time that something else took, the
-//! kernel or the host of a virtual machine. The method of `oslat` (rt-tests).
+//! How steadily a core runs: a thread reads the clock without pause, and every reading that comes late is
+//! time that something else took, the kernel or the host of a virtual machine. The method of `oslat`
+//! (rt-tests).
 
 use tickwire_lab::Histogram;
 use tickwire_runtime::affinity::Cores;

@@ -18,7 +18,8 @@ use tickwire_runtime::signal::StopFlag;
 use jitter::Jitter;
 use tickwire_console::failure::Failure;
 
-/// Where changes are kept until they are undone; a restart of the machine undoes them all, and empties this folder.
+/// Where changes are kept until they are undone; a restart of the machine undoes them all, and empties this
+/// folder.
 const JOURNAL: &str = "/run/tickwire/host-journal";
 
 /// What `tickwire host` can do.
@@ -70,7 +71,8 @@ Examples:
 /// The arguments of `tickwire host check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the first)
+    /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the
+    /// first)
     #[arg(long, value_name = "LIST")]
     cores: Option<String>,
     /// Watch each core for interruptions for so long; 0 not at all
@@ -87,7 +89,8 @@ pub struct CheckArgs {
 /// The arguments of `tickwire host tune`.
 #[derive(Args, Debug)]
 pub struct TuneArgs {
-    /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the first)
+    /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the
+    /// first)
     #[arg(long, value_name = "LIST")]
     cores: Option<String>,
     /// Only this setting (repeatable); one that is a matter of choice is changed only when it is named
@@ -107,8 +110,8 @@ pub struct TuneArgs {
 /// Runs `tickwire host`.
 ///
 /// # Errors
-/// A command line that cannot be carried out, a journal that is not there or cannot be written, a signal; and, after everything is shown, that
-/// something harmful was found, or that the kernel refused a change.
+/// A command line that cannot be carried out, a journal that is not there or cannot be written, a signal;
+/// and, after everything is shown, that something harmful was found, or that the kernel refused a change.
 pub fn run(command: &HostCommand, stop: &StopFlag) -> Result<(), Failure> {
     match command {
         HostCommand::Check(args) => check(args, stop),

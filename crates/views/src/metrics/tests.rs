@@ -1,4 +1,5 @@
-//! The metrics page against a strict reader of the OpenMetrics 1.0 text format, and against the Grafana dashboard.
+//! The metrics page against a strict reader of the OpenMetrics 1.0 text format, and against the Grafana
+//! dashboard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,7 +199,8 @@ fn the_page_is_what_is_expected_and_a_strict_reader_accepts_it() {
         .collect();
     golden::compare("metrics.txt", &form);
     let parsed = parse(&text);
-    // Abbreviated units as promtool knows them (client_golang, promlint, unitAbbreviations): none is a word of a name.
+    // Abbreviated units as promtool knows them (client_golang, promlint, unitAbbreviations): none is a word
+    // of a name.
     const UNITS: [&str; 15] = [
         "s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "c",
     ];

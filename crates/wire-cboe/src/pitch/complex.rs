@@ -1,8 +1,9 @@
-//! What Cboe's complex options feed has in other layouts than single options: strategies, whose prices may be below 0, so that
-//! every price but the reference price of an auction has a sign. Multicast PITCH for complex options 2.1.18.
+//! What Cboe's complex options feed has in other layouts than single options: strategies, whose prices may be
+//! below 0, so that every price but the reference price of an auction has a sign. Multicast PITCH for complex
+//! options 2.1.18.
 //!
-//! A message of it is as long as the one of single options, of which nothing but this module's sign tells it: what feed
-//! a packet is of has to be known, or found from the messages that only one of them has.
+//! A message of it is as long as the one of single options, of which nothing but this module's sign tells it:
+//! what feed a packet is of has to be known, or found from the messages that only one of them has.
 
 use super::{LongPrice, pitch_family, pitch_layouts};
 use crate::layout::le::{I16, I32, I64, U16, U32, U64};
@@ -59,7 +60,8 @@ pitch_layouts! {
         33 => flags: u8, "AddFlags";
     }
 
-    /// A visible order of at most 65 535 at a whole cent within 327. PITCH for complex options 2.1.18, "Add Order Message (short)".
+    /// A visible order of at most 65 535 at a whole cent within 327. PITCH for complex options 2.1.18, "Add
+    /// Order Message (short)".
     0x22 AddOrderShort = "AddOrderShort", 26 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -87,7 +89,8 @@ pitch_layouts! {
         41 => client_id: Alpha<4>, "ClientId";
     }
 
-    /// Contracts of an order executed at another price. PITCH for complex options 2.1.18, "Order Executed at Price/Size Message".
+    /// Contracts of an order executed at another price. PITCH for complex options 2.1.18, "Order Executed at
+    /// Price/Size Message".
     0x24 OrderExecutedAtPriceSize = "OrderExecutedAtPriceSize", 39 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -142,8 +145,8 @@ pitch_layouts! {
         33 => condition: Char, "TradeCondition";
     }
 
-    /// A trade that touches no visible order. PITCH for complex options 2.1.18, "Trade Message (expanded)", whose table prints 41
-    /// where the condition is at 43.
+    /// A trade that touches no visible order. PITCH for complex options 2.1.18, "Trade Message (expanded)",
+    /// whose table prints 41 where the condition is at 43.
     0x30 TradeExpanded = "TradeExpanded", 44 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -155,7 +158,8 @@ pitch_layouts! {
         43 => condition: Char, "TradeCondition";
     }
 
-    /// A strategy; behind it [`legs`]. PITCH for complex options 2.1.18, "Complex Instrument Definition (expanded)".
+    /// A strategy; behind it [`legs`]. PITCH for complex options 2.1.18, "Complex Instrument Definition
+    /// (expanded)".
     0x9A ComplexInstrumentDefinition = "ComplexInstrumentDefinition", 25 {
         2 => time_offset: U32, "TimeOffset";
         6 => complex_instrument_id: Alpha<6>, "ComplexInstrumentId";

@@ -1,6 +1,7 @@
-//! What the feed of the Cboe Futures Exchange has in other layouts than equities: time with its epoch, short messages without
-//! flags, definitions of instruments. Multicast PITCH for futures 1.1.6 and 1.1.12, as far as PITCH 2.41.29 shares them and
-//! recordings show them. Long forms, executions and trades are not covered: skip them by their length.
+//! What the feed of the Cboe Futures Exchange has in other layouts than equities: time with its epoch, short
+//! messages without flags, definitions of instruments. Multicast PITCH for futures 1.1.6 and 1.1.12, as far
+//! as PITCH 2.41.29 shares them and recordings show them. Long forms, executions and trades are not covered:
+//! skip them by their length.
 
 use super::{LongPrice, ShortPrice, pitch_family, pitch_layouts};
 use crate::layout::le::{I32, U16, U32, U64};
@@ -18,7 +19,8 @@ wire_struct! {
     }
 }
 
-/// The legs of a whole [`FutureInstrumentDefinition`] message: as many as it says and holds, from where it says.
+/// The legs of a whole [`FutureInstrumentDefinition`] message: as many as it says and holds, from where it
+/// says.
 pub fn legs(message: &[u8]) -> impl Iterator<Item = &FutureLeg> {
     let (count, offset) = match message.get(38..40) {
         Some(&[count, offset]) if usize::from(offset) >= FutureInstrumentDefinition::SIZE => (count, offset),
@@ -33,8 +35,8 @@ pub fn legs(message: &[u8]) -> impl Iterator<Item = &FutureLeg> {
 }
 
 pitch_layouts! {
-    /// A future or a spread of futures; the [`legs`] of a spread and the terms of a variance future stand behind it. PITCH for
-    /// futures 1.1.6, "Futures Instrument Definition Message".
+    /// A future or a spread of futures; the [`legs`] of a spread and the terms of a variance future stand
+    /// behind it. PITCH for futures 1.1.6, "Futures Instrument Definition Message".
     0xBB FutureInstrumentDefinition = "FutureInstrumentDefinition", 41 {
         2 => time_offset: U32, "TimeOffset";
         6 => symbol: Alpha<6>, "Symbol";

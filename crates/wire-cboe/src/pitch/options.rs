@@ -1,6 +1,7 @@
-//! What Cboe's options feeds have in other layouts than equities: executions and trades say their condition, attributed
-//! orders their client; and what equities do not have at all: series by their feed symbols, auctions of single orders. Multicast
-//! PITCH for options 2.39.4. Strategies are a feed of their own, [`complex`](super::complex).
+//! What Cboe's options feeds have in other layouts than equities: executions and trades say their condition,
+//! attributed orders their client; and what equities do not have at all: series by their feed symbols,
+//! auctions of single orders. Multicast PITCH for options 2.39.4. Strategies are a feed of their own,
+//! [`complex`](super::complex).
 
 use super::{LongPrice, ShortPrice, pitch_family, pitch_layouts};
 use crate::layout::le::{U16, U32, U64};
@@ -12,8 +13,8 @@ pub use super::{
 };
 
 pitch_layouts! {
-    /// Which series a feed symbol stands for. PITCH for options 2.41.29 and complex options 2.1.18, "Symbol Mapping
-    /// Message"; 2.39.4 has no underlying.
+    /// Which series a feed symbol stands for. PITCH for options 2.41.29 and complex options 2.1.18, "Symbol
+    /// Mapping Message"; 2.39.4 has no underlying.
     0x2E SymbolMapping = "SymbolMapping", 38 {
         2 => feed_symbol: Alpha<6>, "FeedSymbol";
         /// Root, expiration `YYMMDD`, `C` or `P`, strike with 3 decimals.
@@ -86,7 +87,8 @@ pitch_layouts! {
         26 => condition: Char, "TradeCondition";
     }
 
-    /// Contracts of an order executed at another price. PITCH for options 2.39.4, "Order Executed at Price/Size Message".
+    /// Contracts of an order executed at another price. PITCH for options 2.39.4, "Order Executed at
+    /// Price/Size Message".
     0x24 OrderExecutedAtPriceSize = "OrderExecutedAtPriceSize", 39 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";
@@ -121,8 +123,8 @@ pitch_layouts! {
         33 => condition: Char, "TradeCondition";
     }
 
-    /// A trade that touches no visible order. PITCH for options 2.39.4, "Trade Message (expanded)", whose table prints 41
-    /// where the condition is at 43.
+    /// A trade that touches no visible order. PITCH for options 2.39.4, "Trade Message (expanded)", whose
+    /// table prints 41 where the condition is at 43.
     0x30 TradeExpanded = "TradeExpanded", 44 {
         2 => time_offset: U32, "TimeOffset";
         6 => order_id: U64, "OrderId";

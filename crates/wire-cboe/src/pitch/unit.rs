@@ -1,7 +1,8 @@
-//! The Sequenced Unit Header and the messages behind it. Cboe Multicast PITCH 2.41.29, "Sequenced Unit Header".
+//! The Sequenced Unit Header and the messages behind it. Cboe Multicast PITCH 2.41.29, "Sequenced Unit
+//! Header".
 //!
-//! On multicast a datagram is one block; on a TCP connection blocks follow each other. Numbers are per unit, start at 1
-//! every day and go from 4 294 967 295 to 1; 0 means that a block's messages have none.
+//! On multicast a datagram is one block; on a TCP connection blocks follow each other. Numbers are per unit,
+//! start at 1 every day and go from 4 294 967 295 to 1; 0 means that a block's messages have none.
 
 use super::HEAD_SIZE;
 use crate::layout::Pod;
@@ -74,7 +75,8 @@ pub const fn full_sequence(sequence: u32, next: u64) -> u64 {
 pub struct Packet<'a> {
     /// The matching unit it is about; 0 on some TCP connections.
     pub unit: u8,
-    /// Number of the first message, or the next to expect where there is none; 0: its messages have no numbers.
+    /// Number of the first message, or the next to expect where there is none; 0: its messages have no
+    /// numbers.
     pub sequence: u32,
     /// The messages; none: a heartbeat.
     pub messages: Messages<'a>,
@@ -121,8 +123,8 @@ pub fn packet(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
-/// Reads the block at the start of a TCP stream and gives its length too; `None` until it is there whole. An error
-/// means that the stream cannot be followed any further.
+/// Reads the block at the start of a TCP stream and gives its length too; `None` until it is there whole. An
+/// error means that the stream cannot be followed any further.
 pub fn split(stream: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
     let Ok((header, _)) = prefix::<UnitHeader>(stream) else {
         return Ok(None);
@@ -195,8 +197,8 @@ pub struct PacketBuilder<'b> {
 }
 
 impl<'b> PacketBuilder<'b> {
-    /// Starts a block whose first message will have number `sequence`, 0 for messages without. The buffer must hold at
-    /// least a header.
+    /// Starts a block whose first message will have number `sequence`, 0 for messages without. The buffer
+    /// must hold at least a header.
     pub fn new(buffer: &'b mut [u8], unit: u8, sequence: u32) -> PacketBuilder<'b> {
         let length = heartbeat(buffer, unit, sequence);
         PacketBuilder {
@@ -206,8 +208,8 @@ impl<'b> PacketBuilder<'b> {
         }
     }
 
-    /// Appends a message, whose first byte is its length; `false`, and nothing changed, if it does not fit or if that
-    /// length is another.
+    /// Appends a message, whose first byte is its length; `false`, and nothing changed, if it does not fit or
+    /// if that length is another.
     #[must_use]
     pub fn push(&mut self, message: &[u8]) -> bool {
         let end = self.length + message.len();
@@ -235,7 +237,8 @@ impl<'b> PacketBuilder<'b> {
     }
 }
 
-/// Writes a heartbeat telling the next number, 0 where none is told; gives its length. The buffer must hold a header.
+/// Writes a heartbeat telling the next number, 0 where none is told; gives its length. The buffer must hold a
+/// header.
 pub fn heartbeat(buffer: &mut [u8], unit: u8, sequence: u32) -> usize {
     assert!(
         buffer.len() >= UnitHeader::SIZE,

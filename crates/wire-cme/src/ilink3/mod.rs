@@ -1,13 +1,13 @@
-//! CME iLink 3: order entry and mass quotes of Globex. Simple Binary Encoding over TCP, schema 8, version 9 (2025-11-04),
-//! little-endian, behind the simple open framing header; the session is FIXP.
+//! CME iLink 3: order entry and mass quotes of Globex. Simple Binary Encoding over TCP, schema 8, version 9
+//! (2025-11-04), little-endian, behind the simple open framing header; the session is FIXP.
 //!
 //! ```text
 //! 0 message length u16 (everything)   2 encoding u16 = 0xCAFE   4 block length, template, schema, version (u16 each)
 //! 12 root block, groups, data
 //! ```
 //! [`split`] cuts a stream into messages, [`parse`] reads one; each template's `encode` writes one, and
-//! [`MassQuoteTemplate`] a mass quote from prepared bytes. Layouts stand once, in the tables: both ways use them. There is
-//! no session here: sequence numbers, times and keys are the caller's.
+//! [`MassQuoteTemplate`] a mass quote from prepared bytes. Layouts stand once, in the tables: both ways use
+//! them. There is no session here: sequence numbers, times and keys are the caller's.
 //!
 //! ```
 //! use tickwire_wire_cme::ilink3::{self, Body, Sequence, SequenceRoot};
@@ -191,8 +191,8 @@ pub struct Message<'a> {
     pub rest: &'a [u8],
 }
 
-/// The first message of a stream, from its SBE header on, and how many bytes it took with its frame; `None` while it is
-/// incomplete. After an error nothing that follows can be found: the connection is to be ended.
+/// The first message of a stream, from its SBE header on, and how many bytes it took with its frame; `None`
+/// while it is incomplete. After an error nothing that follows can be found: the connection is to be ended.
 #[inline]
 pub fn split(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     let Ok((frame, _)) = prefix::<Frame>(bytes) else {
@@ -228,8 +228,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
 }
 
 impl Message<'_> {
-    /// Writes the message, frame first, from its decoded fields, as its own schema version lays it out; its length,
-    /// `None` if `buffer` is too small. Padding is zero, what is in `rest` is left out.
+    /// Writes the message, frame first, from its decoded fields, as its own schema version lays it out; its
+    /// length, `None` if `buffer` is too small. Padding is zero, what is in `rest` is left out.
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         self.body.encode_again(buffer, *self.header)
     }
@@ -265,8 +265,8 @@ pub const fn time_in_force(time_in_force: TimeInForce) -> Option<u8> {
 }
 
 impl NewOrderSingleRoot {
-    /// A limit order of `identity`. SeqNum, ClOrdID, OrderRequestID and the sending time are the caller's to fill in.
-    /// `None` for a quantity of 0 and a time in force that the venue has not.
+    /// A limit order of `identity`. SeqNum, ClOrdID, OrderRequestID and the sending time are the caller's to
+    /// fill in. `None` for a quantity of 0 and a time in force that the venue has not.
     pub fn limit(
         identity: &Identity,
         security_id: i32,
@@ -300,8 +300,8 @@ impl QuoteCancelEntry {
 }
 
 impl QuoteCancelRoot {
-    /// A cancellation of all quotes, to be encoded with [`QuoteCancelEntry::ALL`] and no sets. SeqNum, QuoteID and the
-    /// sending time are the caller's to fill in.
+    /// A cancellation of all quotes, to be encoded with [`QuoteCancelEntry::ALL`] and no sets. SeqNum,
+    /// QuoteID and the sending time are the caller's to fill in.
     pub fn all(identity: &Identity) -> QuoteCancelRoot {
         QuoteCancelRoot {
             party_details_list_req_id: identity.party_details_list_req_id.into(),
@@ -314,8 +314,9 @@ impl QuoteCancelRoot {
 }
 
 impl NegotiateRoot {
-    /// Writes what `HMACSignature` signs: RequestTimestamp, UUID, Session and Firm, a line each; its length, `None` if
-    /// `buffer` is too small. The key and the hash are the caller's. iLink 3, "Session Layer - Negotiate".
+    /// Writes what `HMACSignature` signs: RequestTimestamp, UUID, Session and Firm, a line each; its length,
+    /// `None` if `buffer` is too small. The key and the hash are the caller's. iLink 3, "Session Layer -
+    /// Negotiate".
     pub fn canonical_text(&self, buffer: &mut [u8]) -> Option<usize> {
         let numbers = [self.request_timestamp, self.uuid].map(|n| Number::new(n.get()));
         let [time, uuid] = &numbers;
@@ -332,9 +333,9 @@ impl NegotiateRoot {
 }
 
 impl EstablishRoot {
-    /// Writes what `HMACSignature` signs: the lines of [`NegotiateRoot::canonical_text`], then TradingSystemName,
-    /// TradingSystemVersion, TradingSystemVendor, NextSeqNo and KeepAliveInterval; its length, `None` if `buffer` is too
-    /// small. iLink 3, "Session Layer - Establish".
+    /// Writes what `HMACSignature` signs: the lines of [`NegotiateRoot::canonical_text`], then
+    /// TradingSystemName, TradingSystemVersion, TradingSystemVendor, NextSeqNo and KeepAliveInterval; its
+    /// length, `None` if `buffer` is too small. iLink 3, "Session Layer - Establish".
     pub fn canonical_text(&self, buffer: &mut [u8]) -> Option<usize> {
         let [time, uuid, next, interval] = [
             self.request_timestamp.get(),

@@ -1,5 +1,5 @@
-//! MassQuote (517) from prepared bytes: the head stands in the buffer, an entry is a copy of what never changes of it, with
-//! prices and sizes beside.
+//! MassQuote (517) from prepared bytes: the head stands in the buffer, an entry is a copy of what never
+//! changes of it, with prices and sizes beside.
 
 use super::{ENCODING, Frame, MassQuote, MassQuoteRoot, NEWEST_VERSION, QuoteEntry};
 use crate::layout::Scaled;
@@ -14,7 +14,8 @@ use tickwire_market::{MassQuoteEntry, Nanos, Price};
 /// Who sends: the same in every message of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// PartyDetailsListReqID (1505): what was registered with the venue; 0 where each message tells its parties.
+    /// PartyDetailsListReqID (1505): what was registered with the venue; 0 where each message tells its
+    /// parties.
     pub party_details_list_req_id: u64,
     /// SenderID (5392): the operator.
     pub sender_id: Text<20>,
@@ -33,7 +34,8 @@ pub struct QuotedSecurity {
     pub quote_set_id: u16,
 }
 
-/// What a mass quote says besides its entries. It has no place for what caused it: whoever sends keeps that by `id`.
+/// What a mass quote says besides its entries. It has no place for what caused it: whoever sends keeps that
+/// by `id`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MassQuoteHead {
     /// SeqNum (9726).
@@ -69,8 +71,8 @@ pub struct MassQuoteTemplate {
 }
 
 impl MassQuoteTemplate {
-    /// `securities` in the order of the quoter's list; prices are whole numbers of `tick`. `None` without securities, with
-    /// more than 65 536 of them, without entries, or if 65 535 ticks are no price.
+    /// `securities` in the order of the quoter's list; prices are whole numbers of `tick`. `None` without
+    /// securities, with more than 65 536 of them, without entries, or if 65 535 ticks are no price.
     pub fn new(
         identity: &Identity,
         securities: &[QuotedSecurity],
@@ -126,9 +128,9 @@ impl MassQuoteTemplate {
         })
     }
 
-    /// Writes the message, frame first. A side without quantity is null in price and size: the venue takes it away.
-    /// `None` if there are no entries or too many, one of an unknown instrument, or a quantity of 2^32 - 1, which means
-    /// null; the next message is whole again.
+    /// Writes the message, frame first. A side without quantity is null in price and size: the venue takes it
+    /// away. `None` if there are no entries or too many, one of an unknown instrument, or a quantity of 2^32 -
+    /// 1, which means null; the next message is whole again.
     #[inline]
     pub fn write(&mut self, message: &MassQuoteHead, entries: &[MassQuoteEntry]) -> Option<&[u8]> {
         if !(1..=self.entries_max).contains(&entries.len()) {

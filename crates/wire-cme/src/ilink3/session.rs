@@ -1,6 +1,7 @@
 //! Layouts of session messages.
 //!
-//! iLink 3 SBE schema 8, version 9 (2025-11-04); `cargo xtask oracle` compares every row with an independent dissector.
+//! iLink 3 SBE schema 8, version 9 (2025-11-04); `cargo xtask oracle` compares every row with an independent
+//! dissector.
 
 use crate::layout::le;
 use crate::sbe::{Optional, Text, layouts};

@@ -133,7 +133,8 @@ fn blocks_of_version_5_are_as_long_as_the_digest_says() {
     assert_eq!(newer, [32, 38, 72]);
 }
 
-/// A message of a template with random contents: what the version has, and `padding` bytes more in every block.
+/// A message of a template with random contents: what the version has, and `padding` bytes more in every
+/// block.
 fn random(template: &Template, version: u16, padding: u16, entries: u8, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0xFE, 0xCA];
     let root = template.block_length + padding;

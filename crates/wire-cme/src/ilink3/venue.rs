@@ -1,6 +1,7 @@
 //! Layouts of what the venue answers.
 //!
-//! iLink 3 SBE schema 8, version 9 (2025-11-04); `cargo xtask oracle` compares every row with an independent dissector.
+//! iLink 3 SBE schema 8, version 9 (2025-11-04); `cargo xtask oracle` compares every row with an independent
+//! dissector.
 
 use super::{Date, Decimal64};
 use crate::layout::{Char, le};
@@ -290,7 +291,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoOrderEvents` in `ExecutionReportTradeOutright525`. iLink 3 SBE schema 8, version 9 (2025-11-04).
+    /// Entry of `NoOrderEvents` in `ExecutionReportTradeOutright525`. iLink 3 SBE schema 8, version 9
+    /// (2025-11-04).
     pub struct OrderEventEntry = "NoOrderEvents", 41 {
         0 => order_event_price: Price9, "OrderEventPx";
         8 => order_event_text: Text<5>, "OrderEventText";

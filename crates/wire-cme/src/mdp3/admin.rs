@@ -1,6 +1,7 @@
 //! Layouts of session messages, security status, quote requests and collateral values.
 //!
-//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with it in a test.
+//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with
+//! it in a test.
 
 use super::block::{Optional, Price9, Text, layouts};
 use crate::layout::le;
@@ -90,7 +91,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoOrderIDEntries` in `SecurityStatusWorkup60`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoOrderIDEntries` in `SecurityStatusWorkup60`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct WorkupOrderEntry = "NoOrderIDEntries", 10 {
         0 => order_id: le::U64, "OrderID";
         8 => side: u8, "Side";

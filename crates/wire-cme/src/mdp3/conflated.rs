@@ -3,8 +3,8 @@
 //! ```text
 //!  0 magic u16 = 0xCAFE   2 packet number u32   6 sending time u64   14 messages, as over UDP
 //! ```
-//! Data are messages of schema 1 ([`super::parse`]). The requests are of schema 2, whose definition is not public: their
-//! layouts are read off recorded sessions of 2021, and so are the names of their fields.
+//! Data are messages of schema 1 ([`super::parse`]). The requests are of schema 2, whose definition is not
+//! public: their layouts are read off recorded sessions of 2021, and so are the names of their fields.
 
 use super::block::{
     Block, Entries, GroupSize, MessageBuilder, NoFields, SIZE, layouts, precedes, version_of, visit_entries,
@@ -22,7 +22,8 @@ const NEWEST_VERSION: u16 = 0;
 pub const MAGIC: u16 = 0xCAFE;
 
 wire_struct! {
-    /// Before the messages of every packet. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
+    /// Before the messages of every packet. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no
+    /// public layout: read from recorded sessions).
     pub struct Header = "ConflatedPacket", 14 {
         /// [`MAGIC`].
         0 => magic: le::U16, "EncodingType";
@@ -33,7 +34,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Root block of `RequestAck206`. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
+    /// Root block of `RequestAck206`. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public
+    /// layout: read from recorded sessions).
     pub struct RequestAckRoot = "RequestAck", 6 {
         /// The request's.
         0 => request_id: le::U32, "MDReqID";
@@ -43,7 +45,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Root block of `SecurityListRequest208` and `SecurityStatusRequest209`. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
+    /// Root block of `SecurityListRequest208` and `SecurityStatusRequest209`. CME MDP 3.0 schema 1 version 12
+    /// over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct RequestRoot = "SecurityListRequest", 5 {
         0 => request_id: le::U32, "MDReqID";
         4 => request_type: u8, "SubscriptionReqType";
@@ -51,14 +54,16 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A security group. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
+    /// A security group. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read
+    /// from recorded sessions).
     pub struct GroupEntry = "NoSecurityGroups", 6 {
         0 => security_group: Text<6>, "SecurityGroup";
     }
 }
 
 wire_struct! {
-    /// An instrument. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
+    /// An instrument. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from
+    /// recorded sessions).
     pub struct SecurityEntry = "NoRelatedSym", 4 {
         0 => security_id: le::I32, "SecurityID";
     }
@@ -105,7 +110,8 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
-/// Reads a message of schema 2, from its header on: header and what it says. Bytes after its last group are ignored.
+/// Reads a message of schema 2, from its header on: header and what it says. Bytes after its last group are
+/// ignored.
 pub fn parse(bytes: &[u8]) -> Result<(&MessageHeader, Request<'_>), Malformed> {
     let (header, body) = prefix::<MessageHeader>(bytes)?;
     if header.schema_id.get() != Request::SCHEMA {

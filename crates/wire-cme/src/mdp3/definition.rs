@@ -1,13 +1,15 @@
 //! Layouts of instrument definitions.
 //!
-//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with it in a test.
+//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with
+//! it in a test.
 
 use super::block::{Optional, Price9, Qty4, Text, layouts};
 use crate::layout::{Char, le};
 use crate::wire_struct;
 
 wire_struct! {
-    /// When a contract matures; any part may be null. MDP 3.0 SBE schema 1, version 13 (2023-04-11), `MaturityMonthYear`.
+    /// When a contract matures; any part may be null. MDP 3.0 SBE schema 1, version 13 (2023-04-11),
+    /// `MaturityMonthYear`.
     pub struct MaturityMonthYear = "MaturityMonthYear", 5 {
         0 => year: Optional<le::U16>, "MaturityMonthYear.year";
         2 => month: Optional<u8>, "MaturityMonthYear.month";
@@ -75,7 +77,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoEvents` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoEvents` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct EventEntry = "NoEvents", 9 {
         0 => event_type: u8, "EventType";
         1 => event_time: le::U64, "EventTime";
@@ -83,7 +86,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDFeedTypes` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDFeedTypes` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct FeedTypeEntry = "NoMDFeedTypes", 4 {
         0 => feed_type: Text<3>, "MDFeedType";
         3 => market_depth: i8, "MarketDepth";
@@ -91,7 +95,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoInstAttrib` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoInstAttrib` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct AttributeEntry = "NoInstAttrib", 4 {
         /// Bit set, see [`attribute`](super::attribute).
         0 => inst_attrib_value: le::U32, "InstAttribValue";
@@ -99,7 +104,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoLotTypeRules` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoLotTypeRules` in `MDInstrumentDefinitionFuture54`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct LotTypeRule = "NoLotTypeRules", 5 {
         0 => lot_type: i8, "LotType";
         1 => min_lot_size: Optional<Qty4>, "MinLotSize";
@@ -162,7 +168,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoUnderlyings` in `MDInstrumentDefinitionOption55`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoUnderlyings` in `MDInstrumentDefinitionOption55`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct Underlying = "NoUnderlyings", 24 {
         0 => underlying_security_id: le::I32, "UnderlyingSecurityID";
         4 => underlying_symbol: Text<20>, "UnderlyingSymbol";
@@ -170,7 +177,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoRelatedInstruments` in `MDInstrumentDefinitionOption55`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoRelatedInstruments` in `MDInstrumentDefinitionOption55`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct RelatedInstrument = "NoRelatedInstruments", 24 {
         0 => related_security_id: le::I32, "RelatedSecurityID";
         4 => related_symbol: Text<20>, "RelatedSymbol";
@@ -369,7 +377,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoUnderlyings` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoUnderlyings` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct RepoUnderlying = "NoUnderlyings", 118 {
         0 => underlying_symbol: Text<20>, "UnderlyingSymbol";
         20 => underlying_security_id: Optional<le::I32>, "UnderlyingSecurityID";
@@ -388,7 +397,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoRelatedInstruments` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoRelatedInstruments` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct RepoRelatedInstrument = "NoRelatedInstruments", 32 {
         0 => related_security_id: le::I32, "RelatedSecurityID";
         4 => related_symbol: Text<20>, "RelatedSymbol";
@@ -397,7 +407,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoBrokenDates` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoBrokenDates` in `MDInstrumentDefinitionRepo58`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct BrokenDate = "NoBrokenDates", 16 {
         0 => broken_date_guid: le::U64, "BrokenDateGUID";
         8 => broken_date_security_id: le::I32, "BrokenDateSecurityID";
@@ -467,7 +478,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoLotTypeRules` in `MDInstrumentDefinitionFX63`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoLotTypeRules` in `MDInstrumentDefinitionFX63`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct FxLotTypeRule = "NoLotTypeRules", 9 {
         0 => lot_type: i8, "LotType";
         1 => min_lot_size: le::U64, "MinLotSize";
@@ -475,7 +487,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoTradingSessions` in `MDInstrumentDefinitionFX63`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoTradingSessions` in `MDInstrumentDefinitionFX63`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct TradingSession = "NoTradingSessions", 18 {
         /// Days since the Unix epoch.
         0 => trade_date: Optional<le::U16>, "TradeDate";

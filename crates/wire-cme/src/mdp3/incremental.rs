@@ -1,13 +1,15 @@
 //! Layouts of the incremental feed: books by price and by order, trades, volume, statistics, limits.
 //!
-//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with it in a test.
+//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with
+//! it in a test.
 
 use super::block::{Optional, Price9, layouts};
 use crate::layout::{Char, le};
 use crate::wire_struct;
 
 wire_struct! {
-    /// Root block of `ChannelReset4` and of every other incremental message. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Root block of `ChannelReset4` and of every other incremental message. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct EventRoot = "MDIncrementalRefresh", 9 {
         /// Nanoseconds since the Unix epoch, UTC.
         0 => transact_time: le::U64, "TransactTime";
@@ -17,7 +19,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshVolume37`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshVolume37`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct VolumeEntry = "NoMDEntries", 13 {
         0 => size: le::I32, "MDEntrySize";
         4 => security_id: le::I32, "SecurityID";
@@ -48,7 +51,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoOrderIDEntries` in `MDIncrementalRefreshBook46`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoOrderIDEntries` in `MDIncrementalRefreshBook46`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct OrderEntry = "NoOrderIDEntries", 22 {
         0 => order_id: le::U64, "OrderID";
         /// Lower is executed first at the same price.
@@ -62,7 +66,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshOrderBook47`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshOrderBook47`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct OrderBookEntry = "NoMDEntries", 34 {
         0 => order_id: Optional<le::U64>, "OrderID";
         /// Lower is executed first at the same price.
@@ -78,7 +83,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummary48`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummary48`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct TradeEntry = "NoMDEntries", 30 {
         0 => price: Price9, "MDEntryPx";
         8 => size: le::I32, "MDEntrySize";
@@ -95,8 +101,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTrade36`, before there were trade summaries. MDP 3.0 SBE schema 1, versions
-    /// 2 to 8.
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTrade36`, before there were trade summaries. MDP 3.0
+    /// SBE schema 1, versions 2 to 8.
     pub struct TradeEntry36 = "NoMDEntries", 30 {
         0 => price: Price9, "MDEntryPx";
         8 => size: le::I32, "MDEntrySize";
@@ -113,8 +119,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummary42`: as [`TradeEntry`], but that the number of orders may be
-    /// null. MDP 3.0 SBE schema 1, version 9.
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummary42`: as [`TradeEntry`], but that the number
+    /// of orders may be null. MDP 3.0 SBE schema 1, version 9.
     pub struct TradeEntry42 = "NoMDEntries", 30 {
         0 => price: Price9, "MDEntryPx";
         8 => size: le::I32, "MDEntrySize";
@@ -131,7 +137,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoOrderIDEntries` in `MDIncrementalRefreshTradeSummary48`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoOrderIDEntries` in `MDIncrementalRefreshTradeSummary48`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct TradeOrderEntry = "NoOrderIDEntries", 12 {
         0 => order_id: le::U64, "OrderID";
         8 => last_qty: le::I32, "LastQty";
@@ -139,7 +146,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshDailyStatistics49`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshDailyStatistics49`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct DailyStatisticsEntry = "NoMDEntries", 25 {
         0 => price: Optional<Price9>, "MDEntryPx";
         8 => size: Optional<le::I32>, "MDEntrySize";
@@ -157,7 +165,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshLimitsBanding50`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshLimitsBanding50`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct LimitsEntry = "NoMDEntries", 32 {
         0 => high_limit: Optional<Price9>, "HighLimitPrice";
         8 => low_limit: Optional<Price9>, "LowLimitPrice";
@@ -169,7 +178,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshSessionStatistics51`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshSessionStatistics51`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct SessionStatisticsEntry = "NoMDEntries", 23 {
         0 => price: Price9, "MDEntryPx";
         8 => security_id: le::I32, "SecurityID";
@@ -185,7 +195,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshBookLongQty64`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshBookLongQty64`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct BookEntryLongQty = "NoMDEntries", 31 {
         0 => price: Optional<Price9>, "MDEntryPx";
         8 => size: Optional<le::U64>, "MDEntrySize";
@@ -203,7 +214,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummaryLongQty65`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummaryLongQty65`. MDP 3.0 SBE schema 1, version
+    /// 13 (2023-04-11).
     pub struct TradeEntryLongQty = "NoMDEntries", 34 {
         0 => price: Price9, "MDEntryPx";
         8 => size: le::U64, "MDEntrySize";
@@ -220,7 +232,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshVolumeLongQty66`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshVolumeLongQty66`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct VolumeEntryLongQty = "NoMDEntries", 17 {
         0 => size: le::U64, "MDEntrySize";
         8 => security_id: le::I32, "SecurityID";
@@ -232,7 +245,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `MDIncrementalRefreshSessionStatisticsLongQty67`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshSessionStatisticsLongQty67`. MDP 3.0 SBE schema 1,
+    /// version 13 (2023-04-11).
     pub struct SessionStatisticsEntryLongQty = "NoMDEntries", 27 {
         0 => price: Price9, "MDEntryPx";
         8 => size: Optional<le::U64>, "MDEntrySize";

@@ -1,15 +1,16 @@
-//! CME MDP 3.0: Globex futures, options, and spot FX and cash treasuries beside them. Simple Binary Encoding, schema 1,
-//! version 13 (`templates_FixBinary.xml`, 2023-04-11), little-endian.
+//! CME MDP 3.0: Globex futures, options, and spot FX and cash treasuries beside them. Simple Binary Encoding,
+//! schema 1, version 13 (`templates_FixBinary.xml`, 2023-04-11), little-endian.
 //!
 //! ```text
 //! packet:   0 packet number u32   4 sending time u64   12 messages ...
 //! message:  0 size u16 (its own included)   2 block length u16   4 template u16   6 schema u16   8 version u16   10 root, groups
 //! ```
-//! The packet number counts packets, not messages, by channel and feed. Over TCP each packet stands behind its length
-//! ([`tcp`]), conflated data behind a header of its own ([`conflated`]).
+//! The packet number counts packets, not messages, by channel and feed. Over TCP each packet stands behind
+//! its length ([`tcp`]), conflated data behind a header of its own ([`conflated`]).
 //!
-//! [`parse_packet`] checks the sizes of a packet once, so that the walk over its messages cannot fail; [`parse`] reads one
-//! message. Root blocks and entries are given by value: see [`block`] on why they are not references into the packet.
+//! [`parse_packet`] checks the sizes of a packet once, so that the walk over its messages cannot fail;
+//! [`parse`] reads one message. Root blocks and entries are given by value: see [`block`] on why they are not
+//! references into the packet.
 //!
 //! ```
 //! use tickwire_wire_cme::mdp3::{self, Body, Book, BookEntry, EventRoot, PacketBuilder, EntryType, Price9, UpdateAction};
@@ -183,8 +184,8 @@ messages! {
     69 SnapshotLongQty = "SnapshotFullRefreshLongQty69", SnapshotRoot, 59, decimals 9 {
         entries: SnapshotEntryLongQty, 23, GroupSize, since 0, "NoMDEntries";
     }
-    // Of versions 2 to 9, prices with 7 decimals. The layouts are those of their successors unless there is one of their own;
-    // fields that came with version 10 or later are not theirs.
+    // Of versions 2 to 9, prices with 7 decimals. The layouts are those of their successors unless there is
+    // one of their own; fields that came with version 10 or later are not theirs.
     27 Future27 = "MDInstrumentDefinitionFuture27", FutureRoot, 216, decimals 7 {
         events: EventEntry, 9, GroupSize, since 0, "NoEvents";
         feed_types: FeedTypeEntry, 4, GroupSize, since 0, "NoMDFeedTypes";
@@ -248,7 +249,8 @@ pub struct Message<'a> {
     pub rest: &'a [u8],
 }
 
-/// Reads one message, from its header on (without the size before it). A template that is wanted quickly has a `read` of its own.
+/// Reads one message, from its header on (without the size before it). A template that is wanted quickly has
+/// a `read` of its own.
 pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let (header, body) = prefix::<MessageHeader>(bytes)?;
     if header.schema_id.get() != Body::SCHEMA {
@@ -271,8 +273,8 @@ pub fn template(message: &[u8]) -> Option<u16> {
 }
 
 impl Message<'_> {
-    /// Writes the message, size first, from its decoded fields, as its own schema version lays it out; its length,
-    /// `None` if `buffer` is too small. Padding is zero, what is in `rest` is left out.
+    /// Writes the message, size first, from its decoded fields, as its own schema version lays it out; its
+    /// length, `None` if `buffer` is too small. Padding is zero, what is in `rest` is left out.
     pub fn encode(&self, buffer: &mut [u8]) -> Option<usize> {
         self.body.encode_again(buffer, *self.header)
     }
@@ -291,7 +293,8 @@ impl Message<'_> {
 wire_struct! {
     /// Before the messages of every packet. MDP 3.0, "Binary Packet Header".
     pub struct PacketHeader = "Packet", 12 {
-        /// By channel and feed, plus 1 a packet; begins anew at 1 every week, and in every loop of a recovery feed.
+        /// By channel and feed, plus 1 a packet; begins anew at 1 every week, and in every loop of a recovery
+        /// feed.
         0 => seq: le::U32, "MsgSeqNum";
         /// Nanoseconds since the Unix epoch, UTC.
         4 => sending_time: le::U64, "SendingTime";
@@ -331,7 +334,8 @@ pub struct Messages<'a> {
 const SIZE_MIN: usize = 2 + MessageHeader::SIZE;
 
 impl<'a> Messages<'a> {
-    /// The messages of a packet that [`parse_packet`] has found whole. Of any other the walk ends where it is broken.
+    /// The messages of a packet that [`parse_packet`] has found whole. Of any other the walk ends where it is
+    /// broken.
     #[inline(always)]
     pub fn of_checked(packet: &'a [u8]) -> Messages<'a> {
         Messages {
@@ -381,7 +385,8 @@ pub struct PacketBuilder<'b> {
 }
 
 impl<'b> PacketBuilder<'b> {
-    /// Starts a packet. The buffer must hold at least a header; the time is in nanoseconds since the Unix epoch, UTC.
+    /// Starts a packet. The buffer must hold at least a header; the time is in nanoseconds since the Unix
+    /// epoch, UTC.
     pub fn new(buffer: &'b mut [u8], seq: u32, sending_time: u64) -> PacketBuilder<'b> {
         let header = PacketHeader {
             seq: seq.into(),
@@ -396,7 +401,8 @@ impl<'b> PacketBuilder<'b> {
         PacketBuilder { buffer, length }
     }
 
-    /// Appends what `encode` writes, a message with its size; `false`, and nothing changed, if it does not fit.
+    /// Appends what `encode` writes, a message with its size; `false`, and nothing changed, if it does not
+    /// fit.
     #[must_use]
     pub fn push(&mut self, encode: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         match encode(&mut self.buffer[self.length..]) {

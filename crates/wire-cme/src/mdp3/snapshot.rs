@@ -1,6 +1,7 @@
 //! Layouts of the market recovery feeds and of snapshots over TCP.
 //!
-//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with it in a test.
+//! CME MDP 3.0, SBE schema 1 version 13 (`templates_FixBinary.xml`, 2023-04-11); every row is compared with
+//! it in a test.
 
 use super::block::{Optional, Price9, layouts};
 use crate::layout::{Char, le};
@@ -62,7 +63,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `SnapshotFullRefreshOrderBook53`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `SnapshotFullRefreshOrderBook53`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct SnapshotOrderEntry = "NoMDEntries", 29 {
         0 => order_id: le::U64, "OrderID";
         /// Lower is executed first at the same price.
@@ -131,7 +133,8 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Entry of `NoMDEntries` in `SnapshotFullRefreshTCPLongQty68`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
+    /// Entry of `NoMDEntries` in `SnapshotFullRefreshTCPLongQty68`. MDP 3.0 SBE schema 1, version 13
+    /// (2023-04-11).
     pub struct SnapshotEntryLongQty = "NoMDEntries", 23 {
         0 => price: Optional<Price9>, "MDEntryPx";
         8 => size: Optional<le::U64>, "MDEntrySize";

@@ -1,8 +1,8 @@
 //! TCP replay of MDP 3.0: packets that were sent on the incremental feed, once more.
 //!
-//! The client speaks FIX in ASCII (without `BeginString`), the server answers in packets, each behind its length in two
-//! bytes, little-endian: a logon (template 15), the packets asked for, a logout (template 16). One request a connection.
-//! "MDP 3.0 - TCP Recovery", CME Globex client systems wiki.
+//! The client speaks FIX in ASCII (without `BeginString`), the server answers in packets, each behind its
+//! length in two bytes, little-endian: a logon (template 15), the packets asked for, a logout (template 16).
+//! One request a connection. "MDP 3.0 - TCP Recovery", CME Globex client systems wiki.
 
 use crate::Malformed;
 use tickwire_wire_core::fix_text::{Number, write};
@@ -47,8 +47,8 @@ pub fn logout(buffer: &mut [u8]) -> Option<usize> {
     write(buffer, None, &[(b"35", b"5")])
 }
 
-/// Writes the `MarketDataRequest` for packets `first` to `last` of a channel; its length, `None` if `buffer` is too small.
-/// `request_id` tells requests of one client apart.
+/// Writes the `MarketDataRequest` for packets `first` to `last` of a channel; its length, `None` if `buffer`
+/// is too small. `request_id` tells requests of one client apart.
 pub fn market_data_request(
     buffer: &mut [u8],
     channel: u16,

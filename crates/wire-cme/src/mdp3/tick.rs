@@ -1,7 +1,8 @@
 //! The variable tick tables that TickRule (6350) of a definition names.
 //!
-//! CME Globex client systems wiki, "Tick and Price Display", table "Variable Tick Table". Prices are Globex prices: those of
-//! messages, before the DisplayFactor. An instrument with such a rule has no MinPriceIncrement.
+//! CME Globex client systems wiki, "Tick and Price Display", table "Variable Tick Table". Prices are Globex
+//! prices: those of messages, before the DisplayFactor. An instrument with such a rule has no
+//! MinPriceIncrement.
 
 use tickwire_market::Price;
 

@@ -1,11 +1,12 @@
-//! What Simple Binary Encoding messages are made of: blocks whose length the sender says, repeating groups of such
-//! blocks, fields that can be absent. FIX Simple Binary Encoding 1.0, "Message structure". [`crate::mdp3`] and
-//! [`crate::ilink3`] are tables of such messages.
+//! What Simple Binary Encoding messages are made of: blocks whose length the sender says, repeating groups of
+//! such blocks, fields that can be absent. FIX Simple Binary Encoding 1.0, "Message structure".
+//! [`crate::mdp3`] and [`crate::ilink3`] are tables of such messages.
 //!
-//! A block may be longer than its layout: padding, fields of later versions than ours. And the sender's version may lack
-//! fields of ours. So [`Block`] and [`Entries`] step by the length on the wire and give layouts by value, with the fields
-//! that the sender does not know left blank, which is their null value where they have one. A walk over the fields gives
-//! null for every one of them, whether the schema has a null for it or not.
+//! A block may be longer than its layout: padding, fields of later versions than ours. And the sender's
+//! version may lack fields of ours. So [`Block`] and [`Entries`] step by the length on the wire and give
+//! layouts by value, with the fields that the sender does not know left blank, which is their null value
+//! where they have one. A walk over the fields gives null for every one of them, whether the schema has a
+//! null for it or not.
 
 pub(crate) mod table;
 
@@ -16,7 +17,8 @@ use core::marker::PhantomData;
 pub use tickwire_wire_core::nullable::{Nullable, Optional, Price9, Qty4, Text};
 
 wire_struct! {
-    /// Before every block. FIX Simple Binary Encoding 1.0, "Message header"; schemas of MDP 3.0 and iLink 3, `messageHeader`.
+    /// Before every block. FIX Simple Binary Encoding 1.0, "Message header"; schemas of MDP 3.0 and iLink 3,
+    /// `messageHeader`.
     pub struct MessageHeader = "messageHeader", 8 {
         0 => block_length: le::U16, "blockLength";
         2 => template_id: le::U16, "templateId";
@@ -135,8 +137,8 @@ fn read_partly<T: Layout>(block: &[u8], usable: u16) -> T {
     value
 }
 
-/// How many bytes of a block hold fields of the layout. A block shorter than its version's layout is malformed: no field
-/// may be cut.
+/// How many bytes of a block hold fields of the layout. A block shorter than its version's layout is
+/// malformed: no field may be cut.
 #[inline(always)]
 fn usable<T: Layout>(block_length: u16, version: u16) -> Result<u16, Malformed> {
     let size = T::size_in(version);
@@ -155,7 +157,8 @@ pub struct Block<'a, T> {
 }
 
 impl<'a, T: Layout> Block<'a, T> {
-    /// As [`Block::split`], without saying what is wrong: quicker, as nothing but the block goes through the result.
+    /// As [`Block::split`], without saying what is wrong: quicker, as nothing but the block goes through the
+    /// result.
     #[inline(always)]
     pub fn take(bytes: &'a [u8], block_length: u16, version: u16) -> Option<(Block<'a, T>, &'a [u8])> {
         let (block, rest) = bytes.split_at_checked(block_length.into())?;
@@ -282,7 +285,8 @@ impl<'a, T: Layout> Entries<'a, T> {
         Some(read(entry, self.usable))
     }
 
-    /// The entries in place, where the sender has all fields of the layout: quicker than one after the other by value.
+    /// The entries in place, where the sender has all fields of the layout: quicker than one after the other
+    /// by value.
     #[inline(always)]
     pub fn whole(&self) -> Option<impl Iterator<Item = &'a T> + use<'a, T>> {
         let is_whole = usize::from(self.usable) == size_of::<T>() && self.left > 0;
@@ -343,7 +347,8 @@ pub(crate) fn split_data(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
         .ok_or_else(|| Malformed::truncated(length, rest.len()))
 }
 
-/// Writes one message behind its size: header, root, then every group of its template in order, then its data.
+/// Writes one message behind its size: header, root, then every group of its template in order, then its
+/// data.
 #[derive(Debug)]
 pub struct MessageBuilder<'b> {
     buffer: &'b mut [u8],
@@ -358,8 +363,8 @@ impl<'b> MessageBuilder<'b> {
         MessageBuilder::behind(SIZE, buffer, header, header.version.get(), root)
     }
 
-    /// Starts a message behind `frame`, whose first two bytes will be the size of everything, with the fields that `version`
-    /// of the schema has.
+    /// Starts a message behind `frame`, whose first two bytes will be the size of everything, with the fields
+    /// that `version` of the schema has.
     pub(crate) fn behind<T: Layout>(
         frame: &[u8],
         buffer: &'b mut [u8],
@@ -441,8 +446,9 @@ impl<'b> MessageBuilder<'b> {
     }
 }
 
-/// The version whose fields a message has: the sender's. Templates with prices of 7 decimals went out of the schema of MDP 3.0
-/// behind version 9; what was added to the layouts later is not theirs, whatever version a sender names.
+/// The version whose fields a message has: the sender's. Templates with prices of 7 decimals went out of the
+/// schema of MDP 3.0 behind version 9; what was added to the layouts later is not theirs, whatever version a
+/// sender names.
 #[inline(always)]
 pub(crate) const fn version_of(sent: u16, decimals: u8) -> u16 {
     const LAST_OF_7_DECIMALS: u16 = 9;
@@ -464,8 +470,8 @@ pub(crate) fn precedes(version: u16, since: u16) -> bool {
 pub enum Visit<'a> {
     /// A field: its name and value.
     Field(&'static str, FieldValue<'a>),
-    /// An entry of a group begins: the group's name, the entry's number from 0, how many there are. An empty group
-    /// gives one step with both 0, without a `Leave`.
+    /// An entry of a group begins: the group's name, the entry's number from 0, how many there are. An empty
+    /// group gives one step with both 0, without a `Leave`.
     Enter(&'static str, u8, u8),
     /// The entry ends.
     Leave,
@@ -494,8 +500,8 @@ pub(crate) fn visit_root<T: Layout>(root: &Block<'_, T>, decimals: u8, f: &mut d
     visit_fields(&root.get(), root.usable, decimals, f);
 }
 
-/// Walks a block of which the sender's version knows the first `known` bytes; its prices have `decimals` implied decimals
-/// (older templates share the layouts, with 7).
+/// Walks a block of which the sender's version knows the first `known` bytes; its prices have `decimals`
+/// implied decimals (older templates share the layouts, with 7).
 fn visit_fields<T: Layout>(block: &T, known: u16, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
     block.visit_known(known.into(), &mut |name, value| {
         let value = match value {

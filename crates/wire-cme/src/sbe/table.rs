@@ -10,9 +10,10 @@
 ///     }
 /// }
 /// ```
-/// Template id, type, name, layout and length of the root block, implied decimals of prices; then its groups: layout and
-/// length of an entry, form of the group's head, the schema version that brought the group; then `+ name, "Name";` where data
-/// of any length end the message. `SIZE` is what stands before a message, its first two bytes the size of everything.
+/// Template id, type, name, layout and length of the root block, implied decimals of prices; then its groups:
+/// layout and length of an entry, form of the group's head, the schema version that brought the group; then
+/// `+ name, "Name";` where data of any length end the message. `SIZE` is what stands before a message, its
+/// first two bytes the size of everything.
 macro_rules! messages {
     (
         enum $body:ident of schema $schema:literal behind $frame:ident;
@@ -37,7 +38,8 @@ macro_rules! messages {
                 /// The template's number.
                 pub const TEMPLATE: u16 = $id;
 
-                // Out of line: thirty of these in one function take the compiler minutes, in every program that parses.
+                // Out of line: thirty of these in one function take the compiler minutes, in every program
+                // that parses.
                 #[inline(never)]
                 #[allow(unused_mut, reason = "a template without groups changes nothing after the root")]
                 fn split(body: &'a [u8], header: &MessageHeader) -> Result<($name<'a>, &'a [u8]), Malformed> {
@@ -54,7 +56,8 @@ macro_rules! messages {
                     Ok(($name { root, $($group,)* $($data,)? }, rest))
                 }
 
-                /// Reads a message known to be of this template, from its header on; groups of later versions are ignored.
+                /// Reads a message known to be of this template, from its header on; groups of later versions
+                /// are ignored.
                 #[inline(always)]
                 pub fn parse(message: &'a [u8]) -> Result<$name<'a>, Malformed> {
                     let (header, body) = prefix::<MessageHeader>(message)?;
@@ -65,8 +68,8 @@ macro_rules! messages {
                     }
                 }
 
-                /// As [`Self::parse`], without saying what is wrong: quicker, as nothing but the message goes through the
-                /// result.
+                /// As [`Self::parse`], without saying what is wrong: quicker, as nothing but the message goes
+                /// through the result.
                 #[inline(always)]
                 #[allow(unused_mut, unused_assignments, reason = "nothing is read after the last group")]
                 pub fn read(message: &'a [u8]) -> Option<$name<'a>> {
@@ -88,8 +91,8 @@ macro_rules! messages {
                     Some($name { root, $($group,)* $($data,)? })
                 }
 
-                /// Writes a message, size first, as the newest schema version that has it lays it out; its length, `None` if
-                /// `buffer` is too small or a group has more than 255 entries.
+                /// Writes a message, size first, as the newest schema version that has it lays it out; its
+                /// length, `None` if `buffer` is too small or a group has more than 255 entries.
                 #[allow(clippy::too_many_arguments, reason = "one for each group")]
                 pub fn encode(
                     buffer: &mut [u8],
@@ -156,8 +159,8 @@ macro_rules! messages {
                 }
             }
 
-            /// Writes the message, size first, from its decoded fields; its length, `None` if `buffer` is too small.
-            /// Padding is zero.
+            /// Writes the message, size first, from its decoded fields; its length, `None` if `buffer` is too
+            /// small. Padding is zero.
             fn encode_again(&self, buffer: &mut [u8], header: MessageHeader) -> Option<usize> {
                 match self {
                     $($body::$name(m) => m.encode_again(buffer, header),)*

@@ -1,5 +1,5 @@
-//! A second decoder of MDP 3.0: reads the exchange's schema XML, or the table of the templates that have left it, and looks
-//! fields up in it, one after the other.
+//! A second decoder of MDP 3.0: reads the exchange's schema XML, or the table of the templates that have left
+//! it, and looks fields up in it, one after the other.
 
 use std::collections::BTreeMap;
 use tickwire_testdata as testdata;
@@ -197,8 +197,8 @@ impl Message {
         self.groups.iter().filter(move |g| g.since <= version)
     }
 
-    /// Every field that came after its template or group: the group's name if it is of one, its name, the version it came
-    /// with, its offset and length.
+    /// Every field that came after its template or group: the group's name if it is of one, its name, the
+    /// version it came with, its offset and length.
     pub(crate) fn added(&self) -> Vec<(Option<&str>, &str, u16, usize, usize)> {
         let blocks = std::iter::once((None, &self.fields, self.since)).chain(
             self.groups

@@ -73,14 +73,14 @@ impl Decoder {
         self.dictionary.reset_all(&mut self.record.text);
     }
 
-    /// Decodes the message at the start of `bytes` and says how many of them it took. On an error the dictionaries are
-    /// as before the call. A template that is marked to reset the dictionaries does so.
+    /// Decodes the message at the start of `bytes` and says how many of them it took. On an error the
+    /// dictionaries are as before the call. A template that is marked to reset the dictionaries does so.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(Message<'_>, usize), FastError> {
         self.run(bytes, false)
     }
 
-    /// The same for a message that stands alone, as in feeds that reset before each: all dictionaries are undefined
-    /// before and after it, which saves most of their upkeep.
+    /// The same for a message that stands alone, as in feeds that reset before each: all dictionaries are
+    /// undefined before and after it, which saves most of their upkeep.
     #[inline]
     pub fn decode_alone(&mut self, bytes: &[u8]) -> Result<(Message<'_>, usize), FastError> {
         self.reset();
@@ -324,10 +324,10 @@ impl Bits for u64 {
 }
 
 impl Source<'_, '_> {
-    /// The entries of a sequence without groups or sequences inside, which is where feeds spend their time: one loop
-    /// whose position and presence map live in registers. A copied field that is not sent has the value of the entry
-    /// before, and that of the first comes from a row of previous values: the dictionary is read and written once for
-    /// all entries, and not at all when the message stands alone.
+    /// The entries of a sequence without groups or sequences inside, which is where feeds spend their time:
+    /// one loop whose position and presence map live in registers. A copied field that is not sent has the
+    /// value of the entry before, and that of the first comes from a row of previous values: the dictionary
+    /// is read and written once for all entries, and not at all when the message stands alone.
     fn entries(
         &mut self,
         body: &Body,
@@ -660,7 +660,8 @@ impl Source<'_, '_> {
         Ok(cell)
     }
 
-    /// Takes bytes away at the back, or with a negative count (in excess-1) at the front, and puts others there.
+    /// Takes bytes away at the back, or with a negative count (in excess-1) at the front, and puts others
+    /// there.
     fn delta_text(&mut self, instr: &Instr) -> Result<Cell, Fault> {
         let Some(count) = self
             .input
@@ -709,8 +710,8 @@ impl Source<'_, '_> {
     }
 }
 
-/// Reads a value from the stream, absent for null, into its place. `encoding`: [`Code::encoding`]. An arm per type and
-/// presence, so that bounds and presence are constants in it.
+/// Reads a value from the stream, absent for null, into its place. `encoding`: [`Code::encoding`]. An arm per
+/// type and presence, so that bounds and presence are constants in it.
 #[inline(always)]
 fn read(input: &mut Reader<'_>, text: &mut Text, encoding: u8, place: &mut Cell) -> Result<(), Fault> {
     const U32: (Kind, u64) = (Kind::U32, u32::MAX as u64);

@@ -1,7 +1,7 @@
 //! Previous values (FAST 1.1, section 6.3.1, "Dictionaries and Previous Values").
 //!
-//! A message either takes effect whole or not at all: each entry keeps the value it had before the current message, so
-//! that a message found malformed half-way is taken back.
+//! A message either takes effect whole or not at all: each entry keeps the value it had before the current
+//! message, so that a message found malformed half-way is taken back.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -1,5 +1,6 @@
-//! Values to bytes: the exact inverse of the decoder, in the canonical form of the exchanges' own encoders: a presence
-//! bit is set only when the value could not be had without it, integers and presence maps are as short as possible.
+//! Values to bytes: the exact inverse of the decoder, in the canonical form of the exchanges' own encoders: a
+//! presence bit is set only when the value could not be had without it, integers and presence maps are as
+//! short as possible.
 
 use alloc::sync::Arc;
 
@@ -40,9 +41,9 @@ impl Encoder {
         self.dictionary.reset_all(&mut self.text);
     }
 
-    /// Encodes the message in a record of the same plan and says how many bytes it took. On an error the dictionaries
-    /// are as before the call. Integers convert to the field's type where they fit; constants and mandatory fields with
-    /// a default need not be set.
+    /// Encodes the message in a record of the same plan and says how many bytes it took. On an error the
+    /// dictionaries are as before the call. Integers convert to the field's type where they fit; constants
+    /// and mandatory fields with a default need not be set.
     pub fn encode(&mut self, record: &Record, out: &mut [u8]) -> Result<usize, FastError> {
         let Encoder {
             plan,

@@ -1,4 +1,5 @@
-//! What can be wrong with a template file and with a stream, under the codes of FAST 1.1 (section 12, "Errors").
+//! What can be wrong with a template file and with a stream, under the codes of FAST 1.1 (section 12,
+//! "Errors").
 
 use core::fmt;
 
@@ -19,7 +20,8 @@ pub enum TemplateFault {
     UnknownReference,
     /// Two templates with one identifier or one name.
     DuplicateTemplate,
-    /// A template reference without a name: templates nested by an identifier in the stream are not supported.
+    /// A template reference without a name: templates nested by an identifier in the stream are not
+    /// supported.
     DynamicReference,
     /// More fields, dictionary entries or nesting than a plan can hold (65,534 fields or entries, 16 levels).
     TooLarge,
@@ -75,8 +77,8 @@ impl core::error::Error for TemplateError {}
 
 macro_rules! faults {
     ($($variant:ident $code:literal $sentence:literal)*) => {
-        /// What is wrong with a message. `D` codes are the specification's dynamic errors, `R` its reportable ones;
-        /// no code: a limit of this implementation.
+        /// What is wrong with a message. `D` codes are the specification's dynamic errors, `R` its reportable
+        /// ones; no code: a limit of this implementation.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum Fault { $(#[doc = $sentence] $variant),* }
@@ -130,7 +132,8 @@ pub struct FastError {
     pub fault: Fault,
     /// The field's `id` attribute (a FIX tag), 0 when the fault is not in a field or the field has no id.
     pub field: u32,
-    /// The template's identifier, 0 when not known yet. For an unknown template: the identifier in the stream.
+    /// The template's identifier, 0 when not known yet. For an unknown template: the identifier in the
+    /// stream.
     pub template: u32,
     /// Byte offset in the input (decoding) or output (encoding) at which it was found.
     pub offset: u32,

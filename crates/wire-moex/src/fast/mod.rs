@@ -1,16 +1,19 @@
 //! FAST 1.1: a decoder and an encoder that are driven by template files at run time.
 //!
-//! Source: FIX Adapted for Streaming, FAST Specification version 1.x.1 (2006-12-20). A template file is read once into
-//! a [`Plan`], a flat list of instructions; [`Decoder`] and [`Encoder`] run it without allocating and without looking
-//! up a name. A message comes out as a [`Message`] over a preallocated [`Record`]; its fields are had by [`Slot`]s that
-//! were resolved at start from the numbers in the templates' `id` attributes (FIX tags).
+//! Source: FIX Adapted for Streaming, FAST Specification version 1.x.1 (2006-12-20). A template file is read
+//! once into a [`Plan`], a flat list of instructions; [`Decoder`] and [`Encoder`] run it without allocating
+//! and without looking up a name. A message comes out as a [`Message`] over a preallocated [`Record`]; its
+//! fields are had by [`Slot`]s that were resolved at start from the numbers in the templates' `id` attributes
+//! (FIX tags).
 //!
-//! All types, operators and presences of the specification are there: integers, decimals with one operator or two,
-//! ASCII and Unicode strings, byte vectors, groups, sequences, static template references, the global, template, type
-//! and named dictionaries, reset templates. Not there: template references by an identifier in the stream, conversions
-//! between strings and numbers (D10, D11: a record's strings stay strings), blocked transfer (D12).
+//! All types, operators and presences of the specification are there: integers, decimals with one operator or
+//! two, ASCII and Unicode strings, byte vectors, groups, sequences, static template references, the global,
+//! template, type and named dictionaries, reset templates. Not there: template references by an identifier in
+//! the stream, conversions between strings and numbers (D10, D11: a record's strings stay strings), blocked
+//! transfer (D12).
 //!
-//! Bad input is an error with the specification's code, and then the dictionaries are as they were before the message.
+//! Bad input is an error with the specification's code, and then the dictionaries are as they were before the
+//! message.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Templates compiled once, at start, to a flat decoding plan (FAST 1.1, sections 4 "Template Definition" and 6
-//! "Field Instructions"): instructions in arrays, names and dictionary keys resolved to small numbers.
+//! Templates compiled once, at start, to a flat decoding plan (FAST 1.1, sections 4 "Template Definition" and
+//! 6 "Field Instructions"): instructions in arrays, names and dictionary keys resolved to small numbers.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -66,8 +66,8 @@ impl Instr {
     };
 }
 
-/// An instruction for the hot loop: type and presence, whether it takes a bit, and what it has without its bit; or that
-/// it is not for the hot loop.
+/// An instruction for the hot loop: type and presence, whether it takes a bit, and what it has without its
+/// bit; or that it is not for the hot loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code(u8);
 
@@ -123,8 +123,8 @@ pub(crate) struct Body {
     pub(crate) length: Instr,
     /// The frame of a sequence's entries.
     pub(crate) frame: u16,
-    /// Whether there is a row of previous values ([`Plan::rows`]) beside the fields: they take their slots in order, and no
-    /// two of them share a dictionary entry.
+    /// Whether there is a row of previous values ([`Plan::rows`]) beside the fields: they take their slots in
+    /// order, and no two of them share a dictionary entry.
     pub(crate) has_row: bool,
     /// Whether that goes for the entries of a sequence, and no instruction has a body of its own.
     pub(crate) in_rows: bool,
@@ -597,7 +597,8 @@ impl Compiler {
         }
     }
 
-    /// The value of a field that is not sent when its dictionary entry is undefined. A field without a bit always is.
+    /// The value of a field that is not sent when its dictionary entry is undefined. A field without a bit
+    /// always is.
     fn undefined(&self, instr: &Instr) -> Cell {
         match self.initials.get(usize::from(instr.initial)) {
             Some(&cell) => cell,
@@ -883,7 +884,8 @@ impl Compiler {
         })
     }
 
-    /// The instruction of a field of type `kind` from its operator element. `key`: default key and which part of it.
+    /// The instruction of a field of type `kind` from its operator element. `key`: default key and which part
+    /// of it.
     fn operators<'e>(
         &mut self,
         field: &Element,
@@ -1008,7 +1010,8 @@ fn optional(element: &Element) -> Result<bool, TemplateError> {
     }
 }
 
-/// The `id` attribute where it is a number: the specification allows any token, the exchanges put FIX tags there.
+/// The `id` attribute where it is a number: the specification allows any token, the exchanges put FIX tags
+/// there.
 fn id_of(element: &Element) -> Result<u32, TemplateError> {
     Ok(element
         .attribute("id")

@@ -1,4 +1,5 @@
-//! Transfer encoding: stop-bit integers, strings and presence maps (FAST 1.1, section 10, "Transfer Encoding").
+//! Transfer encoding: stop-bit integers, strings and presence maps (FAST 1.1, section 10, "Transfer
+//! Encoding").
 
 use super::error::Fault;
 use super::value::{Kind, Text};
@@ -61,9 +62,10 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at + ahead).copied().ok_or(Fault::Truncated)
     }
 
-    /// The seven-bit groups of an entity of up to eight bytes, packed, and how many they are. `word` is the input from
-    /// here on; `None` when no stop bit is in it. A field's length hardly changes from entry to entry, so that branches
-    /// for the short ones are foreseen, and then nothing behind the field waits for its bytes.
+    /// The seven-bit groups of an entity of up to eight bytes, packed, and how many they are. `word` is the
+    /// input from here on; `None` when no stop bit is in it. A field's length hardly changes from entry to
+    /// entry, so that branches for the short ones are foreseen, and then nothing behind the field waits for
+    /// its bytes.
     #[inline(always)]
     fn groups(&mut self, word: u64) -> Option<(u64, u32)> {
         let (raw, len) = if word & 0x80 != 0 {
@@ -110,8 +112,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The result of a slow path. Those take the reader by value and say where it is then, so that the reader of the hot
-    /// loop lives in registers.
+    /// The result of a slow path. Those take the reader by value and say where it is then, so that the reader
+    /// of the hot loop lives in registers.
     #[inline(always)]
     pub(crate) fn taking<T>(&mut self, result: Result<(T, usize), Fault>) -> Result<T, Fault> {
         let (value, at) = result?;
@@ -135,7 +137,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Byte by byte: at the end of the input, and for values up to the 2^64 that a nullable 64-bit integer needs.
+    /// Byte by byte: at the end of the input, and for values up to the 2^64 that a nullable 64-bit integer
+    /// needs.
     #[inline(never)]
     fn uint_slow(mut self, max: u64, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
         if self.strict && self.byte(0)? == 0 {
@@ -287,8 +290,8 @@ impl<'a> Reader<'a> {
         self.ascii_slow(text, nullable)
     }
 
-    /// Any string, byte by byte. One group of zero bits (two when nullable) is a preamble that tells an empty string and
-    /// one beginning with NUL from null; before any other text it is superfluous.
+    /// Any string, byte by byte. One group of zero bits (two when nullable) is a preamble that tells an empty
+    /// string and one beginning with NUL from null; before any other text it is superfluous.
     #[inline(never)]
     fn ascii_slow(self, text: &mut Text, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);

@@ -36,11 +36,12 @@ impl Kind {
     }
 }
 
-/// One value. `meta` is `kind | exponent << 8 | epoch << 32`; the epoch belongs to dictionary entries only. Two plain
-/// words, so that a value travels in registers.
+/// One value. `meta` is `kind | exponent << 8 | epoch << 32`; the epoch belongs to dictionary entries only.
+/// Two plain words, so that a value travels in registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cell {
-    /// The integer, the mantissa, `offset << 32 | length` of a text, or `first cell << 32 | count` of a sequence.
+    /// The integer, the mantissa, `offset << 32 | length` of a text, or `first cell << 32 | count` of a
+    /// sequence.
     pub(crate) bits: u64,
     pub(crate) meta: u64,
 }
@@ -154,8 +155,8 @@ impl Cell {
     }
 }
 
-/// Storage for strings: bytes are appended, cells hold offset and length. The first `fixed` bytes are the plan's own
-/// constants and initial values, at the same offsets in every arena of that plan.
+/// Storage for strings: bytes are appended, cells hold offset and length. The first `fixed` bytes are the
+/// plan's own constants and initial values, at the same offsets in every arena of that plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
     bytes: Box<[u8]>,
@@ -300,7 +301,8 @@ impl Decimal {
         self.scaled(0)
     }
 
-    /// The same number without trailing zeros in the mantissa, the form in which values are sent; zero has exponent 0.
+    /// The same number without trailing zeros in the mantissa, the form in which values are sent; zero has
+    /// exponent 0.
     pub fn normalised(self) -> Decimal {
         let Decimal {
             mut mantissa,
@@ -381,7 +383,8 @@ pub enum Value<'a> {
     Sequence(u32),
 }
 
-/// The fields of a message, or of one entry of a sequence. All accessors accept [`Slot::MISSING`] and give `None`.
+/// The fields of a message, or of one entry of a sequence. All accessors accept [`Slot::MISSING`] and give
+/// `None`.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     cells: &'a [Cell],
@@ -498,14 +501,15 @@ impl ExactSizeIterator for Entries<'_> {}
 /// Sizes of decoders, encoders and records; everything is allocated when they are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Values of one message, all entries of all sequences together (16 bytes each). A message with more is refused
-    /// with [`Fault::TooManyValues`]. Default 32,768, at most 2^32 - 1.
+    /// Values of one message, all entries of all sequences together (16 bytes each). A message with more is
+    /// refused with [`Fault::TooManyValues`]. Default 32,768, at most 2^32 - 1.
     pub values_max: usize,
-    /// Bytes of all strings of one message and of the dictionaries' previous values together; allocated twice. A
-    /// message that needs more is refused with [`Fault::TextFull`]. Default 131,072, at most 2^31.
+    /// Bytes of all strings of one message and of the dictionaries' previous values together; allocated
+    /// twice. A message that needs more is refused with [`Fault::TextFull`]. Default 131,072, at most 2^31.
     pub text_bytes_max: usize,
-    /// Whether the reportable errors R6 to R9 (overlong integers, strings and presence maps, superfluous presence
-    /// bits) refuse a message. Default yes: a message that was read can then be written again byte for byte.
+    /// Whether the reportable errors R6 to R9 (overlong integers, strings and presence maps, superfluous
+    /// presence bits) refuse a message. Default yes: a message that was read can then be written again byte
+    /// for byte.
     pub strict: bool,
 }
 
@@ -569,8 +573,8 @@ impl Record {
         }
     }
 
-    /// Starts a message of a template: every field is absent. `None` when the plan has no such template or the record
-    /// has no room for it.
+    /// Starts a message of a template: every field is absent. `None` when the plan has no such template or
+    /// the record has no room for it.
     pub fn begin(&mut self, plan: &Plan, template_id: u32) -> Option<Position> {
         let index = plan.find(template_id)?;
         let width = plan.frame_of(index).width();
@@ -627,8 +631,8 @@ impl Record {
         true
     }
 
-    /// Gives a sequence `count` entries whose fields are absent, and the position of the first; the others follow by
-    /// [`Position::next`]. `None` when the template lacks the sequence or the record has no room.
+    /// Gives a sequence `count` entries whose fields are absent, and the position of the first; the others
+    /// follow by [`Position::next`]. `None` when the template lacks the sequence or the record has no room.
     pub fn sequence(&mut self, at: Position, sequence: &SequenceRef, count: usize) -> Option<Position> {
         if sequence.slot().index() >= at.width {
             return None;
@@ -659,8 +663,8 @@ impl Position {
 pub enum Visit<'a> {
     /// A field that is there: its name and `id`.
     Field(&'a str, u32, Value<'a>),
-    /// An entry of a sequence begins: the sequence's name, the entry's number from 0, how many there are. A sequence
-    /// that is there but empty gives one step with both 0, without a `Leave`.
+    /// An entry of a sequence begins: the sequence's name, the entry's number from 0, how many there are. A
+    /// sequence that is there but empty gives one step with both 0, without a `Leave`.
     Enter(&'a str, u32, u32),
     /// The entry ends.
     Leave,

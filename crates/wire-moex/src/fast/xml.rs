@@ -1,6 +1,7 @@
-//! A reader of the XML subset that template files use: elements, attributes, comments, processing instructions,
-//! the five named entities and character references. No document type, no CDATA; prefixes of names are dropped.
-//! (Extensible Markup Language 1.0; Namespaces in XML 1.0 only as far as dropping prefixes goes.)
+//! A reader of the XML subset that template files use: elements, attributes, comments, processing
+//! instructions, the five named entities and character references. No document type, no CDATA; prefixes of
+//! names are dropped. (Extensible Markup Language 1.0; Namespaces in XML 1.0 only as far as dropping prefixes
+//! goes.)
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -153,7 +154,8 @@ impl<'a> Parser<'a> {
             if name == "xmlns" || name.starts_with("xmlns:") {
                 continue;
             }
-            // A foreign attribute such as scp:reset may share its local name with a plain one: the first one counts.
+            // A foreign attribute such as scp:reset may share its local name with a plain one: the first one
+            // counts.
             let name = local(name);
             if element.attribute(name).is_none() {
                 element.attributes.push((name.into(), value));

@@ -1,12 +1,13 @@
-//! TCP replay: what the client says. It speaks FIX in ASCII, the server answers in FAST, each message behind its length in
-//! four bytes, little-endian ([`super::split_replay`]): a logon, the messages asked for as they were sent, a logout with a
-//! reason. One request a connection.
+//! TCP replay: what the client says. It speaks FIX in ASCII, the server answers in FAST, each message behind
+//! its length in four bytes, little-endian ([`super::split_replay`]): a logon, the messages asked for as they
+//! were sent, a logout with a reason. One request a connection.
 
 use super::{PREAMBLE_LEN, civil_date};
 use tickwire_market::Nanos;
 use tickwire_wire_core::fix_text::{Number, write};
 
-/// The most messages one request may ask for. What a live client keeps to; the exchange bans those who connect too often.
+/// The most messages one request may ask for. What a live client keeps to; the exchange bans those who
+/// connect too often.
 pub const MESSAGES_MAX: u32 = 500;
 /// The longest request written here, in bytes, with names of up to 32 bytes.
 pub const REQUEST_SIZE_MAX: usize = 320;
@@ -39,8 +40,8 @@ pub fn logon(
     write(buffer, BEGIN_STRING, &fields)
 }
 
-/// Writes the `MarketDataRequest` for messages `first` to `last` of a feed (`OLR`, `TLR`, `MSR`); its length, `None` if
-/// `buffer` is too small.
+/// Writes the `MarketDataRequest` for messages `first` to `last` of a feed (`OLR`, `TLR`, `MSR`); its length,
+/// `None` if `buffer` is too small.
 pub fn market_data_request(
     buffer: &mut [u8],
     now: Nanos,

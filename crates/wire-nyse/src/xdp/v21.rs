@@ -1,6 +1,6 @@
-//! Messages that XDP 2.1 (2017, to 2.3) lays out otherwise than Pillar's 2.5, mostly at the same size: numbers of parity splits
-//! and an execution id stand where sides, conditions and reserved bytes are now. All other types are those of [`super`]. NYSE
-//! Integrated Feed Client Specification 2.1.
+//! Messages that XDP 2.1 (2017, to 2.3) lays out otherwise than Pillar's 2.5, mostly at the same size:
+//! numbers of parity splits and an execution id stand where sides, conditions and reserved bytes are now. All
+//! other types are those of [`super`]. NYSE Integrated Feed Client Specification 2.1.
 
 use super::split_head;
 use crate::layout::Pod;

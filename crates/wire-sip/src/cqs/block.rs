@@ -1,4 +1,5 @@
-//! Blocks: headers of the live lines and of the snapshot stream, checksum, the walk over messages, the builder.
+//! Blocks: headers of the live lines and of the snapshot stream, checksum, the walk over messages, the
+//! builder.
 
 use super::{
     BLOCK_SIZE_MAX, MESSAGES_MAX, MessageHeader, SnapshotMessageHeader, UnixTime, VERSION_LEGACY,
@@ -84,8 +85,8 @@ wire_enum! {
 }
 
 impl SnapshotHeader {
-    /// A block whose first message is `seq`, holding the effect of every live message up to `last_seq`; the builder sets the
-    /// rest.
+    /// A block whose first message is `seq`, holding the effect of every live message up to `last_seq`; the
+    /// builder sets the rest.
     pub fn at(seq: u32, delivery: Delivery, last_seq: u32, rollover: u8, time: UnixTime) -> SnapshotHeader {
         SnapshotHeader {
             version: VERSION_SNAPSHOT,
@@ -198,7 +199,8 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// The messages that fill a block behind its header; one byte of padding follows if they end at an odd place.
+    /// The messages that fill a block behind its header; one byte of padding follows if they end at an odd
+    /// place.
     fn split<H: Header>(block: &'a [u8], count: u8) -> Result<Messages<'a>, Malformed> {
         let start = size_of::<H>();
         let mut end = start;
@@ -283,7 +285,8 @@ impl Header for SnapshotHeader {
     }
 }
 
-/// Builds one block in a caller's buffer; its size, or [`BLOCK_SIZE_MAX`] if that is less, is the limit of the block.
+/// Builds one block in a caller's buffer; its size, or [`BLOCK_SIZE_MAX`] if that is less, is the limit of
+/// the block.
 #[derive(Debug)]
 pub struct BlockBuilder<'b, H = BlockHeader> {
     buffer: &'b mut [u8],
@@ -310,8 +313,8 @@ impl<'b, H: Header> BlockBuilder<'b, H> {
         }
     }
 
-    /// Appends a message given as its parts (the struct, then appendages), and sets its length and its number within the
-    /// block. `false`, and nothing changed, if it does not fit or has no message header.
+    /// Appends a message given as its parts (the struct, then appendages), and sets its length and its number
+    /// within the block. `false`, and nothing changed, if it does not fit or has no message header.
     #[must_use]
     pub fn push(&mut self, parts: &[&[u8]]) -> bool {
         let size: usize = parts.iter().map(|part| part.len()).sum();

@@ -1,5 +1,5 @@
-//! Messages of the snapshot stream: category `R`, with a header and layouts of their own. CQS Pillar Snapshot 2.1
-//! (2025-06-06). No recording of them is known: the layouts are those of the public dissector.
+//! Messages of the snapshot stream: category `R`, with a header and layouts of their own. CQS Pillar Snapshot
+//! 2.1 (2025-06-06). No recording of them is known: the layouts are those of the public dissector.
 
 use super::{Level, PriceLong, part, unknown};
 use crate::layout::Pod;
@@ -10,7 +10,8 @@ use crate::{Malformed, wire_struct};
 pub const SNAPSHOT_CATEGORY: u8 = b'R';
 
 wire_struct! {
-    /// Before every message of the snapshot stream. There is no time and no number. CQS Snapshot 2.1, "Message Header".
+    /// Before every message of the snapshot stream. There is no time and no number. CQS Snapshot 2.1,
+    /// "Message Header".
     pub struct SnapshotMessageHeader = "SnapshotMessageHeader", 5 {
         /// Of the whole message.
         0 => length: U16, "MessageLength";
@@ -66,8 +67,8 @@ macro_rules! snapshot_messages {
         }
 
         impl<'a> SnapshotMessage<'a> {
-            /// Reads one message, whose own length field says where it ends. Bytes between its last field and that end are
-            /// ignored.
+            /// Reads one message, whose own length field says where it ends. Bytes between its last field and
+            /// that end are ignored.
             pub fn parse(bytes: &'a [u8]) -> Result<SnapshotMessage<'a>, Malformed> {
                 let (header, _) = prefix::<SnapshotMessageHeader>(bytes)?;
                 let length = usize::from(header.length.get());
@@ -119,8 +120,8 @@ snapshot_messages! {
     /// The stream is alive; no part of a snapshot. CQS Snapshot 2.1, "Line Integrity".
     b'T' LineIntegrity(SnapshotLineIntegrity) = "LineIntegrity", 5 {}
 
-    /// An instrument of the day: what [`SymbolReferenceData`](super::SymbolReferenceData) says, with a shorter end. CQS
-    /// Snapshot 2.1, "Symbol Reference Data".
+    /// An instrument of the day: what [`SymbolReferenceData`](super::SymbolReferenceData) says, with a
+    /// shorter end. CQS Snapshot 2.1, "Symbol Reference Data".
     b'S' SymbolReferenceData(SnapshotReferenceData) = "SymbolReferenceData", 61 {
         5 => symbol: Alpha<11>, "Symbol";
         16 => prior_symbol: Alpha<11>, "PriorSymbol";
@@ -153,8 +154,8 @@ snapshot_messages! {
         29 => reserved: Char, "Reserved";
     }
 
-    /// What holds for an instrument whoever quotes it: limit prices, the auction's collars, the national best, a halt.
-    /// CQS Snapshot 2.1, "Consolidated Snapshot".
+    /// What holds for an instrument whoever quotes it: limit prices, the auction's collars, the national
+    /// best, a halt. CQS Snapshot 2.1, "Consolidated Snapshot".
     b'C' Consolidated(ConsolidatedSnapshot) = "ConsolidatedSnapshot", 100 {
         5 => symbol: Alpha<11>, "Symbol";
         /// `0` equity, `1` local issue, `2` `3` bonds.
@@ -233,7 +234,8 @@ snapshot_messages! {
     }
 }
 
-/// The instrument of a message of the stream that has not been parsed, padded to 11 bytes. `None` for messages without one.
+/// The instrument of a message of the stream that has not been parsed, padded to 11 bytes. `None` for
+/// messages without one.
 pub fn snapshot_symbol(message: &[u8]) -> Option<[u8; 11]> {
     let kind = message.get(2..4)?;
     matches!(kind, b"RS" | b"RC" | b"RP" | b"RF").then(|| {

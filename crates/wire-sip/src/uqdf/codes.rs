@@ -97,7 +97,8 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// `Action` of [`TradingAction`](super::TradingAction) and [`MarketCenterAction`](super::MarketCenterAction).
+    /// `Action` of [`TradingAction`](super::TradingAction) and
+    /// [`MarketCenterAction`](super::MarketCenterAction).
     pub enum Action {
         /// Halted.
         b'H' => Halted;

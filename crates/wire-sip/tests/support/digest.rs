@@ -1,5 +1,5 @@
-//! A second decoder of the SIP protocols: reads the layout tables of a digest and looks fields up in them, one after the
-//! other.
+//! A second decoder of the SIP protocols: reads the layout tables of a digest and looks fields up in them,
+//! one after the other.
 
 use std::collections::BTreeMap;
 use tickwire_testdata as testdata;
@@ -16,8 +16,8 @@ pub(crate) struct Layout {
 }
 
 impl Digest {
-    /// Reads every table whose lines are name, title, size and layout. `header` stands before layouts that begin where it
-    /// ends. `refine` may give a field a type that the table leaves to the text.
+    /// Reads every table whose lines are name, title, size and layout. `header` stands before layouts that
+    /// begin where it ends. `refine` may give a field a type that the table leaves to the text.
     pub(crate) fn read(
         file: &str,
         header: &[&str],

@@ -1,5 +1,5 @@
-//! CME iLink 3: every template with two entries in every group, with values and with nulls; and mass quotes from a prepared
-//! template, with random entries.
+//! CME iLink 3: every template with two entries in every group, with values and with nulls; and mass quotes
+//! from a prepared template, with random entries.
 
 use crate::Packets;
 use crate::pattern::{Shown, Variant, fill, one};
@@ -19,7 +19,8 @@ const WITH_DATA: [u16; 3] = [
     ilink3::Establish::TEMPLATE,
 ];
 
-/// Every template, one a segment: a decoder that is wrong about the length of one would misread those behind it.
+/// Every template, one a segment: a decoder that is wrong about the length of one would misread those behind
+/// it.
 pub(crate) fn every() -> Packets {
     let variants = [Variant::Values(0), Variant::Values(1), Variant::Nulls];
     let each = |template| variants.map(|variant| message(template, variant));

@@ -1,5 +1,5 @@
-//! Writes captures with every message type in them, each byte different from its neighbours: what an independent decoder
-//! must read like we do (`cargo xtask oracle`, docs/oracle.md).
+//! Writes captures with every message type in them, each byte different from its neighbours: what an
+//! independent decoder must read like we do (`cargo xtask oracle`, docs/oracle.md).
 //!
 //! `cargo run -p tickwire-wire --example specimens -- DIR` writes `DIR/<name>.pcap`.
 

@@ -1,4 +1,5 @@
-//! Contents of messages: text where the layout has text, numbers whose bytes all differ, without naming a field.
+//! Contents of messages: text where the layout has text, numbers whose bytes all differ, without naming a
+//! field.
 
 use tickwire_wire::layout::FieldValue;
 
@@ -33,8 +34,8 @@ pub(crate) fn shown(visit: impl FnOnce(&mut dyn FnMut(&'static str, FieldValue<'
     shown
 }
 
-/// Fills every byte of a message that is not to be kept. Which field a byte belongs to, and whether that is text, is found
-/// out: the byte is changed, and the field that changes with it tells.
+/// Fills every byte of a message that is not to be kept. Which field a byte belongs to, and whether that is
+/// text, is found out: the byte is changed, and the field that changes with it tells.
 pub(crate) fn fill(
     message: &mut [u8],
     variant: Variant,

@@ -222,7 +222,8 @@ fn is_control(kind: u16) -> bool {
     !of_books.contains(&kind)
 }
 
-/// A packet holds messages of one type: two updates, of which the first has two price points, or one other message.
+/// A packet holds messages of one type: two updates, of which the first has two price points, or one other
+/// message.
 fn openbook_packets(wanted: impl Fn(u16) -> bool) -> Packets {
     let mut packets = Packets::new();
     for (kind, _, size) in openbook::TYPES.iter().filter(|(kind, ..)| wanted(*kind)) {

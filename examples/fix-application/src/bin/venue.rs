@@ -1,5 +1,6 @@
 //! A venue that fills every order at its limit.
-//! `cargo run -p tickwire-example-fix-application --bin venue -- examples/fix-application/venue.cfg`, then `trader` in another terminal.
+//! `cargo run -p tickwire-example-fix-application --bin venue -- examples/fix-application/venue.cfg`, then
+//! `trader` in another terminal.
 
 use std::fmt::Arguments;
 use std::sync::Arc;

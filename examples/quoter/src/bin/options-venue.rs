@@ -1,5 +1,5 @@
-//! The simulated exchange by library: `options-venue FILE RESULTS`. It says on standard output where it listens, in JSON, and leaves what it has seen in
-//! a folder.
+//! The simulated exchange by library: `options-venue FILE RESULTS`. It says on standard output where it
+//! listens, in JSON, and leaves what it has seen in a folder.
 
 #[macro_use]
 extern crate tickwire_console;

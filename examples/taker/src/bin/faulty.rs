@@ -1,4 +1,5 @@
-//! A strategy with a fault, for the test of what becomes of its orders: it leaves three orders in each book, then panics.
+//! A strategy with a fault, for the test of what becomes of its orders: it leaves three orders in each book,
+//! then panics.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! The market data of the trade: a book of five levels a side that moves by chance, as MarketDataSnapshotFullRefresh (W) once and
-//! MarketDataIncrementalRefresh (X) from then on. FIX 4.4, volume 3.
+//! The market data of the trade: a book of five levels a side that moves by chance, as
+//! MarketDataSnapshotFullRefresh (W) once and MarketDataIncrementalRefresh (X) from then on. FIX 4.4, volume 3.
 
 use tickwire_fix::typed::WriteError;
 use tickwire_fix::{Encoder, Precision, Stamp};

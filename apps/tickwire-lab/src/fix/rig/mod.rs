@@ -1,5 +1,6 @@
-//! A trade by FIX from end to end: a simulator sends market data, a trader in a process of its own decides and sends orders, a venue
-//! reports them. Driven by the scenario `fix` of the lab; `tickwire fix trader` is our trader, `peers/interop` has another engine's.
+//! A trade by FIX from end to end: a simulator sends market data, a trader in a process of its own decides
+//! and sends orders, a venue reports them. Driven by the scenario `fix` of the lab; `tickwire fix trader` is
+//! our trader, `peers/interop` has another engine's.
 //!
 //! ```text
 //!  this process                                      a process of its own
@@ -7,8 +8,8 @@
 //!  venue  ◄─ D ───── TCP ─────────────────────────── engine ◄─────────────┘
 //!         ── 8 ───── TCP ──────────────────────────► engine
 //! ```
-//! Market and venue share a thread, as they shared a machine in the published test. What a trader must do is in
-//! [`trader`]; stamps of both processes are readings of one counter.
+//! Market and venue share a thread, as they shared a machine in the published test. What a trader must do is
+//! in [`trader`]; stamps of both processes are readings of one counter.
 
 mod market;
 mod simulator;
@@ -32,7 +33,8 @@ use tickwire_console::failure::{Code, Failure};
 use tickwire_fixengine::settings::Wanted;
 pub(crate) use trader::run as trade;
 
-/// The messages of this trade, session messages included, in QuickFIX's format: what traders validate against.
+/// The messages of this trade, session messages included, in QuickFIX's format: what traders validate
+/// against.
 const DICTIONARY: &str = include_str!("../../../../../examples/lab/fix-trade.xml");
 /// What the simulator's file of the dictionary is called beside the traders' configurations.
 const DICTIONARY_FILE: &str = "fix-trade.xml";
@@ -83,8 +85,8 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u64,
     /// How long an order is waited for when all was sent.
     pub(crate) timeout_ns: u64,
-    /// A trader that is further behind than this is sent no more, in this step or after it. A queue that only grows says nothing new,
-    /// and takes hours to go.
+    /// A trader that is further behind than this is sent no more, in this step or after it. A queue that only
+    /// grows says nothing new, and takes hours to go.
     pub(crate) behind_max_ns: u64,
     /// What is expected wrongly on purpose.
     pub(crate) fault: Fault,
@@ -323,8 +325,8 @@ pub(crate) fn measure(
     Ok(measured)
 }
 
-/// As many bytes both ways as an order and its report by the same kind of connection, and nothing else: `count` round trips, waiting
-/// as that engine does.
+/// As many bytes both ways as an order and its report by the same kind of connection, and nothing else:
+/// `count` round trips, waiting as that engine does.
 pub(crate) fn floor(
     engine: Engines,
     lengths: (usize, usize),

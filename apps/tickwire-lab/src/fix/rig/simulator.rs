@@ -1,4 +1,5 @@
-//! The simulator's side of the trade: market data at fixed times, orders compared with what must come, and reported.
+//! The simulator's side of the trade: market data at fixed times, orders compared with what must come, and
+//! reported.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use tickwire_fixengine::{Engine, Error, Flow, Handler, Table, Way};
 
 /// Account of an ExecutionReport.
 const ACCOUNT: u32 = 1;
-/// Messages of one turn: after them orders are looked at. What is more waits, and its latency counts from when it was due.
+/// Messages of one turn: after them orders are looked at. What is more waits, and its latency counts from
+/// when it was due.
 const BURST: usize = 32;
 /// Orders expected and not come yet; beyond it no market data is sent.
 const EXPECTED_MAX: usize = 1 << 20;

@@ -1,8 +1,9 @@
 //! What a trader writes down of its orders: a file of records, the same from every engine.
 //!
-//! The file begins with [`MAGIC`]; a record is seven numbers of 64 bits, little end first, in the order of [`Stamps`]: the sequence
-//! number, then readings of the counter. 0 is a stamp that there is not. A file that begins with [`REAL_TIME`] has nanoseconds of the
-//! real-time clock in their place: not every language reads the counter.
+//! The file begins with [`MAGIC`]; a record is seven numbers of 64 bits, little end first, in the order of
+//! [`Stamps`]: the sequence number, then readings of the counter. 0 is a stamp that there is not. A file that
+//! begins with [`REAL_TIME`] has nanoseconds of the real-time clock in their place: not every language reads
+//! the counter.
 
 use std::io::Write;
 use std::path::Path;

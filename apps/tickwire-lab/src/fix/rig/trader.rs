@@ -1,12 +1,15 @@
-//! `tickwire fix trader`: subscribes to market data by FIX and buys whenever the price of the best offer has changed, at that price.
+//! `tickwire fix trader`: subscribes to market data by FIX and buys whenever the price of the best offer has
+//! changed, at that price.
 //!
 //! What every trader of the measurement does, whoever's engine it is linked to:
-//! 1. logs on to both sessions of its configuration, sends a MarketDataRequest to the one whose TargetCompID is `MARKET`;
-//! 2. takes the best offer from the snapshot (35=W), then from the entries of every incremental refresh (35=X) that are offers (269=1)
-//!    at the best level (290=1);
-//! 3. for a message that changes its price, sends a NewOrderSingle to the other session: 100 at the new price, its ClOrdID the
-//!    MsgSeqNum of the message;
-//! 4. notes the counter at the moments of [`Stamps`], for one order in so many; writes them to a file after the venue's Logout.
+//! 1. logs on to both sessions of its configuration, sends a MarketDataRequest to the one whose TargetCompID
+//!    is `MARKET`;
+//! 2. takes the best offer from the snapshot (35=W), then from the entries of every incremental refresh
+//!    (35=X) that are offers (269=1) at the best level (290=1);
+//! 3. for a message that changes its price, sends a NewOrderSingle to the other session: 100 at the new
+//!    price, its ClOrdID the MsgSeqNum of the message;
+//! 4. notes the counter at the moments of [`Stamps`], for one order in so many; writes them to a file after
+//!    the venue's Logout.
 
 use std::collections::VecDeque;
 
@@ -113,7 +116,8 @@ impl Trader {
         }
     }
 
-    /// The price of the best offer if this message changes it. `None` within for a message that cannot be read.
+    /// The price of the best offer if this message changes it. `None` within for a message that cannot be
+    /// read.
     #[inline]
     fn decide(&mut self, message: &Message<'_>) -> Option<Option<Price>> {
         if let Some(refresh) = MarketDataIncrementalRefresh::read(message) {

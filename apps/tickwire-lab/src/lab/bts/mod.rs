@@ -1,9 +1,9 @@
-//! Kind `bts`: market data of a future in, quotes of the options on it out, by number of options. Measured as it was published: every
-//! quote carries the sequence number of the packet that caused it, so that what the venue saw and what the quoter noted are matched
-//! message by message.
+//! Kind `bts`: market data of a future in, quotes of the options on it out, by number of options. Measured as
+//! it was published: every quote carries the sequence number of the packet that caused it, so that what the
+//! venue saw and what the quoter noted are matched message by message.
 //!
-//! One thread is market and venue: it sends the future's packets at their times, takes the mass quotes and accepts them. The quoter is in
-//! memory, one thread, or three.
+//! One thread is market and venue: it sends the future's packets at their times, takes the mass quotes and
+//! accepts them. The quoter is in memory, one thread, or three.
 
 mod quoter;
 mod tape;
@@ -51,7 +51,8 @@ pub(super) struct Settings {
     memory: bool,
     /// Also from an edit of the volatilities to the quotes that follow it, in memory.
     edits: bool,
-    /// Between packets, one thread goes through what the next might cause this often, microseconds; 0 is never.
+    /// Between packets, one thread goes through what the next might cause this often, microseconds; 0 is
+    /// never.
     rehearse_us: u32,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
@@ -81,7 +82,8 @@ enum Fault {
     LoseQuote,
 }
 
-/// The published table: quotes; quoter only, with the operating system: median, p99, standard deviation, microseconds.
+/// The published table: quotes; quoter only, with the operating system: median, p99, standard deviation,
+/// microseconds.
 const PUBLISHED: [(u32, [u64; 3], [u64; 3]); 7] = [
     (16, [8, 23, 5], [14, 32, 6]),
     (32, [12, 25, 5], [20, 33, 6]),
@@ -399,7 +401,7 @@ impl Stage<'_> {
 
     fn market(&self, signals: &Signals, mut feed: FeedOut, orders: TcpStream) -> Result<Market, Failure> {
         let (tape, clock) = (self.tape, &self.clock);
-        let mut desk = Desk {
+        let mut desk = VenueSide {
             venue: self.venue(),
             orders,
             buffer: vec![0; 1 << 17],
@@ -444,14 +446,14 @@ fn lost(e: std::io::Error) -> Failure {
 }
 
 /// The venue and its connection.
-struct Desk<'a> {
+struct VenueSide<'a> {
     venue: Venue,
     orders: TcpStream,
     buffer: Vec<u8>,
     clock: &'a Clock,
 }
 
-impl Desk<'_> {
+impl VenueSide<'_> {
     /// Takes and answers what has come; whether there was any.
     fn hear(&mut self) -> Result<bool, Failure> {
         match self.orders.recv(&mut self.buffer).map_err(lost)? {

@@ -1,5 +1,5 @@
-//! The quoter of a run: in memory, as one thread between two sockets, and as three threads with queues between them, as the published
-//! one was.
+//! The quoter of a run: in memory, as one thread between two sockets, and as three threads with queues
+//! between them, as the published one was.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -235,8 +235,8 @@ fn path_of<O: OrderOut, C: Channel>(
     Ok((path, made.pricer, tick))
 }
 
-/// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next packet. `edits` the volatilities
-/// after each packet, and that is what is timed.
+/// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next
+/// packet. `edits` the volatilities after each packet, and that is what is timed.
 pub(super) fn in_memory(tape: &Tape, venue: &mut Venue, clock: &Clock, edits: bool) -> Result<Done, Failure> {
     let reception = Reception::new(&tape.config.receiver);
     let run = InMemory {
@@ -299,7 +299,8 @@ impl WithChannel for InMemory<'_> {
     }
 }
 
-/// Edits the volatilities of every expiry up and down in turns, and makes ladders of them as the pricing thread does.
+/// Edits the volatilities of every expiry up and down in turns, and makes ladders of them as the pricing
+/// thread does.
 struct Editor {
     /// Around the price, and whole; each is the one before while it is quoted by.
     near: Option<Box<Ladder>>,
@@ -310,7 +311,8 @@ struct Editor {
 }
 
 impl Editor {
-    /// Points by which the straddle of the first expiry moves, and every other linked to it: a fiftieth of it, ticks of almost every option.
+    /// Points by which the straddle of the first expiry moves, and every other linked to it: a fiftieth of
+    /// it, ticks of almost every option.
     const POINTS: f64 = 500.0;
 
     fn new(tape: &Tape, made: &Made) -> Editor {
@@ -454,7 +456,8 @@ impl Layout {
     }
 }
 
-/// Quotes between sockets until `ends` is set; in one thread with a rehearsal every so many microseconds, 0 for none.
+/// Quotes between sockets until `ends` is set; in one thread with a rehearsal every so many microseconds, 0
+/// for none.
 pub(super) fn between_sockets(
     tape: &Tape,
     (layout, rehearse_us): (Layout, u32),

@@ -1,5 +1,6 @@
-//! What the market of a run sends: the simulator's packets of a future with options on it, all of those that are about the future, with
-//! numbers in sequence. Generated in virtual time from a seed before anything is measured.
+//! What the market of a run sends: the simulator's packets of a future with options on it, all of those that
+//! are about the future, with numbers in sequence. Generated in virtual time from a seed before anything is
+//! measured.
 
 use tickwire_book::Depth;
 use tickwire_feed::{Channel, Line};
@@ -40,7 +41,8 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// A market of so many options, until the future's bid or ask has changed `moves` times. `None` when it is stopped before.
+    /// A market of so many options, until the future's bid or ask has changed `moves` times. `None` when it
+    /// is stopped before.
     pub(super) fn generate(
         options: u32,
         moves: usize,

@@ -1,4 +1,5 @@
-//! The venue of a run: takes mass quotes by FIX, notes when each came and what caused it, and accepts everything.
+//! The venue of a run: takes mass quotes by FIX, notes when each came and what caused it, and accepts
+//! everything.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,7 @@
-//! The exchange and the trader of this scenario as programs of their own: `tickwire exchange --venue quadra -c SCENARIO` and
-//! `tickwire trade --venue quadra -c SCENARIO`, for a trader of somebody else's, or for two hosts. On loopback, at the ports of the
-//! scenario, over its first transport, at each of its intervals in turn.
+//! The exchange and the trader of this scenario as programs of their own:
+//! `tickwire exchange --venue quadra -c SCENARIO` and `tickwire trade --venue quadra -c SCENARIO`, for a
+//! trader of somebody else's, or for two hosts. On loopback, at the ports of the scenario, over its first
+//! transport, at each of its intervals in turn.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -37,7 +38,8 @@ fn load(path: &Path) -> Result<Scenario<Settings>, Failure> {
     kind::scenario::<Quadra>(&file, &text, false, &[])
 }
 
-/// The exchange: waits for a trader, offers each interval's messages, prints the table. Without a trader it waits until Ctrl-C.
+/// The exchange: waits for a trader, offers each interval's messages, prints the table. Without a trader it
+/// waits until Ctrl-C.
 pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure> {
     let scenario = load(path)?;
     let settings = &scenario.settings;

@@ -1,4 +1,5 @@
-//! The exchange: a feed message at each interval, orders back, and from each the round trip since the message that it answers.
+//! The exchange: a feed message at each interval, orders back, and from each the round trip since the message
+//! that it answers.
 
 use std::time::Duration;
 
@@ -77,7 +78,8 @@ pub(super) fn run(
     let mut outcome = Outcome::default();
     if plan.stamped {
         outcome.legs.reserve_exact(all as usize);
-        // Before threads spin with priority and leave the kernel's worker no core. In a namespace without loopback it is only hoped for.
+        // Before threads spin with priority and leave the kernel's worker no core. In a namespace without
+        // loopback it is only hoped for.
         if !await_receive_stamps(STAMPS_PATIENCE).unwrap_or(false) {
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -1,4 +1,5 @@
-//! The sockets of a run: the exchange listens, the trader connects, on loopback or from one network namespace to the other.
+//! The sockets of a run: the exchange listens, the trader connects, on loopback or from one network namespace
+//! to the other.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -93,7 +94,8 @@ impl FeedOut {
 }
 
 impl Listening {
-    /// Opens the exchange's side. Ports of 0 take free ones (of a group: the port of orders). On the thread that is at its end.
+    /// Opens the exchange's side. Ports of 0 take free ones (of a group: the port of orders). On the thread
+    /// that is at its end.
     pub(in crate::lab) fn open(
         net: &Net,
         transport: Transport,
@@ -134,7 +136,8 @@ impl Listening {
         self.route
     }
 
-    /// Waits for the trader, for some time or until the end: it connects its orders last, when it is ready to receive.
+    /// Waits for the trader, for some time or until the end: it connects its orders last, when it is ready to
+    /// receive.
     pub(in crate::lab) fn accept(
         mut self,
         patience: Option<Duration>,

@@ -1,6 +1,7 @@
-//! What exchange and trader say to each other. The product's own formats: an ITCH 5.0 order in a MoldUDP64 packet or a SoupBinTCP
-//! frame one way, a FIX 4.4 order that names the message it answers the other way; no session around them, as the published one had
-//! none. Or, for the floor, bytes of the same lengths that hold a number and nothing else.
+//! What exchange and trader say to each other. The product's own formats: an ITCH 5.0 order in a MoldUDP64
+//! packet or a SoupBinTCP frame one way, a FIX 4.4 order that names the message it answers the other way; no
+//! session around them, as the published one had none. Or, for the floor, bytes of the same lengths that hold
+//! a number and nothing else.
 
 use serde::{Deserialize, Serialize};
 use tickwire_fix::{Encoder, Frame, Index, Precision, Stamp, Version, frame, tag};
@@ -194,8 +195,8 @@ impl OrderReader {
         }
     }
 
-    /// Hands the number of the message that each whole order answers to `each`; `None` for an order that is not what it should be. What
-    /// is not whole waits for the next bytes, in memory that is there.
+    /// Hands the number of the message that each whole order answers to `each`; `None` for an order that is
+    /// not what it should be. What is not whole waits for the next bytes, in memory that is there.
     pub(super) fn read(&mut self, bytes: &[u8], mut each: impl FnMut(Option<u64>)) {
         // More than this means that it is not orders what is sent.
         if self.rest.len() + bytes.len() > self.rest.capacity() {

@@ -1,5 +1,6 @@
-//! Kind `quadra`: an exchange that broadcasts at a set interval and a trader that answers each message with an order, at once. Latency
-//! is half the round trip. Which way of waiting is best at which interval, and how far from the floor of the machine it is.
+//! Kind `quadra`: an exchange that broadcasts at a set interval and a trader that answers each message with
+//! an order, at once. Latency is half the round trip. Which way of waiting is best at which interval, and how
+//! far from the floor of the machine it is.
 
 mod alone;
 mod exchange;
@@ -40,12 +41,13 @@ pub(super) struct Settings {
     transports: Vec<Transport>,
     /// How the trader waits; each is measured.
     backends: Vec<BackendName>,
-    /// How the exchange waits for orders: it spins, so that only the trader's way differs, or waits the `same` way, as the published one
-    /// did (`poll` where the trader blocks: an exchange has to keep time).
+    /// How the exchange waits for orders: it spins, so that only the trader's way differs, or waits the
+    /// `same` way, as the published one did (`poll` where the trader blocks: an exchange has to keep time).
     exchange: ExchangeWaits,
     /// Measure the floor beside each case: bytes for bytes, without market data and orders.
     bare: bool,
-    /// Back ends measured once more with the kernel's timestamps on, at the first interval: where the time goes.
+    /// Back ends measured once more with the kernel's timestamps on, at the first interval: where the time
+    /// goes.
     legs: Vec<BackendName>,
     /// The group of a multicast feed.
     group: Group,
@@ -537,7 +539,8 @@ fn record_legs(clock: &Clock, exchange: &[ExchangeLeg], trader: &[TraderLeg], re
     let by_number: HashMap<u64, &TraderLeg> = trader.iter().map(|leg| (leg.number, leg)).collect();
     let begin = exchange.first().map_or(0, |leg| leg.from);
     let ns = |ticks: u64| clock.nanos_at(ticks).0;
-    // A stamp that there is not makes the legs on both its sides unknown. Two clocks may cross by their error: that is 0.
+    // A stamp that there is not makes the legs on both its sides unknown. Two clocks may cross by their
+    // error: that is 0.
     let span = |from: u64, to: u64| match (from, to) {
         (0, _) | (_, 0) => MISSING,
         (from, to) => to.saturating_sub(from),

@@ -1,5 +1,5 @@
-//! The trader: an order for each feed message, at once. And the floor beside it: the least program that answers bytes with bytes
-//! through the same system calls, written apart from everything of the product.
+//! The trader: an order for each feed message, at once. And the floor beside it: the least program that
+//! answers bytes with bytes through the same system calls, written apart from everything of the product.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream as StdStream, UdpSocket};
@@ -164,7 +164,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Notes when the driver had each order: by the place of its last byte in the stream, which counts modulo 2^32; a run sends less.
+/// Notes when the driver had each order: by the place of its last byte in the stream, which counts modulo
+/// 2^32; a run sends less.
 fn read_stamps(stamps: &mut SendStamps, legs: &mut [TraderLeg], ends: &[u32]) {
     while let Some(stamp) = stamps.poll() {
         if let Ok(i) = ends.binary_search(&(stamp.id + 1)) {

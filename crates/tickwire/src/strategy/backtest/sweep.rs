@@ -35,7 +35,8 @@ fn mixed(hash: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// Of everything beside the swept parameters that a result depends on: this program, the configuration, and the files by name, length and time.
+/// Of everything beside the swept parameters that a result depends on: this program, the configuration, and
+/// the files by name, length and time.
 fn identity(args: &BacktestArgs, config: &Config) -> Result<u64, Failure> {
     let mut hash = 0xCBF2_9CE4_8422_2325;
     let program = std::env::current_exe().and_then(std::fs::read);
@@ -68,7 +69,8 @@ fn identity(args: &BacktestArgs, config: &Config) -> Result<u64, Failure> {
 }
 
 impl Kept {
-    /// What is in the file already. A line that was cut off, by a kill or a full disk, is as if it were not there.
+    /// What is in the file already. A line that was cut off, by a kill or a full disk, is as if it were not
+    /// there.
     fn open(args: &BacktestArgs, config: &Config) -> Result<Kept, Failure> {
         let Some(path) = &args.results else {
             return Ok(Kept {

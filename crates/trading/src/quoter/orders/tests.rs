@@ -1,4 +1,5 @@
-//! Quotes as orders against a venue that handles one request at a time, late, and refuses, trades and cancels as it likes.
+//! Quotes as orders against a venue that handles one request at a time, late, and refuses, trades and cancels
+//! as it likes.
 
 use super::*;
 use crate::quoter::tests::{Random, config, ladder, look, quoting};

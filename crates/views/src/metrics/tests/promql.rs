@@ -1,6 +1,7 @@
-//! A reader of Prometheus's query language, as much of it as a dashboard needs: selectors, ranges, functions, aggregations, binary
-//! operators with their matching, numbers, and the three types between which Prometheus tells apart. It is stricter than the real
-//! one where it knows less: a function that is not in [`FUNCTIONS`] is refused. (The parsers in the registry bring forty crates.)
+//! A reader of Prometheus's query language, as much of it as a dashboard needs: selectors, ranges, functions,
+//! aggregations, binary operators with their matching, numbers, and the three types between which Prometheus
+//! tells apart. It is stricter than the real one where it knows less: a function that is not in [`FUNCTIONS`]
+//! is refused. (The parsers in the registry bring forty crates.)
 
 /// What an expression is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -43,7 +43,8 @@ fn errors() -> u64 {
     (1..=ERRNO_MAX).filter(is_error).count() as u64
 }
 
-/// Both lines, the socket of requests and the listener go on after every error of every call, and count each of them.
+/// Both lines, the socket of requests and the listener go on after every error of every call, and count each
+/// of them.
 #[test]
 fn no_error_of_any_call_ends_what_the_exchange_publishes() {
     let config = config(
@@ -54,7 +55,8 @@ fn no_error_of_any_call_ends_what_the_exchange_publishes() {
     let clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     let ports = &published[0].ports;
-    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let mut published_channel =
+        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
     let mut departures = Departures::default();
     let mut buffer = vec![0; 1 << 16];
     let mut now = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -62,7 +64,7 @@ fn no_error_of_any_call_ends_what_the_exchange_publishes() {
     for errno in 1..=ERRNO_MAX {
         faults::inject(Call::Send, errno, 2);
         let begun = std::time::Instant::now();
-        while !outlet.publish(now, market.exchange_mut(0), &mut departures) {
+        while !published_channel.publish(now, market.exchange_mut(0), &mut departures) {
             now = now.after(Nanos::MILLI);
             market.on_time(now);
             assert!(begun.elapsed() < Duration::from_secs(30), "nothing to publish");
@@ -70,29 +72,30 @@ fn no_error_of_any_call_ends_what_the_exchange_publishes() {
         faults::clear();
         for call in [Call::Receive, Call::Accept] {
             faults::inject(call, errno, 1);
-            outlet.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
+            published_channel.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
             assert_eq!(faults::clear(), 0, "{call:?} was called");
         }
         // The waits after an error are tested where they are made.
-        outlet.healths_mut().for_each(SocketHealth::worked);
+        published_channel.healths_mut().for_each(SocketHealth::worked);
     }
-    assert!(outlet.healths_mut().all(|health| !health.is_ended()));
+    assert!(published_channel.healths_mut().all(|health| !health.is_ended()));
     let mut counters = Counters::default();
-    outlet.count(&mut counters);
+    published_channel.count(&mut counters);
     let [all, sum] = counted(&counters);
     assert_eq!(all, sum);
-    // A connected sender tries again what a peer's refusal kept from being sent, and a connection that went is none.
+    // A connected sender tries again what a peer's refusal kept from being sent, and a connection that went
+    // is none.
     let of_peer = (1..=ERRNO_MAX)
         .filter(|e| Trouble::of_number(*e) == Trouble::PeerGone)
         .count() as u64;
     assert_eq!(all, 4 * errors() - 3 * of_peer);
     // Everything still works.
-    while !outlet.publish(now, market.exchange_mut(0), &mut departures) {
+    while !published_channel.publish(now, market.exchange_mut(0), &mut departures) {
         now = now.after(Nanos::MILLI);
         market.on_time(now);
     }
     let mut after = Counters::default();
-    outlet.count(&mut after);
+    published_channel.count(&mut after);
     assert_eq!(counted(&after)[0], all);
 }
 
@@ -122,8 +125,8 @@ fn a_request_from_port_0_is_counted_and_others_are_answered() {
     assert!(!server.answering.is_ended());
 }
 
-/// However many connections say nothing, who speaks is served at once: a place is free after the time that a network takes, not after the
-/// protocol's patience of 10 s and more.
+/// However many connections say nothing, who speaks is served at once: a place is free after the time that a
+/// network takes, not after the protocol's patience of 10 s and more.
 #[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     use std::io::{Read, Write};
@@ -135,24 +138,26 @@ fn connections_that_say_nothing_keep_nobody_out() {
     let clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     let ports = &published[0].ports;
-    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
-    let address = outlet.servers[0].listener.local_addr().expect("bound");
+    let mut published_channel =
+        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let address = published_channel.servers[0].listener.local_addr().expect("bound");
     let mut buffer = vec![0; 1 << 16];
-    let mut turn = |outlet: &mut OutletSockets| {
-        outlet.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
+    let mut turn = |published_channel: &mut ChannelSockets| {
+        published_channel.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
     };
     for silent in [CONNECTIONS, 100] {
         let held: Vec<_> = (0..silent)
             .map(|_| {
                 let stream = std::net::TcpStream::connect(address).expect("connected");
-                turn(&mut outlet);
+                turn(&mut published_channel);
                 stream
             })
             .collect();
         std::thread::sleep(Duration::from_nanos(2 * strangers::SILENT_NS));
         let mut honest = std::net::TcpStream::connect(address).expect("connected");
         honest.set_nonblocking(true).expect("a socket");
-        // A SoupBinTCP login request, to which GLIMPSE answers: length, type, user, password, session, number.
+        // A SoupBinTCP login request, to which GLIMPSE answers: length, type, user, password, session,
+        // number.
         let login = [&[0, 47, b'L'][..], &[b' '; 46]].concat();
         honest.write_all(&login).expect("written");
         let begun = std::time::Instant::now();
@@ -162,7 +167,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
                 begun.elapsed() < Duration::from_secs(30),
                 "{silent} silent ones keep it out"
             );
-            turn(&mut outlet);
+            turn(&mut published_channel);
         }
         assert!(
             matches!(answer[2], b'A' | b'J'),
@@ -170,7 +175,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
         );
         drop(held);
         for _ in 0..10 {
-            turn(&mut outlet);
+            turn(&mut published_channel);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The sockets of one published channel: [`OutletSockets`] publish and serve it. They know addresses, not protocols.
+//! The sockets of one published channel: [`ChannelSockets`] publish and serve it. They know addresses, not
+//! protocols.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,8 @@ use tickwire_venues::ports::Ports;
 
 use crate::strangers::{Allowed, AnswerLimit, Seat, seat};
 
-/// Connections of each kind served at once. A further one takes the place of one that says nothing, else it is closed at once.
+/// Connections of each kind served at once. A further one takes the place of one that says nothing, else it
+/// is closed at once.
 pub const CONNECTIONS: usize = 4;
 /// How many hops multicast may go; 0 stays on this machine.
 const TTL: u8 = 1;
@@ -100,7 +102,8 @@ impl Departures {
         (seq < next).then_some(ticks)
     }
 
-    /// In order of number, only the first departure of each: held-back and duplicate datagrams come later again.
+    /// In order of number, only the first departure of each: held-back and duplicate datagrams come later
+    /// again.
     pub fn settle(&mut self) {
         self.0.sort_unstable();
         self.0.dedup_by_key(|d| d.0);
@@ -108,7 +111,7 @@ impl Departures {
 }
 
 /// The sockets of one published channel. See the module's description.
-pub struct OutletSockets {
+pub struct ChannelSockets {
     /// Which channel of the exchange.
     index: usize,
     lines: Vec<PublishedLine>,
@@ -120,10 +123,11 @@ pub struct OutletSockets {
     last_request: Nanos,
 }
 
-impl OutletSockets {
-    /// Opens the sockets of a channel: a sender per multicast group and line, and a server per port that has an address. `index`: which channel of
-    /// the exchange it is. `seed` makes its troubles the same every run, and different from every other line's. `answer_bytes_per_s` bounds answers
-    /// by datagram to one address; 0: no limit. The servers are watched by `waiter`.
+impl ChannelSockets {
+    /// Opens the sockets of a channel: a sender per multicast group and line, and a server per port that has
+    /// an address. `index`: which channel of the exchange it is. `seed` makes its troubles the same every
+    /// run, and different from every other line's. `answer_bytes_per_s` bounds answers by datagram to one
+    /// address; 0: no limit. The servers are watched by `waiter`.
     ///
     /// # Errors
     /// An interface that is not there, or an address that is taken.
@@ -134,9 +138,9 @@ impl OutletSockets {
         seed: u64,
         answer_bytes_per_s: u64,
         waiter: &mut Waiter,
-    ) -> Result<OutletSockets, Failure> {
+    ) -> Result<ChannelSockets, Failure> {
         let interface = ports.interface.find()?;
-        let mut sockets = OutletSockets {
+        let mut sockets = ChannelSockets {
             index,
             lines: Vec::new(),
             requests: None,
@@ -214,7 +218,8 @@ impl OutletSockets {
         requests.chain(servers).collect()
     }
 
-    /// Sends one datagram, if one is due, so that orders are looked at between any two. Whether there was one.
+    /// Sends one datagram, if one is due, so that orders are looked at between any two. Whether there was
+    /// one.
     pub fn publish(&mut self, now: Nanos, exchange: &mut Exchange, departures: &mut Departures) -> bool {
         let Some(datagram) = exchange.poll_datagram(self.index, now) else {
             return false;
@@ -222,7 +227,7 @@ impl OutletSockets {
         let (port, lines) = (datagram.port, datagram.lines);
         self.datagram.clear();
         self.datagram.extend_from_slice(datagram.bytes);
-        let publisher = &exchange.outlets()[self.index].publisher;
+        let publisher = &exchange.published_channels()[self.index].publisher;
         for line in self.lines.iter_mut().filter(|line| line.port == port) {
             if !lines.has(LineSet(1 << line.line)) {
                 continue;
@@ -349,10 +354,12 @@ impl RequestServer {
         }
     }
 
-    /// Sends an answer. One that cannot be sent says something about its address perhaps, and nothing about others: those are answered all the same.
+    /// Sends an answer. One that cannot be sent says something about its address perhaps, and nothing about
+    /// others: those are answered all the same.
     fn answer(&mut self, now: Nanos, reply: &[u8], to: SocketAddr) {
         if to.port() == 0 {
-            // Whoever sends from there (RFC 768 allows it) can be told nothing, and the kernel calls an attempt invalid.
+            // Whoever sends from there (RFC 768 allows it) can be told nothing, and the kernel calls an
+            // attempt invalid.
             let nobody = io::Error::other(format!(
                 "the request from {} came from port 0, to which nothing can be sent",
                 to.ip()
@@ -394,7 +401,7 @@ impl Server {
 
     fn serve(
         &mut self,
-        outlet: usize,
+        published_channel: usize,
         now: Nanos,
         exchange: &mut Exchange,
         waiter: &mut Waiter,
@@ -402,7 +409,7 @@ impl Server {
     ) {
         let port = self.port;
         while let Some(stream) = self.accept() {
-            let Some(publisher) = exchange.publisher_mut(outlet) else {
+            let Some(publisher) = exchange.publisher_mut(published_channel) else {
                 return;
             };
             let places = self.clients.iter().enumerate();
@@ -437,13 +444,13 @@ impl Server {
             let mut is_over = match client.stream.recv(buffer) {
                 Ok(Received::Bytes(bytes)) => {
                     client.is_heard = true;
-                    exchange.recovery_bytes(outlet, port, id, now, bytes);
+                    exchange.recovery_bytes(published_channel, port, id, now, bytes);
                     false
                 }
                 Ok(Received::Nothing) => false,
                 Ok(Received::Closed) | Err(_) => true,
             };
-            let Some(publisher) = exchange.publisher_mut(outlet) else {
+            let Some(publisher) = exchange.publisher_mut(published_channel) else {
                 return;
             };
             // What the kernel has no room for waits in the session, not in memory without bound.
