@@ -1,4 +1,4 @@
-//! `cargo xtask tables`: what `tickwire export` writes, read by DuckDB, Polars and pandas.
+//! `cargo xtask tables`: what `tickwire export` writes, read by DuckDB, Polars, pandas and Databento's decoder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,7 +7,8 @@ use crate::run::{cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
 Exports a capture of the simulated exchange to CSV and to Parquet, as one file and by partitions, and has DuckDB, Polars and pandas
-(pyarrow) count the rows and add up prices, sizes, order numbers and times: all of them have to agree, to the last digit.
+(pyarrow) count the rows and add up prices, sizes, order numbers and times: all of them have to agree, to the last digit. DBN files are
+decoded by Databento's own package, record by record against the rows of CSV.
 
   cargo xtask tables [--program FILE]
 
@@ -18,12 +19,15 @@ Exit code 1: they do not agree. 2: it could not begin.
 ";
 
 /// What is installed, a package at a time.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "duckdb==1.4.2",
     "polars==1.35.2",
     "pandas==2.3.3",
     "pyarrow==22.0.0",
+    "databento-dbn==0.72.0",
 ];
+/// Schemas of these that DBN files are written of.
+const OF_DBN: [&str; 4] = ["mbo", "mbp-10", "trades", "ohlcv-1s"];
 /// Schemas that are compared, each with a price and a quantity to add up.
 const SCHEMAS: [(&str, &str, &str); 5] = [
     ("mbo", "price", "size"),
@@ -88,6 +92,39 @@ group = pyarrow.parquet.ParquetFile(one).metadata.row_group(0)
 assert all(group.column(n).compression == "ZSTD" and group.column(n).statistics for n in range(group.num_columns))
 if len(set(found.values())) != 1 or next(iter(found.values()))[0] == 0:
     sys.exit(f"{schema}: the readings do not agree")
+"#;
+
+/// Records of a DBN file against rows of CSV.
+const DBN_READER: &str = r#"
+import csv, decimal, sys
+from databento_dbn import DBNDecoder
+
+folder, schema, price, size = sys.argv[1:]
+decoder = DBNDecoder()
+with open(f"{folder}/{schema}.dbn", "rb") as file:
+    decoder.write(file.read())
+metadata, *records = decoder.decode()
+assert (metadata.version, metadata.dataset, str(metadata.schema)) == (3, "XNAS.ITCH", schema), metadata
+names = {int(interval["symbol"]): symbol for symbol, intervals in metadata.mappings.items() for interval in intervals}
+with open(f"{folder}/{schema}.csv", newline="") as file:
+    rows = list(csv.DictReader(file))
+
+def value(record, name):
+    if name[-3:] == "_00":
+        record, name = record.levels[0], name[:-3]
+    return getattr(record, name)
+
+for row, record in zip(rows, records, strict=True):
+    exact = None if value(record, price) == 2**63 - 1 else decimal.Decimal(value(record, price)).scaleb(-9)
+    assert exact == (decimal.Decimal(row[price]) if row[price] else None), (row, record)
+    assert value(record, size) == int(row[size]), (row, record)
+    for name in ("ts_event", "instrument_id", "publisher_id"):
+        assert getattr(record, name) == int(row[name]), (row, record)
+    assert names[record.instrument_id] == row["symbol"], (row, record)
+    if schema == "mbo":
+        assert (record.order_id, record.sequence) == (int(row["order_id"]), int(row["sequence"])), (row, record)
+        assert (str(record.action), str(record.side)) == (row["action"], row["side"]), (row, record)
+print(f"{schema:9} databento-dbn       {len(records)} records, equal to the rows of CSV")
 "#;
 
 /// The command.
@@ -163,15 +200,21 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
                 more,
             )?;
         }
-        let mut reader = Command::new(&python);
-        reader
-            .args(["-c", READER])
-            .arg(&written)
-            .args([schema, price, size]);
-        let read = reader
-            .status()
-            .map_err(|e| format!("{}: {e}", python.display()))?;
-        agree &= read.success();
+        let mut readers = vec![READER];
+        if OF_DBN.contains(&schema) {
+            let out = written.join(format!("{schema}.dbn"));
+            export(&program, &capture, schema, &out, &[])?;
+            readers.push(DBN_READER);
+        }
+        for text in readers {
+            let mut reader = Command::new(&python);
+            reader
+                .args(["-c", text])
+                .arg(&written)
+                .args([schema, price, size]);
+            let read = reader.status();
+            agree &= read.map_err(|e| format!("{}: {e}", python.display()))?.success();
+        }
     }
     Ok(agree)
 }

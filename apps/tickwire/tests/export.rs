@@ -349,3 +349,77 @@ fn a_feed_without_orders_has_no_mbo_and_says_so() {
     let rows = export(&folder, &file, Schema::Mbp1, &[]);
     assert!(!rows.is_empty());
 }
+
+/// DBN that is written is read by `replay`, and gives the books of the capture; every record has the fields
+/// of its row.
+#[test]
+fn dbn_gives_the_books_of_its_capture_and_the_values_of_the_rows() {
+    let folder = Folder::new("export-dbn");
+    let capture = capture(&folder, "nasdaq", "3000");
+    let rows = export(&folder, &capture, Schema::Mbo, &[]);
+    let dbn = |schema: &str| {
+        let out = folder.0.join(format!("{schema}.dbn")).display().to_string();
+        let done = run(&["export", &capture, "--schema", schema, "--out", &out]);
+        assert!(done.status.success(), "{schema}: {}", text(&done.stderr));
+        out
+    };
+    let out = dbn("mbo");
+    let bytes = std::fs::read(&out).expect("a file");
+    let word = |at: usize, len: usize| {
+        bytes[at..at + len]
+            .iter()
+            .rev()
+            .fold(0_i128, |sum, b| sum << 8 | i128::from(*b))
+    };
+    let records = 8 + word(4, 4) as usize;
+    assert_eq!(
+        (&bytes[..4], &bytes[8..18]),
+        (&b"DBN\x03"[..], &b"XNAS.ITCH\0"[..])
+    );
+    assert_eq!(bytes.len() - records, rows.len() * 56);
+    for (n, row) in rows.iter().enumerate() {
+        let at = records + n * 56;
+        assert_eq!((word(at, 1), word(at + 1, 1), word(at + 2, 2)), (14, 0xa0, 2));
+        for (name, from, len) in [
+            ("ts_event", 8, 8),
+            ("order_id", 16, 8),
+            ("size", 32, 4),
+            ("flags", 36, 1),
+            ("ts_recv", 40, 8),
+            ("sequence", 52, 4),
+        ] {
+            assert_eq!(number(row, name), word(at + from, len), "{name} of row {n}");
+        }
+        assert_eq!(price(row, "price").unwrap_or(i64::MAX), word(at + 24, 8) as i64);
+        assert_eq!(letter(row, "action").as_bytes(), &bytes[at + 38..at + 39]);
+    }
+    let books = |file: &str| {
+        let replayed = run(&["replay", file, "--json", "--book", "all", "--levels", "5"]);
+        let json: serde_json::Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+        json["feeds"][0]["books"].clone()
+    };
+    let of_capture = books(&capture);
+    assert!(of_capture.as_object().is_some_and(|books| books.len() > 3));
+    assert_eq!(books(&out), of_capture);
+    // Levels too, in books by price.
+    let levels = dbn("mbp-10");
+    let replayed = run(&["replay", &levels, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+    assert_eq!(
+        json["feeds"][0]["counters"]["malformed"].as_u64().unwrap_or(0),
+        0,
+        "{json}"
+    );
+    dbn("trades");
+    dbn("ohlcv-1s");
+    let refused = run(&[
+        "export",
+        &capture,
+        "--schema",
+        "status",
+        "--out",
+        &folder.0.join("x.dbn").display().to_string(),
+    ]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(!folder.0.join("x.dbn").exists());
+}

@@ -1,7 +1,7 @@
 //! Recordings as tables: `tickwire export`.
 //!
 //! ```text
-//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV or Parquet
+//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN or Parquet
 //! ```
 //! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are
 //! exact: decimals of nine places in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong
@@ -54,6 +54,7 @@ use tickwire_venues::wiring::Reception;
 pub mod archive;
 pub mod batch;
 pub mod csv;
+mod dbn;
 mod out;
 #[cfg(feature = "tables")]
 pub mod parquet;
@@ -160,10 +161,11 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
     let format = match (args.format, args.out.extension().and_then(|e| e.to_str())) {
         (Some(format), _) => format,
         (None, Some("csv")) => Format::Csv,
+        (None, Some("dbn")) => Format::Dbn,
         (None, Some("parquet")) => Format::Parquet,
         _ => {
             return Err(Failure::config(
-                "give --format csv or --format parquet, or a file that ends so",
+                "give --format csv, dbn or parquet, or a file that ends so",
             ));
         }
     };

@@ -22,6 +22,7 @@ use tickwire_runtime::files::{self, Pending};
 
 use crate::batch::{Batch, Names, ROWS};
 use crate::csv;
+use crate::dbn::{self, Dbn};
 #[cfg(feature = "tables")]
 use crate::parquet::Parquet;
 use crate::schema::Schema;
@@ -31,6 +32,8 @@ use crate::schema::Schema;
 pub enum Format {
     /// Text, a line a row
     Csv,
+    /// Databento's binary encoding, version 3
+    Dbn,
     /// Columns, compressed by zstd, with statistics
     Parquet,
 }
@@ -40,13 +43,18 @@ impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
+            Format::Dbn => "dbn",
             Format::Parquet => "parquet",
         }
     }
 
-    /// Whether this program writes it.
-    pub(crate) fn check(self) -> Result<(), Failure> {
+    /// Whether this program writes a schema in it.
+    pub(crate) fn check(self, schema: Schema) -> Result<(), Failure> {
         match self {
+            Format::Dbn if dbn::layout(schema).is_none() => Err(Failure::config(format!(
+                "{} is not written as DBN, whose records of it have fields that the venues do not say: give --format csv or parquet",
+                schema.name()
+            ))),
             Format::Parquet if cfg!(not(feature = "tables")) => Err(Failure::config(
                 "this program was built without Parquet: build it with `--features tables`, or give --format csv",
             )),
@@ -61,6 +69,7 @@ fn cannot(path: &Path, e: impl std::fmt::Display) -> Failure {
 
 enum Body {
     Csv(BufWriter<File>),
+    Dbn(Box<Dbn>, BufWriter<File>),
     #[cfg(feature = "tables")]
     Parquet(Box<Parquet<BufWriter<File>>>),
 }
@@ -74,7 +83,7 @@ struct Table {
 
 impl Table {
     fn create(path: &Path, format: Format, schema: Schema) -> Result<Table, Failure> {
-        format.check()?;
+        format.check(schema)?;
         let pending = Pending::create(path).map_err(|e| cannot(path, e))?;
         let mut out = BufWriter::with_capacity(1 << 20, pending.file().map_err(|e| cannot(path, e))?);
         let columns = schema.columns();
@@ -82,6 +91,14 @@ impl Table {
             Format::Csv => {
                 csv::head(&mut out, &columns).map_err(|e| cannot(path, e))?;
                 Body::Csv(out)
+            }
+            Format::Dbn => {
+                let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+                let body = files::nameless(folder.unwrap_or(Path::new("."))).map_err(|e| cannot(path, e))?;
+                match Dbn::new(schema, &columns, body) {
+                    Some(dbn) => Body::Dbn(Box::new(dbn), out),
+                    None => unreachable!("it was checked"),
+                }
             }
             #[cfg(feature = "tables")]
             Format::Parquet => Body::Parquet(Box::new(
@@ -103,6 +120,7 @@ impl Table {
         }
         match &mut self.body {
             Body::Csv(out) => csv::rows(out, batch, names).map_err(|e| cannot(&self.path, e)),
+            Body::Dbn(dbn, _) => dbn.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
         }
@@ -111,6 +129,7 @@ impl Table {
     fn finish(self) -> Result<(), Failure> {
         match self.body {
             Body::Csv(mut out) => out.flush().map_err(|e| cannot(&self.path, e))?,
+            Body::Dbn(dbn, mut out) => dbn.finish(&mut out).map_err(|e| cannot(&self.path, e))?,
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
         }
@@ -235,7 +254,7 @@ impl Out {
         span: [u64; 2],
         what: &str,
     ) -> Result<Out, Failure> {
-        format.check()?;
+        format.check(schema)?;
         let columns = schema.columns();
         let (stride, flags_at) = (columns.len(), columns.iter().position(|c| c.name == "flags"));
         let target = match is_partitioned {
