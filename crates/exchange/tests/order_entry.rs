@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickwire_exchange::{
-    Applied, AuctionTimes, BreakReason, ClientEvent, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm,
-    FixPort, FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig,
+    Applied, AuctionTimes, BreakReason, ClientEvent, DayPhase, Exchange, ExchangeConfig, Firm, FixPort,
+    FlowConfig, Input, JournalReader, JournalWriter, Market, OrderEntryConfig, OuchPort, Outcome, PaceConfig,
     Protection, Reject, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
@@ -126,7 +126,7 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
             burst_percent: 0,
             ..PaceConfig::default()
         },
-        desk: DeskConfig {
+        order_entry: OrderEntryConfig {
             connections: FIX_CONNECTIONS.into(),
             max_orders: 10_000,
             sessions: sessions.collect(),
@@ -135,7 +135,7 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
                 user(b"bob", 21, SelfTrade::Allow),
             ],
             ouch_connections: 2,
-            ..DeskConfig::default()
+            ..OrderEntryConfig::default()
         },
         protections: (0..8).map(|nth| (Firm(QUOTERS + nth), 0, limits)).collect(),
         ..ExchangeConfig::default()
@@ -1419,7 +1419,7 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         alice.send(&mut world, modify.as_bytes(), None),
         ["OrderModified UserRefNum=11 Side=T Quantity=60"]
     );
-    let floor = Appendage::EMPTY.with_u32(OptionTag::MaxFloor, 10);
+    let context = Appendage::EMPTY.with_u32(OptionTag::MaxFloor, 10);
     assert_eq!(
         alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), Some(&floor)),
         ["OrderAccepted UserRefNum=12 Side=B Quantity=50 MaxFloor=10"]
@@ -2243,7 +2243,7 @@ type MakeMarket = fn() -> Market;
 /// A market maker's session of its own kind.
 fn heartbeat_market(disconnect: bool, missed: bool) -> Market {
     market_but(|config| {
-        config.desk.sessions = vec![FixPort {
+        config.order_entry.sessions = vec![FixPort {
             comp_id: comp("MAKER"),
             version: Version::Fix44,
             firm: Firm(7),
