@@ -1419,7 +1419,7 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         alice.send(&mut world, modify.as_bytes(), None),
         ["OrderModified UserRefNum=11 Side=T Quantity=60"]
     );
-    let context = Appendage::EMPTY.with_u32(OptionTag::MaxFloor, 10);
+    let floor = Appendage::EMPTY.with_u32(OptionTag::MaxFloor, 10);
     assert_eq!(
         alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), Some(&floor)),
         ["OrderAccepted UserRefNum=12 Side=B Quantity=50 MaxFloor=10"]
