@@ -538,6 +538,12 @@ impl<S: Strategy> Backtest<S> {
         self.account();
     }
 
+    /// For tests: no event of a book with orders of ours is passed over.
+    #[cfg(test)]
+    pub(crate) fn look_at_all(&mut self, looks_at_all: bool) {
+        self.venue.looks_at_all = looks_at_all;
+    }
+
     /// The number over all feeds of a feed's instrument.
     pub fn number(&self, feed: usize, instrument: InstrumentId) -> InstrumentId {
         Markets::new(&self.books.0, self.bits).number(feed, instrument)

@@ -74,6 +74,9 @@ pub(crate) struct SimVenue {
     pub(crate) requests: [u64; 3],
     pub(crate) rejects: u64,
     next_order: u64,
+    /// For tests: no event is passed over.
+    #[cfg(test)]
+    pub(crate) looks_at_all: bool,
 }
 
 impl SimVenue {
@@ -90,6 +93,8 @@ impl SimVenue {
             requests: [0; 3],
             rejects: 0,
             next_order: 1 << 62,
+            #[cfg(test)]
+            looks_at_all: false,
         }
     }
 

@@ -84,6 +84,10 @@ impl SimVenue {
         had: Option<OrderView>,
         now: &BookUpdate,
     ) -> bool {
+        #[cfg(test)]
+        if self.looks_at_all {
+            return true;
+        }
         match self.own.get(instrument.index()) {
             Some(Some(own)) => own.is_concerned(event, had, now),
             _ => false,
