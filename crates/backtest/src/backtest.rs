@@ -7,7 +7,7 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickwire_book::Books;
+use tickwire_book::{Books, OrderView};
 use tickwire_market::{
     BookUpdate, ClientOrderId, Counters, EventFlags, EventKind, Instrument, InstrumentId, MarketEvent, Nanos,
     OrderIntent, TradingStatus, Venue,
@@ -356,18 +356,36 @@ impl<S: Strategy> Backtest<S> {
         outcome
     }
 
-    /// An event of an instrument in which an order of ours stands.
+    /// An event of an instrument in which an order of ours stands. Most are of levels where none does, and
+    /// cost a few comparisons.
+    #[inline]
     fn event_at_venue(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) -> Outcome {
         let had = match event.kind {
             EventKind::Add => None,
             _ => self.books.0[feed].order(event.order_id),
         };
         let outcome = self.apply(feed, event);
+        let is_concerned = match &outcome {
+            Outcome::Update(now, _) => self.venue.is_concerned(id, event, had, now),
+            Outcome::Other => true,
+        };
+        if is_concerned || self.is_less_executed(feed, event) {
+            self.event_of_ours(feed, id, event, had, &outcome);
+        }
+        outcome
+    }
+
+    #[inline(never)]
+    fn event_of_ours(
+        &mut self,
+        feed: usize,
+        id: InstrumentId,
+        event: &MarketEvent,
+        had: Option<OrderView>,
+        outcome: &Outcome,
+    ) {
         let said = Said {
-            update: match &outcome {
-                Outcome::Update(update, _) => Some(update),
-                Outcome::Other => None,
-            },
+            is_applied: matches!(outcome, Outcome::Update(..)),
             less_is_executed: self.less_is_executed[feed],
         };
         let books = (id, (&self.books.0[feed], event.instrument));
@@ -377,7 +395,6 @@ impl<S: Strategy> Backtest<S> {
         if self.wire.fills.len() > self.wire.new_fills {
             self.account();
         }
-        outcome
     }
 
     /// Whether what became less in its place may have been executed.
@@ -510,14 +527,21 @@ impl<S: Strategy> Backtest<S> {
     pub fn inject(&mut self, request: &OrderIntent) {
         let at = self.now;
         let instrument = match *request {
-            OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => instrument,
-            OrderIntent::Cancel { target, .. } => self.venue.instrument_of(target).unwrap_or_default(),
+            OrderIntent::New { instrument, .. }
+            | OrderIntent::Replace { instrument, .. }
+            | OrderIntent::Cancel { instrument, .. } => instrument,
         };
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
         let books = (&self.books.0[feed], local);
         self.venue.arrive(at, request, books, true, &mut self.wire);
         self.wire.has_news |= self.venue.next_triggered().is_some();
         self.account();
+    }
+
+    /// For tests: no event of a book with orders of ours is passed over.
+    #[cfg(test)]
+    pub(crate) fn look_at_all(&mut self, looks_at_all: bool) {
+        self.venue.looks_at_all = looks_at_all;
     }
 
     /// The number over all feeds of a feed's instrument.

@@ -110,6 +110,16 @@ impl Ledger {
     }
 }
 
+/// The middle of a book that can be trusted and does not cross.
+fn middle_of(markets: Markets<'_>, instrument: InstrumentId) -> Option<Price> {
+    let book = markets.book(instrument)?;
+    if book.state() != BookState::Live {
+        return None;
+    }
+    let (bid, ask) = (book.best(Side::Bid)?.price, book.best(Side::Ask)?.price);
+    (bid < ask).then(|| Price::from_raw(((i128::from(bid.raw()) + i128::from(ask.raw())) >> 1) as i64))
+}
+
 impl<S: Strategy> Backtest<S> {
     /// Takes the fills that are new into the accounts.
     pub(super) fn account(&mut self) {
@@ -153,30 +163,22 @@ impl<S: Strategy> Backtest<S> {
     }
 
     pub(super) fn mid(&self, instrument: InstrumentId) -> Option<Price> {
-        let book = Markets::new(&self.books.0, self.bits).book(instrument)?;
-        if book.state() != BookState::Live {
-            return None;
-        }
-        let (bid, ask) = (book.best(Side::Bid)?.price, book.best(Side::Ask)?.price);
-        (bid < ask).then(|| Price::from_raw(((i128::from(bid.raw()) + i128::from(ask.raw())) >> 1) as i64))
+        middle_of(Markets::new(&self.books.0, self.bits), instrument)
     }
 
     /// Values what is held, and keeps the largest loss from a high.
     pub(super) fn value(&mut self) {
+        let markets = Markets::new(&self.books.0, self.bits);
+        let ledger = &mut self.ledger;
         let mut total = 0;
-        let held: Vec<InstrumentId> = self.ledger.accounts.keys().copied().collect();
-        for id in held {
-            let mid = self.mid(id);
-            let point = self.ledger.points.get(&id).copied().unwrap_or(Price::ONE_RAW);
-            let Some(account) = self.ledger.accounts.get_mut(&id) else {
-                continue;
-            };
-            account.last_mid = mid.or(account.last_mid);
+        for (id, account) in &mut ledger.accounts {
+            let point = ledger.points.get(id).copied().unwrap_or(Price::ONE_RAW);
+            account.last_mid = middle_of(markets, *id).or(account.last_mid);
             total += account.gain(point) - account.fees;
         }
-        self.ledger.high = self.ledger.high.max(total);
-        self.ledger.drawdown = self.ledger.drawdown.max(self.ledger.high - total);
-        self.ledger.curve.put(self.now, total);
+        ledger.high = ledger.high.max(total);
+        ledger.drawdown = ledger.drawdown.max(ledger.high - total);
+        ledger.curve.put(self.now, total);
     }
 
     /// What became of each instrument; what is held of it is worth what the middle of its book says, whoever

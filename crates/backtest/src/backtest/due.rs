@@ -9,6 +9,17 @@ use tickwire_trading::strategy::{Markets, QuoteReport, Strategy, tick_of};
 use super::Backtest;
 use super::wire::{Asked, Told};
 
+/// What may be due.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Triggered,
+    Request,
+    Report,
+    Look,
+    Timer,
+    Second,
+}
+
 impl<S: Strategy> Backtest<S> {
     /// Everything that is due before the next event, which the venue tells at `now` and the strategy hears at
     /// `heard`: requests at the venue, reports, timers, looks at the market, in the order of their times.
@@ -16,59 +27,22 @@ impl<S: Strategy> Backtest<S> {
     /// to the venue.
     pub(super) fn advance(&mut self, now: Nanos, heard: Nanos) {
         let is_in_match = self.groups > 0 && now == self.now;
-        loop {
-            let request = self
-                .wire
-                .requests
-                .due()
-                .filter(|(at, _)| *at < now && !is_in_match);
-            let triggered = self.venue.next_triggered().map(|(at, _)| (at, 0));
-            let triggered = triggered.filter(|(at, _)| *at < now && !is_in_match);
-            let report = self.wire.reports.due().filter(|(at, _)| *at <= heard);
-            let timer = self.next_timer().filter(|at| *at <= heard);
-            let look = self.ledger.looks.peek().map(|Reverse((at, ..))| *at);
-            let look = look.filter(|at| *at <= now);
-            let second = (!self.ledger.accounts.is_empty() && self.ledger.next_second <= now)
-                .then_some(self.ledger.next_second);
-            // The number decides between two of one time; what has none comes behind.
-            let last = |at| (at, u64::MAX);
-            let all = [
-                triggered,
-                request,
-                report,
-                look.map(last),
-                timer.map(last),
-                second.map(last),
-            ];
-            let Some(soonest) = all.into_iter().flatten().min() else {
-                break;
-            };
-            let is = |item: Option<(Nanos, u64)>| item == Some(soonest);
-            if is(triggered) {
-                self.deliver_triggered();
-            } else if is(request) {
-                self.deliver_request();
-            } else if is(report) {
-                self.deliver_report();
-            } else if look == Some(soonest.0) {
-                self.look();
-            } else if timer == Some(soonest.0) {
-                let at = soonest.0.max(self.wire.heard);
-                self.wire.heard = at;
-                for one in 0..self.entered.len() {
-                    let due = self.entered[one].conductor.next_timer();
-                    if due.is_some_and(|due| due <= at) {
-                        self.parts(one, |conductor, markets, port| {
-                            conductor.on_time(at, markets, port)
-                        });
+        while let Some((at, due)) = self.soonest(now, heard, is_in_match) {
+            match due {
+                Due::Triggered => self.deliver_triggered(),
+                Due::Request => self.deliver_request(),
+                Due::Report => self.deliver_report(),
+                Due::Look => self.look(),
+                Due::Timer => {
+                    self.deliver_time(at.max(self.wire.heard));
+                    if self.next_timer() == Some(at) {
+                        break;
                     }
                 }
-                if self.next_timer() == timer {
-                    break;
+                Due::Second => {
+                    self.ledger.next_second = at.after(Nanos::SECOND);
+                    self.value();
                 }
-            } else {
-                self.ledger.next_second = soonest.0.after(Nanos::SECOND);
-                self.value();
             }
         }
         if now > self.ledger.next_second {
@@ -84,6 +58,53 @@ impl<S: Strategy> Backtest<S> {
         self.wire.has_news = false;
     }
 
+    /// What is due next. Of requests and reports of one time that was sent first comes first, behind a stop
+    /// order that was triggered; what has no number comes behind both.
+    #[inline]
+    fn soonest(&self, now: Nanos, heard: Nanos, is_in_match: bool) -> Option<(Nanos, Due)> {
+        let mut first = (Nanos(u64::MAX), u64::MAX);
+        let mut is = None;
+        let mut offer = |at: Nanos, number: u64, due: Due| {
+            if (at, number) < first {
+                (first, is) = ((at, number), Some(due));
+            }
+        };
+        if !is_in_match {
+            if let Some((at, _)) = self.venue.next_triggered().filter(|(at, _)| *at < now) {
+                offer(at, 0, Due::Triggered);
+            }
+            if let Some((at, number)) = self.wire.requests.due().filter(|(at, _)| *at < now) {
+                offer(at, number, Due::Request);
+            }
+        }
+        if let Some((at, number)) = self.wire.reports.due().filter(|(at, _)| *at <= heard) {
+            offer(at, number, Due::Report);
+        }
+        if let Some(Reverse((at, ..))) = self.ledger.looks.peek().filter(|Reverse((at, ..))| *at <= now) {
+            offer(*at, u64::MAX, Due::Look);
+        }
+        if let Some(at) = self.next_timer().filter(|at| *at <= heard) {
+            offer(at, u64::MAX, Due::Timer);
+        }
+        if self.ledger.next_second <= now && !self.ledger.accounts.is_empty() {
+            offer(self.ledger.next_second, u64::MAX, Due::Second);
+        }
+        is.map(|due| (first.0, due))
+    }
+
+    /// Timers that are due by now.
+    fn deliver_time(&mut self, at: Nanos) {
+        self.wire.heard = at;
+        for one in 0..self.entered.len() {
+            let due = self.entered[one].conductor.next_timer();
+            if due.is_some_and(|due| due <= at) {
+                self.parts(one, |conductor, markets, port| {
+                    conductor.on_time(at, markets, port)
+                });
+            }
+        }
+    }
+
     fn deliver_request(&mut self) {
         let Some((at, asked)) = self.wire.requests.take() else {
             return;
@@ -93,8 +114,9 @@ impl<S: Strategy> Backtest<S> {
             Asked::Quote { .. } => return self.deliver_quote(at, asked),
         };
         let instrument = match request {
-            OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => instrument,
-            OrderIntent::Cancel { target, .. } => self.venue.instrument_of(target).unwrap_or_default(),
+            OrderIntent::New { instrument, .. }
+            | OrderIntent::Replace { instrument, .. }
+            | OrderIntent::Cancel { instrument, .. } => instrument,
         };
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
         let is_on_tick = match request {

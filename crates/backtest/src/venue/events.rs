@@ -18,9 +18,9 @@ pub(crate) fn is_elsewhere(event: &MarketEvent, had: OrderView) -> bool {
 
 /// What is known of an event beside itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
-    /// What the book said of it; none if it did not take it.
-    pub(crate) update: Option<&'a BookUpdate>,
+pub(crate) struct Said {
+    /// Whether the book took it.
+    pub(crate) is_applied: bool,
     /// Whether its feed says no executions, and what becomes less in its place was executed.
     pub(crate) less_is_executed: bool,
 }
@@ -42,7 +42,7 @@ fn side_of(event: &MarketEvent, had: Option<OrderView>) -> Side {
 }
 
 /// What a modification was; none when the order went to the end of a queue.
-fn change_of(event: &MarketEvent, had: Option<OrderView>, said: Said<'_>) -> Option<Changed> {
+fn change_of(event: &MarketEvent, had: Option<OrderView>, said: Said) -> Option<Changed> {
     let stays = |had: &OrderView| (side_of(event, Some(*had)), event.price) == (had.side, had.price);
     let had = had.filter(|had| event.flags.has(EventFlags::KEEPS_PRIORITY) && stays(had))?;
     let less = u64::from(had.qty.0).saturating_sub(event.qty.0);
@@ -74,33 +74,34 @@ fn resting_side(event: &MarketEvent, (books, local): (&Books, InstrumentId)) -> 
 }
 
 impl SimVenue {
-    /// An event of the recording that was just applied to its book. `had`: the order that it names as it was
-    /// before it. Most are of levels where nothing of ours stands, and cost a few comparisons.
-    #[inline]
+    /// Whether an event that a book took may be of any concern to ours: most are of levels where nothing of
+    /// ours stands. `had`: the order that it names as it was before it.
+    #[inline(always)]
+    pub(crate) fn is_concerned(
+        &self,
+        instrument: InstrumentId,
+        event: &MarketEvent,
+        had: Option<OrderView>,
+        now: &BookUpdate,
+    ) -> bool {
+        #[cfg(test)]
+        if self.looks_at_all {
+            return true;
+        }
+        match self.own.get(instrument.index()) {
+            Some(Some(own)) => own.is_concerned(event, had, now),
+            _ => false,
+        }
+    }
+
+    /// An event of the recording that was just applied to its book, and is of concern to ours. `had`: the
+    /// order that it names as it was before it.
     pub(crate) fn event(
         &mut self,
         at: Nanos,
         event: &MarketEvent,
         had: Option<OrderView>,
-        said: Said<'_>,
-        (instrument, books): (InstrumentId, (&Books, InstrumentId)),
-        tell: &mut impl Listener,
-    ) {
-        let is_concerned = match (said.update, self.own.get(instrument.index())) {
-            (Some(now), Some(Some(own))) => own.is_concerned(event, had, now),
-            _ => true,
-        };
-        if is_concerned || (said.less_is_executed && event.kind == EventKind::Modify) {
-            self.event_of_ours(at, event, had, said, (instrument, books), tell);
-        }
-    }
-
-    fn event_of_ours(
-        &mut self,
-        at: Nanos,
-        event: &MarketEvent,
-        had: Option<OrderView>,
-        said: Said<'_>,
+        said: Said,
         (instrument, books): (InstrumentId, (&Books, InstrumentId)),
         tell: &mut impl Listener,
     ) {
@@ -114,7 +115,7 @@ impl SimVenue {
                 | EventKind::Modify
         );
         // What the book refused did not happen.
-        if is_of_order && said.update.is_none() {
+        if is_of_order && !said.is_applied {
             return;
         }
         // Others are noted by whoever tells of them, whether anything of ours stands there or not.
@@ -139,7 +140,7 @@ impl SimVenue {
         at: Nanos,
         event: &MarketEvent,
         had: Option<OrderView>,
-        said: Said<'_>,
+        said: Said,
         (instrument, books): (InstrumentId, (&Books, InstrumentId)),
         tell: &mut impl Listener,
     ) {
@@ -195,7 +196,7 @@ impl SimVenue {
         at: Nanos,
         event: &MarketEvent,
         had: Option<OrderView>,
-        said: Said<'_>,
+        said: Said,
         (instrument, (books, local)): (InstrumentId, (&Books, InstrumentId)),
         tell: &mut impl Listener,
     ) {
@@ -298,7 +299,7 @@ impl SimVenue {
             .collect::<Vec<_>>()
         {
             let said = Said {
-                update: None,
+                is_applied: true,
                 less_is_executed: false,
             };
             let local = InstrumentId(id.0 - first);

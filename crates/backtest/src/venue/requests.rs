@@ -11,8 +11,7 @@ use super::{FillModel, Listener, SimVenue, is_auction, report, tell_fill, within
 use crate::world::World;
 
 impl SimVenue {
-    /// A request reaches the matching engine. `book` is that of its instrument: of a cancellation or
-    /// replacement see [`SimVenue::instrument_of`].
+    /// A request reaches the matching engine. `books` and number are those of its instrument.
     pub(crate) fn arrive(
         &mut self,
         at: Nanos,
@@ -63,28 +62,36 @@ impl SimVenue {
                 }
                 self.settle(instrument);
             }
-            OrderIntent::Replace { id, target, qty, .. } => {
+            OrderIntent::Replace {
+                id,
+                target,
+                instrument,
+                qty,
+                ..
+            } => {
                 self.requests[1] += 1;
-                let place = self.place_of.get(&target).copied();
-                let Some(instrument) = place.filter(|_| can_trade && !qty.is_zero()) else {
+                if !can_trade || qty.is_zero() || !self.stands(instrument, target) {
                     self.rejects += 1;
                     return tell.report(at, report(target, None, ReportKind::ReplaceRejected { by: id }));
-                };
+                }
                 self.replace(at, request, instrument, books, tell);
             }
-            OrderIntent::Cancel { target, .. } => {
+            OrderIntent::Cancel {
+                target, instrument, ..
+            } => {
                 self.requests[2] += 1;
-                match self.place_of.get(&target).copied() {
-                    Some(instrument) => self.cancel(at, target, instrument, tell),
-                    None => tell.report(at, report(target, None, ReportKind::CancelRejected)),
+                match self.stands(instrument, target) {
+                    true => self.cancel(at, target, instrument, tell),
+                    false => tell.report(at, report(target, None, ReportKind::CancelRejected)),
                 }
             }
         }
     }
 
-    /// The instrument of one of our open orders.
-    pub(crate) fn instrument_of(&self, id: ClientOrderId) -> Option<InstrumentId> {
-        self.place_of.get(&id).copied()
+    /// Whether an order of ours stands in an instrument's book, or waits there.
+    fn stands(&self, instrument: InstrumentId, id: ClientOrderId) -> bool {
+        let of = self.own.get(instrument.index()).and_then(Option::as_ref);
+        of.is_some_and(|of| of.place_of(id).is_some() || of.stops.iter().any(|stop| stop.own.id == id))
     }
 
     fn replace(
@@ -131,15 +138,13 @@ impl SimVenue {
             if let Some(world) = &mut of.world {
                 world.rename(target, id, left);
             }
-            self.place_of.remove(&target);
-            self.place_of.insert(id, instrument);
             return;
         }
         let mut own = of.remove(place);
         if let Some(world) = &mut of.world {
             world.leave(target);
         }
-        self.place_of.remove(&target);
+        self.open -= 1;
         (own.id, own.price, own.time_in_force) = (id, price, time_in_force);
         own.qty = qty.0.max(own.filled);
         match own.leaves() {
@@ -219,8 +224,8 @@ impl SimVenue {
         own.ahead_at_entry = own.ahead;
         self.arrivals += 1;
         own.arrival = self.arrivals;
-        self.place_of.insert(own.id, instrument);
         self.of_mut(instrument).insert(own);
+        self.open += 1;
     }
 
     /// Takes what an order wants of the book with ours in it, which is made if there is none yet.

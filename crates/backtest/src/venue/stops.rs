@@ -16,7 +16,7 @@ impl SimVenue {
         if waiting.is_triggered {
             self.triggered.push_back((at, instrument, id));
         }
-        self.place_of.insert(id, instrument);
+        self.open += 1;
         self.of_mut(instrument).stops.push(waiting);
     }
 
@@ -25,7 +25,7 @@ impl SimVenue {
         let at = stops.iter().position(|waiting| waiting.own.id == id)?;
         let taken = stops.remove(at);
         self.triggered.retain(|(.., other)| *other != id);
-        self.place_of.remove(&id);
+        self.open -= 1;
         Some(taken)
     }
 
