@@ -128,8 +128,9 @@ fn structs(code: &str) -> Vec<(String, usize)> {
         }
         let rest = &code[at + word.len()..];
         let name: String = rest.chars().take_while(|c| is_ident(*c)).collect();
-        let head = rest.split(['{', ';', '(', '=']).next().unwrap_or_default();
-        if name.is_empty() || !rest[head.len()..].starts_with('{') {
+        let head = rest.split(['{', ';']).next().unwrap_or_default();
+        let is_table = head[name.len()..].trim_start().starts_with('=');
+        if name.is_empty() || is_table || !rest[head.len()..].starts_with('{') {
             continue;
         }
         found.push((name, fields(&rest[head.len()..])));
