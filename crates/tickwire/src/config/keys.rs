@@ -192,7 +192,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 fn made(c: &Config) -> String {
     let mut text = String::new();
     let mut say = |part: &dyn std::fmt::Debug| writeln!(text, "{part:?}").expect("a string has room");
-    say(&entry::desk(&c.order_entry, 4));
+    say(&entry::gateway(&c.order_entry, 4));
     say(&entry::protections(&c.order_entry));
     say(&c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id));
     say(&c.controls.of_trader());
