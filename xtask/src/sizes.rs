@@ -13,7 +13,6 @@ const FIELDS_MAX: usize = 20;
 const LONG: &[&str] = &[
     "crates/backtest/src/backtest.rs",
     "crates/backtest/src/venue.rs",
-    "crates/exchange/src/naive.rs",
     "crates/node/src/live.rs",
     "crates/replay/src/replay.rs",
     "crates/replay/src/replay/survey.rs",
