@@ -16,6 +16,10 @@ const LINES_ARE_RECEIVED_IN: &[(&str, &str)] = &[
         "passes on what a filter in the kernel has let through",
     ),
     (
+        "crates/record/",
+        "writes down what comes, without arbitration, recovery or timers of a venue",
+    ),
+    (
         "apps/tickwire-lab/",
         "measures how others lay out sockets and threads",
     ),

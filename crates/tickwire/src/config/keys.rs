@@ -69,7 +69,9 @@ delta = 10.0
 
 /// Keys that what is made here does not show, and where they are read.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("receiver.receive_buffer", "opening.rs", "receiver.receive_buffer"),
+    ("receiver.receive_buffer", "receiver.rs", "section.receive_buffer"),
+    ("receiver.xdp_queues", "hook.rs", "section.xdp_queues"),
+    ("receiver.xdp_frames", "hook.rs", "section.xdp_frames"),
     ("receiver.line_wait_us", "wiring.rs", "c.line_wait_us"),
     ("receiver.request_timeout_ms", "wiring.rs", "c.request_timeout_ms"),
     ("receiver.request_attempts", "wiring.rs", "c.request_attempts"),
