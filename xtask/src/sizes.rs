@@ -13,9 +13,7 @@ const FIELDS_MAX: usize = 20;
 const LONG: &[&str] = &[
     "crates/exchange/src/naive.rs",
     "crates/node/src/live.rs",
-    "crates/replay/src/replay.rs",
     "crates/replay/src/replay/survey.rs",
-    "crates/tickwire/src/strategy/backtest.rs",
 ];
 
 /// The keys of a section of the configuration are its fields, as the arguments of a command are.
