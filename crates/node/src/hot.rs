@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use tickwire_book::{Applied, Books};
-use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session, Status};
+use tickwire_fix::{Again, NewOrder, OrderTemplate, SendError, Session, Status};
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
     EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, OrderIntent, Side,
@@ -215,5 +215,5 @@ fn encode<'t>(
     let (Some(template), Some(order)) = (template.as_mut(), NewOrder::of(intent)) else {
         return Err(SendError::NotLoggedOn);
     };
-    session.encode_passing_order(now, template, &order)
+    template.send(session, now, &order, Again::GapFill)
 }

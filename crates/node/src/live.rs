@@ -6,8 +6,9 @@ mod tests;
 use tickwire_book::Books;
 use tickwire_feed::Channel;
 use tickwire_fix::{
-    AppMessage, ExecType, ExecutionReport, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest,
-    OrderCancelRequest, OrderTemplate, QuoteAnswer, QuoteLine, Version, put_cancel_quotes, put_mass_quote,
+    Again, Encoder, ExecType, ExecutionReport, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest,
+    OrderCancelRequest, OrderTemplate, QuoteAnswer, QuoteLine, Stamp, Version, put_cancel_quotes,
+    put_mass_quote,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
@@ -239,9 +240,15 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
     }
 
     /// Sends a message that is kept for no resend: see [`crate::hot`].
-    fn message(&mut self, session: usize, now: Nanos, message: &AppMessage) -> Result<(), Rejected> {
+    fn message(
+        &mut self,
+        session: usize,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
+    ) -> Result<(), Rejected> {
         let session = self.sessions.get_mut(session).ok_or(Rejected::NoSession)?;
-        let sent = session.fix.send_passing(now, message);
+        let sent = session.fix.send(now, msg_type, Again::GapFill, fields);
         sent.map_err(|_| Rejected::NoSession)?;
         session.transmit();
         Ok(())
@@ -320,9 +327,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 let traded = traded.ok_or(Rejected::NoSession)?;
                 if let (Some(template), Some(order)) = (&mut traded.template, NewOrder::of(request)) {
                     let session = self.sessions.get_mut(place).ok_or(Rejected::NoSession)?;
-                    let bytes = session
-                        .fix
-                        .encode_passing_order(now, template, &order)
+                    let bytes = template
+                        .send(&mut session.fix, now, &order, Again::GapFill)
                         .map_err(|_| Rejected::NoSession)?;
                     stamp::<STAMPED>(self.probes, Stage::Encode);
                     let sent = session.out.send(bytes);
@@ -338,7 +344,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                 }
                 let symbol = traded.symbol;
                 let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
-                self.message(place, now, &message)
+                let msg_type = NewOrderSingle::MSG_TYPE;
+                self.message(place, now, msg_type, |e, stamp| message.encode(e, stamp))
             }
             OrderIntent::Replace {
                 id,
@@ -355,7 +362,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             } => {
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+                let message = OrderCancelReplaceRequest {
                     cl_ord_id: id.into(),
                     orig_cl_ord_id: target.into(),
                     order_id: number(venue_id),
@@ -368,8 +375,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                     stop,
                     time_in_force,
                     cause: Some(cause),
-                });
-                self.message(self.session_of(instrument), now, &message)
+                };
+                let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
             }
             OrderIntent::Cancel {
                 id,
@@ -382,7 +392,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             } => {
                 let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = AppMessage::OrderCancelRequest(OrderCancelRequest {
+                let message = OrderCancelRequest {
                     cl_ord_id: id.into(),
                     orig_cl_ord_id: target.into(),
                     order_id: number(venue_id),
@@ -391,8 +401,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                     transact_time: now,
                     qty,
                     cause: Some(cause),
-                });
-                self.message(self.session_of(instrument), now, &message)
+                };
+                let msg_type = OrderCancelRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
             }
         }
     }
@@ -419,12 +432,12 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             return Err(Rejected::Unsupported);
         }
         let sent = match *request {
-            QuoteIntent::Mass { resets, .. } => session
-                .fix
-                .send_any_passing(now, b"i", |e| put_mass_quote(e, id.0, cause, resets, lines)),
-            QuoteIntent::Cancel { .. } => session
-                .fix
-                .send_any_passing(now, b"Z", |e| put_cancel_quotes(e, id.0, lines)),
+            QuoteIntent::Mass { resets, .. } => session.fix.send(now, b"i", Again::GapFill, |e, _| {
+                put_mass_quote(e, id.0, cause, resets, lines)
+            }),
+            QuoteIntent::Cancel { .. } => session.fix.send(now, b"Z", Again::GapFill, |e, _| {
+                put_cancel_quotes(e, id.0, lines)
+            }),
         };
         sent.map_err(|_| Rejected::NoSession)?;
         session.transmit();
@@ -446,7 +459,7 @@ fn number(id: Option<OrderId>) -> Id {
 }
 
 /// An order that is not sent from a prepared message.
-fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
     let OrderIntent::New {
         id,
         side,
@@ -461,7 +474,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
     else {
         return None;
     };
-    Some(AppMessage::NewOrderSingle(NewOrderSingle {
+    Some(NewOrderSingle {
         cl_ord_id: id.into(),
         symbol,
         side,
@@ -472,7 +485,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         stop,
         time_in_force,
         cause: Some(cause),
-    }))
+    })
 }
 
 /// Lends the path's parts: a strategy, its markets, and where its requests go.
@@ -1003,7 +1016,7 @@ fn define<O: OrderOut, S: Strategy, C: Channel>(hot: &mut HotPath<O, true, Live<
                 let session = hot.sessions.get(hosted.routes[source]);
                 hosted.traded[index] = Some(Box::new(Traded {
                     symbol: instrument.symbol,
-                    template: session.and_then(|session| session.fix.order_template(instrument.symbol)),
+                    template: session.and_then(|session| OrderTemplate::new(&session.fix, instrument.symbol)),
                 }));
             }
             parts(hot, at, 0, |conductor, markets, port| {
@@ -1079,7 +1092,7 @@ pub fn memory_path<S: Strategy, const STAMPED: bool>(
         symbol,
         ..Instrument::default()
     };
-    let template = hot.sessions[0].fix.order_template(symbol);
+    let template = OrderTemplate::new(&hot.sessions[0].fix, symbol);
     hot.rule.hosted[0].traded[1] = Some(Box::new(Traded { symbol, template }));
     let now = hot.clock.now();
     parts(&mut hot, 0, 0, |conductor, markets, port| {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
-use tickwire_fix::{CompId, Role, Session, SessionConfig};
+use tickwire_fix::{CompId, OrderTemplate, Role, Session, SessionConfig};
 use tickwire_lab::Probes;
 use tickwire_market::{ClientOrderId, Counter, InstrumentId, Nanos, OrderId, Qty, Symbol, Venue};
 use tickwire_runtime::clock::Clock;
@@ -93,7 +93,7 @@ pub fn memory_path_to<O: OrderOut, const STAMPED: bool>(
     let rule = TickToTrade::new(&limits_of_memory(symbols));
     let mut hot = memory_path_of(out, books, rule, clock)?;
     hot.rule.set_session(true);
-    hot.template = hot.sessions[0].fix.order_template(symbol);
+    hot.template = OrderTemplate::new(&hot.sessions[0].fix, symbol);
     Ok(hot)
 }
 

@@ -91,7 +91,6 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     session.reset_on_logon = true;
     session.cancels_tag = section.cancel_on_disconnect_tag;
     // Answers about quotes are no typed messages.
-    session.any_message = true;
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
@@ -313,7 +312,7 @@ where
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));
-        receiver.join(&config.feed, config.receiver.receive_buffer)?;
+        receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
         for (section, name) in sections.iter().zip(&routes.sessions) {

@@ -256,7 +256,7 @@ fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
             all.define(now, source, named, &hot.books[source]).expect("room");
         }
         for at in 0..hot.rule.hosted.len() {
-            let template = hot.sessions[source].fix.order_template(instrument.symbol);
+            let template = OrderTemplate::new(&hot.sessions[source].fix, instrument.symbol);
             let index = (source << hot.rule.bits) | 1;
             hot.rule.hosted[at].traded[index] = Some(Box::new(Traded {
                 symbol: instrument.symbol,

@@ -1,7 +1,7 @@
 //! What the trading thread asks of what it runs: the built-in rule, or strategies of one's own.
 
 use tickwire_feed::Channel;
-use tickwire_fix::{ExecutionReport, QuoteAnswer};
+use tickwire_fix::{ExecutionReport, OrderTemplate, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId, TickToTrade};
@@ -226,7 +226,7 @@ impl Rule for TickToTrade {
                 let controls = hot.rule.risk_mut().controls_mut();
                 controls.set_point(id.index(), value.raw());
             }
-            hot.template = hot.sessions[0].fix.order_template(hot.symbol);
+            hot.template = OrderTemplate::new(&hot.sessions[0].fix, hot.symbol);
             hot.rule.watch(id);
         }
     }
