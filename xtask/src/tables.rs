@@ -1,4 +1,5 @@
-//! `cargo xtask tables`: what `tickwire export` writes, read by DuckDB, Polars, pandas and Databento's decoder.
+//! `cargo xtask tables`: what `tickwire export` writes, read by DuckDB, Polars, pandas and Databento's
+//! decoder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
