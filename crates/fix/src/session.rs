@@ -28,7 +28,7 @@ use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
 use crate::header::{Header, is_header};
 use crate::message::{AppMessage, business_reject_reason};
-use crate::quoting::{MassQuoteHead, MassQuoteTemplate, QuotePrices};
+use crate::quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuotePrices};
 use crate::reject::Fault;
 use crate::schedule::Hours;
 use crate::store::{MemoryStore, NotKept, Store};
@@ -489,6 +489,41 @@ impl<S: Store> Session<S> {
         MassQuoteTemplate::new(symbols, prices, entries_max, version, precision, |e, time| {
             core.put_prepared_header(e, b"i", time);
         })
+    }
+
+    /// A prepared MassQuote for up to `room` instruments, each of which [`MassQuoteTemplate::prepare`] adds
+    /// later, up to `entries_max` of them a message (1 to 99). `None` as for [`Session::order_template`].
+    pub fn empty_quote_template(&self, room: u16, entries_max: u8) -> Option<MassQuoteTemplate> {
+        let core = &self.core;
+        if core.writer.processed.is_some() {
+            return None;
+        }
+        let (version, precision) = (core.config.version, core.config.precision);
+        MassQuoteTemplate::empty(room, entries_max, version, precision, |e, time| {
+            core.put_prepared_header(e, b"i", time);
+        })
+    }
+
+    /// Sends a mass quote of prepared instruments, as [`Session::encode_mass_quote`] does.
+    ///
+    /// # Errors
+    /// As there; `NotEncodable` also for a price that the digits of its instrument cannot say.
+    #[inline]
+    pub fn encode_quotes<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut MassQuoteTemplate,
+        head: &MassQuoteHead,
+        quotes: &[PreparedQuote],
+    ) -> Result<&'t [u8], SendError> {
+        let core = &mut self.core;
+        let seq = core.prepare_to_send(now)?;
+        let message = template
+            .write_prepared(core.wall_of(now), seq, head, quotes)
+            .ok_or(SendError::NotEncodable)?;
+        core.store.set_next_out(seq + 1);
+        core.count_sent(now, message.len());
+        Ok(message)
     }
 
     /// Sends a mass quote from its template, as [`Session::encode_new_order`] an order; but it is not kept. A
