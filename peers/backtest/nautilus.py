@@ -1,12 +1,12 @@
-"""nautilus_trader's backtest of a DBN file of market by order: one line of JSON for `peers/backtest`.
+"""nautilus_trader's backtest of DBN files of market by order: one line of JSON for `peers/backtest`.
 
-    python nautilus.py FILE [--quoting] [--limit RECORDS]
+    python nautilus.py [--quoting] --tick PRICE FILE...
 
-Reading and converting the file is not measured, only the run: processor time of this process.
+Each file is of one instrument. Reading and converting them is not measured, only the run: processor time of this process.
 """
 
+import argparse
 import json
-import sys
 import time
 from decimal import Decimal
 
@@ -31,16 +31,20 @@ from nautilus_trader.model.objects import Price
 from nautilus_trader.model.objects import Quantity
 from nautilus_trader.trading.strategy import Strategy
 
-ID = InstrumentId.from_str("ESH4.GLBX")
 EVERY_NS = 100_000_000
+
+
+def id_of(number):
+    return InstrumentId.from_str(f"I{number}.GLBX")
 
 
 class QuoterConfig(StrategyConfig, frozen=True):
     quotes: bool = False
+    instruments: int = 1
 
 
 class Quoter(Strategy):
-    """Listens; quotes a bid and an offer of one every 100 ms if it is to."""
+    """Listens; quotes a bid and an offer of one of the first instrument every 100 ms if it is to."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -50,8 +54,8 @@ class Quoter(Strategy):
         self.open = {OrderSide.BUY: None, OrderSide.SELL: None}
 
     def on_start(self):
-        self.subscribe_order_book_deltas(ID, book_type=BookType.L3_MBO)
-        self.instrument = self.cache.instrument(ID)
+        for number in range(1, self.config.instruments + 1):
+            self.subscribe_order_book_deltas(id_of(number), book_type=BookType.L3_MBO)
         if self.config.quotes:
             start = self.clock.timestamp_ns()
             self.clock.set_timer_ns("quote", EVERY_NS, start + EVERY_NS, 0, self.quote)
@@ -60,7 +64,7 @@ class Quoter(Strategy):
         self.changes += 1
 
     def quote(self, _):
-        book = self.cache.order_book(ID)
+        book = self.cache.order_book(id_of(1))
         bid, ask = book.best_bid_price(), book.best_ask_price()
         for side, price in ((OrderSide.BUY, bid), (OrderSide.SELL, ask)):
             if price is None:
@@ -73,7 +77,7 @@ class Quoter(Strategy):
                 continue
             if order is not None and not order.is_closed:
                 continue
-            order = self.order_factory.limit(ID, side, Quantity.from_int(1), price)
+            order = self.order_factory.limit(id_of(1), side, Quantity.from_int(1), price)
             self.open[side] = order
             self.submit_order(order)
 
@@ -81,11 +85,30 @@ class Quoter(Strategy):
         self.rejects += 1
 
 
+def instrument(number, tick):
+    return FuturesContract(
+        instrument_id=id_of(number),
+        raw_symbol=Symbol(f"I{number}"),
+        asset_class=AssetClass.INDEX,
+        currency=USD,
+        price_precision=2,
+        price_increment=Price.from_str(tick),
+        multiplier=Quantity.from_int(50),
+        lot_size=Quantity.from_int(1),
+        underlying="I",
+        activation_ns=0,
+        expiration_ns=4_000_000_000_000_000_000,
+        ts_event=0,
+        ts_init=0,
+    )
+
+
 def main():
-    path = sys.argv[1]
-    quotes = "--quoting" in sys.argv
-    limit = int(sys.argv[sys.argv.index("--limit") + 1]) if "--limit" in sys.argv else None
-    data = DatabentoDataLoader().from_dbn_file(path, instrument_id=ID, price_precision=2, as_legacy_cython=True)[:limit]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quoting", action="store_true")
+    parser.add_argument("--tick", required=True)
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
     engine = BacktestEngine(
         config=BacktestEngineConfig(logging=LoggingConfig(bypass_logging=True), run_analysis=False),
     )
@@ -98,44 +121,39 @@ def main():
         book_type=BookType.L3_MBO,
         default_leverage=Decimal(1),
     )
-    engine.add_instrument(
-        FuturesContract(
-            instrument_id=ID,
-            raw_symbol=Symbol("ESH4"),
-            asset_class=AssetClass.INDEX,
-            currency=USD,
-            price_precision=2,
-            price_increment=Price.from_str("0.25"),
-            multiplier=Quantity.from_int(50),
-            lot_size=Quantity.from_int(1),
-            underlying="ES",
-            activation_ns=0,
-            expiration_ns=4_000_000_000_000_000_000,
-            ts_event=0,
-            ts_init=0,
-        ),
-    )
-    strategy = Quoter(QuoterConfig(quotes=quotes))
+    events = 0
+    loader = DatabentoDataLoader()
+    for number, path in enumerate(args.files, 1):
+        engine.add_instrument(instrument(number, args.tick))
+        data = loader.from_dbn_file(path, instrument_id=id_of(number), price_precision=2, as_legacy_cython=True)
+        events += len(data)
+        if data:
+            engine.add_data(data, sort=False)
+    engine.sort_data()
+    strategy = Quoter(QuoterConfig(quotes=args.quoting, instruments=len(args.files)))
     engine.add_strategy(strategy)
-    engine.add_data(data)
     begun = time.process_time_ns()
     engine.run()
     spent = time.process_time_ns() - begun
-    book = engine.cache.order_book(ID)
-    levels = {
-        name: [[str(level.price), int(level.size())] for level in side()]
-        for name, side in (("bids", book.bids), ("asks", book.asks))
-    }
+    books = []
+    for number in range(1, len(args.files) + 1):
+        book = engine.cache.order_book(id_of(number))
+        books.append(
+            {
+                name: [[str(level.price), int(level.size())] for level in side()]
+                for name, side in (("bids", book.bids), ("asks", book.asks))
+            }
+        )
     print(
         json.dumps(
             {
                 "version": nautilus_trader.__version__,
-                "events": len(data),
+                "events": events,
                 "cpu_ns": spent,
                 "changes": strategy.changes,
                 "requests": strategy.requests,
                 "rejects": strategy.rejects,
-                **levels,
+                "books": books,
             },
         ),
     )

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::command::{self, Findings};
 use crate::run::{cargo, root};
 
 const HELP: &str = "\
@@ -84,20 +85,13 @@ struct Plan {
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    if matches!(words, ["--help" | "-h"]) {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
-    let plan = match plan(words) {
-        Ok(plan) => plan,
-        Err(why) => {
-            eprintln!("xtask attack: {why}");
-            return ExitCode::from(2);
-        }
-    };
+    command::run("attack", HELP, words, plan, work)
+}
+
+fn work(plan: Plan) -> Result<Findings, String> {
     let kills: u64 = ATTACKS.iter().map(|attack| attack.kills).sum();
     let times = plan.kills.div_ceil(kills).max(1);
-    let mut failed = 0;
+    let mut findings = Findings::default();
     let chosen = ATTACKS
         .iter()
         .filter(|attack| plan.only.as_deref().is_none_or(|only| only == attack.name));
@@ -128,17 +122,11 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
                 false
             }
         });
-        failed += usize::from(!is_withstood);
-        println!(
-            "{:<9} {}   {} kills, {:.0} s",
-            attack.name,
-            if is_withstood { "withstood" } else { "FAILED" },
-            attack.kills * times,
-            began.elapsed().as_secs_f64()
-        );
+        let what = format!("{:<9} {} kills", attack.name, attack.kills * times);
+        findings.count(&what, began, is_withstood);
     }
-    println!("{failed} attacks succeeded");
-    ExitCode::from(u8::from(failed > 0))
+    println!("{} attacks withstood, {} succeeded", findings.good, findings.bad);
+    Ok(findings)
 }
 
 fn plan(words: &[&str]) -> Result<Plan, String> {
@@ -149,11 +137,8 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
     };
     let mut words = words.iter();
     while let Some(&word) = words.next() {
-        let value = *words
-            .next()
-            .ok_or_else(|| format!("{word} takes a value; `cargo xtask attack --help` shows which"))?;
-        let wrong =
-            || format!("{word}: '{value}' is not such a value; `cargo xtask attack --help` shows which");
+        let value = *words.next().ok_or_else(|| format!("{word} takes a value"))?;
+        let wrong = || format!("{word}: '{value}' is not such a value");
         match word {
             "--kills" => plan.kills = value.parse().map_err(|_| wrong())?,
             "--hours" => {
@@ -162,7 +147,7 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
             }
             "--only" if ATTACKS.iter().any(|attack| attack.name == value) => plan.only = Some(value.into()),
             "--only" => return Err(wrong()),
-            _ => return Err(format!("unknown word '{word}'\n\n{HELP}")),
+            _ => return Err(format!("unknown word '{word}'")),
         }
     }
     Ok(plan)

@@ -1,14 +1,14 @@
 //! `cargo xtask backtest-peers`: our backtests beside hftbacktest's and nautilus_trader's, in one run
 //! (`peers/backtest`).
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use crate::run::{cargo, must, python_with, root, target_dir};
+use crate::run::{cargo, must, python_of, root, target_dir};
 
 const HELP: &str = "\
-Runs the same recordings through Tickwire's backtest, hftbacktest 0.9.4 and nautilus_trader 1.231: one synthetic future, 500 synthetic shares
-(without nautilus_trader), and a DBN file of one future. Idle, and quoting every 100 ms. Prints processor time for an event.
+Runs the same recordings through Tickwire's backtest, hftbacktest 0.9.4 and nautilus_trader 1.231: one synthetic future, 500 synthetic shares,
+and a DBN file of one future. Idle, and quoting every 100 ms. Prints processor time for an event.
 
   cargo xtask backtest-peers [--file FILE] [--events N] [--rounds N] [--python PATH]
 
@@ -16,8 +16,8 @@ Runs the same recordings through Tickwire's backtest, hftbacktest 0.9.4 and naut
                   captures/books/cme-mbo/esh4-glbx-mdp3-20231225.mbo.dbn.zst
   --events N      of each synthetic recording (default 2000000)
   --rounds N      turns of which the least time counts (default 3)
-  --python PATH   a Python that has nautilus_trader; without it, it is installed from PyPI into target/peers/nautilus_trader, which needs a python3
-                  of 3.12 or later
+  --python PATH   a Python that has nautilus_trader; without it, it is installed from PyPI into target/peers/nautilus_trader, by the first Python of
+                  3.12 or later among python3, python3.12 to python3.14 and pyenv's (PYENV_ROOT, or ~/.pyenv)
   --without-nautilus-trader
 
 Needs the network once. Not part of check.
@@ -36,6 +36,65 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What nautilus_trader needs.
+const OLDEST: (u32, u32) = (3, 12);
+
+/// Where a Python may be.
+fn pythons() -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = ["python3", "python3.14", "python3.13", "python3.12"]
+        .map(PathBuf::from)
+        .to_vec();
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = pyenv.and_then(|root| std::fs::read_dir(root.join("versions")).ok());
+    let mut known: Vec<PathBuf> = versions
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin/python3")))
+        .collect();
+    known.sort();
+    all.append(&mut known);
+    all
+}
+
+/// The first one that is new enough, or which there are.
+fn new_enough(pythons: &[PathBuf]) -> Result<PathBuf, String> {
+    let mut found = Vec::new();
+    for python in pythons {
+        let Some((major, minor)) = version_of(python) else {
+            continue;
+        };
+        if (major, minor) >= OLDEST {
+            return Ok(python.clone());
+        }
+        found.push(format!("{} is {major}.{minor}", python.display()));
+    }
+    let found = match found.is_empty() {
+        true => "there is no python3 here".to_owned(),
+        false => found.join(", "),
+    };
+    Err(format!(
+        "{PACKAGE} needs Python {}.{} or later, and {found}; name one with --python PATH (it must have {PACKAGE}), install one, or leave \
+         nautilus_trader out with --without-nautilus-trader",
+        OLDEST.0, OLDEST.1
+    ))
+}
+
+/// What a Python says of itself; none if it does not start.
+fn version_of(python: &Path) -> Option<(u32, u32)> {
+    let said = Command::new(python)
+        .args([
+            "-c",
+            "import sys; print(sys.version_info[0], sys.version_info[1])",
+        ])
+        .output()
+        .ok()
+        .filter(|said| said.status.success())?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    let mut numbers = text.split_whitespace().filter_map(|word| word.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
 }
 
 fn compare(words: &[&str]) -> Result<ExitCode, String> {
@@ -57,7 +116,14 @@ fn compare(words: &[&str]) -> Result<ExitCode, String> {
     let python = match python {
         _ if is_without => None,
         Some(python) => Some(python),
-        None => Some(python_with(PACKAGE, &target_dir().join("peers/nautilus_trader"))?),
+        None => {
+            let folder = target_dir().join("peers/nautilus_trader");
+            let own = version_of(&folder.join("bin/python"));
+            if own.is_some_and(|version| version < OLDEST) {
+                std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            }
+            Some(python_of(&new_enough(&pythons())?, PACKAGE, &folder)?)
+        }
     };
     let manifest = root().join("peers/backtest/Cargo.toml");
     must(
@@ -79,4 +145,16 @@ fn compare(words: &[&str]) -> Result<ExitCode, String> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_python_that_is_too_old_or_missing_is_said_with_what_to_do() {
+        let why = new_enough(&[PathBuf::from("no-such-python")]).expect_err("there is none");
+        assert!(why.contains("3.12 or later") && why.contains("--python"), "{why}");
+        assert!(why.contains("there is no python3"), "{why}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask miri`: the tests of every crate with `unsafe` code, interpreted by Miri, which sees reads of
 //! what is not there, races, and broken aliasing rules.
 
+use crate::command::{self, Findings};
 use crate::run::{root, target_dir};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -31,23 +32,27 @@ const RUNS: &[(&str, &[&str])] = &[
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    if matches!(words, ["--help" | "-h"]) {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
+    command::run("miri", HELP, words, plan, work)
+}
+
+/// The crates that were named; none: all.
+fn plan<'a>(words: &[&'a str]) -> Result<Vec<&'a str>, String> {
+    let unknown = words.iter().find(|w| RUNS.iter().all(|(name, _)| name != *w));
+    match unknown {
+        Some(unknown) => Err(format!("no crate '{unknown}' with unsafe code is known here")),
+        None => Ok(words.to_vec()),
     }
-    if let Some(unknown) = words.iter().find(|w| RUNS.iter().all(|(name, _)| name != *w)) {
-        eprintln!("xtask miri: no crate '{unknown}' with unsafe code is known here; --help says more");
-        return ExitCode::from(2);
-    }
+}
+
+fn work(words: Vec<&str>) -> Result<Findings, String> {
     let known = Command::new("cargo")
         .args(["+nightly", "miri", "--version"])
         .output();
     if !known.is_ok_and(|o| o.status.success()) {
-        eprintln!("xtask miri: no Miri: `rustup toolchain install nightly --component miri,rust-src`");
-        return ExitCode::from(2);
+        return Err("no Miri: `rustup toolchain install nightly --component miri,rust-src`".into());
     }
     let wanted = |name: &&str| words.is_empty() || words.contains(name);
-    let (mut passed, mut failed) = (0, 0);
+    let mut findings = Findings::default();
     for (name, arguments) in RUNS.iter().filter(|(name, _)| wanted(name)) {
         let began = Instant::now();
         let mut command = Command::new("cargo");
@@ -68,24 +73,10 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
                 "-Zmiri-disable-isolation -Zmiri-disable-weak-memory-emulation",
             );
         let is_good = command.status().is_ok_and(|status| status.success());
-        let verdict = if is_good { "ok" } else { "FAILED" };
-        println!(
-            "{verdict:<7} tickwire-{name} {}   {:.0} s",
-            arguments.join(" "),
-            began.elapsed().as_secs_f64()
-        );
-        if is_good {
-            passed += 1;
-        } else {
-            failed += 1;
-        }
+        let what = format!("tickwire-{name} {}", arguments.join(" "));
+        findings.count(&what, began, is_good);
     }
-    println!("{passed} passed, {failed} failed");
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(findings.sum_up())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, by cargo-mutants, and
 //! sees whether a test notices.
 
+use crate::command::{self, Findings};
 use crate::run::{root, target_dir};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -207,25 +208,17 @@ fn lived(file: &Path) -> Result<Vec<String>, String> {
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    if matches!(words, ["--help" | "-h"]) {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
-    let plan = match plan(words) {
-        Ok(plan) => plan,
-        Err(why) => {
-            eprintln!("xtask mutants: {why}; --help says more");
-            return ExitCode::from(2);
-        }
-    };
+    command::run("mutants", HELP, words, plan, work)
+}
+
+fn work(plan: Plan<'_>) -> Result<Findings, String> {
     let version = Command::new("cargo").args(["mutants", "--version"]).output();
     if !version.is_ok_and(|output| output.status.success()) {
-        eprintln!("xtask mutants: no cargo-mutants: `cargo install cargo-mutants --locked`");
-        return ExitCode::from(2);
+        return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".into());
     }
     let document = std::fs::read_to_string(root().join("docs/mutants.md")).unwrap_or_default();
     let judged = judged(&document);
-    let mut findings = 0;
+    let mut findings = Findings::default();
     for target in TARGETS
         .iter()
         .filter(|target| plan.targets.contains(&target.name))
@@ -237,23 +230,14 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
             println!("{:<12} {lines} mutants", target.name);
             continue;
         }
-        let lived = match run_one(target, plan.shard) {
-            Ok(lived) => lived,
-            Err(why) => {
-                eprintln!("xtask mutants: {why}");
-                return ExitCode::from(2);
-            }
-        };
+        let lived = run_one(target, plan.shard)?;
         let (known, new): (Vec<_>, Vec<_>) = lived.iter().partition(|mutant| judged.contains(*mutant));
         println!("{:<12} {} judged, {} new", target.name, known.len(), new.len());
         new.iter().for_each(|mutant| println!("  lives: {mutant}"));
-        findings += new.len();
+        findings.good += known.len();
+        findings.bad += new.len();
     }
-    if findings == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(findings)
 }
 
 #[cfg(test)]

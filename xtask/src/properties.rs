@@ -1,6 +1,7 @@
 //! `cargo xtask properties`: the property tests with many more cases than the ordinary tests draw, from a
 //! seed of its own each time.
 
+use crate::command::{self, Findings};
 use crate::run::root;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -83,21 +84,14 @@ fn plan<'a>(words: &[&'a str], now: u64) -> Result<Plan<'a>, String> {
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    if matches!(words, ["--help" | "-h"]) {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
-    let plan = match plan(words, now) {
-        Ok(plan) => plan,
-        Err(why) => {
-            eprintln!("xtask properties: {why}; --help says more");
-            return ExitCode::from(2);
-        }
-    };
+    command::run("properties", HELP, words, |words| plan(words, now), work)
+}
+
+fn work(plan: Plan<'_>) -> Result<Findings, String> {
     crate::recorded::freshen();
     println!("seed {}, {} cases a test", plan.seed, plan.cases);
-    let (mut passed, mut failed) = (0, 0);
+    let mut findings = Findings::default();
     for name in &plan.crates {
         let began = Instant::now();
         let status = Command::new("cargo")
@@ -112,27 +106,15 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
             .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
             .status();
         let is_good = status.is_ok_and(|status| status.success());
-        let verdict = if is_good { "ok" } else { "FAILED" };
-        println!(
-            "{verdict:<7} tickwire-{name}   {:.0} s",
-            began.elapsed().as_secs_f64()
-        );
-        if is_good {
-            passed += 1;
-        } else {
-            failed += 1;
+        findings.count(&format!("tickwire-{name}"), began, is_good);
+        if !is_good {
             println!(
                 "        again: cargo xtask properties {name} --cases {} --seed {}",
                 plan.cases, plan.seed
             );
         }
     }
-    println!("{passed} passed, {failed} failed");
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(findings.sum_up())
 }
 
 #[cfg(test)]

@@ -306,9 +306,14 @@ pub(crate) fn cannot_start(program: &Path, e: &std::io::Error) -> String {
 
 /// A Python of its own in a folder, with a package of PyPI: its path.
 pub(crate) fn python_with(package: &str, folder: &Path) -> Result<PathBuf, String> {
+    python_of("python3".as_ref(), package, folder)
+}
+
+/// The same, made by a Python that is named.
+pub(crate) fn python_of(maker: &Path, package: &str, folder: &Path) -> Result<PathBuf, String> {
     let python = folder.join("bin/python");
     if !python.exists() {
-        must(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        must(Command::new(maker).args(["-m", "venv"]).arg(folder))?;
     }
     must(Command::new(&python).args([
         "-m",

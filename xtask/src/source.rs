@@ -38,6 +38,13 @@ pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
+/// Whether a file is of tests or benchmarks alone.
+pub(crate) fn is_of_tests(place: &str) -> bool {
+    ["/tests/", "/tests.rs", "/benches/"]
+        .iter()
+        .any(|part| place.contains(part))
+}
+
 /// Every member's directory name and manifest.
 pub(crate) fn manifests() -> Vec<(PathBuf, toml::Table)> {
     let dirs = ["crates", "apps", "examples", "xtask"]

@@ -55,6 +55,8 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("import", crate::rooms::check()),
         ("receive loop", crate::receive_loop::others(&rust_files())),
         ("silent skip", silent_skips()),
+        ("lock file", crate::locks::stale()),
+        ("size", crate::sizes::beyond(&rust_files())),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }

@@ -11,6 +11,7 @@ use tickwire_export::ExportArgs;
 use tickwire_feedd::FeedArgs;
 use tickwire_inspect::InspectArgs;
 use tickwire_player::PlayArgs;
+use tickwire_record::RecordArgs;
 use tickwire_replay::replay::ReplayArgs;
 use tickwire_simulator::journal::JournalArgs;
 use tickwire_venues::protocol::Protocol;
@@ -190,6 +191,23 @@ Examples:
 Exit codes: 0 shown, 1 shown, but damage, gaps or a late beginning make its books unreliable, 2 wrong arguments, 3 a file cannot be \
 read or written, 130 Ctrl-C.")]
     Inspect(InspectArgs),
+    /// Records multicast groups to pcapng with the kernel's stamps in nanoseconds
+    #[command(after_help = "\
+Files are FOLDER/NAME-20260105T143000-000001.pcapng, 0600, readable while they are written and after a kill; NAME.index.jsonl has a \
+line for every one that is done. Each group is an interface of the capture. What the disk does not take waits in --queue, then in the \
+kernel's buffers, and is lost and counted by group beyond that. Only the groups are recorded, not connections to servers of recovery. \
+docs/record.md.
+
+Examples:
+  tickwire record -c examples/whole-market.toml --out day --compress
+  tickwire record 239.192.1.1:30001 239.192.2.1:30001 --interface eth1 \\
+      --out day --rotate-time 3600 --rotate-size 4096
+  tickwire record -c feeds.toml --out day --spin --core 3 --stat 5
+      and then: tickwire inspect day/*.pcapng
+
+Exit codes: 0 recorded (--seconds or --packets are over), 1 recorded, but packets were lost (by group), 2 wrong arguments, \
+3 a group, the folder or the disk refused, 130 Ctrl-C (everything received is recorded).")]
+    Record(RecordArgs),
     /// Recordings as tables in the schemas of DBN: CSV or Parquet, one file or one for every date, venue and
     /// symbol
     #[command(after_help = "\

@@ -4,33 +4,31 @@
 //! session, sequence number), then its name and every field as the specification names them. What cannot be
 //! decoded is an object too, with `"Error"`, so that nothing is passed over in silence.
 
+mod output;
+mod routes;
 mod tcp;
 mod types;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt::{self, Write as _};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
 use tickwire_market::Port;
 use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_runtime::recordfile::{LineFile, RecordFile};
-use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
 use crate::cli::DecodeArgs;
-use tcp::{Conversations, Leg, Wanted};
+use output::{Origin, Output, PacketWriter, Shared};
+pub(crate) use routes::Payloads;
+use routes::Routes;
+use tcp::{Conversations, Wanted};
 use tickwire_console::failure::Failure;
-use tickwire_venues::channels::{Destination, FeedConfig, FeedFile};
-use tickwire_venues::json::JsonLine;
-use tickwire_venues::protocol::{
-    self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict,
-};
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::protocol::{self, Protocol, Reader, Verdict};
 
 /// Packets that wait while the protocol of one of them is not settled.
 const HELD_MAX: usize = 4096;
@@ -57,51 +55,6 @@ const MEMBERS: [&str; 17] = [
     "UnreadBytes",
     "Ambiguous",
 ];
-
-/// What `--protocol` may say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Payloads {
-    /// Market data: datagrams, and the streams of its servers.
-    Feed(Protocol),
-    /// What is of TCP alone.
-    Stream(Leg),
-}
-
-impl Payloads {
-    const STREAMS: [Leg; 3] = [Leg::Ilink3, Leg::Fix, Leg::Soup];
-}
-
-impl ValueEnum for Payloads {
-    fn value_variants<'a>() -> &'a [Payloads] {
-        const ALL: [Payloads; Protocol::ALL.len() + Payloads::STREAMS.len()] = {
-            let mut all = [Payloads::Stream(Leg::Ilink3); Protocol::ALL.len() + Payloads::STREAMS.len()];
-            let mut at = 0;
-            while at < Protocol::ALL.len() {
-                all[at] = Payloads::Feed(Protocol::ALL[at]);
-                at += 1;
-            }
-            while at < all.len() {
-                all[at] = Payloads::Stream(Payloads::STREAMS[at - Protocol::ALL.len()]);
-                at += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (leg, help) = match self {
-            Payloads::Feed(protocol) => return protocol.to_possible_value(),
-            Payloads::Stream(leg @ Leg::Fix) => (leg, "FIX of every version, over TCP"),
-            Payloads::Stream(leg @ Leg::Soup) => (
-                leg,
-                "SoupBinTCP with ITCH 5.0 (GLIMPSE) or OUCH 5.0 in it, over TCP",
-            ),
-            Payloads::Stream(leg) => (leg, "CME iLink 3: orders and quotes, over TCP"),
-        };
-        Some(PossibleValue::new(leg.name()).help(help))
-    }
-}
 
 /// What was found, for the closing line and the exit code.
 #[derive(Debug, Default)]
@@ -142,18 +95,6 @@ impl From<io::Error> for Stop {
     fn from(e: io::Error) -> Stop {
         Stop::Output(e)
     }
-}
-
-/// How the protocol of a datagram is known.
-enum Routes {
-    /// The user said it.
-    One(Reader),
-    /// From a configuration: a reader for every feed.
-    Feeds(FeedFile, Vec<Reader>),
-    /// From the packets, of which some may have to wait for others.
-    Detect(Box<Detector>, VecDeque<HeldPacket>),
-    /// The user asked for streams of TCP alone.
-    Streams(Leg),
 }
 
 /// What reads captures.
@@ -341,69 +282,6 @@ impl Walk {
                 Some("there were too many streams of TCP at once".to_string())
             }
             None => None,
-        }
-    }
-}
-
-impl Routes {
-    fn new(args: &DecodeArgs) -> Result<Routes, Failure> {
-        let config = |message: String| Failure::config(message);
-        let templates: Vec<Arc<Plan>> = args
-            .templates
-            .iter()
-            .map(|path| protocol::templates(path))
-            .collect::<Result<_, _>>()
-            .map_err(config)?;
-        if let Some(path) = &args.config {
-            let file = FeedFile::load(path)?;
-            let readers = file
-                .feeds
-                .iter()
-                .map(|feed| feed_reader(path, feed))
-                .collect::<Result<_, _>>()
-                .map_err(config)?;
-            return Ok(Routes::Feeds(file, readers));
-        }
-        match args.protocol {
-            Some(Payloads::Feed(Protocol::Moex)) if templates.is_empty() => Err(Failure::config(
-                "--protocol moex needs --templates FILE: the exchange's FAST template file",
-            )),
-            Some(Payloads::Stream(leg)) => Ok(Routes::Streams(leg)),
-            Some(Payloads::Feed(protocol)) => {
-                let reader = Reader::new(protocol, &templates).map_err(config)?;
-                Ok(Routes::One(reader.with_xdp(args.xdp)))
-            }
-            None => Detector::new(&templates)
-                .map(|detector| Routes::Detect(Box::new(detector.with_xdp(args.xdp)), VecDeque::new()))
-                .map_err(config),
-        }
-    }
-
-    /// What it takes packets for, in a sentence.
-    fn name(&self) -> String {
-        match self {
-            Routes::One(reader) => reader.protocol().to_string(),
-            Routes::Streams(leg) => leg.name().to_string(),
-            Routes::Feeds(file, _) => {
-                let feeds: Vec<_> = file.feeds.iter().map(FeedConfig::name).collect();
-                format!("of the configured feeds ({})", feeds.join(", "))
-            }
-            Routes::Detect(..) => {
-                let protocols = Protocol::ALL.map(Protocol::name).join(", ");
-                format!(
-                    "of a protocol that `decode` reads ({protocols}; over TCP also fix, ilink3, soupbintcp with itch50 or ouch50)"
-                )
-            }
-        }
-    }
-
-    /// The protocols it may find.
-    fn protocols(&self) -> Vec<Protocol> {
-        match self {
-            Routes::One(reader) => vec![reader.protocol()],
-            Routes::Feeds(_, readers) => readers.iter().map(Reader::protocol).collect(),
-            Routes::Detect(..) => Protocol::ALL.to_vec(),
-            Routes::Streams(_) => Vec::new(),
         }
     }
 }
@@ -657,295 +535,10 @@ fn lines<W: Write>(name: &str, mut file: LineFile, out: &mut Output<'_, W>) -> R
     Ok(())
 }
 
-/// Where objects are written.
-struct Output<'a, W: Write> {
-    args: &'a DecodeArgs,
-    out: W,
-    line: Vec<u8>,
-    tally: Tally,
-}
-
-impl<W: Write> Output<'_, W> {
-    fn read(&mut self, reader: &mut Reader, origin: Origin<'_>, payload: &[u8]) -> Result<(), Stop> {
-        let origin = Origin {
-            protocol: reader.protocol().name(),
-            ..origin
-        };
-        reader.packet(
-            payload,
-            &mut PacketWriter {
-                origin,
-                trailing: 0,
-                ambiguous: None,
-                out: self,
-            },
-        )
-    }
-
-    fn request(&mut self, protocol: Protocol, origin: Origin<'_>, payload: &[u8]) -> Result<(), Stop> {
-        let origin = Origin {
-            protocol: protocol.name(),
-            ..origin
-        };
-        Reader::request(
-            payload,
-            &mut PacketWriter {
-                origin,
-                trailing: 0,
-                ambiguous: None,
-                out: self,
-            },
-        )
-    }
-
-    /// Reads a packet whose protocol was found out.
-    fn judged(
-        &mut self,
-        detector: &mut Detector,
-        verdict: Verdict,
-        origin: Origin<'_>,
-        payload: &[u8],
-    ) -> Result<(), Stop> {
-        match verdict {
-            Verdict::Is(protocol) | Verdict::Idle(protocol) => {
-                let reader = match origin.destination {
-                    Some(destination) => detector.reader_for(protocol, destination),
-                    None => detector.reader(protocol),
-                };
-                self.read(reader, origin, payload)
-            }
-            Verdict::Wait | Verdict::Unknown => {
-                if let Some(destination) = origin.destination {
-                    self.leave_out(destination);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Reads the packets that waited.
-    fn release(
-        &mut self,
-        name: &str,
-        detector: &mut Detector,
-        held: &mut VecDeque<HeldPacket>,
-    ) -> Result<(), Stop> {
-        while let Some(packet) = held.pop_front() {
-            let verdict = detector.verdict(packet.destination, &packet.payload);
-            let origin = Origin {
-                file: name,
-                number: packet.number,
-                time: packet.time,
-                destination: Some(packet.destination),
-                ..Origin::default()
-            };
-            self.judged(detector, verdict, origin, &packet.payload)?;
-        }
-        Ok(())
-    }
-
-    fn leave_out(&mut self, destination: SocketAddr) {
-        *self.tally.left_out.entry(destination).or_default() += 1;
-    }
-
-    fn wanted(&self, kind: Kind, name: &str) -> bool {
-        let types = &self.args.types;
-        if types.is_empty() {
-            return true;
-        }
-        let kind = kind.to_string();
-        let is_byte = kind.starts_with("0x");
-        types
-            .iter()
-            .any(|t| *t == kind || t == name || (is_byte && t.eq_ignore_ascii_case(&kind)))
-    }
-
-    /// Writes one object.
-    fn put(
-        &mut self,
-        origin: &Origin<'_>,
-        place: Place<'_>,
-        write: impl FnOnce(&mut JsonLine<'_>),
-    ) -> Result<(), Stop> {
-        self.line.clear();
-        let mut line = JsonLine::begin(&mut self.line);
-        origin.write(place, &mut line);
-        write(&mut line);
-        line.end();
-        self.out.write_all(&self.line)?;
-        Ok(())
-    }
-
-    fn count_printed(&mut self) -> Result<(), Stop> {
-        self.tally.printed += 1;
-        match self.args.limit {
-            Some(limit) if self.tally.printed >= limit => Err(Stop::Enough),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// One packet on its way to the output.
-struct PacketWriter<'o, 'a, 'b, W: Write> {
-    origin: Origin<'o>,
-    /// Bytes behind the packet.
-    trailing: usize,
-    /// What else the next message may be read as.
-    ambiguous: Option<String>,
-    out: &'b mut Output<'a, W>,
-}
-
-/// What a stream of TCP tells of, message by message.
-struct Shared<'o, 's, 'a, 'b, W: Write> {
-    origin: Origin<'o>,
-    out: &'s std::cell::RefCell<&'b mut Output<'a, W>>,
-}
-
-impl<W: Write> Shared<'_, '_, '_, '_, W> {
-    fn told<T>(&self, tell: impl FnOnce(&mut PacketWriter<'_, '_, '_, W>) -> T) -> T {
-        tell(&mut PacketWriter {
-            origin: self.origin,
-            trailing: 0,
-            ambiguous: None,
-            out: &mut **self.out.borrow_mut(),
-        })
-    }
-}
-
-impl<W: Write> Sink for Shared<'_, '_, '_, '_, W> {
-    type Stop = Stop;
-
-    fn header(&mut self, header: Header<'_>) -> Result<(), Stop> {
-        self.told(|told| told.header(header))
-    }
-
-    fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Stop> {
-        self.told(|told| told.idle(place, name))
-    }
-
-    fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Stop> {
-        self.told(|told| told.message(place, message))
-    }
-
-    fn malformed(&mut self, place: Place<'_>, error: &dyn fmt::Display, bytes: &[u8]) -> Result<(), Stop> {
-        self.told(|told| told.malformed(place, error, bytes))
-    }
-}
-
-impl<W: Write> Sink for PacketWriter<'_, '_, '_, W> {
-    type Stop = Stop;
-
-    fn header(&mut self, header: Header<'_>) -> Result<(), Stop> {
-        self.trailing = header.trailing;
-        if !self.out.args.headers {
-            return Ok(());
-        }
-        self.out.put(&self.origin, Place::default(), |line| {
-            line.text("Header", header.name);
-            (header.fields)(line);
-            if header.trailing > 0 {
-                line.number("TrailingBytes", header.trailing as u64);
-            }
-        })
-    }
-
-    fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Stop> {
-        self.out.tally.idle += 1;
-        if !self.out.args.types.is_empty() {
-            return Ok(());
-        }
-        let trailing = self.trailing;
-        self.out.put(&self.origin, place, |line| {
-            line.text("Message", name);
-            if trailing > 0 {
-                line.number("TrailingBytes", trailing as u64);
-            }
-        })?;
-        self.out.count_printed()
-    }
-
-    fn ambiguous(&mut self, readings: &str) {
-        self.out.tally.ambiguous += 1;
-        self.ambiguous = Some(readings.to_string());
-    }
-
-    fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Stop> {
-        self.out.tally.messages += 1;
-        if !self.out.wanted(message.kind, message.name) {
-            self.ambiguous = None;
-            return Ok(());
-        }
-        let ambiguous = self.ambiguous.take();
-        self.out.put(&self.origin, place, |line| {
-            line.text("Message", message.name);
-            if let Some(readings) = &ambiguous {
-                line.text("Ambiguous", readings);
-            }
-            line.taken(&MEMBERS, message.name);
-            (message.fields)(line);
-            if message.unread > 0 {
-                line.number("UnreadBytes", message.unread as u64);
-            }
-        })?;
-        self.out.count_printed()
-    }
-
-    fn malformed(&mut self, place: Place<'_>, error: &dyn fmt::Display, bytes: &[u8]) -> Result<(), Stop> {
-        self.out.tally.malformed += 1;
-        self.out.put(&self.origin, place, |line| {
-            line.text("Error", &error.to_string());
-            line.bytes("Bytes", bytes);
-        })?;
-        self.out.count_printed()
-    }
-}
-
-/// Where a packet, or a message of a file of messages, was found.
-#[derive(Clone, Copy, Default)]
-struct Origin<'a> {
-    file: &'a str,
-    /// Of the packet in a capture, of the message in a file of messages; from 1.
-    number: u64,
-    time: Option<u64>,
-    destination: Option<SocketAddr>,
-    feed: Option<(&'a FeedConfig, Destination)>,
-    protocol: &'a str,
-}
-
-impl Origin<'_> {
-    fn write(&self, place: Place<'_>, line: &mut JsonLine<'_>) {
-        line.text("File", self.file);
-        let packet = self.destination.is_some();
-        line.number(if packet { "Packet" } else { "Number" }, self.number);
-        if let Some(time) = self.time {
-            line.number("CaptureTime", time);
-        }
-        if let Some(destination) = self.destination {
-            line.text("Destination", &destination.to_string());
-        }
-        if let Some((feed, at)) = self.feed {
-            line.text("Feed", feed.name());
-            line.text("Channel", &feed.channels[at.channel].name);
-            line.text("Port", at.port.name());
-            if let Some(name) = at.line_name() {
-                line.text("Line", name);
-            }
-        }
-        line.text("Protocol", self.protocol);
-        if let Some(session) = place.session {
-            line.text("Session", &session.escape_ascii().to_string());
-        }
-        if let Some(unit) = place.unit {
-            line.number("Unit", unit.into());
-        }
-        if let Some(seq) = place.seq {
-            line.number("SequenceNumber", seq);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;

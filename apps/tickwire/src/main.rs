@@ -121,6 +121,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Feed(args) => feed(args, &stop),
         Command::Export(args) => tickwire_export::run(args, &stop),
         Command::Inspect(args) => tickwire_inspect::run(args, &stop),
+        Command::Record(args) => tickwire_record::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),
         Command::New(args) => tickwire::strategy::new(args, &stop),

@@ -339,7 +339,6 @@ struct Arena {
     word: &'static str,
     client: &'static str,
     plan: PathBuf,
-    steps: Vec<String>,
 }
 
 /// A disk of its own, so that it can be full.
@@ -462,7 +461,6 @@ impl Arena {
             word,
             client,
             plan,
-            steps: Vec::new(),
             _exchange: exchange,
             disk,
         })
@@ -515,10 +513,18 @@ impl Arena {
         }
     }
 
+    /// Sets the clock of the machine, as both programs see it, and waits until both have noticed: a second
+    /// step on top of one that only one of them has made would be a clock of its own for each.
     fn step(&mut self, word: &str) {
-        let at = tickwire_runtime::clock::monotonic().0 + 300_000_000;
-        self.steps.push(format!("{word} at={at}"));
-        std::fs::write(&self.plan, self.steps.last().expect("one")).expect("written");
+        let noticed = |said: String| said.matches("the system's clock was set").count();
+        let own = self.disk.0.join("said");
+        let read = || std::fs::read_to_string(&own).unwrap_or_default();
+        let before = (noticed(read()), noticed(said(&self.folder, "exchange")));
+        common::set_clocks(&self.plan, word);
+        wait_for("both programs notice that the clock was set", || {
+            let now = (noticed(read()), noticed(said(&self.folder, "exchange")));
+            (now.0 > before.0 && now.1 > before.1).then_some(())
+        });
     }
 
     fn befall(&mut self, fault: Fault, program: &mut Guard) {

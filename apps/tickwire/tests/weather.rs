@@ -290,10 +290,8 @@ fn a_clock_that_is_set_by_an_hour_stops_nothing() {
         ("step=0", "set forward by 360"),
     ] {
         wait_for("messages are recovered", || recovered() > 0);
-        // The same moment for every program: a machine has one clock. Which of them notices first is left
-        // open.
-        let at = tickwire_runtime::clock::monotonic().0 + 500_000_000;
-        std::fs::write(&plan, format!("{step} at={at}")).expect("written");
+        // Which of them notices first is left open.
+        common::set_clocks(&plan, step);
         wait_for("all say it", || {
             [&exchange, &daemon, &trader]
                 .iter()

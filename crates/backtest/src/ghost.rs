@@ -16,6 +16,7 @@ use tickwire_market::{
 use tickwire_trading::strategy::{Strategy, Subscription};
 
 use crate::Backtest;
+use crate::ids::ById;
 use crate::venue::is_elsewhere;
 
 /// It does nothing: orders are put in from outside.
@@ -55,6 +56,59 @@ impl Default for GhostConfig {
     }
 }
 
+/// Why a ghost got other fills than its order, judged by the recording alone: by which order stood before
+/// which as it was published, not by what the venue here made of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Why {
+    /// Another order was executed that had been executed whole before and was shown again: an iceberg, whose
+    /// new part stands elsewhere than it is published.
+    ShownAgain,
+    /// Another order was executed that stood behind it, and it left in the same match event, without a trade:
+    /// it had been cancelled before.
+    LeftTogether,
+    /// Another order was executed that stood behind it at the same price.
+    OutOfTime,
+    /// Another order was executed that stood at a worse price.
+    OutOfPrice,
+    /// Somebody traded with a hidden order at a worse price.
+    Hidden,
+    /// An order came to rest at or through its price, and they did not trade.
+    Crossed,
+    /// It was executed before one that stood before it, whose ghost got the fill: the other half of such a
+    /// difference.
+    Passing,
+    /// Nothing of these: a mistake here.
+    Unexplained,
+}
+
+impl Why {
+    /// Each of them, in order.
+    pub const ALL: [Why; 8] = [
+        Why::ShownAgain,
+        Why::LeftTogether,
+        Why::OutOfTime,
+        Why::OutOfPrice,
+        Why::Hidden,
+        Why::Crossed,
+        Why::Passing,
+        Why::Unexplained,
+    ];
+
+    /// As reports have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Why::ShownAgain => "shown_again",
+            Why::LeftTogether => "left_together",
+            Why::OutOfTime => "out_of_time",
+            Why::OutOfPrice => "out_of_price",
+            Why::Hidden => "hidden",
+            Why::Crossed => "crossed",
+            Why::Passing => "passing",
+            Why::Unexplained => "unexplained",
+        }
+    }
+}
+
 /// A ghost that did not get what its order got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Difference {
@@ -68,6 +122,10 @@ pub struct Difference {
     pub really: u64,
     /// What its ghost had.
     pub got: u64,
+    /// The order whose event it was.
+    pub by: OrderId,
+    /// Why, as it seemed then; [`Why::LeftTogether`] is known later.
+    pub why: Why,
 }
 
 /// What came of it.
@@ -84,6 +142,8 @@ pub struct GhostResult {
     pub filled: [u64; 2],
     /// Ghosts that got other fills than their orders.
     pub different: u64,
+    /// The same by why, in the order of [`Why::ALL`].
+    pub whys: [u64; Why::ALL.len()],
     /// The first of them.
     pub first: Vec<Difference>,
 }
@@ -102,7 +162,90 @@ struct Ghost {
     qty: u64,
     really: u64,
     got: u64,
-    is_different: bool,
+    /// Why and in which match event, by the venue's time, its order got other fills first.
+    different: Option<(Why, Nanos)>,
+}
+
+/// An order as it is after an event, if it has kept its place in its queue.
+fn stays(event: &MarketEvent, had: OrderView, has: Option<OrderView>) -> Option<OrderView> {
+    let has = has.filter(|has| (has.side, has.price) == (had.side, had.price));
+    has.filter(|_| match event.kind {
+        EventKind::Modify => event.flags.has(EventFlags::KEEPS_PRIORITY),
+        kind => kind != EventKind::Replace,
+    })
+}
+
+/// When recorded orders came to their queues, as it was published.
+#[derive(Debug, Default)]
+struct Queues {
+    came: ById<OrderId, u64>,
+    count: u64,
+    /// Orders that were executed whole, and of these that came again.
+    executed: ById<OrderId, ()>,
+    again: ById<OrderId, ()>,
+}
+
+impl Queues {
+    /// An event was applied to the book of its order, which was `had` and is `has`.
+    fn follow(&mut self, event: &MarketEvent, had: Option<OrderView>, has: Option<OrderView>) {
+        let order = match event.kind {
+            EventKind::Replace => OrderId(event.ref_id),
+            _ => event.order_id,
+        };
+        let stays = had.and_then(|had| stays(event, had, has));
+        if event.kind == EventKind::Execute && has.is_none() {
+            self.executed.insert(event.order_id, ());
+        }
+        if event.kind == EventKind::Add && self.executed.remove(&event.order_id).is_some() {
+            self.again.insert(event.order_id, ());
+        }
+        if matches!(event.kind, EventKind::Add | EventKind::Replace)
+            || (event.kind == EventKind::Modify && stays.is_none())
+        {
+            self.count += 1;
+            self.came.insert(order, self.count);
+        }
+    }
+
+    fn is_before(&self, one: OrderId, other: OrderId) -> bool {
+        let came = |order| self.came.get(&order).copied().unwrap_or(0);
+        came(one) < came(other)
+    }
+
+    /// Why an event filled a ghost, whose order stands there, and not its order. `had`: whom the event names,
+    /// as he was before it.
+    fn why(
+        &self,
+        event: &MarketEvent,
+        had: Option<OrderView>,
+        (order, its): (OrderId, Option<OrderView>),
+    ) -> Why {
+        let (Some(its), true) = (its, order != event.order_id) else {
+            return Why::Unexplained;
+        };
+        let is_in_place = event.kind == EventKind::Execute || event.flags.has(EventFlags::KEEPS_PRIORITY);
+        match (event.kind, had) {
+            (EventKind::Execute | EventKind::Modify, Some(had)) if had.side == its.side && is_in_place => {
+                let is_worse = its.side.better(its.price, had.price);
+                let is_behind = its.price == had.price && self.is_before(order, event.order_id);
+                match (is_worse, is_behind) {
+                    (false, false) => Why::Unexplained,
+                    _ if self.again.contains_key(&event.order_id) => Why::ShownAgain,
+                    (true, _) => Why::OutOfPrice,
+                    _ => Why::OutOfTime,
+                }
+            }
+            (EventKind::Trade, _) if its.side.better(its.price, event.price) => Why::Hidden,
+            (EventKind::Add | EventKind::Replace | EventKind::Modify, _) => {
+                let side = had.map_or(event.side, |had| had.side);
+                match side != its.side && !its.side.better(event.price, its.price) {
+                    true => Why::Crossed,
+                    false => Why::Unexplained,
+                }
+            }
+            _ => Why::Unexplained,
+        }
+    }
 }
 
 /// See the module.
@@ -118,6 +261,9 @@ pub struct Ghosts {
     /// Ghosts that go one at a time, with when they came.
     since: VecDeque<(u64, (usize, OrderId), ClientOrderId)>,
     seen_fills: usize,
+    queues: Queues,
+    /// The event that is being told, its feed, and whom it names as he was before it.
+    told: (MarketEvent, usize, Option<OrderView>),
     result: GhostResult,
 }
 
@@ -133,6 +279,8 @@ impl Ghosts {
             events: 0,
             since: VecDeque::new(),
             seen_fills: 0,
+            queues: Queues::default(),
+            told: (MarketEvent::default(), 0, None),
             result: GhostResult::default(),
         }
     }
@@ -155,6 +303,8 @@ impl Ghosts {
         let had = test.books(feed).order(event.order_id);
         test.on_event(feed, event);
         let has = test.books(feed).order(event.order_id);
+        self.told = (*event, feed, had);
+        self.queues.follow(event, had, has);
         if let (Some(had), true) = (had, self.open.contains_key(&(feed, event.order_id))) {
             self.follow(test, feed, event, had, has);
         }
@@ -217,7 +367,7 @@ impl Ghosts {
                 qty: event.qty.0,
                 really: 0,
                 got: 0,
-                is_different: false,
+                different: None,
             },
         );
     }
@@ -238,11 +388,7 @@ impl Ghosts {
             .get(feed)
             .copied()
             .unwrap_or_default();
-        let has = has.filter(|has| (has.side, has.price) == (had.side, had.price));
-        let stays = has.filter(|_| match event.kind {
-            EventKind::Modify => event.flags.has(EventFlags::KEEPS_PRIORITY),
-            kind => kind != EventKind::Replace,
-        });
+        let stays = stays(event, had, has);
         let less = u64::from(had.qty.0).saturating_sub(stays.map_or(0, |has| has.qty.0.into()));
         let is_executed = match event.kind {
             EventKind::Execute => !is_elsewhere(event, had),
@@ -255,7 +401,10 @@ impl Ghosts {
             ghost.really += less;
         }
         self.hear(test, event.recv_ts);
-        self.compare(key, event.recv_ts);
+        self.compare(test, key, event.recv_ts);
+        if !is_executed && less > 0 {
+            self.left(key, event);
+        }
         let Some(ghost) = self.open.get(&key).copied() else {
             return;
         };
@@ -303,26 +452,72 @@ impl Ghosts {
                 // What its order did not have is a difference at once; what it still has to get is looked at
                 // when its order has got it.
                 if ghost.got > ghost.really {
-                    self.compare(key, now);
+                    self.compare(test, key, now);
                 }
             }
         }
     }
 
-    fn compare(&mut self, key: (usize, OrderId), at: Nanos) {
+    fn compare<S: Strategy>(&mut self, test: &Backtest<S>, key: (usize, OrderId), at: Nanos) {
+        let Some(ghost) = self.open.get(&key) else {
+            return;
+        };
+        if ghost.got == ghost.really || ghost.different.is_some() {
+            return;
+        }
+        let (event, feed, had) = &self.told;
+        let order = ghost.order;
+        let why = match (order == event.order_id, had) {
+            (true, Some(had)) => {
+                let mut others = self.open.range((*feed, OrderId(0))..=(*feed, OrderId(u64::MAX)));
+                let is_passed = |order: OrderId| {
+                    let its = test.books(*feed).order(order);
+                    let is_whole = its.is_some_and(|its| its.instrument == had.instrument);
+                    is_whole && self.queues.why(event, Some(*had), (order, its)) != Why::Unexplained
+                };
+                match others.any(|((_, other), _)| is_passed(*other)) {
+                    true => Why::Passing,
+                    false => Why::Unexplained,
+                }
+            }
+            _ => self
+                .queues
+                .why(event, *had, (order, test.books(*feed).order(order))),
+        };
         let Some(ghost) = self.open.get_mut(&key) else {
             return;
         };
-        if ghost.got != ghost.really && !std::mem::replace(&mut ghost.is_different, true) {
-            self.result.different += 1;
-            if self.result.first.len() < KEPT {
-                self.result.first.push(Difference {
-                    order: ghost.order,
-                    instrument: ghost.instrument,
-                    at,
-                    really: ghost.really,
-                    got: ghost.got,
-                });
+        ghost.different = Some((why, event.venue_ts));
+        self.result.different += 1;
+        self.result.whys[why as usize] += 1;
+        if self.result.first.len() < KEPT {
+            self.result.first.push(Difference {
+                order: ghost.order,
+                instrument: ghost.instrument,
+                at,
+                really: ghost.really,
+                got: ghost.got,
+                by: event.order_id,
+                why,
+            });
+        }
+    }
+
+    /// An order has left, or become less, without a trade: in the match event in which its ghost was filled,
+    /// the two happened the other way round.
+    fn left(&mut self, key: (usize, OrderId), event: &MarketEvent) {
+        let Some(ghost) = self.open.get_mut(&key) else {
+            return;
+        };
+        if let Some((why @ (Why::OutOfTime | Why::OutOfPrice), at)) = ghost.different
+            && at == event.venue_ts
+        {
+            ghost.different = Some((Why::LeftTogether, at));
+            self.result.whys[why as usize] -= 1;
+            self.result.whys[Why::LeftTogether as usize] += 1;
+            let mut first = self.result.first.iter_mut();
+            if let Some(first) = first.find(|first| first.order == ghost.order) {
+                first.why = Why::LeftTogether;
             }
         }
     }

@@ -88,6 +88,7 @@
 
 mod backtest;
 mod ghost;
+mod ids;
 mod latency;
 pub mod naive;
 mod result;
@@ -97,7 +98,7 @@ mod venue;
 mod world;
 
 pub use backtest::{Backtest, BacktestConfig, Entrant};
-pub use ghost::{Difference, GhostConfig, GhostResult, Ghosts, Nobody};
+pub use ghost::{Difference, GhostConfig, GhostResult, Ghosts, Nobody, Why};
 pub use latency::{Latency, LatencyConfig, TimedLatency};
 pub use result::{Doubts, Fees, Fill, HORIZONS, InstrumentResult, StrategyResult, Summary};
 pub use venue::FillModel;

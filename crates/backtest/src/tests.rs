@@ -1,6 +1,7 @@
 //! The venue's rules one by one, in a book of a handful of orders; peers' errors that were published are
 //! tests here.
 
+mod concerned;
 mod quotes;
 mod several;
 mod stops;

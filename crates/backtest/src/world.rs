@@ -5,12 +5,14 @@
 //! meets whoever stands first here. A recorded order whose owner cancels, reduces or replaces it does so here
 //! too, less what it has lost here, plus what it was spared.
 //!
-//! Lists and maps, no pool: the idle path of a backtest has no such book.
+//! Queues and tables, no pool: the idle path of a backtest has no such book.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use tickwire_book::BookRef;
 use tickwire_market::{ClientOrderId, OrderId, Price, Side};
+
+use crate::ids::ById;
 
 /// Whose order it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +25,8 @@ enum Who {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Standing {
     who: Who,
+    /// In the order in which they came: ascending in a queue.
+    number: u64,
     /// What is left of it here. Of a recorded order that has nothing left here the place is kept as long as
     /// it has something in the recording.
     qty: u64,
@@ -51,13 +55,18 @@ pub(crate) struct Hit {
 /// Where an order stands.
 pub(crate) type Place = (Side, Price);
 
+/// The same with its number there.
+type Spot = (Side, Price, u64);
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     /// Bids and asks by their keys, the best first.
     sides: [BTreeMap<i64, VecDeque<Standing>>; 2],
-    recorded: BTreeMap<OrderId, Place>,
-    own: BTreeMap<ClientOrderId, Place>,
+    recorded: ById<OrderId, Spot>,
+    own: ById<ClientOrderId, Spot>,
+    /// Numbers that were given.
+    numbers: u64,
     /// Orders whose quantity is not the recorded one.
     different: usize,
     /// Our orders that were hit, in the order in which they were, since this was last taken.
@@ -85,6 +94,13 @@ fn price_of(side: Side, key: i64) -> Price {
     }
 }
 
+/// Where an order of this number stands in its queue.
+fn place_in(queue: &VecDeque<Standing>, number: u64) -> Option<usize> {
+    queue
+        .binary_search_by_key(&number, |standing| standing.number)
+        .ok()
+}
+
 /// What an order that takes may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
@@ -104,11 +120,8 @@ impl World {
                 for order in book.orders(side, level.price) {
                     world.stand(
                         (side, level.price),
-                        Standing {
-                            who: Who::Recorded(order.id),
-                            qty: order.qty.0.into(),
-                            recorded: order.qty.0.into(),
-                        },
+                        Who::Recorded(order.id),
+                        (order.qty.0.into(), order.qty.0.into()),
                     );
                 }
             }
@@ -121,33 +134,45 @@ impl World {
         self.own.is_empty() && self.different == 0
     }
 
-    fn stand(&mut self, (side, price): Place, standing: Standing) {
-        let known = match standing.who {
-            Who::Recorded(id) => self.recorded.insert(id, (side, price)).is_some(),
-            Who::Own(id) => self.own.insert(id, (side, price)).is_some(),
+    /// An order comes to the end of its queue, with what it has here and in the recording.
+    fn stand(&mut self, (side, price): Place, who: Who, (qty, recorded): (u64, u64)) {
+        self.numbers += 1;
+        let standing = Standing {
+            who,
+            number: self.numbers,
+            qty,
+            recorded,
+        };
+        let spot = (side, price, self.numbers);
+        let known = match who {
+            Who::Recorded(id) => self.recorded.insert(id, spot).is_some(),
+            Who::Own(id) => self.own.insert(id, spot).is_some(),
         };
         debug_assert!(!known, "an order stands once");
-        if matches!(standing.who, Who::Recorded(_)) {
+        if matches!(who, Who::Recorded(_)) {
             self.different += usize::from(!standing.is_as_recorded());
         }
         let queue = self.sides[side as usize].entry(key_of(side, price)).or_default();
         queue.push_back(standing);
     }
 
+    fn spot_of(&self, who: Who) -> Option<Spot> {
+        match who {
+            Who::Recorded(id) => self.recorded.get(&id).copied(),
+            Who::Own(id) => self.own.get(&id).copied(),
+        }
+    }
+
     /// Changes one order's quantities; whoever has none left here nor there leaves the queue.
     fn change(&mut self, who: Who, change: impl FnOnce(&mut Standing)) {
-        let place = match who {
-            Who::Recorded(id) => self.recorded.get(&id),
-            Who::Own(id) => self.own.get(&id),
+        let Some((side, price, number)) = self.spot_of(who) else {
+            return;
         };
-        let Some(&(side, price)) = place else { return };
         let key = key_of(side, price);
         let Some(queue) = self.sides[side as usize].get_mut(&key) else {
             return;
         };
-        let Some(at) = queue.iter().position(|standing| standing.who == who) else {
-            return;
-        };
+        let Some(at) = place_in(queue, number) else { return };
         let standing = &mut queue[at];
         let before = *standing;
         change(standing);
@@ -170,10 +195,9 @@ impl World {
     }
 
     fn find(&self, order: OrderId) -> Option<(Place, Standing)> {
-        let place = *self.recorded.get(&order)?;
-        let queue = self.sides[place.0 as usize].get(&key_of(place.0, place.1))?;
-        let standing = queue.iter().find(|s| s.who == Who::Recorded(order))?;
-        Some((place, *standing))
+        let (side, price, number) = self.spot_of(Who::Recorded(order))?;
+        let queue = self.sides[side as usize].get(&key_of(side, price))?;
+        Some(((side, price), queue[place_in(queue, number)?]))
     }
 
     /// Takes up to `wanted` of a side down to a price, the first first; how much, and of each price. It ends
@@ -247,26 +271,19 @@ impl World {
             let others = queue.iter().filter(|s| matches!(s.who, Who::Recorded(_)));
             others.map(|standing| standing.qty).sum()
         });
-        self.stand(
-            (side, price),
-            Standing {
-                who: Who::Own(id),
-                qty,
-                recorded: 0,
-            },
-        );
+        self.stand((side, price), Who::Own(id), (qty, 0));
         ahead
     }
 
     /// What stands before an order of ours.
     pub(crate) fn ahead(&self, id: ClientOrderId) -> u64 {
-        let Some(&(side, price)) = self.own.get(&id) else {
+        let Some((side, price, number)) = self.spot_of(Who::Own(id)) else {
             return 0;
         };
         let Some(queue) = self.sides[side as usize].get(&key_of(side, price)) else {
             return 0;
         };
-        let before = queue.iter().take_while(|standing| standing.who != Who::Own(id));
+        let before = queue.iter().take_while(|standing| standing.number < number);
         before
             .filter(|standing| matches!(standing.who, Who::Recorded(_)))
             .map(|standing| standing.qty)
@@ -280,13 +297,15 @@ impl World {
 
     /// An order of ours gets another number and a smaller quantity, and keeps its place.
     pub(crate) fn rename(&mut self, old: ClientOrderId, new: ClientOrderId, qty: u64) {
-        let Some(place) = self.own.remove(&old) else {
+        let Some(spot) = self.own.remove(&old) else {
             return;
         };
-        self.own.insert(new, place);
-        let queue = self.sides[place.0 as usize].get_mut(&key_of(place.0, place.1));
-        if let Some(standing) = queue.and_then(|queue| queue.iter_mut().find(|s| s.who == Who::Own(old))) {
-            (standing.who, standing.qty) = (Who::Own(new), qty);
+        self.own.insert(new, spot);
+        let (side, price, number) = spot;
+        if let Some(queue) = self.sides[side as usize].get_mut(&key_of(side, price))
+            && let Some(at) = place_in(queue, number)
+        {
+            (queue[at].who, queue[at].qty) = (Who::Own(new), qty);
         }
     }
 
@@ -307,14 +326,7 @@ impl World {
             true => 0,
             false => self.take(!side, Some(price), qty, From::Ahead, None, |_, _| ()),
         };
-        self.stand(
-            (side, price),
-            Standing {
-                who: Who::Recorded(order),
-                qty: qty - met,
-                recorded,
-            },
-        );
+        self.stand((side, price), Who::Recorded(order), (qty - met, recorded));
     }
 
     /// So much of a recorded order was executed: whoever is ahead of it here trades first, then it, then

@@ -134,10 +134,7 @@ fn a_record_is_shared() -> bool {
 
 /// A program for the kernel, made where there is none, and run over a packet that is not its own.
 fn a_filter_is_made() -> bool {
-    let group = Group {
-        address: [233, 54, 12, 111],
-        port: 26477,
-    };
+    let group = Group::new([233, 54, 12, 111], 26477);
     let spec = FilterSpec {
         channels: Vec::from([ChannelSpec {
             framing: Framing::Itch,

@@ -37,7 +37,7 @@ extern crate alloc;
 mod breaks;
 mod broadcast;
 mod cqs;
-mod desk;
+
 mod displayed;
 mod engine;
 mod flow;
@@ -57,6 +57,7 @@ mod naive;
 mod nyse;
 mod openbook;
 mod order;
+mod order_entry;
 mod outbox;
 mod pace;
 mod pitch;
@@ -77,10 +78,6 @@ mod xdp;
 pub use breaks::BreaksConfig;
 pub use broadcast::{Broadcast, PublishedChannel};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
-pub use desk::{
-    ClientEvent, ClientNotice, ClientOrder, ClientQuote, ClientState, DeskConfig, FixPort, OuchPort, Outcome,
-    Route,
-};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX, TRADES_KEPT};
 pub use flow::{Flow, FlowConfig, OrderKinds};
@@ -104,6 +101,10 @@ pub use openbook::{OpenBookFormat, OpenBookPublisher, OpenBookWriter};
 pub use order::{
     BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, Mpid,
     NO_MPID, NewOrder, Order, Owner, Party, Reject, SelfTrade, StateHash, Terms,
+};
+pub use order_entry::{
+    ClientEvent, ClientNotice, ClientOrder, ClientQuote, ClientState, FixPort, OrderEntryConfig, Origin,
+    OuchPort, Outcome, Route,
 };
 pub use pace::PaceConfig;
 pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};

@@ -19,13 +19,14 @@ use tickwire_persist::persist;
 
 use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, PublishedChannel};
-use crate::desk::{
-    ClientNotice, ClientOrder, ClientQuote, ClientState, DeskConfig, OrderGateway, RequestContext, Route,
-};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
 use crate::history::History;
 use crate::order::{BreakReason, Firm, Reject, StateHash};
+use crate::order_entry::{
+    ClientNotice, ClientOrder, ClientQuote, ClientState, OrderEntryConfig, OrderGateway, RequestContext,
+    Route,
+};
 use crate::pace::PaceConfig;
 use crate::rules::{Protection, TradingAction};
 use crate::session::{AuctionTimes, Session};
@@ -49,7 +50,7 @@ pub struct ExchangeConfig {
     /// Its rate.
     pub pace: PaceConfig,
     /// Order entry.
-    pub desk: DeskConfig,
+    pub order_entry: OrderEntryConfig,
     /// When auctions take place; none by default.
     pub auctions: AuctionTimes,
     /// Which trades it breaks; none by default.
@@ -84,7 +85,7 @@ impl Default for ExchangeConfig {
             max_levels: 1024,
             flow: FlowConfig::default(),
             pace: PaceConfig::default(),
-            desk: DeskConfig::default(),
+            order_entry: OrderEntryConfig::default(),
             auctions: AuctionTimes::default(),
             breaks: BreaksConfig::default(),
             protections: Vec::new(),
@@ -122,7 +123,7 @@ pub struct Exchange {
     engine: Engine,
     tape: Broadcast,
     session: Session,
-    desk: OrderGateway,
+    order_entry: OrderGateway,
     phase: DayPhase,
     /// Known once the day has begun.
     midnight: Option<Nanos>,
@@ -152,7 +153,7 @@ impl Exchange {
             engine,
             tape: Broadcast::new(published_channels),
             session: session_of(&config, 0),
-            desk: OrderGateway::new(&config.desk, &config.listings),
+            order_entry: OrderGateway::new(&config.order_entry, &config.listings),
             phase: DayPhase::Waiting,
             midnight: None,
             opened: Nanos::ZERO,
@@ -177,7 +178,7 @@ impl Exchange {
             let start = self.venue_time(now);
             self.session = session_of(&self.config, start);
             self.phase = DayPhase::Opening;
-            self.desk.begin(start);
+            self.order_entry.begin(start);
         }
     }
 
@@ -186,16 +187,16 @@ impl Exchange {
     pub fn on_time(&mut self, now: Nanos) -> bool {
         let time = self.venue_time(now);
         if !matches!(self.phase, DayPhase::Waiting | DayPhase::Ending | DayPhase::Over) {
-            let mut reports = self.desk.reports(now, time);
+            let mut reports = self.order_entry.reports(now, time);
             let batch = self.config.batch_messages;
             self.session
                 .advance(time, batch, &mut self.engine, &mut self.tape, reports.listener());
             reports.deliver();
         }
         self.turn_page(now);
-        let (desk, mut floor) = self.floor(time);
-        desk.cancel_waiting(now, &mut floor);
-        desk.handle_timeout(now, &mut floor);
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.cancel_waiting(now, &mut context);
+        gateway.handle_timeout(now, &mut context);
         for published_channel in self.tape.published_channels_mut() {
             published_channel.publisher.handle_timeout(now, &self.engine);
         }
@@ -209,8 +210,8 @@ impl Exchange {
         if matches!(self.phase, DayPhase::Opening | DayPhase::Open) {
             self.phase = DayPhase::Closing;
             let time = self.venue_time(now);
-            let (desk, mut floor) = self.floor(time);
-            desk.cancel_all(now, &mut floor);
+            let (gateway, mut context) = self.gateway_and_context(time);
+            gateway.cancel_all(now, &mut context);
             self.session.close();
         }
     }
@@ -219,8 +220,8 @@ impl Exchange {
     pub fn resume(&mut self, now: Nanos) {
         let time = self.venue_time(now);
         self.session.resume(time);
-        let (desk, mut floor) = self.floor(time);
-        desk.resume(now, &mut floor);
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.resume(now, &mut context);
     }
 
     /// Breaks a trade by its match number, which feeds and order entry know it by: feeds that have a word for
@@ -231,8 +232,8 @@ impl Exchange {
             return Err(Reject::NotTrading);
         }
         let time = self.venue_time(now);
-        let (desk, mut floor) = self.floor(time);
-        desk.break_trade(now, match_number, reason, &mut floor)
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.break_trade(now, match_number, reason, &mut context)
     }
 
     /// Halts an instrument or resumes it, as an operator does: feeds tell its status and the auction, and
@@ -262,8 +263,8 @@ impl Exchange {
             return Err(Reject::NotTrading);
         }
         let time = self.venue_time(now);
-        let (desk, mut floor) = self.floor(time);
-        desk.take_action(now, instrument, action, &mut floor)
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.take_action(now, instrument, action, &mut context)
     }
 
     /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.
@@ -297,7 +298,7 @@ impl Exchange {
         let channels = channels
             .filter_map(|published_channel| published_channel.publisher.poll_timeout())
             .min();
-        [flow, channels, self.desk.poll_timeout(), self.end_due()]
+        [flow, channels, self.order_entry.poll_timeout(), self.end_due()]
             .into_iter()
             .flatten()
             .min()
@@ -360,38 +361,38 @@ impl Exchange {
     /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks
     /// stamps, by UTC.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
-        self.desk.set_wall_offset(offset_ns);
+        self.order_entry.set_wall_offset(offset_ns);
     }
 
     /// An order entry connection is there; `false` if the number is out of range or taken.
     pub fn connect(&mut self, id: usize, now: Nanos) -> bool {
-        self.desk.connect(id, now)
+        self.order_entry.connect(id, now)
     }
 
     /// Bytes of an order entry connection. How many were taken: fewer than all only when the client does not
     /// read what it is sent; drain [`Exchange::poll_transmit`] and hand over the rest.
     pub fn handle_bytes(&mut self, id: usize, now: Nanos, bytes: &[u8]) -> usize {
         let time = self.venue_time(now);
-        let (desk, mut floor) = self.floor(time);
-        desk.handle_bytes(id, now, bytes, &mut floor)
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.handle_bytes(id, now, bytes, &mut context)
     }
 
     /// Bytes to send on an order entry connection, as many as fit. Any connection may have some after any
     /// call.
     pub fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        self.desk.poll_transmit(id, buf)
+        self.order_entry.poll_transmit(id, buf)
     }
 
     /// Whether an order entry connection is to be closed, once everything is transmitted.
     pub fn wants_close(&self, id: usize) -> bool {
-        self.desk.wants_close(id)
+        self.order_entry.wants_close(id)
     }
 
     /// A hash over the books, the ledger and the sequence numbers of order entry: equal after equal inputs.
     pub fn state_hash(&self) -> u64 {
         let mut hash = StateHash::default();
         hash.word(self.books_digest());
-        hash.word(self.desk.state_hash());
+        hash.word(self.order_entry.state_hash());
         // Whether the last packets were sent is not of the inputs.
         hash.word((self.phase as u64).min(DayPhase::Ending as u64));
         hash.word(self.total());
@@ -401,44 +402,44 @@ impl Exchange {
     /// An order entry connection is gone: its open orders are cancelled.
     pub fn disconnect(&mut self, id: usize, now: Nanos) {
         let time = self.venue_time(now);
-        let (desk, mut floor) = self.floor(time);
-        desk.disconnect(id, now, &mut floor);
+        let (gateway, mut context) = self.gateway_and_context(time);
+        gateway.disconnect(id, now, &mut context);
     }
 
     /// What happened to a client's session: who came and went, why, and what was cancelled with it. Nobody
     /// has to ask; the oldest are lost then.
     pub fn poll_client_notice(&mut self) -> Option<ClientNotice> {
-        self.desk.poll_notice()
+        self.order_entry.poll_notice()
     }
 
     /// How every client stands.
     pub fn clients(&self) -> Vec<ClientState> {
-        self.desk.clients()
+        self.order_entry.clients()
     }
 
     /// What a client is called: its CompID, or its user name.
     pub fn client_name(&self, route: Route) -> &str {
-        self.desk.client_name(route)
+        self.order_entry.client_name(route)
     }
 
     /// Every order that clients sent, in the order of arrival.
     pub fn ledger(&self) -> &[ClientOrder] {
-        self.desk.ledger()
+        self.order_entry.ledger()
     }
 
     /// Execution reports that could not be sent because the client was gone or did not read.
     pub fn reports_lost(&self) -> u64 {
-        self.desk.reports_lost()
+        self.order_entry.reports_lost()
     }
 
     /// Every quote that a market maker entered in the day, as it stands.
     pub fn quotes(&self) -> impl Iterator<Item = ClientQuote> + '_ {
-        self.desk.quotes()
+        self.order_entry.quotes()
     }
 
     /// Client orders rejected because the ledger was full; they are not in it.
     pub fn orders_unrecorded(&self) -> u64 {
-        self.desk.unrecorded()
+        self.order_entry.unrecorded()
     }
 
     /// The displayed levels of a side, best first.
@@ -537,8 +538,8 @@ impl Exchange {
             ..
         } = self.config;
         let open_ns = now.since(self.opened);
-        let may_wait =
-            self.desk.ledger().len() < orders_min && open_ns < duration_ns.saturating_add(overtime_max_ns);
+        let may_wait = self.order_entry.ledger().len() < orders_min
+            && open_ns < duration_ns.saturating_add(overtime_max_ns);
         duration_ns > 0 && open_ns >= duration_ns && !may_wait
     }
 
@@ -547,11 +548,11 @@ impl Exchange {
     fn linger(&mut self, now: Nanos) {
         let lasted = now.since(self.ending);
         let longest = self.config.linger_ns.max(self.config.linger_max_ns);
-        let has_clients = self.desk.has_clients();
+        let has_clients = self.order_entry.has_clients();
         if lasted >= longest && !self.logged_out {
             self.logged_out = true;
             let time = self.venue_time(now);
-            self.desk.logout(now, time);
+            self.order_entry.logout(now, time);
         }
         if lasted >= self.config.linger_ns && !has_clients {
             for published_channel in self.tape.published_channels_mut() {
@@ -575,7 +576,7 @@ impl Exchange {
     fn end_due(&self) -> Option<Nanos> {
         let longest = self.config.linger_ns.max(self.config.linger_max_ns);
         let least = self.ending.after(self.config.linger_ns);
-        match (self.phase, self.desk.has_clients()) {
+        match (self.phase, self.order_entry.has_clients()) {
             (DayPhase::Ending, true) if !self.logged_out => Some(self.ending.after(longest)),
             (DayPhase::Ending, true) => Some(self.ending.after(longest).after(GOODBYE_NS)),
             (DayPhase::Ending, false) => Some(least),
@@ -583,10 +584,10 @@ impl Exchange {
         }
     }
 
-    fn floor(&mut self, time: VenueTime) -> (&mut OrderGateway, RequestContext<'_>) {
+    fn gateway_and_context(&mut self, time: VenueTime) -> (&mut OrderGateway, RequestContext<'_>) {
         let no_cancel = self.session.no_cancel(time);
         let (flow, breaks) = self.session.hands_mut();
-        let floor = RequestContext {
+        let context = RequestContext {
             engine: &mut self.engine,
             tape: &mut self.tape,
             flow,
@@ -595,7 +596,7 @@ impl Exchange {
             no_cancel,
             is_open: self.phase == DayPhase::Open,
         };
-        (&mut self.desk, floor)
+        (&mut self.order_entry, context)
     }
 
     /// 0 before the day has begun; nothing is published then.
@@ -618,5 +619,5 @@ fn session_of(config: &ExchangeConfig, start: VenueTime) -> Session {
 
 persist!(value enum DayPhase { 0 => Waiting, 1 => Opening, 2 => Open, 3 => Closing, 4 => Ending, 5 => Over });
 persist!(struct Exchange {
-    engine, tape, session, desk, phase, midnight, opened, ending, logged_out,
+    engine, tape, session, order_entry, phase, midnight, opened, ending, logged_out,
 } not { config });

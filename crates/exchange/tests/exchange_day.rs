@@ -8,9 +8,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use support::Builder;
 use tickwire_exchange::{
-    AuctionTimes, BreaksConfig, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig,
-    Firm, FixPort, FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome,
-    PaceConfig, Protection, PublishedChannel, SelfTrade, listings,
+    AuctionTimes, BreaksConfig, ChannelConfig, ClientOrder, DayPhase, Exchange, ExchangeConfig, Firm,
+    FixPort, FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderEntryConfig,
+    OrderKinds, Outcome, PaceConfig, Protection, PublishedChannel, SelfTrade, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -43,10 +43,10 @@ fn config(seed: u64, duration_ms: u64) -> ExchangeConfig {
             rate: 20_000,
             ..PaceConfig::default()
         },
-        desk: DeskConfig {
+        order_entry: OrderEntryConfig {
             connections: 2,
             max_orders: 10_000,
-            ..DeskConfig::default()
+            ..OrderEntryConfig::default()
         },
         duration_ns: duration_ms * Nanos::MILLI,
         linger_ns: 50 * Nanos::MILLI,
@@ -368,7 +368,8 @@ fn a_client_that_buys_every_millisecond_leaves_two_sided_books_and_every_order_a
     assert!(ledger.iter().filter(|o| o.outcome == Outcome::Filled).count() as u64 > sent * 9 / 10);
     assert_reports_agree(&world.clients[0].reports, ledger);
     assert!(ledger.iter().all(|o| {
-        o.cause
+        o.origin
+            .cause
             .is_some_and(|c| c.seq.0 == o.cl_ord_id.to_number().unwrap() * 10)
     }));
     assert_eq!(world.exchange.reports_lost(), 0);
@@ -387,7 +388,7 @@ fn assert_reports_agree(reports: &[ExecutionReport], ledger: &[ClientOrder]) {
         let last = mine.last().expect("a report of every order");
         assert_eq!(last.cum_qty, row.filled);
         assert_eq!(last.leaves_qty, Qty(0), "all orders are closed");
-        assert_eq!(last.cause, row.cause);
+        assert_eq!(last.cause, row.origin.cause);
     }
 }
 
@@ -949,11 +950,11 @@ fn quoted_day(seed: u64) -> QuotedDay {
             ..AuctionTimes::default()
         },
         protections: vec![(Firm(7), 0, limits)],
-        desk: DeskConfig {
+        order_entry: OrderEntryConfig {
             connections: 1,
             max_orders: 10_000,
             sessions: vec![port],
-            ..DeskConfig::default()
+            ..OrderEntryConfig::default()
         },
         ..config(seed, 0)
     });

@@ -3,9 +3,9 @@
 //! its bound.
 
 use tickwire_exchange::{
-    CqsPublisher, CqsPublisherConfig, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig,
-    ItchPublisher, ItchPublisherConfig, Mdp3Publisher, Mdp3PublisherConfig, NysePublisherConfig,
-    OpenBookPublisher, OrderKinds, PaceConfig, PitchPublisher, PitchPublisherConfig, PublishedChannel,
+    CqsPublisher, CqsPublisherConfig, DayPhase, Exchange, ExchangeConfig, FlowConfig, ItchPublisher,
+    ItchPublisherConfig, Mdp3Publisher, Mdp3PublisherConfig, NysePublisherConfig, OpenBookPublisher,
+    OrderEntryConfig, OrderKinds, PaceConfig, PitchPublisher, PitchPublisherConfig, PublishedChannel,
     Publisher, UqdfPublisher, UqdfPublisherConfig, XdpPublisher, listings,
 };
 use tickwire_market::Nanos;
@@ -32,10 +32,10 @@ fn exchange(publisher: Box<dyn Publisher>) -> Exchange {
                 rate: 50_000,
                 ..PaceConfig::default()
             },
-            desk: DeskConfig {
+            order_entry: OrderEntryConfig {
                 connections: 1,
                 max_orders: 16,
-                ..DeskConfig::default()
+                ..OrderEntryConfig::default()
             },
             listings,
             ..ExchangeConfig::default()

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickwire_exchange::{
-    Applied, AuctionTimes, BreakReason, ClientEvent, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm,
-    FixPort, FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig,
+    Applied, AuctionTimes, BreakReason, ClientEvent, DayPhase, Exchange, ExchangeConfig, Firm, FixPort,
+    FlowConfig, Input, JournalReader, JournalWriter, Market, OrderEntryConfig, OuchPort, Outcome, PaceConfig,
     Protection, Reject, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
@@ -126,7 +126,7 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
             burst_percent: 0,
             ..PaceConfig::default()
         },
-        desk: DeskConfig {
+        order_entry: OrderEntryConfig {
             connections: FIX_CONNECTIONS.into(),
             max_orders: 10_000,
             sessions: sessions.collect(),
@@ -135,7 +135,7 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
                 user(b"bob", 21, SelfTrade::Allow),
             ],
             ouch_connections: 2,
-            ..DeskConfig::default()
+            ..OrderEntryConfig::default()
         },
         protections: (0..8).map(|nth| (Firm(QUOTERS + nth), 0, limits)).collect(),
         ..ExchangeConfig::default()
@@ -2243,7 +2243,7 @@ type MakeMarket = fn() -> Market;
 /// A market maker's session of its own kind.
 fn heartbeat_market(disconnect: bool, missed: bool) -> Market {
     market_but(|config| {
-        config.desk.sessions = vec![FixPort {
+        config.order_entry.sessions = vec![FixPort {
             comp_id: comp("MAKER"),
             version: Version::Fix44,
             firm: Firm(7),

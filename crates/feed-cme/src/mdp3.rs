@@ -202,6 +202,21 @@ impl Left<'_> {
 /// How many instruments of one message can join: more entries than that no message has.
 const MET_MAX: usize = 512;
 
+/// What was met in the message being read.
+struct InMessage {
+    /// Instruments that join and are in the message being read.
+    met: Vec<u32>,
+    /// Of the message being read: an entry was of an instrument that is wanted, or not.
+    passed: bool,
+    dropped: bool,
+}
+
+/// How far the loop of definitions has been heard.
+struct DefinitionLoop {
+    definitions: u32,
+    definitions_total: Option<u32>,
+}
+
 /// The decoder. All memory is taken at construction.
 pub struct Mdp3Decoder {
     depth: Mdp3Depth,
@@ -211,8 +226,7 @@ pub struct Mdp3Decoder {
     /// The security number of the last entry that did not pass because its instrument joins, or has been told
     /// already.
     shut: Option<i32>,
-    /// Instruments that join and are in the message being read.
-    met: Vec<u32>,
+    in_message: InMessage,
     /// What was held is told, of this instrument alone.
     only: Option<u32>,
     /// The live packet decoded last; 0: none.
@@ -226,8 +240,7 @@ pub struct Mdp3Decoder {
     rows: Box<[Rows]>,
     priorities: Priorities,
     turn: Turn,
-    definitions: u32,
-    definitions_total: Option<u32>,
+    definition_loop: DefinitionLoop,
     /// How many instruments have closed for the day.
     closed: u32,
     /// How many books are not sound.
@@ -236,9 +249,6 @@ pub struct Mdp3Decoder {
     refreshes: Box<[Refresh]>,
     /// The instrument of the last event, while its match event has not ended.
     unfinished: Option<InstrumentId>,
-    /// Of the message being read: an entry was of an instrument that is wanted, or not.
-    passed: bool,
-    dropped: bool,
 }
 
 impl Mdp3Decoder {
@@ -255,7 +265,11 @@ impl Mdp3Decoder {
             filter: Filter::new(Venue::Cme, 0..instruments as u32, config.symbols.as_deref())
                 .joining_singly(),
             shut: None,
-            met: Vec::with_capacity(MET_MAX),
+            in_message: InMessage {
+                met: Vec::with_capacity(MET_MAX),
+                passed: false,
+                dropped: false,
+            },
             only: None,
             last_packet: 0,
             securities: Securities::new(instruments as u32 - 1),
@@ -266,14 +280,14 @@ impl Mdp3Decoder {
             rows: vec![Rows::default(); ladders].into(),
             priorities: Priorities::new(orders),
             turn: Turn::default(),
-            definitions: 0,
-            definitions_total: None,
+            definition_loop: DefinitionLoop {
+                definitions: 0,
+                definitions_total: None,
+            },
             closed: 0,
             unsound: 0,
             refreshes: vec![Refresh::default(); if config.natural_refresh { ladders } else { 0 }].into(),
             unfinished: None,
-            passed: false,
-            dropped: false,
         }
     }
 
@@ -332,7 +346,10 @@ impl Mdp3Decoder {
 
     /// How many definitions have come, and how many a loop of them has.
     pub fn definitions(&self) -> (u32, Option<u32>) {
-        (self.definitions, self.definitions_total)
+        (
+            self.definition_loop.definitions,
+            self.definition_loop.definitions_total,
+        )
     }
 }
 
@@ -368,7 +385,7 @@ impl Decoder for Mdp3Decoder {
         for bytes in Messages::of_checked(message) {
             let template = mdp3::template(bytes);
             let kind = template.unwrap_or_default();
-            (self.passed, self.dropped) = (false, false);
+            (self.in_message.passed, self.in_message.dropped) = (false, false);
             if kind < 256 {
                 self.filter.of_type(kind.into()).seen += 1;
             }
@@ -392,9 +409,9 @@ impl Decoder for Mdp3Decoder {
                     Err(_) => None,
                 },
             };
-            if !self.met.is_empty() {
+            if !self.in_message.met.is_empty() {
                 self.hold(context, bytes);
-            } else if self.dropped && !self.passed && kind < 256 {
+            } else if self.in_message.dropped && !self.in_message.passed && kind < 256 {
                 self.filter.of_type(kind.into()).filtered += 1;
             }
             match indicator {
@@ -430,9 +447,10 @@ impl Decoder for Mdp3Decoder {
     /// nothing that ends a feed, and packets go on until the week does.
     fn has_ended(&self) -> bool {
         let is_complete = self
+            .definition_loop
             .definitions_total
-            .is_none_or(|total| self.definitions >= total);
-        self.definitions > 0 && is_complete && self.closed >= self.definitions
+            .is_none_or(|total| self.definition_loop.definitions >= total);
+        self.definition_loop.definitions > 0 && is_complete && self.closed >= self.definition_loop.definitions
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {

@@ -80,6 +80,45 @@ impl Progress {
     }
 }
 
+/// Where the session ends, as far as that is believed.
+struct Ending {
+    /// Where the session ends, as far as that is believed, and whether a message said so (heartbeats may
+    /// follow it).
+    end: Option<u64>,
+    is_end_message: bool,
+    /// An end that only one line tells is believed then, if the other has nothing to say.
+    end_due: Option<Nanos>,
+}
+
+/// Messages that somebody has told of and nobody has brought.
+struct ClaimState {
+    /// Who told of messages that have not come.
+    claim: Option<Claim>,
+    /// A snapshot is wanted because of the claim alone, and has not begun.
+    waits_for_claim: bool,
+    /// A claim has been dropped since [`Arbiter::take_refuted`].
+    has_refuted: bool,
+}
+
+/// How the feed stands to snapshots.
+struct SnapshotState {
+    /// Of messages before this one the content is in doubt: only a snapshot behind them is of use.
+    distrusted: u64,
+    awaiting: bool,
+    /// Never complete in this session: lost messages, or started in its middle.
+    incomplete: bool,
+    building: bool,
+}
+
+/// When the session began, and how its recovery gets on.
+struct RecoveryTimes {
+    began: Nanos,
+    /// When something was recovered last, or recovery began; and when it began.
+    progress: (Nanos, Nanos),
+    /// Recovery was given up: the feed goes on, marked, until then.
+    retry: Option<Nanos>,
+}
+
 /// The sequencing state of one channel. See the module's description.
 pub struct Arbiter {
     // The first cache line is all that a packet in sequence touches, besides its line's progress.
@@ -94,37 +133,18 @@ pub struct Arbiter {
     lines: [Progress; Line::COUNT],
     /// The number after the latest message known to exist; equal to `next` while whole.
     high: u64,
-    /// Where the session ends, as far as that is believed, and whether a message said so (heartbeats may
-    /// follow it).
-    end: Option<u64>,
-    is_end_message: bool,
-    /// An end that only one line tells is believed then, if the other has nothing to say.
-    end_due: Option<Nanos>,
+    ending: Ending,
     /// The first message seen of the session.
     joined: u64,
-    /// Who told of messages that have not come.
-    claim: Option<Claim>,
-    /// A snapshot is wanted because of the claim alone, and has not begun.
-    waits_for_claim: bool,
-    /// A claim has been dropped since [`Arbiter::take_refuted`].
-    has_refuted: bool,
+    claims: ClaimState,
     /// What the line of the packet in hand had brought before it.
     before: u64,
-    /// Of messages before this one the content is in doubt: only a snapshot behind them is of use.
-    distrusted: u64,
-    awaiting: bool,
-    /// Never complete in this session: lost messages, or started in its middle.
-    incomplete: bool,
-    building: bool,
+    snapshot: SnapshotState,
     previous: Option<SessionId>,
-    began: Nanos,
+    recovery: RecoveryTimes,
     missing: Missing,
     buffer: ReorderBuffer,
     planner: Planner,
-    /// When something was recovered last, or recovery began; and when it began.
-    progress: (Nanos, Nanos),
-    /// Recovery was given up: the feed goes on, marked, until then.
-    retry: Option<Nanos>,
     situations: [Option<Situation>; 4],
     counters: Counters,
     config: ArbiterConfig,
@@ -141,25 +161,33 @@ impl Arbiter {
             positioned: false,
             lines: [Progress::default(); Line::COUNT],
             high: 1,
-            end: None,
-            is_end_message: false,
-            end_due: None,
+            ending: Ending {
+                end: None,
+                is_end_message: false,
+                end_due: None,
+            },
             joined: 1,
-            claim: None,
-            waits_for_claim: false,
-            has_refuted: false,
+            claims: ClaimState {
+                claim: None,
+                waits_for_claim: false,
+                has_refuted: false,
+            },
             before: 0,
-            distrusted: 0,
-            awaiting: false,
-            incomplete: false,
-            building: true,
+            snapshot: SnapshotState {
+                distrusted: 0,
+                awaiting: false,
+                incomplete: false,
+                building: true,
+            },
             previous: None,
-            began: Nanos::ZERO,
+            recovery: RecoveryTimes {
+                began: Nanos::ZERO,
+                progress: (Nanos::ZERO, Nanos::ZERO),
+                retry: None,
+            },
             missing: Missing::new(config.gaps),
             buffer: ReorderBuffer::new(config.buffer_packets, config.packet_bytes),
             planner: Planner::new(&config),
-            progress: (Nanos::ZERO, Nanos::ZERO),
-            retry: None,
             situations: [None; 4],
             counters: Counters::default(),
             config,
@@ -313,11 +341,11 @@ impl Arbiter {
         let progress = &mut self.lines[line as usize];
         if ends {
             (progress.end, progress.end_lasts) = (next.0, lasts);
-            self.end_due = Some(now);
+            self.ending.end_due = Some(now);
         } else {
             // Who is alive has not ended.
             progress.end *= u64::from(progress.end_lasts);
-            self.end = self.end.filter(|_| self.is_end_message);
+            self.ending.end = self.ending.end.filter(|_| self.ending.is_end_message);
         }
         self.handle_timeout(now);
         self.check();
@@ -327,36 +355,36 @@ impl Arbiter {
     /// may go on.
     #[cold]
     pub fn ends_at(&mut self, next: SeqNo) {
-        if next.0 >= self.high() && self.end != Some(next.0) {
+        if next.0 >= self.high() && self.ending.end != Some(next.0) {
             self.counters.bump(Counter::EndOfSession);
-            (self.end, self.is_end_message) = (Some(next.0), true);
+            (self.ending.end, self.ending.is_end_message) = (Some(next.0), true);
         }
     }
 
     /// An end that a line tells is believed when the other line tells it too, or is not heard any more.
     fn settle_end(&mut self, now: Nanos) {
-        self.end_due = None;
+        self.ending.end_due = None;
         for line in [Line::A, Line::B] {
             let (told, other) = (self.lines[line as usize], self.lines[line.other() as usize]);
             if told.end == 0 || told.end < self.high() {
                 continue;
             }
             if !self.is_heard(now, line.other()) || other.end == told.end {
-                (self.end, self.is_end_message) = (Some(told.end), told.end_lasts);
+                (self.ending.end, self.ending.is_end_message) = (Some(told.end), told.end_lasts);
                 return;
             }
-            self.end_due = Some(other.last.after(self.config.session_quiet_ns));
+            self.ending.end_due = Some(other.last.after(self.config.session_quiet_ns));
         }
         // Said over a connection of recovery.
         let told = self.lines[Line::Retransmit as usize];
         if told.end > 0 && told.end >= self.high() {
-            (self.end, self.is_end_message) = (Some(told.end), told.end_lasts);
+            (self.ending.end, self.ending.is_end_message) = (Some(told.end), told.end_lasts);
         }
     }
 
     /// Whether the session has ended, with everything delivered. What follows an end proves it wrong.
     fn has_ended(&self) -> bool {
-        self.end == Some(self.next)
+        self.ending.end == Some(self.next)
     }
 
     /// Whether a line has a say.
@@ -374,12 +402,12 @@ impl Arbiter {
     /// Whether nothing is missing or held back, and none of it given up.
     #[inline(always)]
     pub fn is_whole(&self) -> bool {
-        self.whole && !self.incomplete
+        self.whole && !self.snapshot.incomplete
     }
 
     /// The next packet whose turn has come; drain after every call that may have moved the sequence.
     pub fn next_buffered(&mut self) -> Option<Released<'_>> {
-        if self.whole || self.awaiting {
+        if self.whole || self.snapshot.awaiting {
             return None;
         }
         let (first, end) = loop {
@@ -445,44 +473,53 @@ impl Arbiter {
     /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         if self.whole {
-            return match (self.retry, self.end_due) {
+            return match (self.recovery.retry, self.ending.end_due) {
                 (None, None) => None,
                 (retry, due) => retry.into_iter().chain(due).min(),
             };
         }
-        let requests = match self.awaiting {
+        let requests = match self.snapshot.awaiting {
             true => None,
             false => self.planner.timeout(&self.missing, self.buffer.free()),
         };
         let blocked = |claim: &Claim| {
-            !self.awaiting && !claim.is_settled() && self.missing.first().is_some_and(|hole| hole.lost)
+            !self.snapshot.awaiting
+                && !claim.is_settled()
+                && self.missing.first().is_some_and(|hole| hole.lost)
         };
         let claim = self
+            .claims
             .claim
             .as_ref()
             .filter(|claim| blocked(claim))
             .map(|claim| claim.look);
-        [requests, self.deadline(), self.retry, self.end_due, claim]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            requests,
+            self.deadline(),
+            self.recovery.retry,
+            self.ending.end_due,
+            claim,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Requests what is due, gives up what has been requested in vain.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        if self.end_due.is_some_and(|due| due <= now) {
+        if self.ending.end_due.is_some_and(|due| due <= now) {
             self.settle_end(now);
         }
-        if self.retry.is_some_and(|retry| retry <= now) {
+        if self.recovery.retry.is_some_and(|retry| retry <= now) {
             self.retry_now(now);
         }
         if self.whole {
             return;
         }
-        if let Some(claim) = self.claim.as_mut().filter(|claim| claim.look <= now) {
+        if let Some(claim) = self.claims.claim.as_mut().filter(|claim| claim.look <= now) {
             claim.put_off(now);
         }
-        if !self.awaiting {
+        if !self.snapshot.awaiting {
             self.plan(now);
         }
         if self.deadline().is_some_and(|deadline| deadline <= now) {
@@ -498,11 +535,11 @@ impl Arbiter {
             match self.planner.plan(now, &self.missing, room, room as u64) {
                 Plan::Requests => break,
                 Plan::GiveUp { first, end } => self.give_up(now, first, end),
-                Plan::Snapshot if self.retry.is_none() => self.await_snapshot(now),
+                Plan::Snapshot if self.recovery.retry.is_none() => self.await_snapshot(now),
                 // Marked as it is, with what requests bring.
                 Plan::Snapshot => break,
             }
-            if self.awaiting {
+            if self.snapshot.awaiting {
                 break;
             }
         }
@@ -515,9 +552,9 @@ impl Arbiter {
     /// When recovery is given up for a while.
     fn deadline(&self) -> Option<Nanos> {
         let deadline_ns = self.config.recovery.deadline_ns;
-        let (last, first) = self.progress;
-        let is_open = !self.whole && self.begun && deadline_ns > 0 && self.retry.is_none();
-        let runs = is_open && (self.awaiting || self.missing.has_any(0, u64::MAX));
+        let (last, first) = self.recovery.progress;
+        let is_open = !self.whole && self.begun && deadline_ns > 0 && self.recovery.retry.is_none();
+        let runs = is_open && (self.snapshot.awaiting || self.missing.has_any(0, u64::MAX));
         runs.then(|| {
             last.after(deadline_ns)
                 .min(first.after(deadline_ns.saturating_mul(10)))
@@ -531,29 +568,29 @@ impl Arbiter {
         self.counters.bump(Counter::RecoveriesFailed);
         self.missing.lose(0, u64::MAX);
         self.planner.forget();
-        (self.awaiting, self.incomplete) = (false, true);
-        self.retry = Some(now.after(self.config.recovery.retry_ns.max(1)));
+        (self.snapshot.awaiting, self.snapshot.incomplete) = (false, true);
+        self.recovery.retry = Some(now.after(self.config.recovery.retry_ns.max(1)));
     }
 
     /// Recovery that was given up begins anew, where there is a way.
     #[cold]
     fn retry_now(&mut self, now: Nanos) {
-        self.retry = None;
-        if self.config.snapshot && self.incomplete {
+        self.recovery.retry = None;
+        if self.config.snapshot && self.snapshot.incomplete {
             self.await_snapshot(now);
         }
-        self.progress = (now, now);
+        self.recovery.progress = (now, now);
     }
 
     /// Something was recovered: a message, or a part of a snapshot.
     #[inline]
     pub fn note_progress(&mut self, now: Nanos) {
-        self.progress.0 = now;
+        self.recovery.progress.0 = now;
     }
 
     /// Whether recovery was given up for a while, and the feed goes on marked.
     pub fn is_given_up(&self) -> bool {
-        self.retry.is_some()
+        self.recovery.retry.is_some()
     }
 
     /// What plans requests and snapshots.
@@ -569,28 +606,29 @@ impl Arbiter {
     /// Holds everything back until [`Arbiter::resume_at`]: a snapshot is about to be loaded.
     pub fn await_snapshot(&mut self, now: Nanos) {
         if self.whole {
-            self.progress = (now, now);
+            self.recovery.progress = (now, now);
             self.high = self.next;
             self.push(Situation::Gap {
                 first: SeqNo(self.next),
                 end: SeqNo(self.next),
             });
         }
-        if !self.awaiting {
-            self.progress.0 = now;
+        if !self.snapshot.awaiting {
+            self.recovery.progress.0 = now;
         }
-        self.waits_for_claim = !self.awaiting
-            && !self.incomplete
+        self.claims.waits_for_claim = !self.snapshot.awaiting
+            && !self.snapshot.incomplete
             && self
+                .claims
                 .claim
                 .is_some_and(|claim| !self.missing.has_any(0, claim.high));
         self.planner.forget();
-        (self.awaiting, self.whole) = (true, false);
+        (self.snapshot.awaiting, self.whole) = (true, false);
     }
 
     /// Whether delivery waits for a snapshot.
     pub fn awaits_snapshot(&self) -> bool {
-        self.awaiting
+        self.snapshot.awaiting
     }
 
     /// A snapshot holds the effect of every message before `seq`: goes on from there, with what has been held
@@ -608,12 +646,12 @@ impl Arbiter {
         }
         self.next = seq;
         self.high = self.high.max(seq);
-        (self.awaiting, self.incomplete, self.whole) = (false, false, false);
-        (self.retry, self.progress.0) = (None, now);
+        (self.snapshot.awaiting, self.snapshot.incomplete, self.whole) = (false, false, false);
+        (self.recovery.retry, self.recovery.progress.0) = (None, now);
         self.positioned = !self.begun;
-        self.waits_for_claim = false;
-        if self.config.snapshot && seq < self.distrusted {
-            self.awaiting = true; // it does not reach behind what is in doubt
+        self.claims.waits_for_claim = false;
+        if self.config.snapshot && seq < self.snapshot.distrusted {
+            self.snapshot.awaiting = true; // it does not reach behind what is in doubt
         }
         self.check();
     }
@@ -622,11 +660,11 @@ impl Arbiter {
     /// one was true. Marked, and made right by a snapshot where there is one.
     #[cold]
     pub fn distrust(&mut self, now: Nanos, end: SeqNo) {
-        self.distrusted = self.distrusted.max(end.0);
-        if self.config.snapshot && self.retry.is_none() {
+        self.snapshot.distrusted = self.snapshot.distrusted.max(end.0);
+        if self.config.snapshot && self.recovery.retry.is_none() {
             self.await_snapshot(now);
-        } else if !self.incomplete {
-            self.incomplete = true;
+        } else if !self.snapshot.incomplete {
+            self.snapshot.incomplete = true;
             if self.whole {
                 let next = SeqNo(self.next);
                 self.push(Situation::Gap {
@@ -639,12 +677,12 @@ impl Arbiter {
 
     /// Whether packets were forgotten as nobody's since the last call.
     pub(crate) fn take_refuted(&mut self) -> bool {
-        core::mem::take(&mut self.has_refuted)
+        core::mem::take(&mut self.claims.has_refuted)
     }
 
     /// A snapshot has to hold every message before this one.
     pub(crate) fn distrusted(&self) -> SeqNo {
-        SeqNo(self.distrusted)
+        SeqNo(self.snapshot.distrusted)
     }
 
     /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit
@@ -658,13 +696,13 @@ impl Arbiter {
     /// came.
     #[inline]
     pub fn has_lost(&self) -> bool {
-        self.incomplete && self.whole
+        self.snapshot.incomplete && self.whole
     }
 
     /// What was lost is made up for otherwise: the feed counts as whole.
     pub fn accept_loss(&mut self) {
         if self.has_lost() {
-            (self.incomplete, self.building) = (false, false);
+            (self.snapshot.incomplete, self.snapshot.building) = (false, false);
             self.push(Situation::Recovered {
                 next: SeqNo(self.next),
             });
@@ -683,10 +721,10 @@ impl Arbiter {
 
     /// How far the feed can be trusted.
     pub fn state(&self) -> FeedState {
-        match (self.whole, self.building || self.incomplete) {
+        match (self.whole, self.snapshot.building || self.snapshot.incomplete) {
             (true, _) if self.has_ended() => FeedState::Ended,
             (true, false) => FeedState::Live,
-            _ if self.building => FeedState::Building,
+            _ if self.snapshot.building => FeedState::Building,
             _ => FeedState::Stale,
         }
     }
@@ -744,7 +782,7 @@ impl Arbiter {
         debug_assert!(self.next >= 1, "messages are numbered from 1");
         debug_assert!(self.high() >= self.next, "more was delivered than exists");
         debug_assert!(
-            !self.whole || self.missing.is_empty() && self.buffer.is_empty() && !self.awaiting,
+            !self.whole || self.missing.is_empty() && self.buffer.is_empty() && !self.snapshot.awaiting,
             "whole, with messages missing or held back"
         );
         debug_assert!(
@@ -768,14 +806,14 @@ impl Arbiter {
     fn begin(&mut self, now: Nanos, line: Line, session: SessionId, first: u64) {
         self.joined = first;
         if self.positioned {
-            (self.session, self.begun, self.positioned, self.began) = (session, true, false, now);
+            (self.session, self.begun, self.positioned, self.recovery.began) = (session, true, false, now);
             return;
         }
-        let held = self.awaiting && !self.begun;
+        let held = self.snapshot.awaiting && !self.begun;
         let from_beginning = self.config.start == Start::Beginning && !held;
         self.follow(now, session, if from_beginning { 1 } else { first });
-        self.awaiting = held || self.config.start == Start::Snapshot && first != 1;
-        self.incomplete = self.config.start == Start::Here && first != 1;
+        self.snapshot.awaiting = held || self.config.start == Start::Snapshot && first != 1;
+        self.snapshot.incomplete = self.config.start == Start::Here && first != 1;
         if self.next == first {
             self.settle();
             // Nothing but this packet says so.
@@ -796,13 +834,23 @@ impl Arbiter {
         self.missing.clear();
         self.buffer.clear();
         self.planner.restart();
-        (self.retry, self.progress) = (None, (now, now));
+        (self.recovery.retry, self.recovery.progress) = (None, (now, now));
         self.lines = [Progress::default(); Line::COUNT];
-        (self.session, self.begun, self.began, self.end) = (session, true, now, None);
-        (self.is_end_message, self.end_due, self.claim, self.distrusted) = (false, None, None, 0);
+        (self.session, self.begun, self.recovery.began, self.ending.end) = (session, true, now, None);
+        (
+            self.ending.is_end_message,
+            self.ending.end_due,
+            self.claims.claim,
+            self.snapshot.distrusted,
+        ) = (false, None, None, 0);
         self.joined = next;
         (self.next, self.high) = (next, next);
-        (self.whole, self.building, self.awaiting, self.incomplete) = (false, true, false, false);
+        (
+            self.whole,
+            self.snapshot.building,
+            self.snapshot.awaiting,
+            self.snapshot.incomplete,
+        ) = (false, true, false, false);
     }
 
     /// Puts a packet of the session where it belongs.
@@ -816,7 +864,7 @@ impl Arbiter {
         }
         self.high = self.high();
         let due = now.after(self.config.line_wait_ns);
-        if first <= self.next && !self.awaiting {
+        if first <= self.next && !self.snapshot.awaiting {
             self.fill(now, first, end, due, answered);
             let skip = (self.next - first) as u32;
             self.next = end;
@@ -865,10 +913,11 @@ impl Arbiter {
         if !self.buffer.fits(packet) {
             return false;
         }
-        if line != Line::Retransmit && !self.awaiting && self.buffer.free() <= self.buffer.reserve() {
+        if line != Line::Retransmit && !self.snapshot.awaiting && self.buffer.free() <= self.buffer.reserve()
+        {
             return false;
         }
-        if self.buffer.is_full() && self.awaiting {
+        if self.buffer.is_full() && self.snapshot.awaiting {
             match self.buffer.front() {
                 Some((oldest, oldest_end)) if oldest < first => {
                     self.buffer.pop_front();
@@ -892,7 +941,7 @@ impl Arbiter {
             .append(first, end, now.after(self.config.line_wait_ns));
         self.counters.add(Counter::MessagesMissed, missed);
         if self.missing.holes().len() == 1 && is_new {
-            self.progress = (now, now);
+            self.recovery.progress = (now, now);
         }
         if is_new {
             self.counters.bump(Counter::Gaps);
@@ -906,7 +955,7 @@ impl Arbiter {
     /// Messages `[first, end)`, as far as they are missing, will not come.
     fn give_up(&mut self, now: Nanos, first: u64, end: u64) {
         self.missing.lose(first, end);
-        if self.config.snapshot && self.retry.is_none() {
+        if self.config.snapshot && self.recovery.retry.is_none() {
             self.await_snapshot(now);
         }
     }
@@ -915,12 +964,12 @@ impl Arbiter {
     fn skip_lost(&mut self) {
         while let Some(hole) = self.missing.first() {
             let is_claimed = |claim: &Claim| hole.end > claim.high && !claim.is_settled();
-            if hole.first > self.next || !hole.lost || self.claim.as_ref().is_some_and(is_claimed) {
+            if hole.first > self.next || !hole.lost || self.claims.claim.as_ref().is_some_and(is_claimed) {
                 return;
             }
             self.counters
                 .add(Counter::MessagesLost, hole.end.saturating_sub(self.next));
-            self.incomplete = true;
+            self.snapshot.incomplete = true;
             self.next = self.next.max(hole.end);
             self.missing.remove_first();
         }
@@ -929,14 +978,19 @@ impl Arbiter {
     /// Back to the short way once nothing is missing or held.
     fn settle(&mut self) {
         let known = self.begun || self.positioned;
-        if !known || self.whole || self.awaiting || !self.missing.is_empty() || !self.buffer.is_empty() {
+        if !known
+            || self.whole
+            || self.snapshot.awaiting
+            || !self.missing.is_empty()
+            || !self.buffer.is_empty()
+        {
             return;
         }
         self.whole = true;
-        self.claim = None;
+        self.claims.claim = None;
         self.planner.forget();
-        if !self.incomplete {
-            self.building = false;
+        if !self.snapshot.incomplete {
+            self.snapshot.building = false;
             self.push(Situation::Recovered {
                 next: SeqNo(self.next),
             });

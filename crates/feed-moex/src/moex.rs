@@ -22,8 +22,10 @@
 //! midnight in Moscow.
 
 mod channel;
+mod definitions;
 mod instruments;
 mod join;
+mod orders;
 mod replay;
 mod turn;
 
@@ -35,16 +37,16 @@ use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, Line, MissingRange, Seen, SessionId};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
-use instruments::{Key, Keys, board_word, name};
+use definitions::about;
+use instruments::{Key, Keys, name};
 use tickwire_market::{
-    Counter, Counters, Currency, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
-    MessageType, PointValue, Price, Qty, SeqNo, Symbol, TradingStatus, Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    PointValue, Qty, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_moex::fast::{Fault, Limits, Plan};
 use tickwire_wire_moex::moex::{
-    self, Action, BookEntry, Message, MessageKind, MissingField, MoexError, OrderKind, PREAMBLE_LEN,
-    TradeEntry, preamble,
+    self, Message, MessageKind, MissingField, MoexError, PREAMBLE_LEN, TradeEntry, preamble,
 };
 use turn::{Numbers, Turn};
 
@@ -123,25 +125,6 @@ impl MoexConfig {
     pub fn symbol_of(&self, symbol: &[u8], board: &[u8]) -> Option<Symbol> {
         name(symbol, board, &self.main_board)
     }
-}
-
-/// What a unit of the price is worth for a lot, which quantities are counted in. Boards of bonds (`TQOB`,
-/// `TQCB` and the like) have prices in percent of the face value, and accrued interest beside them: of those
-/// nothing is said.
-fn lot_value(currency: &[u8], board: &[u8], lot: Qty) -> Option<PointValue> {
-    const BONDS: [&[u8]; 9] = [
-        b"TQOB", b"TQCB", b"TQOD", b"TQOE", b"TQOY", b"TQIR", b"TQRD", b"EQOB", b"PSOB",
-    ];
-    if BONDS.contains(&board) {
-        return None;
-    }
-    // The exchange still writes the rouble of before 1998.
-    let currency = match currency {
-        b"SUR" | b"RUR" => Currency::RUB,
-        code => Currency::new(code.try_into().ok()?)?,
-    };
-    let units = Price::from_raw(i64::from(lot.0).checked_mul(Price::ONE_RAW)?);
-    PointValue::of_contract(units, Price::from_raw(Price::ONE_RAW), currency)
 }
 
 /// What is followed of an instrument.
@@ -430,154 +413,6 @@ impl Instruments {
         passes
     }
 
-    /// Entries of the order log.
-    #[inline(always)]
-    fn order_log<S: EventSink>(
-        &mut self,
-        context: Context,
-        message: &Message<'_>,
-        packet: &[u8],
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let mut orders = message.orders();
-        let mut entry = orders.next_unread();
-        while let Some(unread) = entry {
-            entry = orders.next_unread();
-            let Some(index) = self.enter(context, orders.instrument(&unread), counters, sink) else {
-                continue;
-            };
-            if !self.passes(index, counters) {
-                if self.filter.joins.has(InstrumentId(index as u32)) {
-                    let order = orders.book_entry(&unread).ok();
-                    self.hold(context, index, order.as_ref(), packet, sink);
-                }
-                continue;
-            }
-            match orders.book_entry(&unread) {
-                Ok(order) => {
-                    if entry.is_some() || self.held.pushed > 0 {
-                        sink.upcoming(InstrumentId(index as u32), order.order_id);
-                    }
-                    self.order(context, index, order, counters, sink);
-                }
-                Err(_) => {
-                    crate::decoder::count_bad_value(counters);
-                    self.tear(context, index, sink);
-                }
-            }
-        }
-        self.held.finish(true, sink);
-    }
-
-    #[inline(always)]
-    fn order<S: EventSink>(
-        &mut self,
-        context: Context,
-        index: usize,
-        order: BookEntry,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        if !self.accept(context, index, order.rpt_seq, counters, sink) {
-            return;
-        }
-        let event = |kind| MarketEvent {
-            venue_ts: order.time.unwrap_or_default(),
-            order_id: order.order_id,
-            ..about(context, kind, index)
-        };
-        let OrderKind::Order(side) = order.kind else {
-            return self.held.push(event(EventKind::Clear), sink);
-        };
-        let (kind, flags) = match order.action {
-            Action::New => (EventKind::Add, EventFlags::NONE),
-            // ASTS has no amendment in place: what changes is what is left of the order.
-            Action::Change => (EventKind::Modify, EventFlags::KEEPS_PRIORITY),
-            Action::Delete => return self.held.push(event(EventKind::Delete), sink),
-        };
-        let Some(price) = order.price else {
-            // A market order in an auction: it has no place among prices.
-            return;
-        };
-        match order.qty {
-            Some(qty) if !qty.is_zero() => self.held.push(
-                MarketEvent {
-                    side,
-                    price,
-                    qty,
-                    flags: context.flags.with(flags),
-                    ..event(kind)
-                },
-                sink,
-            ),
-            Some(_) if order.action == Action::Change => self.held.push(event(EventKind::Delete), sink),
-            _ => {
-                crate::decoder::count_bad_value(counters);
-                self.tear(context, index, sink);
-            }
-        }
-    }
-
-    /// Whether an entry is new to its instrument. A hole in the numbers marks the book stale.
-    #[inline(always)]
-    fn accept<S: EventSink>(
-        &mut self,
-        context: Context,
-        index: usize,
-        rpt_seq: u32,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) -> bool {
-        let followed = &mut self.followed[index];
-        let next = followed.rpt_seq.wrapping_add(1);
-        if rpt_seq == next {
-            (followed.rpt_seq, followed.is_known) = (rpt_seq, true);
-            return true;
-        }
-        self.out_of_number(context, index, rpt_seq, counters, sink)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn out_of_number<S: EventSink>(
-        &mut self,
-        context: Context,
-        index: usize,
-        rpt_seq: u32,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) -> bool {
-        let followed = &mut self.followed[index];
-        let last = followed.rpt_seq;
-        let is_known = (followed.is_known || self.is_whole) && !core::mem::take(&mut followed.is_new);
-        if rpt_seq == 0 {
-            return true;
-        }
-        if is_known && rpt_seq <= last {
-            counters.bump(Counter::MessagesDuplicate);
-            return false;
-        }
-        (followed.rpt_seq, followed.is_known) = (rpt_seq, true);
-        if is_known {
-            counters.add(Counter::MessagesLost, u64::from(rpt_seq - last - 1));
-            self.tear(context, index, sink);
-        }
-        true
-    }
-
-    /// A book, or all of them (0), is wrong from here on.
-    #[cold]
-    #[inline(never)]
-    fn tear<S: EventSink>(&mut self, context: Context, index: usize, sink: &mut S) {
-        self.is_torn = true;
-        let gap = MarketEvent {
-            ref_id: context.seq.0,
-            ..about(context, EventKind::Gap, index)
-        };
-        self.held.push(gap, sink);
-    }
-
     /// Entries of the trade log.
     fn trades<S: EventSink>(
         &mut self,
@@ -622,247 +457,6 @@ impl Instruments {
             ..about(context, EventKind::Trade, index)
         };
         self.held.push(event, sink);
-    }
-
-    /// A fragment of an instrument's snapshot. One missing leaves the instrument to the next cycle.
-    fn snapshot<S: EventSink>(
-        &mut self,
-        context: Context,
-        message: &Message<'_>,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let (number, stamp) = (message.seq(), message.sending_stamp());
-        if self.turn.is_on {
-            self.turn.note(number, stamp);
-        }
-        let Ok(header) = message.snapshot_header() else {
-            crate::decoder::count_bad_value(counters);
-            return self.turn.refuse();
-        };
-        let Some(index) = self.enter(context, (header.symbol, header.board), counters, sink) else {
-            return self.turn.refuse();
-        };
-        self.say_status(context, index, stamp, header.trading_status, sink);
-        let id = InstrumentId(index as u32);
-        let joins = !self.turn.is_on && self.filter.joins.has(id);
-        if joins {
-            let ends = self.fragment(context, number, index, message, counters, sink);
-            match ends {
-                Ok(is_new) if is_new && header.last_fragment => {
-                    let followed = &mut self.followed[index];
-                    (followed.rpt_seq, followed.is_known) = (header.rpt_seq, true);
-                    followed.fragments.next = 0;
-                    self.joined = Some((id, followed.fragments.last_packet));
-                }
-                Ok(_) => {}
-                Err(()) => self.followed[index].fragments.next = 0,
-            }
-            return self.held.finish(false, sink);
-        }
-        if !self.turn.is_on || self.followed[index].taken == self.turn.number {
-            return self.held.finish(true, sink);
-        }
-        if !self.filter.has(InstrumentId(index as u32)) {
-            // Which packets its snapshot holds does not matter.
-            self.followed[index].taken = self.turn.number;
-            self.turn.taken += 1;
-            return self.held.finish(true, sink);
-        }
-        let ends = match self.fragment(context, number, index, message, counters, sink) {
-            Ok(is_new) => is_new && header.last_fragment,
-            Err(()) => {
-                self.followed[index].fragments.next = 0;
-                self.turn.refuse();
-                false
-            }
-        };
-        if ends {
-            let followed = &mut self.followed[index];
-            let last_packet = followed.fragments.last_packet;
-            (followed.rpt_seq, followed.is_known) = (header.rpt_seq, true);
-            (followed.taken, followed.fragments.next) = (self.turn.number, 0);
-            self.turn.taken += 1;
-            self.turn.oldest = self.turn.oldest.min(last_packet.into());
-        }
-        self.held.finish(ends, sink);
-    }
-
-    /// Takes a fragment; `Ok(false)` for a copy of one, `Err` for one that does not count.
-    fn fragment<S: EventSink>(
-        &mut self,
-        context: Context,
-        number: u32,
-        index: usize,
-        message: &Message<'_>,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) -> Result<bool, ()> {
-        let header = message.snapshot_header().map_err(|_| ())?;
-        let last_packet = header.last_seq_processed.ok_or(())?;
-        let id = InstrumentId(index as u32);
-        let joins = !self.turn.is_on;
-        let is_old = match joins {
-            true if header.first_fragment => !self.filter.joins.is_met(id, last_packet.into()),
-            true => !self.filter.joins.covers(id, last_packet.into()),
-            false => u64::from(last_packet) + 1 < self.turn.floor,
-        };
-        if is_old {
-            return Err(());
-        }
-        let taking = &mut self.followed[index].fragments;
-        let is_same = (taking.rpt_seq, taking.last_packet) == (header.rpt_seq, last_packet);
-        if is_same && taking.next != 0 && (taking.first..taking.next).contains(&number) {
-            return Ok(false);
-        }
-        if header.first_fragment {
-            *taking = Fragments {
-                first: number,
-                next: number.saturating_add(1),
-                rpt_seq: header.rpt_seq,
-                last_packet,
-            };
-            self.held.push(about(context, EventKind::Clear, index), sink);
-            if joins {
-                self.held.push(about(context, EventKind::Gap, index), sink);
-            }
-        } else if taking.next == number && number != 0 && taking.rpt_seq == header.rpt_seq {
-            taking.next = number.saturating_add(1);
-        } else {
-            return Err(());
-        }
-        let mut orders = message.orders();
-        while let Some(unread) = orders.next_unread() {
-            let Ok(order) = orders.book_entry(&unread) else {
-                crate::decoder::count_bad_value(counters);
-                return Err(());
-            };
-            let OrderKind::Order(side) = order.kind else {
-                continue;
-            };
-            let (Some(price), Some(qty)) = (order.price, order.qty) else {
-                continue;
-            };
-            let event = MarketEvent {
-                venue_ts: order.time.unwrap_or_default(),
-                order_id: order.order_id,
-                side,
-                price,
-                qty,
-                ..about(context, EventKind::Add, index)
-            };
-            self.held.push(event, sink);
-        }
-        Ok(true)
-    }
-
-    /// An instrument and its boards.
-    fn define<S: EventSink>(
-        &mut self,
-        context: Context,
-        message: &Message<'_>,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let definition = message.definition();
-        if self.definitions_total != definition.total_reports {
-            self.definitions_total = definition.total_reports;
-            self.definitions.clear();
-        }
-        for board in message.boards() {
-            let before = self.held.pushed;
-            let Some(index) = self.enter(context, (definition.symbol, board.board), counters, sink) else {
-                continue;
-            };
-            let Some(known) = self.filter.instrument_mut(InstrumentId(index as u32)) else {
-                continue;
-            };
-            let entered = *known;
-            known.tick = definition.min_price_increment.unwrap_or_default();
-            known.lot = Qty(board.round_lot.unwrap_or(1));
-            self.values[index] = lot_value(definition.currency, board.board, known.lot);
-            let is_changed = entered != *known;
-            let is_new = !core::mem::replace(&mut self.followed[index].is_defined, true);
-            let is_told = self.held.pushed > before;
-            if (is_new || is_changed) && !is_told && self.filter.has(entered.id) {
-                self.held.push(about(context, EventKind::Definition, index), sink);
-            }
-            self.say_status(
-                context,
-                index,
-                message.sending_stamp(),
-                board.trading_status,
-                sink,
-            );
-        }
-        self.definitions.add(message.seq());
-        self.held.finish(true, sink);
-    }
-
-    /// Whether every packet of the definition loop has come.
-    fn is_defined(&self) -> bool {
-        let total = self.definitions_total.filter(|&total| total > 0);
-        total.is_some_and(|total| self.definitions.len() >= total)
-    }
-
-    /// The status of an instrument, or of a board where there is no symbol.
-    fn status<S: EventSink>(
-        &mut self,
-        context: Context,
-        message: &Message<'_>,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) {
-        let (status, stamp) = (message.status(), message.sending_stamp());
-        if message.kind() == MessageKind::SecurityStatus {
-            if let Some(index) = self.enter(context, (status.symbol, status.board), counters, sink) {
-                self.say_status(context, index, stamp, status.trading_status, sink);
-            }
-        } else if let Some(code) = status.session_status.and_then(board_status) {
-            let board = board_word(status.board);
-            for index in 1..=self.keys.len() as usize {
-                if self.followed[index].board == board {
-                    self.say_status(context, index, stamp, Some(code), sink);
-                }
-            }
-        }
-        self.held.finish(true, sink);
-    }
-
-    /// A `SecurityTradingStatus` that was sent at `stamp`: told if it is a new one.
-    fn say_status<S: EventSink>(
-        &mut self,
-        context: Context,
-        index: usize,
-        stamp: u64,
-        code: Option<i32>,
-        sink: &mut S,
-    ) {
-        let followed = &mut self.followed[index];
-        let Some(code) = code.filter(|_| stamp >= followed.status_stamp) else {
-            return;
-        };
-        followed.status_stamp = stamp;
-        let status = trading_status(code);
-        let before = core::mem::replace(&mut followed.status, status);
-        if status == before {
-            return;
-        }
-        if before == TradingStatus::Closed {
-            self.closed -= 1;
-        } else if status == TradingStatus::Closed {
-            self.closed += 1;
-            self.closed_stamp = self.closed_stamp.max(stamp);
-        }
-        let id = InstrumentId(index as u32);
-        if self.filter.has(id) || self.filter.joins.has(id) {
-            let event = MarketEvent {
-                status,
-                code: digits(code),
-                ..about(context, EventKind::Status, index)
-            };
-            self.held.push(event, sink);
-        }
     }
 
     /// What is known of entries' numbers is void.
@@ -978,58 +572,6 @@ impl Decoder for MoexDecoder {
             .get(id.index())
             .map_or(Seen::default(), |followed| followed.seen)
     }
-}
-
-#[inline(always)]
-fn about(context: Context, kind: EventKind, index: usize) -> MarketEvent {
-    MarketEvent {
-        seq: context.seq,
-        recv_ts: context.received,
-        instrument: InstrumentId(index as u32),
-        venue: Venue::Moex,
-        kind,
-        flags: context.flags,
-        ..MarketEvent::default()
-    }
-}
-
-/// `SecurityTradingStatus` (326) with the meaning that FIX 5.0 SP2 gives it; the exchange's own codes are
-/// unknown here.
-fn trading_status(code: i32) -> TradingStatus {
-    match code {
-        3 | 17 | 23 => TradingStatus::Trading,
-        1 | 2 | 4 => TradingStatus::Halted,
-        5 | 22 | 24 | 25 => TradingStatus::Auction,
-        21 => TradingStatus::PreOpen,
-        18 | 19 | 26 => TradingStatus::Closed,
-        _ => TradingStatus::Unknown,
-    }
-}
-
-/// The `SecurityTradingStatus` that a board's `TradSesStatus` (340) implies for its instruments: of FIX's
-/// values, halted and closed. 100, which the exchange sends while all is well, changes nothing.
-fn board_status(code: i32) -> Option<i32> {
-    match code {
-        1 => Some(2),
-        3 => Some(18),
-        _ => None,
-    }
-}
-
-/// A venue code in decimal.
-fn digits(code: i32) -> [u8; 8] {
-    let (mut text, mut rest) = ([0; 8], code.unsigned_abs().min(9_999_999));
-    let mut length = 1;
-    let mut power = 10;
-    while rest >= power {
-        length += 1;
-        power *= 10;
-    }
-    for place in text[..length].iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    text
 }
 
 #[cfg(test)]

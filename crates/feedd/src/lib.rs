@@ -154,6 +154,8 @@ impl Stopping for Halt {
 pub enum Notice {
     /// A feed thread has joined every group.
     Ready,
+    /// How an interface's lines are received.
+    Receiving(String),
     /// A feed thread has played every recording: what became of the frames.
     Played(Box<FrameCounts>),
     /// A book of a source has no slot.

@@ -37,6 +37,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let name = |source: u16| self.plan.identities[usize::from(source)].name.as_str();
         let text = match notice {
             Notice::Ready | Notice::Played(_) => return,
+            Notice::Receiving(text) => return eprintln!("{text}"),
             Notice::Warning(text) => text.clone(),
             Notice::NoBookSlot(source, symbol) => format!(
                 "no room to show the book of {symbol} on {}: daemon.books = {} is too few",

@@ -124,6 +124,11 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             clock_steps: 0,
         };
         thread.open(Vec::new(), rows)?;
+        if thread.plan.recorded.is_none() {
+            for line in thread.receiver.hook(thread.plan.receiver)? {
+                let _ = thread.books.shared.notices.try_send(Notice::Receiving(line));
+            }
+        }
         for warning in thread.receiver.warnings() {
             let _ = thread.books.shared.notices.try_send(Notice::Warning(warning));
         }

@@ -17,6 +17,8 @@ mod pace;
 mod receiving;
 mod resends;
 mod sending;
+mod state;
+mod time;
 
 pub use event::{DisconnectReason, Event, SendError, Status};
 pub use logon::LogonRequest;
@@ -31,16 +33,17 @@ use crate::message::{AppMessage, business_reject_reason};
 use crate::quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuotePrices};
 use crate::reject::Fault;
 use crate::schedule::Hours;
-use crate::store::{MemoryStore, NotKept, Store};
+use crate::store::{MemoryStore, Store};
 use crate::tag;
 use crate::template::{NewOrder, OrderTemplate};
-use crate::text::{CompId, Reason};
+use crate::text::CompId;
 use crate::time::Stamp;
 use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use pace::{PaceIn, PaceOut};
+use state::{ConnectionState, Gaps, Pace, Resending, SessionClock, SessionTerms, Silence, Telling};
 use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, SeqNo, Symbol};
 use tickwire_persist::{Persist, persist};
 
@@ -128,27 +131,30 @@ impl<S: Store> Session<S> {
             index: Index::new(config.fields_max),
             handed: Handed::Nothing,
             core: Core {
-                checker: rules.map(|rules| Checker {
-                    validator: Validator::new(&rules.session, &rules.application),
-                    rules,
-                }),
-                config,
                 store,
                 status: Status::Disconnected,
                 heartbeat_ns: 0,
-                now: Nanos::ZERO,
-                wall_offset_ns: 0,
-                wall_before: (0, Nanos::ZERO),
-                status_since: Nanos::ZERO,
-                last_sent: Nanos::ZERO,
-                last_received: Nanos::ZERO,
-                test_outstanding: false,
-                gap: None,
-                seen_max: 0,
-                resend: None,
-                resend_verdict: None,
-                told: None,
-                not_kept: None,
+                clock: SessionClock {
+                    now: Nanos::ZERO,
+                    wall_offset_ns: 0,
+                    wall_before: (0, Nanos::ZERO),
+                },
+                silence: Silence {
+                    status_since: Nanos::ZERO,
+                    last_sent: Nanos::ZERO,
+                    last_received: Nanos::ZERO,
+                    test_outstanding: false,
+                },
+                gaps: Gaps {
+                    gap: None,
+                    seen_max: 0,
+                },
+                resending: Resending {
+                    resend: None,
+                    resend_verdict: None,
+                    told: None,
+                    not_kept: None,
+                },
                 out: Bytes::new(config.transmit_bytes.max(4096).max(2 * message_max)),
                 writer: Writer {
                     scratch: vec![0; message_max].into_boxed_slice(),
@@ -159,15 +165,21 @@ impl<S: Store> Session<S> {
                     subs: config.subs,
                     processed: config.last_processed.then_some(0),
                 },
-                pace_out: config.throttle_out.map(PaceOut::new),
-                pace_in: config.throttle_in.map(PaceIn::new),
-                events: Ring::new(config.events.max(8)),
-                ending: None,
-                was_on: false,
-                was_reset: false,
-                logged_out: false,
-                cancel_at: None,
-                cancels: false,
+                pace: Pace {
+                    pace_out: config.throttle_out.map(PaceOut::new),
+                    pace_in: config.throttle_in.map(PaceIn::new),
+                },
+                telling: Telling {
+                    events: Ring::new(config.events.max(8)),
+                    ending: None,
+                },
+                connection: ConnectionState {
+                    was_on: false,
+                    was_reset: false,
+                    logged_out: false,
+                    cancel_at: None,
+                    cancels: false,
+                },
                 hours: None,
                 peer_message_max: usize::MAX,
                 last_garbled: None,
@@ -175,13 +187,20 @@ impl<S: Store> Session<S> {
                 peer_cancels: None,
                 asked: Asked::default(),
                 counters: Counters::default(),
+                terms: SessionTerms {
+                    config,
+                    checker: rules.map(|rules| Checker {
+                        validator: Validator::new(&rules.session, &rules.application),
+                        rules,
+                    }),
+                },
             },
         }
     }
 
     /// For how long the peer was not heard when time was last told, in nanoseconds.
     pub fn silent_ns(&self) -> u64 {
-        self.core.now.since(self.core.last_received)
+        self.core.clock.now.since(self.core.silence.last_received)
     }
 
     /// Where the session stands.
@@ -196,7 +215,7 @@ impl<S: Store> Session<S> {
 
     /// The configuration.
     pub fn config(&self) -> &SessionConfig {
-        &self.core.config
+        &self.core.terms.config
     }
 
     /// Messages and sequence numbers.
@@ -229,8 +248,8 @@ impl<S: Store> Session<S> {
     /// that came after the clock was set.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
         let core = &mut self.core;
-        core.wall_before = (core.wall_offset_ns, core.now.after(CLOCK_SET_NS));
-        core.wall_offset_ns = offset_ns;
+        core.clock.wall_before = (core.clock.wall_offset_ns, core.clock.now.after(CLOCK_SET_NS));
+        core.clock.wall_offset_ns = offset_ns;
     }
 
     /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
@@ -307,7 +326,7 @@ impl<S: Store> Session<S> {
         self.core.follow_clock(now);
         if self.core.is_held() && !self.received.is_empty() {
             // The peer has spoken; it is us who do not listen.
-            self.core.last_received = now;
+            self.core.silence.last_received = now;
         }
         self.pump();
         self.core.timeout();
@@ -333,7 +352,7 @@ impl<S: Store> Session<S> {
     /// What happened. Events that found no room wait in the received bytes and come out here too: poll
     /// [`Session::poll_transmit`] again after the last one.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.core.events.is_empty() {
+        if self.core.telling.events.is_empty() {
             let was_handed = self.release();
             if was_handed || !self.received.is_empty() {
                 self.pump();
@@ -346,9 +365,10 @@ impl<S: Store> Session<S> {
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let held = self
             .core
+            .pace
             .pace_in
             .as_ref()
-            .and_then(|pace| pace.resumes(self.core.now));
+            .and_then(|pace| pace.resumes(self.core.clock.now));
         [
             self.core.next_timeout(),
             held.filter(|_| !self.received.is_empty()),
@@ -431,12 +451,13 @@ impl<S: Store> Session<S> {
     /// [`Session::poll_transmit`] has no more.
     #[inline]
     pub fn resend_asked(&mut self) -> Option<(SeqNo, &[u8])> {
-        let resend = self.core.resend?;
+        let resend = self.core.resending.resend?;
         let is_decided = self
             .core
+            .resending
             .resend_verdict
             .is_some_and(|(seq, _)| seq == resend.next);
-        if !self.core.config.asks_about_resends || is_decided || !self.core.out.is_empty() {
+        if !self.core.terms.config.asks_about_resends || is_decided || !self.core.out.is_empty() {
             return None;
         }
         let message = self.core.store.get(resend.next)?;
@@ -445,7 +466,7 @@ impl<S: Store> Session<S> {
 
     /// Whether the message of [`Session::resend_asked`] is sent again; a gap fill takes its place otherwise.
     pub fn decide_resend(&mut self, seq: SeqNo, may: bool) {
-        self.core.resend_verdict = Some((seq.0, may));
+        self.core.resending.resend_verdict = Some((seq.0, may));
     }
 
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
@@ -468,9 +489,14 @@ impl<S: Store> Session<S> {
         if core.writer.processed.is_some() {
             return None;
         }
-        OrderTemplate::new(symbol, core.config.version, core.config.precision, |e, time| {
-            core.put_prepared_header(e, b"D", time);
-        })
+        OrderTemplate::new(
+            symbol,
+            core.terms.config.version,
+            core.terms.config.precision,
+            |e, time| {
+                core.put_prepared_header(e, b"D", time);
+            },
+        )
     }
 
     /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99).
@@ -485,7 +511,7 @@ impl<S: Store> Session<S> {
         if core.writer.processed.is_some() {
             return None;
         }
-        let (version, precision) = (core.config.version, core.config.precision);
+        let (version, precision) = (core.terms.config.version, core.terms.config.precision);
         MassQuoteTemplate::new(symbols, prices, entries_max, version, precision, |e, time| {
             core.put_prepared_header(e, b"i", time);
         })
@@ -595,18 +621,18 @@ impl<S: Store> Session<S> {
     /// asked for.
     pub fn is_caught_up(&self) -> bool {
         let core = &self.core;
-        core.status == Status::Active && core.gap.is_none() && core.seen_max < core.store.next_in()
+        core.status == Status::Active && core.gaps.gap.is_none() && core.gaps.seen_max < core.store.next_in()
     }
 
     /// Whether the next logon begins with 1 anew, as [`SessionConfig::reset_on_logon`] says at first.
     pub fn set_reset_on_logon(&mut self, resets: bool) {
-        self.core.config.reset_on_logon = resets;
+        self.core.terms.config.reset_on_logon = resets;
     }
 
     /// Asks with every Logon from the next one on whether the venue cancels, see
     /// [`SessionConfig::cancels_tag`].
     pub fn set_cancels_tag(&mut self, tag: u32) {
-        self.core.config.cancels_tag = tag;
+        self.core.terms.config.cancels_tag = tag;
     }
 
     /// What the peer's last Logon says in the field of [`SessionConfig::cancels_tag`]; `None` if it does not
@@ -673,7 +699,7 @@ impl<S: Store> Session<S> {
     }
 
     fn has_room(&self) -> bool {
-        self.core.events.room() >= EVENTS_PER_MESSAGE
+        self.core.telling.events.room() >= EVENTS_PER_MESSAGE
             && self.handed == Handed::Nothing
             && !self.core.is_held()
     }
@@ -811,45 +837,18 @@ fn put_subs(e: &mut Encoder<'_>, subs: &SubIds) {
 /// All of a session except the received bytes, so that a message can be borrowed while it is processed.
 #[derive(Debug)]
 struct Core<S> {
-    config: SessionConfig,
-    checker: Option<Checker>,
+    terms: SessionTerms,
     store: S,
     status: Status,
     heartbeat_ns: u64,
-    now: Nanos,
-    /// UTC less `now`.
-    wall_offset_ns: i64,
-    /// The same before the clock was set, and until when a peer may not have noticed.
-    wall_before: (i64, Nanos),
-    status_since: Nanos,
-    last_sent: Nanos,
-    last_received: Nanos,
-    test_outstanding: bool,
-    gap: Option<Gap>,
-    /// Highest sequence number received on this connection.
-    seen_max: u64,
-    resend: Option<Resend>,
-    /// Whether the message of this number may be sent again.
-    resend_verdict: Option<(u64, bool)>,
-    /// A session message of this number was taken and is to be told of.
-    told: Option<u64>,
-    /// Numbers that were filled and not told of yet.
-    not_kept: Option<NotKept>,
+    clock: SessionClock,
+    silence: Silence,
+    gaps: Gaps,
+    resending: Resending,
     out: Bytes,
     writer: Writer,
-    events: Ring<Event>,
-    /// The disconnect, after all other events; it always has room.
-    ending: Option<Event>,
-    /// The connection was logged on.
-    was_on: bool,
-    /// Numbers were reset since the last [`Event::LoggedOn`].
-    was_reset: bool,
-    /// Logouts were exchanged on it.
-    logged_out: bool,
-    /// When the owner is to cancel.
-    cancel_at: Option<Nanos>,
-    /// [`Event::CancelOrders`] is due, after all other events.
-    cancels: bool,
+    telling: Telling,
+    connection: ConnectionState,
     hours: Option<Hours>,
     /// The longest message the peer takes.
     peer_message_max: usize,
@@ -860,15 +859,14 @@ struct Core<S> {
     /// What the peer's last Logon says of cancelling.
     peer_cancels: Option<bool>,
     asked: Asked,
-    pace_out: Option<PaceOut>,
-    pace_in: Option<PaceIn>,
+    pace: Pace,
     counters: Counters,
 }
 
 impl<S: Store> Core<S> {
     fn set_status(&mut self, status: Status) {
         self.status = status;
-        self.status_since = self.now;
+        self.silence.status_since = self.clock.now;
     }
 
     /// Nothing more is read on this connection.
@@ -879,29 +877,32 @@ impl<S: Store> Core<S> {
     /// The peer is beyond its message rate and has to wait.
     #[inline]
     fn is_held(&self) -> bool {
-        self.pace_in.as_ref().is_some_and(|pace| pace.holds(self.now))
+        self.pace
+            .pace_in
+            .as_ref()
+            .is_some_and(|pace| pace.holds(self.clock.now))
     }
 
     /// Notes that a session message was taken.
     #[inline]
     fn took(&mut self, seq: u64) {
-        self.told = Some(seq).filter(|_| self.config.tells_session_messages);
+        self.resending.told = Some(seq).filter(|_| self.terms.config.tells_session_messages);
     }
 
     /// Tells of the session message that was taken, if there was one; whether there was.
     #[inline]
     fn tell_admin(&mut self) -> bool {
-        let Some(seq) = self.told.take() else {
+        let Some(seq) = self.resending.told.take() else {
             return false;
         };
-        self.events.push(Event::Admin { seq: SeqNo(seq) });
+        self.telling.events.push(Event::Admin { seq: SeqNo(seq) });
         true
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        let last = || self.ending.take();
-        let event = self.events.pop().or_else(last);
-        if event.is_none() && core::mem::take(&mut self.cancels) {
+        let last = || self.telling.ending.take();
+        let event = self.telling.events.pop().or_else(last);
+        if event.is_none() && core::mem::take(&mut self.connection.cancels) {
             let peer = self.writer.peer;
             return Some(Event::CancelOrders { peer });
         }
@@ -911,147 +912,19 @@ impl<S: Store> Core<S> {
     fn forget_connection(&mut self, now: Nanos) {
         self.follow_clock(now);
         self.out.clear();
-        self.gap = None;
-        self.resend = None;
-        self.resend_verdict = None;
-        self.told = None;
-        self.not_kept = None;
-        self.seen_max = 0;
-        self.test_outstanding = false;
+        self.gaps.gap = None;
+        self.resending.resend = None;
+        self.resending.resend_verdict = None;
+        self.resending.told = None;
+        self.resending.not_kept = None;
+        self.gaps.seen_max = 0;
+        self.silence.test_outstanding = false;
         self.heartbeat_ns = 0;
         self.asked = Asked::default();
         self.peer_message_max = usize::MAX;
-        (self.was_on, self.logged_out) = (false, false);
-        if let Some(pace) = &mut self.pace_out {
+        (self.connection.was_on, self.connection.logged_out) = (false, false);
+        if let Some(pace) = &mut self.pace.pace_out {
             pace.forget();
-        }
-    }
-
-    // ---- time -------------------------------------------------------------------------------------------------
-
-    /// UTC now: what messages are stamped with and hours are told by.
-    #[inline]
-    fn wall(&self) -> Nanos {
-        self.wall_of(self.now)
-    }
-
-    #[inline]
-    fn wall_of(&self, now: Nanos) -> Nanos {
-        Nanos(now.0.saturating_add_signed(self.wall_offset_ns))
-    }
-
-    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with
-    /// it, or nothing would be due for as long; one that was set forward looks like silence.
-    #[inline]
-    fn follow_clock(&mut self, now: Nanos) {
-        if now < self.now {
-            self.set_back(self.now.since(now));
-        }
-        self.now = now;
-    }
-
-    #[cold]
-    fn set_back(&mut self, by_ns: u64) {
-        let gap = self.gap.as_mut().map(|gap| &mut gap.since);
-        let points = [
-            &mut self.status_since,
-            &mut self.last_sent,
-            &mut self.last_received,
-        ];
-        for point in points.into_iter().chain(gap).chain(self.cancel_at.as_mut()) {
-            *point = Nanos(point.0.saturating_sub(by_ns));
-        }
-    }
-
-    fn timeout(&mut self) {
-        self.keep_hours();
-        self.cancel_when_due();
-        let waited = self.now.since(self.status_since);
-        match self.status {
-            Status::LogonSent | Status::LogonAwaited if waited >= self.config.logon_timeout_ns => {
-                self.disconnect(DisconnectReason::LogonTimeout, Reason::EMPTY)
-            }
-            Status::LogoutSent if waited >= self.config.logout_timeout_ns => {
-                self.disconnect(DisconnectReason::LogoutTimeout, Reason::EMPTY)
-            }
-            Status::Active => self.active_timeout(),
-            _ => {}
-        }
-    }
-
-    fn active_timeout(&mut self) {
-        if let Some(gap) = self.gap
-            && self.now.since(gap.since) >= self.config.resend_timeout_ns
-        {
-            if gap.attempts >= RESEND_ATTEMPTS {
-                return self
-                    .logout_and_disconnect(DisconnectReason::ResendTimeout, "Resend request not answered");
-            }
-            self.request_resend(gap.upto, gap.attempts + 1);
-        }
-        if self.heartbeat_ns == 0 {
-            return;
-        }
-        let silence = self.now.since(self.last_received);
-        if self.silence_max_ns().is_some_and(|most| silence >= most) {
-            return self.disconnect(DisconnectReason::HeartbeatTimeout, Reason::EMPTY);
-        }
-        if self.test_after_ns().is_some_and(|after| silence >= after) && !self.test_outstanding {
-            self.test_outstanding = true;
-            self.send_admin(b"1", |e| e.text(tag::TEST_REQ_ID, b"TEST"));
-        }
-        // While the peer is being tested it hears from us anyway, until its time is over.
-        let is_tested = self.test_outstanding && self.config.silence_max_permille > 0;
-        if !is_tested && self.now.since(self.last_sent) >= self.heartbeat_ns {
-            self.send_admin(b"0", |_| {});
-        }
-    }
-
-    /// How long a silence is tested, if it is.
-    fn test_after_ns(&self) -> Option<u64> {
-        self.of_heartbeat(self.config.test_after_permille)
-    }
-
-    /// How long a silence ends the session, if it does.
-    fn silence_max_ns(&self) -> Option<u64> {
-        self.of_heartbeat(self.config.silence_max_permille)
-    }
-
-    fn of_heartbeat(&self, permille: u32) -> Option<u64> {
-        (permille > 0).then(|| (self.heartbeat_ns / 1_000).saturating_mul(permille.into()))
-    }
-
-    fn next_timeout(&self) -> Option<Nanos> {
-        let paced = self.pace_out.as_ref();
-        let paced = paced.and_then(|pace| pace.resumes(self.now, self.resend.is_some()));
-        [
-            self.status_timeout(),
-            self.cancel_at,
-            self.hours_timeout(),
-            paced.filter(|_| !self.is_over()),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    fn status_timeout(&self) -> Option<Nanos> {
-        match self.status {
-            Status::Disconnected | Status::Closing => None,
-            Status::LogonSent | Status::LogonAwaited => {
-                Some(self.status_since.after(self.config.logon_timeout_ns))
-            }
-            Status::LogoutSent => Some(self.status_since.after(self.config.logout_timeout_ns)),
-            Status::Active => {
-                let gap = self.gap.map(|gap| gap.since.after(self.config.resend_timeout_ns));
-                let after = |ns: Option<u64>| ns.map(|ns| self.last_received.after(ns));
-                let end = after(self.silence_max_ns());
-                let test = after(self.test_after_ns()).filter(|_| !self.test_outstanding);
-                let is_tested = self.test_outstanding && end.is_some();
-                let heartbeat = (!is_tested).then(|| self.last_sent.after(self.heartbeat_ns));
-                let beats = [end, test, heartbeat].map(|at| at.filter(|_| self.heartbeat_ns > 0));
-                beats.into_iter().chain([gap]).flatten().min()
-            }
         }
     }
 }
@@ -1161,7 +1034,6 @@ impl<S: Store + Persist> StoreState for S {}
 
 // What it counted is counted from the start of the process.
 persist!(struct Core<S: Persist> {
-    store, status, heartbeat_ns, now, wall_offset_ns, wall_before, status_since, last_sent, last_received, test_outstanding, gap, seen_max,
-    resend, resend_verdict, told, not_kept, out, writer, events, ending, was_on, was_reset, logged_out, cancel_at, cancels, hours,
-    peer_message_max, last_garbled, asked, peer_cancels,
-} each { pace_out, pace_in } not { config, checker, logon_fields, counters });
+    store, status, heartbeat_ns, clock, silence, gaps, resending, out, writer, telling, connection, hours, peer_message_max, last_garbled, asked,
+    peer_cancels, pace,
+} not { terms, logon_fields, counters });

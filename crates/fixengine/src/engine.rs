@@ -211,29 +211,48 @@ struct Opened {
     result: Result<Stream, String>,
 }
 
+/// Where connections come from, and those that there are.
+struct Connections {
+    listeners: Vec<Listener>,
+    links: Vec<Option<Link>>,
+    /// Behind it there are no links.
+    links_end: usize,
+    outgoing: Vec<Outgoing>,
+    opened: (mpsc::Sender<Opened>, mpsc::Receiver<Opened>),
+}
+
+/// How the loop waits, and how others end its wait.
+struct Waking {
+    waiter: Waiter,
+    wake_up: (WakeUp, Watch),
+    waker: Waker,
+}
+
+/// When what is done now and then is done next.
+struct Due {
+    next_slow: Nanos,
+    next_show: Nanos,
+    next_settle: Nanos,
+    next_clock: Nanos,
+    /// How often the system's clock was set.
+    clock_steps: u64,
+}
+
 /// See the module's description.
 pub struct Engine {
     /// Sessions and their connections.
     pub table: Table,
     /// The clock of the loop.
     pub clock: Clock,
-    listeners: Vec<Listener>,
-    links: Vec<Option<Link>>,
-    /// Behind it there are no links.
-    links_end: usize,
-    outgoing: Vec<Outgoing>,
+    connections: Connections,
     /// By session.
     own: Vec<Own>,
     /// In the order of the table's.
     templates: Vec<Setup>,
-    waiter: Waiter,
-    wake_up: (WakeUp, Watch),
-    waker: Waker,
-    opened: (mpsc::Sender<Opened>, mpsc::Receiver<Opened>),
+    waking: Waking,
     input: Box<[u8]>,
     output: Box<[u8]>,
-    next_slow: Nanos,
-    next_show: Nanos,
+    due: Due,
     observer: Arc<dyn Observer>,
     core: Option<usize>,
     log: Option<MessageLog>,
@@ -245,10 +264,6 @@ pub struct Engine {
     told: Limiter,
     /// Lines were held back.
     has_held: bool,
-    next_settle: Nanos,
-    next_clock: Nanos,
-    /// How often the system's clock was set.
-    clock_steps: u64,
     /// What becomes of such connections, in the region.
     door: Option<Box<dyn Row>>,
     addresses: Vec<SocketAddr>,
@@ -307,20 +322,29 @@ impl Engine {
         let mut engine = Engine {
             table: Acceptor::new(connections),
             clock: Clock::calibrate(),
-            listeners: Vec::new(),
-            links: (0..connections).map(|_| None).collect(),
-            links_end: 0,
-            outgoing: Vec::new(),
+            connections: Connections {
+                listeners: Vec::new(),
+                links: (0..connections).map(|_| None).collect(),
+                links_end: 0,
+                outgoing: Vec::new(),
+                opened: mpsc::channel(),
+            },
             own: Vec::new(),
             templates: Vec::new(),
-            waiter,
-            wake_up: (wake_up, watch),
-            waker,
-            opened: mpsc::channel(),
+            waking: Waking {
+                waiter,
+                wake_up: (wake_up, watch),
+                waker,
+            },
             input: vec![0; 64 << 10].into_boxed_slice(),
             output: vec![0; 64 << 10].into_boxed_slice(),
-            next_slow: Nanos::ZERO,
-            next_show: Nanos::ZERO,
+            due: Due {
+                next_slow: Nanos::ZERO,
+                next_show: Nanos::ZERO,
+                next_settle: Nanos::ZERO,
+                next_clock: Nanos::ZERO,
+                clock_steps: 0,
+            },
             observer: observer.clone(),
             core: thread.and_then(|t| t.core),
             log: MessageLog::open(&sessions, &templates, &observer)?,
@@ -330,9 +354,6 @@ impl Engine {
             report: None,
             told: Limiter::default(),
             has_held: false,
-            next_settle: Nanos::ZERO,
-            next_clock: Nanos::ZERO,
-            clock_steps: 0,
             door: None,
             addresses: Vec::new(),
         };
@@ -361,13 +382,13 @@ impl Engine {
 
     fn listen(&mut self, address: SocketAddr, tls: Option<Tls>, allowed: Vec<IpAddr>) -> Result<(), Error> {
         let listener = TcpListener::bind(address).map_err(system)?;
-        let watch = self.waiter.watch(&listener);
+        let watch = self.waking.waiter.watch(&listener);
         let at = listener
             .local_addr()
             .map_err(|e| Error::system(format!("the listening socket failed: {e}")))?;
         self.addresses.push(at);
         self.observer.say(format_args!("listening on {at}"));
-        self.listeners.push(Listener {
+        self.connections.listeners.push(Listener {
             socket: listener,
             health: NamedHealth::new(BackOff::SEND, format!("accepting connections at {at}")),
             watch,
@@ -401,7 +422,7 @@ impl Engine {
             timeout,
         } = setup.transport
         {
-            self.outgoing.push(Outgoing {
+            self.connections.outgoing.push(Outgoing {
                 session,
                 tls: setup.tls,
                 hosts,
@@ -448,7 +469,7 @@ impl Engine {
     /// Wakes the loop from another thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        self.waker.clone()
+        self.waking.waker.clone()
     }
 
     /// Every session.
@@ -468,7 +489,7 @@ impl Engine {
         }
         loop {
             let now = self.clock.now();
-            let is_slow = self.waiter.strategy() == WaitStrategy::Poll || now >= self.next_slow;
+            let is_slow = self.waking.waiter.strategy() == WaitStrategy::Poll || now >= self.due.next_slow;
             if is_slow && stop.is_set() {
                 break;
             }
@@ -482,7 +503,7 @@ impl Engine {
             self.copies.send(now, &mut self.table, &*self.observer);
             // What came is answered before anything that can wait.
             if is_slow {
-                self.next_slow = now.after(SLOW_NS);
+                self.due.next_slow = now.after(SLOW_NS);
                 self.slow(now, app)?;
             }
             if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
@@ -514,11 +535,12 @@ impl Engine {
     /// What became of connections that belong to no session, and what its sockets count.
     fn door_counters(&self) -> Counters {
         let mut counters = self.table.counters().clone();
-        self.listeners
+        self.connections
+            .listeners
             .iter()
             .for_each(|listener| listener.health.count(&mut counters));
-        count_waits(&mut counters, self.waiter.errors());
-        counters.add(Counter::ClockSteps, self.clock_steps);
+        count_waits(&mut counters, self.waking.waiter.errors());
+        counters.add(Counter::ClockSteps, self.due.clock_steps);
         counters
     }
 
@@ -533,12 +555,13 @@ impl Engine {
 
     /// Waits for input, for a timer of a session or a host, and for the application's own time.
     fn wait(&mut self, wanted: Option<Nanos>) {
-        if self.waiter.strategy() == WaitStrategy::Spin {
+        if self.waking.waiter.strategy() == WaitStrategy::Spin {
             std::hint::spin_loop();
             return;
         }
         let sessions = self.table.poll_timeout();
         let connects = self
+            .connections
             .outgoing
             .iter()
             .filter(|o| o.is_wanted && !o.is_opening && self.table.connection_of(o.session).is_none())
@@ -549,13 +572,13 @@ impl Engine {
         if self.links().any(|link| link.stream.has_input()) {
             longest = 0;
         }
-        self.waiter.wait(longest);
+        self.waking.waiter.wait(longest);
     }
 
     /// New connections, timers.
     fn slow<A: Handler>(&mut self, now: Nanos, app: &mut A) -> Result<(), Error> {
-        if self.waiter.is_ready(self.wake_up.1) {
-            self.wake_up.0.clear();
+        if self.waking.waiter.is_ready(self.waking.wake_up.1) {
+            self.waking.wake_up.0.clear();
         }
         self.accept(now);
         if self.openings().next().is_some() {
@@ -564,23 +587,23 @@ impl Engine {
         if self.report.as_ref().is_some_and(ReportFlag::take) {
             self.observer.report(&self.report());
         }
-        if self.probes.are_shown() && now >= self.next_show {
-            self.next_show = now.after(SHOW_NS);
+        if self.probes.are_shown() && now >= self.due.next_show {
+            self.due.next_show = now.after(SHOW_NS);
             self.show(now);
         }
-        if self.has_held && now >= self.next_settle {
-            self.next_settle = now.after(SETTLE_NS);
+        if self.has_held && now >= self.due.next_settle {
+            self.due.next_settle = now.after(SETTLE_NS);
             self.settle_told(now);
         }
-        if now >= self.next_clock {
-            self.next_clock = now.after(Nanos::SECOND);
+        if now >= self.due.next_clock {
+            self.due.next_clock = now.after(Nanos::SECOND);
             self.follow_clock();
         }
         for timetable in &mut self.timetables {
             timetable.tell(now, self.clock.wall_at(now), &mut self.table);
         }
         self.connect(now);
-        while let Ok(opened) = self.opened.1.try_recv() {
+        while let Ok(opened) = self.connections.opened.1.try_recv() {
             self.take_opened(now, opened, app);
         }
         self.table.handle_timeout(now);
@@ -594,7 +617,7 @@ impl Engine {
         let Some(step) = self.clock.resync() else {
             return;
         };
-        self.clock_steps += 1;
+        self.due.clock_steps += 1;
         say_clock_step(step, |line| self.observer.warn(line));
         self.table.set_wall_offset(self.clock.wall_offset_ns());
         self.timetables.iter_mut().for_each(Timetable::clock_set);
@@ -603,7 +626,10 @@ impl Engine {
     /// Ends every session in good order, for as long as a logout may take.
     fn log_out<A: Handler>(&mut self, app: &mut A) {
         let begin = self.clock.now();
-        self.outgoing.iter_mut().for_each(|o| o.is_wanted = false);
+        self.connections
+            .outgoing
+            .iter_mut()
+            .for_each(|o| o.is_wanted = false);
         for session in self.sessions() {
             self.table.session_mut(session).logout(begin, "shutting down");
         }
@@ -615,7 +641,7 @@ impl Engine {
         };
         self.drain(begin, app);
         while is_open(self) && self.clock.now().since(begin) < 3 * Nanos::SECOND {
-            self.waiter.wait(10 * Nanos::MILLI);
+            self.waking.waiter.wait(10 * Nanos::MILLI);
             let now = self.clock.now();
             self.read(now, app);
             self.table.handle_timeout(now);

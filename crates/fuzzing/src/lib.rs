@@ -192,6 +192,12 @@ pub const TARGETS: &[Target] = &[
         targets::soup_stream,
     ),
     target(
+        "recorded_blocks",
+        "a capture written as a recorder does and cut anywhere gives every whole packet as it was",
+        seeds::recorded_blocks,
+        targets::recorded_blocks,
+    ),
+    target(
         "capture",
         "a capture ends or is refused; its frames lie within it",
         seeds::captures,

@@ -526,6 +526,14 @@ pub(crate) fn datagrams() -> Vec<Vec<u8>> {
     none().into_iter().chain(alone).chain([all]).collect()
 }
 
+/// Decisions that make a file of two groups with some packets.
+pub(crate) fn recorded_blocks() -> Vec<Vec<u8>> {
+    let packet = |of: u8| [&[of][..], &[1; 8], &[5], b"bytes", &[of]].concat();
+    let whole = [&[255, 255, 1][..], &packet(0), &packet(1), &packet(0)].concat();
+    let cut = [&[0, 200, 1][..], &packet(0), &packet(1)].concat();
+    none().into_iter().chain([whole, cut]).collect()
+}
+
 /// A capture of each kind with one datagram in it.
 pub(crate) fn captures() -> Vec<Vec<u8>> {
     let frame = ethernet(&[0; 20]);

@@ -46,10 +46,12 @@ pub enum Framing {
     Nyse,
     /// CME MDP 3.0 incremental feeds. An instrument's bit is [`layout::key_bit`] of its security id.
     Mdp3,
+    /// Whatever it is: every packet is delivered, none is looked into, and the channel is never armed.
+    Any,
 }
 
 impl Framing {
-    /// All of them.
+    /// Those that are looked into: all but [`Framing::Any`].
     pub const ALL: [Framing; 4] = [Framing::Itch, Framing::Pitch, Framing::Nyse, Framing::Mdp3];
 
     /// What it is called in reports.
@@ -59,6 +61,7 @@ impl Framing {
             Framing::Pitch => "PITCH",
             Framing::Nyse => "NYSE XDP",
             Framing::Mdp3 => "MDP 3.0",
+            Framing::Any => "any protocol",
         }
     }
 
@@ -66,7 +69,7 @@ impl Framing {
     /// [`layout::TYPES`].
     pub fn tables(self) -> ([u8; 256], [u8; 256]) {
         match self {
-            Framing::Itch => ([0; 256], [0; 256]),
+            Framing::Itch | Framing::Any => ([0; 256], [0; 256]),
             Framing::Pitch => walk::pitch::tables(),
             Framing::Nyse => walk::nyse::tables(),
             Framing::Mdp3 => walk::mdp3::tables(),
@@ -81,6 +84,26 @@ pub struct Group {
     pub address: [u8; 4],
     /// The UDP port.
     pub port: u16,
+    /// The only sender that is heard (source-specific multicast); `None`: anybody. What others send goes to
+    /// the kernel, whose sockets have the same rule.
+    pub source: Option<[u8; 4]>,
+}
+
+impl Group {
+    /// A group that anybody may send to.
+    pub const fn new(address: [u8; 4], port: u16) -> Group {
+        Group {
+            address,
+            port,
+            source: None,
+        }
+    }
+
+    /// Whether a packet may be of both.
+    fn meets(&self, other: &Group) -> bool {
+        let same = (self.address, self.port) == (other.address, other.port);
+        same && (self.source.is_none() || other.source.is_none() || self.source == other.source)
+    }
 }
 
 /// One stream of numbers, on one line or several.
@@ -154,7 +177,7 @@ impl fmt::Display for SpecError {
                 write!(f, "a filter has 1 to {CHANNELS_MAX} channels, not {count}")
             }
             SpecError::NoGroup(channel) => write!(f, "channel {channel} has no multicast group"),
-            SpecError::GroupTwice(Group { address, port }) => {
+            SpecError::GroupTwice(Group { address, port, .. }) => {
                 let [a, b, c, d] = address;
                 write!(
                     f,
@@ -314,8 +337,9 @@ impl FilterSpec {
             }
             groups.extend(&channel.groups);
         }
+        // Those of one address and port stand side by side, and without a source first.
         groups.sort_unstable();
-        match groups.windows(2).find(|pair| pair[0] == pair[1]) {
+        match groups.windows(2).find(|pair| pair[0].meets(&pair[1])) {
             Some(pair) => Err(SpecError::GroupTwice(pair[0])),
             None => Ok(()),
         }
@@ -550,6 +574,10 @@ impl<'s> Generator<'s> {
                 let next = a.label();
                 a.jump_if_value(Cond::Ne, R2, i32::from(group.port.to_be()), next);
                 a.jump_if_value32(Cond::Ne, R1, u32::from_ne_bytes(group.address), next);
+                if let Some(source) = group.source {
+                    a.load(Size::W, R3, R7, 26);
+                    a.jump_if_value32(Cond::Ne, R3, u32::from_ne_bytes(source), next);
+                }
                 a.map_value(R1, layout::STATE, (number * self.sizes.channel()) as u32);
                 a.jump(label);
                 a.bind(next);
@@ -598,6 +626,10 @@ impl<'s> Generator<'s> {
         self.add(Count::Bytes);
         self.count(Count::Packets);
         let header = match framing {
+            Framing::Any => {
+                let plain = self.exits.plain;
+                return self.a.jump(plain);
+            }
             Framing::Itch => walk::itch::HEADER,
             Framing::Pitch => walk::pitch::HEADER,
             Framing::Nyse => walk::nyse::HEADER,
@@ -615,6 +647,7 @@ impl<'s> Generator<'s> {
             Framing::Pitch => walk::pitch::header(self),
             Framing::Nyse => walk::nyse::header(self),
             Framing::Mdp3 => walk::mdp3::header(self),
+            Framing::Any => {}
         }
         let a = &mut self.a;
         a.set_wide(R3, layout::SEQUENCE_MAX);
@@ -707,7 +740,7 @@ impl<'s> Generator<'s> {
                 // Whether the match event goes on is not known.
                 self.a.store_value(Size::D, R10, stack::OPEN, 1);
             }
-            Framing::Itch | Framing::Nyse => {}
+            Framing::Itch | Framing::Nyse | Framing::Any => {}
         }
         self.a.load(Size::D, R2, R10, stack::COUNT);
         self.add(Count::Messages);
@@ -729,6 +762,7 @@ impl<'s> Generator<'s> {
             Framing::Pitch => walk::pitch::walk(self),
             Framing::Nyse => walk::nyse::walk(self),
             Framing::Mdp3 => walk::mdp3::walk(self),
+            Framing::Any => {}
         }
     }
 
@@ -767,21 +801,17 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn exits(&mut self) {
+    /// The ends of a packet that was looked into; `place` takes its place among the deliveries, `deliver` has
+    /// one.
+    fn verdicts(&mut self, deliver: Label, place: Label) {
         let Exits {
-            pass,
             wanted,
             unwanted,
             doubt,
-            early_doubt,
-            plain,
             duplicate,
-            disarmed,
-            session,
+            ..
         } = self.exits;
-        let (deliver, raced, redirect, bare) =
-            (self.a.label(), self.a.label(), self.a.label(), self.a.label());
-
+        let raced = self.a.label();
         self.a.bind(unwanted);
         self.a.load(Size::D, R2, R10, stack::WORD);
         self.moved_on();
@@ -825,22 +855,39 @@ impl<'s> Generator<'s> {
         self.a.alu(Op::Add, R1, R9);
         self.a.store_value(Size::D, R1, self.sizes.slots() as i16, 0);
         self.count(Count::Doubt);
-        let place = self.a.label();
         self.a.jump(place);
 
         self.a.bind(raced);
         self.count(Count::Race);
         self.a.jump(place);
+    }
 
+    fn exits(&mut self) {
+        let Exits {
+            pass,
+            early_doubt,
+            plain,
+            disarmed,
+            session,
+            ..
+        } = self.exits;
+        let (deliver, redirect, bare) = (self.a.label(), self.a.label(), self.a.label());
+
+        let place = self.a.label();
+        // The verifier refuses instructions that nothing reaches.
+        let looks = self.uses(|framing| framing != Framing::Any);
+        if looks {
+            self.verdicts(deliver, place);
+        }
         for (label, what) in [
             (early_doubt, Count::Doubt),
             (disarmed, Count::Disarmed),
             (session, Count::Session),
             (plain, Count::Plain),
         ] {
-            // The verifier refuses instructions that nothing reaches.
             let is_used = match what {
-                Count::Disarmed => self.uses(|framing| framing != Framing::Pitch),
+                Count::Doubt => looks,
+                Count::Disarmed => self.uses(|framing| !matches!(framing, Framing::Pitch | Framing::Any)),
                 Count::Session => self.uses(|framing| matches!(framing, Framing::Itch | Framing::Pitch)),
                 _ => true,
             };

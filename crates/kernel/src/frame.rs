@@ -6,12 +6,15 @@
 pub const HEADERS: usize = 42;
 /// The smallest payload that is looked at, in bytes: the shortest header of any framing.
 pub const PAYLOAD_MIN: usize = 8;
-/// The largest payload that is looked at, in bytes: a jumbo frame.
-pub const PAYLOAD_MAX: usize = 9000;
+/// The largest payload that is looked at, in bytes: with its headers and two tags it fills what an AF_XDP
+/// frame of 2,048 bytes has behind the 256 that the kernel keeps. Larger ones are left to sockets.
+pub const PAYLOAD_MAX: usize = 2048 - 256 - HEADERS - 8;
 
 /// A datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Udp<'a> {
+    /// Who sent it.
+    pub source: [u8; 4],
     /// Where it was sent to.
     pub address: [u8; 4],
     /// The port it was sent to.
@@ -39,6 +42,7 @@ pub fn udp(frame: &[u8]) -> Option<Udp<'_>> {
         return None;
     }
     Some(Udp {
+        source: [headers[26], headers[27], headers[28], headers[29]],
         address: [headers[30], headers[31], headers[32], headers[33]],
         port: two(36),
         payload: rest.get(..length)?,
@@ -96,6 +100,7 @@ mod tests {
             let length = encode(&mut buffer, tags, ([233, 54, 12, 111], 26477), b"payload!").expect("room");
             let found = udp(&buffer[..length]).expect("a datagram");
             assert_eq!((found.address, found.port), ([233, 54, 12, 111], 26477));
+            assert_eq!(found.source, [198, 18, 0, 1]);
             assert_eq!(found.payload, b"payload!");
             assert_eq!(udp(&buffer[..length - 1]), None, "cut");
             let mut padded = buffer;

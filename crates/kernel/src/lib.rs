@@ -13,8 +13,8 @@
 //!     channels: vec![ChannelSpec {
 //!         framing: Framing::Itch,
 //!         groups: vec![
-//!             Group { address: [233, 54, 12, 111], port: 26477 },
-//!             Group { address: [233, 86, 230, 111], port: 26477 },
+//!             Group::new([233, 54, 12, 111], 26477),
+//!             Group::new([233, 86, 230, 111], 26477),
 //!         ],
 //!         set: 0,
 //!     }],

@@ -5,10 +5,7 @@ use std::path::Path;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, SpecError};
 
 fn spec(framing: Framing) -> FilterSpec {
-    let group = |last| Group {
-        address: [233, 54, 12, last],
-        port: 26477,
-    };
+    let group = |last| Group::new([233, 54, 12, last], 26477);
     FilterSpec {
         channels: vec![ChannelSpec {
             framing,
@@ -21,7 +18,7 @@ fn spec(framing: Framing) -> FilterSpec {
 
 #[test]
 fn programs_are_those_that_were_read() {
-    for framing in Framing::ALL {
+    for framing in Framing::ALL.into_iter().chain([Framing::Any]) {
         let program = spec(framing).program().expect("a program");
         let have = program.to_string();
         let name = format!("{framing:?}.txt").to_lowercase();
@@ -55,12 +52,21 @@ fn a_specification_that_cannot_be_is_refused_in_words() {
         "the group 233.54.12.1:26477 stands twice: a packet has one channel"
     );
 
+    let mut by_source = spec(Framing::Itch);
+    by_source.channels.push(by_source.channels[0].clone());
+    for (last, channel) in (1..).zip(&mut by_source.channels) {
+        channel
+            .groups
+            .iter_mut()
+            .for_each(|group| group.source = Some([10, 0, 0, last]));
+    }
+    assert!(by_source.program().is_ok(), "one group, two senders");
+    by_source.channels[1].groups[0].source = None;
+    assert!(matches!(by_source.program(), Err(SpecError::GroupTwice(_))));
+
     let mut shared = spec(Framing::Itch);
     let mut other = spec(Framing::Nyse).channels.remove(0);
-    other.groups = vec![Group {
-        address: [224, 0, 59, 1],
-        port: 1,
-    }];
+    other.groups = vec![Group::new([224, 0, 59, 1], 1)];
     shared.channels.push(other);
     assert_eq!(shared.program(), Err(SpecError::SetShared(0)));
     shared.channels[1].set = 1;

@@ -7,9 +7,10 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use tickwire_kernel::asm::action;
-use tickwire_kernel::filter::Framing;
+use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
+use tickwire_kernel::frame;
 use tickwire_kernel::interp::{Cpu, Machine, Outcome};
-use tickwire_kernel::layout::Count;
+use tickwire_kernel::layout::{self, Count, Meta};
 use tickwire_market::SeqNo;
 use tickwire_testdata::Rng;
 use tickwire_wire::zerocopy::IntoBytes;
@@ -197,6 +198,7 @@ fn is_read(framing: Framing, payload: &[u8]) -> bool {
         Framing::Pitch => tickwire_wire::pitch::packet(payload).is_ok(),
         Framing::Nyse => tickwire_wire::xdp::parse_packet(payload).is_ok(),
         Framing::Mdp3 => tickwire_wire::mdp3::parse_packet(payload).is_ok(),
+        Framing::Any => true,
     }
 }
 
@@ -362,6 +364,7 @@ fn unwanted(framing: Framing, messages: usize) -> Vec<u8> {
             }
             p.finish()
         }
+        Framing::Any => panic!("what is not looked into has no stream of its own"),
         Framing::Mdp3 => {
             let mut p = mdp3::PacketBuilder::new(&mut buffer, 1, 1);
             let entry = mdp3::BookEntry {
@@ -385,4 +388,60 @@ fn unwanted(framing: Framing, messages: usize) -> Vec<u8> {
         }
     };
     buffer[..length].to_vec()
+}
+
+/// A channel that is not looked into: everything is delivered with its place, whatever it is, but what is too
+/// long for a frame and what a sender sends that is not heard.
+#[test]
+fn what_is_not_looked_into_is_delivered_whole() {
+    let source = |last| Some([198, 18, 0, last]);
+    let group = Group::new([239, 1, 1, 1], 7000);
+    let spec = FilterSpec {
+        channels: vec![
+            ChannelSpec {
+                framing: Framing::Any,
+                groups: vec![Group {
+                    source: source(9),
+                    ..group
+                }],
+                set: 0,
+            },
+            ChannelSpec {
+                framing: Framing::Any,
+                groups: vec![
+                    Group {
+                        source: source(1),
+                        ..group
+                    },
+                    Group::new([239, 1, 1, 2], 7001),
+                ],
+                set: 0,
+            },
+        ],
+        ..FilterSpec::default()
+    };
+    let mut filter = Filter::of(&spec);
+    let mut delivered = 0_u32;
+    for (length, port, action) in [
+        (8, 7000, action::REDIRECT),
+        (700, 7001, action::REDIRECT),
+        (frame::PAYLOAD_MAX, 7000, action::REDIRECT),
+        (frame::PAYLOAD_MAX + 1, 7000, action::PASS),
+        (7, 7001, action::PASS),
+        (100, 7002, action::PASS),
+    ] {
+        for tags in 0..3 {
+            let last = if port == 7001 { 2 } else { 1 };
+            let mut buffer = [0; 2048];
+            let made = frame::encode(&mut buffer, tags, ([239, 1, 1, last], port), &[7; 2000][..length]);
+            let outcome = run(&mut filter, &buffer[..made.expect("room")]);
+            assert_eq!(outcome.action, action, "{length} bytes to {port}");
+            if action == action::REDIRECT {
+                let meta: &[u8; layout::META_SIZE] = outcome.meta.as_slice().try_into().expect("metadata");
+                let meta = Meta::read(meta).expect("ours");
+                assert_eq!((meta.channel, meta.delivery, meta.claim()), (1, delivered, None));
+                delivered += 1;
+            }
+        }
+    }
 }

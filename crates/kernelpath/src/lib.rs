@@ -13,7 +13,7 @@
 //! let spec = FilterSpec {
 //!     channels: vec![ChannelSpec {
 //!         framing: Framing::Itch,
-//!         groups: vec![Group { address: [233, 54, 12, 111], port: 26477 }],
+//!         groups: vec![Group::new([233, 54, 12, 111], 26477)],
 //!         set: 0,
 //!     }],
 //!     ..FilterSpec::default()
@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod loaded;
+mod progress;
 mod receiver;
 
 pub use loaded::{FilterError, LoadedFilter, OrdersFull};

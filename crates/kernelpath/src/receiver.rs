@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU64;
 
-use tickwire_kernel::filter::{FilterSpec, Group};
+use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Group};
 use tickwire_kernel::frame;
 use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_runtime::NetError;
@@ -12,6 +12,7 @@ use tickwire_runtime::interface::Interface;
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
 use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use};
 
+use crate::progress::Progress;
 use crate::{FilterError, LoadedFilter};
 
 /// How a [`KernelReceiver`] is to be.
@@ -75,8 +76,10 @@ pub struct RxStamp {
 pub struct Delivery<'a> {
     /// The channel's number in the specification.
     pub channel: u16,
-    /// Where it was sent to: which line.
+    /// The group it was sent to.
     pub group: Group,
+    /// The group's place in the channel's specification: which line.
+    pub line: usize,
     /// What it carries.
     pub payload: &'a [u8],
     /// When it came.
@@ -87,14 +90,6 @@ pub struct Delivery<'a> {
     /// So many deliveries of this channel before it were lost between program and reader. The channel has
     /// been disarmed; what is missing is found and asked for as on any line.
     pub lost: u32,
-}
-
-/// Deliveries of a channel.
-#[derive(Clone, Copy, Default, Debug)]
-struct Progress {
-    /// The next delivery's number.
-    next: u32,
-    begun: bool,
 }
 
 /// An interface's market data, by AF_XDP. Dropping it detaches the program.
@@ -121,26 +116,40 @@ impl KernelReceiver {
         interface: &Interface,
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
-        let filter = LoadedFilter::load(spec)?;
+        let mut receiver = KernelReceiver::attach(LoadedFilter::load(spec)?, interface, config)?;
         // The switch sends what somebody is a member of, whoever reads it then.
-        let mut passed = Vec::new();
-        for (number, channel) in filter.spec().channels.iter().enumerate() {
+        for (number, channel) in receiver.filter.spec().channels.iter().enumerate() {
             for group in &channel.groups {
                 let address = SocketAddrV4::new(Ipv4Addr::from(group.address), group.port);
                 let mut member = MulticastConfig::new(address, interface.clone())
                     .line(number as u8)
                     .stamping(Stamping::Kernel);
                 member.receive_buffer_bytes = config.passed_buffer_bytes;
-                passed.push(MulticastReceiver::join(member)?);
+                member.source = group.source.map(Ipv4Addr::from);
+                receiver.passed.push(MulticastReceiver::join(member)?);
             }
         }
+        Ok(receiver)
+    }
+
+    /// Attaches a filter and opens a socket for each queue, for who keeps the memberships himself: packets
+    /// that nobody has asked the switch for do not come, and what the program leaves to the kernel has to be
+    /// read from sockets.
+    ///
+    /// # Errors
+    /// As [`KernelReceiver::open`].
+    pub fn attach(
+        filter: LoadedFilter,
+        interface: &Interface,
+        config: &ReceiverConfig,
+    ) -> Result<KernelReceiver, ReceiverError> {
         let (attached, sockets) = attach(&filter, interface, config)?;
         let channels = filter.spec().channels.len();
         Ok(KernelReceiver {
             attached,
             sockets,
             turn: 0,
-            passed,
+            passed: Vec::new(),
             filter,
             progress: vec![Progress::default(); channels],
             lost: 0,
@@ -162,7 +171,7 @@ impl KernelReceiver {
     ///
     /// The queues take turns. Where a channel's packets come by several of them, a claim counts only if all
     /// deliveries before it have been given; else it is withheld, and what it would have covered is asked for
-    /// again.
+    /// again. [`KernelReceiver::settle`] is to be called now and then.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
         let queues = self.sockets.len();
@@ -181,64 +190,64 @@ impl KernelReceiver {
             self.stray += 1;
             return None;
         };
-        let group = Group {
-            address: udp.address,
-            port: udp.port,
+        // The driver may have no room for metadata: the group says which channel it is, and nothing is
+        // claimed.
+        let channels = &self.filter.spec().channels;
+        let meta = Meta::read(&meta).filter(|meta| usize::from(meta.channel) < channels.len());
+        let found = match meta {
+            Some(meta) => {
+                line_of(&channels[usize::from(meta.channel)], &udp).map(|line| (meta.channel, line))
+            }
+            None => (0..)
+                .zip(channels)
+                .find_map(|(number, channel)| Some((number, line_of(channel, &udp)?))),
         };
-        let Some(meta) = Meta::read(&meta).filter(|m| usize::from(m.channel) < self.progress.len()) else {
-            // The driver has no room for metadata: the group says which channel it is, and nothing is
-            // claimed.
-            let channels = &self.filter.spec().channels;
-            let Some(channel) = channels.iter().position(|c| c.groups.contains(&group)) else {
-                self.stray += 1;
-                return None;
-            };
-            return Some(Delivery {
-                channel: channel as u16,
-                group,
-                payload: udp.payload,
-                stamp: RxStamp {
-                    tsc,
-                    ..RxStamp::default()
-                },
-                seen_up_to: None,
-                lost: 0,
-            });
+        let Some((channel, line)) = found else {
+            self.stray += 1;
+            return None;
         };
-        let progress = &mut self.progress[usize::from(meta.channel)];
-        let ahead = match progress.begun {
-            true => meta.delivery.wrapping_sub(progress.next),
-            // Before the socket was there, packets went to the ordinary ones.
-            false => 0,
-        };
-        let is_next = ahead == 0;
-        // Behind what was given already: of another queue.
-        if ahead < 1 << 31 {
-            *progress = Progress {
-                next: meta.delivery.wrapping_add(1),
-                begun: true,
-            };
-        }
-        let lost = if queues == 1 { ahead } else { 0 };
-        if lost > 0 {
-            self.lost += u64::from(lost);
-            self.filter.disarm(meta.channel);
-        }
-        let epoch = self.filter.epoch(meta.channel);
-        let claim = meta.claim().filter(|(of, _)| is_next && *of == epoch);
-        Some(Delivery {
-            channel: meta.channel,
-            group,
+        let mut delivery = Delivery {
+            channel,
+            group: channels[usize::from(channel)].groups[line],
+            line,
             payload: udp.payload,
             stamp: RxStamp {
                 tsc,
-                hook_ns: NonZeroU64::new(meta.hook_ns),
-                wire_ns: NonZeroU64::new(meta.wire_ns),
-                kernel_ns: None,
+                ..RxStamp::default()
             },
-            seen_up_to: claim.map(|(_, next)| next),
-            lost,
-        })
+            seen_up_to: None,
+            lost: 0,
+        };
+        let Some(meta) = meta else {
+            return Some(delivery);
+        };
+        delivery.stamp.hook_ns = NonZeroU64::new(meta.hook_ns);
+        delivery.stamp.wire_ns = NonZeroU64::new(meta.wire_ns);
+        let step = self.progress[usize::from(channel)].step(meta.delivery, queues == 1);
+        if step.lost > 0 {
+            delivery.lost = step.lost;
+            self.lost += u64::from(step.lost);
+            self.filter.disarm(channel);
+        }
+        let epoch = self.filter.epoch(channel);
+        let claim = meta.claim().filter(|(of, _)| step.is_whole && *of == epoch);
+        delivery.seen_up_to = claim.map(|(_, next)| next);
+        Some(delivery)
+    }
+
+    /// For the slow part of a loop: gives up deliveries that other queues have not brought since the last
+    /// call, and disarms their channels. How many there were.
+    pub fn settle(&mut self) -> u32 {
+        let mut all = 0;
+        for (channel, progress) in (0..).zip(&mut self.progress) {
+            let lost = progress.settle();
+            if lost > 0 {
+                self.filter.disarm(channel);
+                all += lost;
+            }
+        }
+        self.lost += u64::from(all);
+        all
     }
 
     /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a
@@ -246,7 +255,7 @@ impl KernelReceiver {
     /// or something of it waits in a ring.
     pub fn seen_up_to(&self, channel: u16) -> Option<u64> {
         let progress = self.progress.get(usize::from(channel))?;
-        self.filter.seen_up_to(channel, progress.next)
+        self.filter.seen_up_to(channel, progress.taken()?)
     }
 
     /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the
@@ -296,6 +305,15 @@ impl KernelReceiver {
     pub fn sockets(&self) -> &[XdpSocket] {
         &self.sockets
     }
+}
+
+/// Which line of a channel a datagram is of.
+#[inline]
+fn line_of(channel: &ChannelSpec, udp: &frame::Udp<'_>) -> Option<usize> {
+    channel.groups.iter().position(|group| {
+        let to = (group.address, group.port) == (udp.address, udp.port);
+        to && group.source.is_none_or(|source| source == udp.source)
+    })
 }
 
 /// In the driver without a copy, in it with one, behind it: the first that works for all queues.

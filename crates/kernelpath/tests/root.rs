@@ -148,10 +148,7 @@ fn namespaces() -> Result<VethPair, Skip> {
 }
 
 fn group_of(n: u16) -> Group {
-    Group {
-        address: [233, 1, (n >> 8) as u8, n as u8],
-        port: 1000 + n,
-    }
+    Group::new([233, 1, (n >> 8) as u8, n as u8], 1000 + n)
 }
 
 fn channel(framing: Framing, n: u16, set: u16) -> ChannelSpec {
@@ -186,6 +183,11 @@ fn verifier() -> Result<(), Skip> {
         ("PITCH, 64 messages", of(one(Framing::Pitch), 64), 100_000),
         ("PITCH, 128 messages", of(one(Framing::Pitch), 128), 200_000),
         ("all four, 64 messages", of(all, 64), 250_000),
+        (
+            "any protocol, 256 channels",
+            of((0..256).map(|n| channel(Framing::Any, n, 0)).collect(), 64),
+            200_000,
+        ),
     ] {
         let length = spec.program().expect("a program").instructions().len();
         let began = Instant::now();

@@ -233,6 +233,21 @@ enum HandlerArgument {
     Order(u16),
 }
 
+/// Code of the handler under way.
+struct HandlerCode {
+    // Of the handler under way.
+    ops: Vec<Op>,
+    spans: Vec<Span>,
+    code_ops: usize,
+    is_full: bool,
+}
+
+/// Registers of the handler under way.
+struct Registers {
+    next_reg: u32,
+    max_reg: u32,
+}
+
 struct Checker<'a> {
     program: Program,
     wrong: Vec<Diagnostic>,
@@ -244,13 +259,8 @@ struct Checker<'a> {
     calling: Vec<usize>,
     /// Values of parameters that a test's numbers may name.
     test_params: Option<Vec<i64>>,
-    // Of the handler under way.
-    ops: Vec<Op>,
-    spans: Vec<Span>,
-    code_ops: usize,
-    is_full: bool,
-    next_reg: u32,
-    max_reg: u32,
+    code: HandlerCode,
+    registers: Registers,
     cost: u64,
     orders: u64,
     scopes: Vec<Vec<Local>>,
@@ -276,12 +286,16 @@ impl<'a> Checker<'a> {
             functions: Vec::new(),
             calling: Vec::new(),
             test_params: None,
-            ops: Vec::new(),
-            spans: Vec::new(),
-            code_ops: 0,
-            is_full: false,
-            next_reg: 0,
-            max_reg: 0,
+            code: HandlerCode {
+                ops: Vec::new(),
+                spans: Vec::new(),
+                code_ops: 0,
+                is_full: false,
+            },
+            registers: Registers {
+                next_reg: 0,
+                max_reg: 0,
+            },
             cost: 0,
             orders: 0,
             scopes: Vec::new(),
@@ -312,9 +326,9 @@ impl<'a> Checker<'a> {
     }
 
     fn reg(&mut self) -> Reg {
-        let reg = self.next_reg;
-        self.next_reg += 1;
-        self.max_reg = self.max_reg.max(self.next_reg);
+        let reg = self.registers.next_reg;
+        self.registers.next_reg += 1;
+        self.registers.max_reg = self.registers.max_reg.max(self.registers.next_reg);
         if reg > u32::from(u16::MAX) {
             self.full(Span::default());
             return 0;
@@ -323,18 +337,18 @@ impl<'a> Checker<'a> {
     }
 
     fn emit(&mut self, span: Span, op: Op) {
-        if self.code_ops >= self.limits.code_ops {
+        if self.code.code_ops >= self.limits.code_ops {
             self.full(span);
             return;
         }
-        self.code_ops += 1;
+        self.code.code_ops += 1;
         self.cost = self.cost.saturating_add(1);
-        self.ops.push(op);
-        self.spans.push(span);
+        self.code.ops.push(op);
+        self.code.spans.push(span);
     }
 
     fn full(&mut self, span: Span) {
-        if !core::mem::replace(&mut self.is_full, true) {
+        if !core::mem::replace(&mut self.code.is_full, true) {
             let message = format!(
                 "the file comes to more than {} operations of code",
                 self.limits.code_ops
@@ -373,7 +387,7 @@ impl<'a> Checker<'a> {
         let results: Vec<Reg> = (0..results).map(|_| self.reg()).collect();
         let site = self.program.sites.len() as u32;
         self.emit(span, Op::Host(site));
-        if !self.is_full {
+        if !self.code.is_full {
             self.program.sites.push(Site {
                 call,
                 arguments,
@@ -385,20 +399,20 @@ impl<'a> Checker<'a> {
 
     /// A jump whose end is not known yet.
     fn jump_if_not(&mut self, span: Span, reg: Reg) -> usize {
-        let at = self.ops.len();
+        let at = self.code.ops.len();
         self.emit(span, Op::JumpIfNot(reg, 0));
         at
     }
 
     fn jump(&mut self, span: Span) -> usize {
-        let at = self.ops.len();
+        let at = self.code.ops.len();
         self.emit(span, Op::Jump(0));
         at
     }
 
     fn lands(&mut self, jump: usize) {
-        let here = self.ops.len() as u32;
-        if let Some(Op::Jump(to) | Op::JumpIfNot(_, to)) = self.ops.get_mut(jump) {
+        let here = self.code.ops.len() as u32;
+        if let Some(Op::Jump(to) | Op::JumpIfNot(_, to)) = self.code.ops.get_mut(jump) {
             *to = here;
         }
     }
@@ -697,9 +711,14 @@ impl Program {
 /// A handler's code begins.
 impl Checker<'_> {
     fn begin(&mut self) {
-        (self.next_reg, self.max_reg, self.cost, self.orders) = (0, 0, 0, 0);
-        self.ops.clear();
-        self.spans.clear();
+        (
+            self.registers.next_reg,
+            self.registers.max_reg,
+            self.cost,
+            self.orders,
+        ) = (0, 0, 0, 0);
+        self.code.ops.clear();
+        self.code.spans.clear();
         self.scopes = vec![Vec::new()];
         self.facts.clear();
         self.returning.clear();
@@ -727,9 +746,9 @@ impl Checker<'_> {
             event,
             name,
             span,
-            ops: core::mem::take(&mut self.ops),
-            spans: core::mem::take(&mut self.spans),
-            registers: self.max_reg,
+            ops: core::mem::take(&mut self.code.ops),
+            spans: core::mem::take(&mut self.code.spans),
+            registers: self.registers.max_reg,
             cost,
             orders,
         });

@@ -88,7 +88,7 @@ counters! {
     EndOfSession "end_of_session" "end" Packets "End-of-session packets."
     BookRejects "book_rejects" "book rejects" Messages "Events a book could not apply: unknown order, duplicate order, more taken than was there; the book is stale."
     BookFull "book_full" "book full" Messages "Events not applied because a configured capacity was exhausted; the book is stale."
-    KernelDrops "kernel_drops" "kernel drops" Packets "Datagrams the kernel dropped because the socket buffer was full."
+    KernelDrops "kernel_drops" "kernel drops" Packets "Datagrams the kernel dropped because the socket buffer, or the AF_XDP ring, was full."
     NetErrors "net_errors" "net errors" Events "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."
     NetErrorsNetwork "net_errors_network" "network" Events "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."
     NetErrorsPeer "net_errors_peer" "peer" Events "Of the errors of socket calls: the peer refused, reset, closed or did not answer."

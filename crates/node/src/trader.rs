@@ -309,7 +309,7 @@ where
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));
-        receiver.join(&config.feed, config.receiver.receive_buffer)?;
+        receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
         for (section, name) in sections.iter().zip(&routes.sessions) {

@@ -89,8 +89,7 @@ impl<'a> Opening<'a> {
     /// Joins the groups, then connects to the venue.
     pub(crate) fn connect(&mut self, session: QuoteSession) -> Result<(Talk, Link), Failure> {
         let run = self.run;
-        self.receiver
-            .join(&run.config.feed, run.config.receiver.receive_buffer)?;
+        self.receiver.join(&run.config.feed, &run.config.receiver)?;
         let address = run.config.order_entry.address.into();
         let stream = TcpStream::connect(address, Duration::from_secs(5))
             .map_err(|e| Failure::system(e.to_string()))?;

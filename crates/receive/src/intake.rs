@@ -16,6 +16,8 @@ use tickwire_console::failure::Failure;
 use tickwire_console::health::SocketHealth;
 use tickwire_venues::ports::Ports;
 
+use crate::hook::LiveLines;
+
 /// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16
 /// times.
 const RETRY_NS: u64 = 200 * Nanos::MILLI;
@@ -72,6 +74,10 @@ struct Requester {
 pub(crate) struct Intake {
     /// Lines A and B of the live port.
     pub(crate) live: Vec<MulticastReceiver>,
+    /// Their groups, and who alone is heard.
+    lines: LiveLines,
+    /// Datagrams of live lines that found no room in a ring of AF_XDP.
+    pub(crate) lost: u64,
     live_health: Vec<SocketHealth>,
     /// What tells that they have input.
     pub(crate) live_watches: Vec<Watch>,
@@ -95,6 +101,11 @@ impl Intake {
         let interface = ports.interface.find()?;
         let mut intake = Intake {
             live: Vec::new(),
+            lines: LiveLines {
+                interface: interface.clone(),
+                groups: Vec::new(),
+            },
+            lost: 0,
             live_health: Vec::new(),
             live_watches: Vec::new(),
             recovery: Vec::new(),
@@ -117,6 +128,8 @@ impl Intake {
                 match port {
                     Port::Live => {
                         intake.live.push(receiver);
+                        let source = ports.sources[port as usize][line];
+                        intake.lines.groups.push((group, source));
                         intake.live_health.push(health);
                         intake.live_watches.push(watch);
                     }
@@ -167,6 +180,11 @@ impl Intake {
             }
         }
         Ok(intake)
+    }
+
+    /// The groups of the live lines.
+    pub(crate) fn lines(&self) -> &LiveLines {
+        &self.lines
     }
 
     /// Tells a channel how many servers it has of each kind.
@@ -259,7 +277,7 @@ impl Intake {
     /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of
     /// who was not asked.
     pub(crate) fn count_into(&self, counters: &mut Counters) {
-        counters.add(Counter::KernelDrops, self.kernel_drops());
+        counters.add(Counter::KernelDrops, self.kernel_drops() + self.lost);
         counters.add(Counter::AnswersUnasked, self.unasked);
         let groups = self.recovery.iter().map(|group| &group.health);
         let requests = self.requests.iter().flat_map(|r| [&r.asking, &r.hearing]);

@@ -62,11 +62,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Live lines come by sockets or, with `backend = "xdp"` or `"auto"`, by AF_XDP from the hook of the network
+//! driver ([`hook`]); the consumer sees no difference.
+//!
 //! It is the only receive loop there is: nobody else has a line's sockets, which `cargo xtask tidy` checks.
 #![forbid(unsafe_code)]
 
 #[macro_use]
 extern crate tickwire_console;
 
+pub mod hook;
 mod intake;
 pub mod receiver;

@@ -15,6 +15,7 @@ use std::num::NonZeroU64;
 use tickwire_book::Depth;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Symbol, Venue};
+use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, Stamping};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
@@ -24,9 +25,10 @@ use tickwire_console::health::count_waits;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::ports::Ports;
 use tickwire_venues::protocol::Protocol;
-use tickwire_venues::receiver::ReceiverSection;
+use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
+use crate::hook::{self, Hook, Hooked, LiveLines};
 use crate::intake::Intake;
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
@@ -35,6 +37,9 @@ const PACKETS_PER_LOOK: u32 = 16;
 const LOOK_NS: u64 = 100 * Nanos::MILLI;
 /// How often a thread that never sleeps looks at recovery groups and connections: each look is a system call.
 const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
+/// How often a thread that never sleeps looks at the sockets of lines that come by AF_XDP: they hear only what
+/// the program leaves to the kernel.
+const PASSED_LOOK_NS: u64 = Nanos::MILLI;
 /// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of
 /// them.
 const SOCKETS_ASKED_MAX: usize = 8;
@@ -117,6 +122,8 @@ pub struct Look<'a> {
     asks_kernel: bool,
     /// Recovery groups and connections are looked at too.
     is_thorough: bool,
+    /// So are the sockets of lines that come by AF_XDP.
+    looks_at_passed: bool,
 }
 
 /// One received channel.
@@ -156,6 +163,12 @@ pub trait Source<H: Consumer> {
     /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request
     /// server sent.
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
+    /// The live lines, once they are joined.
+    fn live_lines(&self) -> Option<&LiveLines>;
+    /// From now on the live lines come by [`Source::take`], and their sockets are looked at seldom.
+    fn leave_sockets(&mut self);
+    /// A datagram of a live line that was taken at the hook of the network driver.
+    fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H);
     /// A datagram out of a recording; timers that were due before it are handled first.
     fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H);
     /// What is due by the time.
@@ -191,6 +204,8 @@ pub struct Received<C> {
     number: usize,
     channel: C,
     intake: Option<Intake>,
+    /// Live lines come by AF_XDP.
+    is_hooked: bool,
 }
 
 impl<C: Channel> Received<C> {
@@ -200,6 +215,7 @@ impl<C: Channel> Received<C> {
             number,
             channel,
             intake: None,
+            is_hooked: false,
         }
     }
 
@@ -215,7 +231,8 @@ impl<C: Channel> Received<C> {
         let Some(intake) = &mut self.intake else {
             return false;
         };
-        if look.asks_kernel && !look.waiter.is_ready(intake.live_watches[index]) {
+        let asks = look.asks_kernel || self.is_hooked;
+        if asks && !look.waiter.is_ready(intake.live_watches[index]) {
             return false;
         }
         let Some(datagram) = intake.receive(index, look.buffer) else {
@@ -254,8 +271,10 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken {
         hot.turn_to(self.number);
         let has_two = self.intake.as_ref().is_some_and(|intake| intake.live.len() > 1);
-        let mut taken = Taken::Part;
-        for round in 0..PACKETS_PER_LOOK {
+        // Of a hooked line only what the program leaves to the kernel is here.
+        let looks = !self.is_hooked || look.looks_at_passed;
+        let mut taken = if looks { Taken::Part } else { Taken::Nothing };
+        for round in 0..if looks { PACKETS_PER_LOOK } else { 0 } {
             let a = self.receive_line(0, Line::A, hot, look);
             let b = has_two && self.receive_line(1, Line::B, hot, look);
             if !(a || b) {
@@ -277,6 +296,27 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
             hot.ends_aside(&self.channel);
         }
         taken
+    }
+
+    fn live_lines(&self) -> Option<&LiveLines> {
+        self.intake.as_ref().map(Intake::lines)
+    }
+
+    fn leave_sockets(&mut self) {
+        self.is_hooked = true;
+    }
+
+    #[inline]
+    fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H) {
+        hot.turn_to(self.number);
+        let received = hot.begins(datagram.tsc);
+        self.channel
+            .on_datagram(received, Port::Live, datagram.line, datagram.bytes, hot);
+        hot.ends(&self.channel, Port::Live, || datagram.arrived);
+        if let Some(intake) = &mut self.intake {
+            intake.lost += u64::from(datagram.lost);
+            intake.request(&mut self.channel);
+        }
     }
 
     #[inline]
@@ -395,6 +435,8 @@ impl<H: Consumer> WithChannel for MakeFor<H> {
 pub struct Receiver<H: Consumer> {
     sources: Vec<Box<dyn Source<H>>>,
     facts: Vec<SourceFacts>,
+    /// Interfaces whose live lines come by AF_XDP.
+    hooks: Vec<Hook>,
     buffer: Vec<u8>,
     /// What waits for them, and for whatever else the thread watches.
     pub waiter: Waiter,
@@ -403,6 +445,9 @@ pub struct Receiver<H: Consumer> {
     /// It never sleeps, whatever [`Receiver::wait`] is told.
     spins: bool,
     next_recovery: Nanos,
+    next_passed: Nanos,
+    /// When the kernel is asked next which sockets have input, where lines come by AF_XDP.
+    next_asking: Nanos,
 }
 
 impl<H: Consumer> Receiver<H> {
@@ -414,6 +459,7 @@ impl<H: Consumer> Receiver<H> {
         Receiver {
             sources: Vec::new(),
             facts: Vec::new(),
+            hooks: Vec::new(),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
             waiter: Waiter::new(match spins && !asks_kernel {
                 true => WaitStrategy::Spin,
@@ -422,6 +468,8 @@ impl<H: Consumer> Receiver<H> {
             asks_kernel,
             spins,
             next_recovery: Nanos::ZERO,
+            next_passed: Nanos::ZERO,
+            next_asking: Nanos::ZERO,
         }
     }
 
@@ -456,25 +504,34 @@ impl<H: Consumer> Receiver<H> {
         let Receiver {
             sources,
             facts,
+            hooks,
             buffer,
             waiter,
             asks_kernel,
             spins,
             next_recovery,
+            next_passed,
+            next_asking,
         } = self;
         Receiver {
             sources: sources.into_iter().map(|source| source.succeed()).collect(),
             facts,
+            hooks,
             buffer,
             waiter,
             asks_kernel,
             spins,
             next_recovery,
+            next_passed,
+            next_asking,
         }
     }
 
     /// Forgets every channel, for another recording.
     pub fn clear(&mut self) {
+        for hook in self.hooks.drain(..) {
+            hook.watches.iter().for_each(|watch| self.waiter.forget(*watch));
+        }
         self.sources.clear();
         self.facts.clear();
     }
@@ -516,19 +573,71 @@ impl<H: Consumer> Receiver<H> {
         self.sources[number].join(&ports, receive_buffer, stamping, &mut self.waiter)
     }
 
-    /// Joins every group, and says on the terminal which receive buffers are smaller than what was asked for.
+    /// Joins every group, takes live lines off their sockets where `section` says so, and says on the terminal
+    /// how they are received and which receive buffers are smaller than what was asked for.
     ///
     /// # Errors
-    /// An address or interface that cannot be used, a group that cannot be joined.
-    pub fn join(&mut self, feeds: &[FeedConfig], receive_buffer: u32) -> Result<(), Failure> {
+    /// An address or interface that cannot be used, a group that cannot be joined; with `backend = "xdp"`,
+    /// what is missing for AF_XDP.
+    pub fn join(&mut self, feeds: &[FeedConfig], section: &ReceiverSection) -> Result<(), Failure> {
         for number in 0..self.sources.len() {
             let config = &feeds[self.facts[number].feed];
-            self.join_one(number, config, receive_buffer, Stamping::OnDemand)?;
+            self.join_one(number, config, section.receive_buffer, Stamping::OnDemand)?;
+        }
+        for line in self.hook(section)? {
+            eprintln!("{line}");
         }
         for warning in self.warnings() {
             eprintln!("warning: {warning}");
         }
         Ok(())
+    }
+
+    /// Takes the live lines of all sources that are joined off their sockets, unless `section` wants sockets:
+    /// a program at each interface, and AF_XDP behind it. Gives a sentence for each interface: how it
+    /// is received, or why by sockets still.
+    ///
+    /// # Errors
+    /// With `backend = "xdp"`, what is missing, in words that say how to get it.
+    pub fn hook(&mut self, section: &ReceiverSection) -> Result<Vec<String>, Failure> {
+        if section.backend == Backend::Socket {
+            return Ok(Vec::new());
+        }
+        let mut interfaces: Vec<(Interface, Vec<(usize, LiveLines)>)> = Vec::new();
+        for (number, source) in self.sources.iter().enumerate() {
+            let Some(lines) = source.live_lines().filter(|lines| !lines.groups.is_empty()) else {
+                continue;
+            };
+            let of = (number, lines.clone());
+            match interfaces
+                .iter_mut()
+                .find(|(i, _)| i.index() == lines.interface.index())
+            {
+                Some((_, all)) => all.push(of),
+                None => interfaces.push((lines.interface.clone(), vec![of])),
+            }
+        }
+        let mut said = Vec::new();
+        for (interface, lines) in interfaces {
+            let numbers: Vec<usize> = lines.iter().map(|(number, _)| *number).collect();
+            match Hook::attach(&interface, lines, section, &mut self.waiter) {
+                Ok(hook) => {
+                    said.push(hook.in_use());
+                    self.hooks.push(hook);
+                    numbers
+                        .iter()
+                        .for_each(|number| self.sources[*number].leave_sockets());
+                }
+                Err(error) => {
+                    let why = hook::explained(&interface, &error);
+                    if section.backend == Backend::Xdp {
+                        return Err(Failure::system(format!("receiver.backend = \"xdp\": {why}")));
+                    }
+                    said.push(format!("receiving on {} by sockets: {why}", interface.name()));
+                }
+            }
+        }
+        Ok(said)
     }
 
     /// Which receive buffers are smaller than what was asked for.
@@ -546,7 +655,7 @@ impl<H: Consumer> Receiver<H> {
         wait: WaitStrategy,
     ) -> Result<Receiver<H>, Failure> {
         let mut receiver = Receiver::new(feeds, &channels_of(feeds), section, wait)?;
-        receiver.join(feeds, section.receive_buffer)?;
+        receiver.join(feeds, section)?;
         Ok(receiver)
     }
 
@@ -564,13 +673,21 @@ impl<H: Consumer> Receiver<H> {
     /// thread that sleeps, every 50 µs of one that does not.
     #[inline]
     pub fn receive(&mut self, hot: &mut H) -> Taken {
+        let mut taken = Taken::Nothing;
+        for hook in &mut self.hooks {
+            taken = taken.max(hook.receive(&mut self.sources, hot));
+        }
+        let now = if self.spins { hot.now() } else { Nanos::ZERO };
         let mut look = Look {
             waiter: &self.waiter,
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
-            is_thorough: !self.spins || hot.now() >= self.next_recovery,
+            is_thorough: !self.spins || now >= self.next_recovery,
+            looks_at_passed: !self.spins || now >= self.next_passed,
         };
-        let mut taken = Taken::Nothing;
+        if self.spins && look.looks_at_passed {
+            self.next_passed = now.after(PASSED_LOOK_NS);
+        }
         for source in &mut self.sources {
             taken = taken.max(source.receive(hot, &mut look));
         }
@@ -606,6 +723,7 @@ impl<H: Consumer> Receiver<H> {
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
             is_thorough: !self.spins || now >= self.next_recovery,
+            looks_at_passed: false,
         };
         for source in &mut self.sources {
             source.links(now, hot, &mut look);
@@ -617,6 +735,7 @@ impl<H: Consumer> Receiver<H> {
 
     /// For the slow part of a loop: shows the consumer every channel.
     pub fn look(&mut self, hot: &mut H) {
+        self.hooks.iter_mut().for_each(Hook::settle);
         for source in &mut self.sources {
             source.look(hot);
         }
@@ -645,7 +764,11 @@ impl<H: Consumer> Receiver<H> {
     #[inline]
     pub fn wait(&mut self, now: Nanos, sooner: Option<Nanos>) {
         if self.spins {
-            self.waiter.wait(0);
+            // Asking is a system call, and what comes by AF_XDP needs none.
+            if self.hooks.is_empty() || !self.asks_kernel || now >= self.next_asking {
+                self.next_asking = now.after(RECOVERY_LOOK_NS);
+                self.waiter.wait(0);
+            }
             return;
         }
         let timeouts = self.sources.iter().filter_map(|source| source.poll_timeout());

@@ -40,8 +40,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
-    AuctionTimes, BreaksConfig, DayPhase, DeskConfig, Engine, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, LineSet, Listener, Listing, NewOrder, OrderKinds, PaceConfig, PublishedChannel, Publisher,
+    AuctionTimes, BreaksConfig, DayPhase, Engine, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig,
+    LineSet, Listener, Listing, NewOrder, OrderEntryConfig, OrderKinds, PaceConfig, PublishedChannel,
+    Publisher,
 };
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
@@ -339,10 +340,10 @@ pub fn run<C: Channel>(
                 rate: config.rate,
                 ..PaceConfig::default()
             },
-            desk: DeskConfig {
+            order_entry: OrderEntryConfig {
                 connections: 1,
                 max_orders: 16,
-                ..DeskConfig::default()
+                ..OrderEntryConfig::default()
             },
             duration_ns: config.duration_ms * Nanos::MILLI,
             linger_ns: 500 * Nanos::MILLI,

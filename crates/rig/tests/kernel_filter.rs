@@ -30,14 +30,8 @@ use tickwire_rig::{Changes, Outcome, RigConfig, run};
 
 const UNIT: u8 = 7;
 const LINES: [Group; 2] = [
-    Group {
-        address: [233, 54, 12, 111],
-        port: 26477,
-    },
-    Group {
-        address: [233, 86, 230, 111],
-        port: 26477,
-    },
+    Group::new([233, 54, 12, 111], 26477),
+    Group::new([233, 86, 230, 111], 26477),
 ];
 
 /// The filter in front of a channel.

@@ -103,6 +103,14 @@ impl Interface {
         self.up
     }
 
+    /// How many receive queues it has, as the system shows; 1 where it does not.
+    pub fn receive_queues(&self) -> u32 {
+        let folder = Path::new("/sys/class/net").join(&self.name).join("queues");
+        let names = fs::read_dir(folder).into_iter().flatten().flatten();
+        let queues = names.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"rx-"));
+        u32::try_from(queues.count()).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Whether what is sent there stays on this machine: loopback, or one end of a veth pair, which joins
     /// network namespaces. The latter is told by what the kernel shows of it: virtual, with a peer, and
     /// neither on top of a device nor of a declared type (as VLANs and macvlans are). A container's own
@@ -154,6 +162,7 @@ mod tests {
         let by_name = Interface::find("lo").expect("lo exists");
         assert_eq!(Interface::find("127.0.0.1").expect("lo has it"), by_name);
         assert!(by_name.index() >= 1 && by_name.is_up() && by_name.is_local());
+        assert_eq!(by_name.receive_queues(), 1);
     }
 
     #[test]

@@ -248,6 +248,21 @@ pub(crate) fn recv_message(
     receive_message(fd, buf, control, libc::MSG_DONTWAIT | libc::MSG_TRUNC)
 }
 
+/// Likewise, with who sent it.
+#[inline]
+pub(crate) fn recv_message_from(
+    fd: BorrowedFd<'_>,
+    buf: &mut [u8],
+    control: &mut ControlBuffer,
+) -> io::Result<(MessageHeader, SocketAddrV4)> {
+    // SAFETY: `sockaddr_in` is plain integers: all zero is a valid value.
+    let mut from: libc::sockaddr_in = unsafe { MaybeUninit::zeroed().assume_init() };
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    let header = message(fd, buf, control, flags, Some(&mut from))?;
+    let address = Ipv4Addr::from(from.sin_addr.s_addr.to_ne_bytes());
+    Ok((header, SocketAddrV4::new(address, u16::from_be(from.sin_port))))
+}
+
 /// Bytes of a stream, or the next datagram, with its control messages.
 #[inline]
 pub(crate) fn receive_message(
@@ -256,6 +271,17 @@ pub(crate) fn receive_message(
     control: &mut ControlBuffer,
     flags: i32,
 ) -> io::Result<MessageHeader> {
+    message(fd, buf, control, flags, None)
+}
+
+#[inline]
+fn message(
+    fd: BorrowedFd<'_>,
+    buf: &mut [u8],
+    control: &mut ControlBuffer,
+    flags: i32,
+    from: Option<&mut libc::sockaddr_in>,
+) -> io::Result<MessageHeader> {
     pass(Call::Receive)?;
     let mut iov = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
@@ -263,12 +289,16 @@ pub(crate) fn receive_message(
     };
     // SAFETY: `msghdr` is plain integers and pointers: all zero is its empty value.
     let mut msg: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    if let Some(from) = from {
+        msg.msg_name = (&raw mut *from).cast();
+        msg.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    }
     msg.msg_iov = &raw mut iov;
     msg.msg_iovlen = 1;
     msg.msg_control = control.0.as_mut_ptr().cast();
     msg.msg_controllen = control.0.len();
-    // SAFETY: `iov` and the control pointer describe exclusively borrowed buffers that outlive the call, with
-    // their lengths.
+    // SAFETY: `iov`, the name and the control pointer describe exclusively borrowed buffers that outlive the
+    // call, with their lengths.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut msg, flags) };
     if len < 0 {
         return Err(io::Error::last_os_error());

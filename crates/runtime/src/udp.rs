@@ -155,24 +155,45 @@ impl MulticastReceiver {
     #[inline]
     fn recv_stamped<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
         let mut control = sys::ControlBuffer([0; 128]);
-        let header = match sys::recv_message(self.socket.as_fd(), buf, &mut control) {
-            Ok(header) => header,
-            Err(error) => return none_if_nothing(error),
-        };
+        match sys::recv_message(self.socket.as_fd(), buf, &mut control) {
+            Ok(header) => Ok(Some(self.stamped(buf, &header, &control))),
+            Err(error) => none_if_nothing(error),
+        }
+    }
+
+    /// The next datagram with its sender, `None` if there is none at the moment. Stamps and drops as with
+    /// [`MulticastReceiver::recv`], for [`Stamping::Kernel`]. Never waits.
+    ///
+    /// # Errors
+    /// As [`MulticastReceiver::recv`].
+    #[inline]
+    pub fn recv_from<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<(Datagram<'b>, SocketAddrV4)>> {
+        let mut control = sys::ControlBuffer([0; 128]);
+        match sys::recv_message_from(self.socket.as_fd(), buf, &mut control) {
+            Ok((header, from)) => Ok(Some((self.stamped(buf, &header, &control), from))),
+            Err(error) => none_if_nothing(error),
+        }
+    }
+
+    #[inline]
+    fn stamped<'b>(
+        &mut self,
+        buf: &'b [u8],
+        header: &sys::MessageHeader,
+        control: &sys::ControlBuffer,
+    ) -> Datagram<'b> {
         let tsc = tsc();
         let stamps = parse_control(&control.0[..header.control_len]);
         let told = stamps.drops_total.unwrap_or(self.drops_told);
         let drops = told.wrapping_sub(self.drops_told);
         self.drops_told = told;
-        let truncated = header.len > buf.len();
-        let bytes = &buf[..header.len.min(buf.len())];
-        Ok(Some(Datagram {
-            bytes,
+        Datagram {
+            bytes: &buf[..header.len.min(buf.len())],
             tsc,
             kernel_ns: stamps.kernel_ns,
             drops,
-            truncated,
-        }))
+            truncated: header.len > buf.len(),
+        }
     }
 
     /// When the kernel received the last datagram, nanoseconds of `CLOCK_REALTIME`; for

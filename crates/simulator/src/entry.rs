@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{
-    AuctionTimes, BreaksConfig, Credentials, DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach,
-    OuchPort, PROTECTIONS_MAX, PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
+    AuctionTimes, BreaksConfig, Credentials, Firm, FixPort, HaltedOrders, Listing, OnBreach,
+    OrderEntryConfig, OuchPort, PROTECTIONS_MAX, PostOnly, PriceBands, Protection, Rules, SelfTrade,
+    TickTable,
 };
 use tickwire_fix::CompId as FixId;
 use tickwire_market::{Contract, InstrumentId, Nanos, Price, PutCall, Qty};
@@ -301,7 +302,7 @@ fn fix_id(id: CompId) -> FixId {
 }
 
 /// Order entry as the exchange takes it.
-pub fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfig {
+pub fn gateway(section: &OrderEntrySection, connections: usize) -> OrderEntryConfig {
     let session = |s: &FixSession| FixPort {
         comp_id: fix_id(s.comp_id),
         version: s.version.0,
@@ -322,7 +323,7 @@ pub fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfig {
         self_trade: self_trade(u.self_trade),
     };
     let ouch = section.ouch.as_ref();
-    DeskConfig {
+    OrderEntryConfig {
         comp_id: fix_id(section.exchange_comp_id),
         connections,
         sessions: section.session.iter().map(session).collect(),
@@ -330,7 +331,7 @@ pub fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfig {
         ouch: ouch.map_or(Vec::new(), |o| o.user.iter().map(user).collect()),
         ouch_connections: ouch.map_or(0, |_| OUCH_CONNECTIONS),
         ouch_session: ouch.map_or(SoupSessionName::default(), |o| o.session).0.0,
-        ..DeskConfig::default()
+        ..OrderEntryConfig::default()
     }
 }
 

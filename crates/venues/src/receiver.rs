@@ -4,10 +4,46 @@ use serde::{Deserialize, Serialize};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{BookState, Venue};
 
+/// How live lines are received.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// By the kernel's UDP sockets.
+    #[default]
+    Socket,
+    /// By AF_XDP from the hook of the network driver; without the rights for it the program does not start.
+    Xdp,
+    /// By AF_XDP where that is possible; else by sockets, and the program says why.
+    Auto,
+}
+
+/// How frames come from the hook of the network driver.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum XdpWay {
+    /// The first that works: without a copy, with one, behind the driver.
+    #[default]
+    Auto,
+    /// In the driver, without a copy.
+    ZeroCopy,
+    /// In the driver, with a copy.
+    Copy,
+    /// Behind the driver, on any interface.
+    Generic,
+}
+
 /// Sizes and patience of the receiving side, alike for every feed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReceiverSection {
+    /// How live lines are received; recovery is by sockets always.
+    pub backend: Backend,
+    /// How frames come from the hook of the network driver; for AF_XDP.
+    pub xdp_mode: XdpWay,
+    /// How many receive queues of an interface are read, from the first on; 0: all. For AF_XDP.
+    pub xdp_queues: u32,
+    /// Frames of each queue for receiving, 2 KiB each, and as many for sending: a power of two. For AF_XDP.
+    pub xdp_frames: u32,
     /// Socket receive buffer per line, bytes.
     pub receive_buffer: u32,
     /// How long a gap waits for the other line before it is requested, microseconds.
@@ -59,6 +95,10 @@ impl Default for ReceiverSection {
         // The books' own sizes are what ships, so that what the library's benchmarks measure is what runs.
         let books = BooksConfig::default();
         ReceiverSection {
+            backend: Backend::Socket,
+            xdp_mode: XdpWay::Auto,
+            xdp_queues: 0,
+            xdp_frames: 1 << 14,
             receive_buffer: 8 << 20,
             line_wait_us: 500,
             request_timeout_ms: 20,

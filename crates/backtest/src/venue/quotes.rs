@@ -1,13 +1,12 @@
 //! Quotes at the venue: a pair of resting orders for each instrument, which the next quote takes the place of
 //! as a whole.
 
-use std::collections::BTreeSet;
-
 use tickwire_book::Books;
 use tickwire_market::{ClientOrderId, InstrumentId, Nanos, Side, TimeInForce};
 use tickwire_trading::strategy::QuoteEntry;
 
-use super::{Listener, Own, SimVenue};
+use super::own::Own;
+use super::{Listener, SimVenue};
 
 /// A bit that no order's number has.
 const QUOTE: u64 = 1 << 63;
@@ -37,25 +36,21 @@ impl SimVenue {
         let mut is_kept = [false; 2];
         for (side, (price, qty)) in Side::BOTH.into_iter().zip(entry.quote.sides) {
             let id = number(entry.name, side);
-            let Some(mut own) = self.take_out(instrument, id) else {
-                continue;
-            };
-            let world = self.worlds.get_mut(&instrument);
+            let Some(of) = self.of(instrument) else { continue };
+            let Some(place) = of.place_of(id) else { continue };
+            let own = &mut of.orders[place];
             if !qty.is_zero() && price == own.price && qty.0 <= own.leaves() {
                 (own.qty, own.filled) = (qty.0, 0);
-                world
-                    .into_iter()
-                    .for_each(|world| world.rename(id, id, qty.0.into()));
-                self.put_back(instrument, own);
+                if let Some(world) = &mut of.world {
+                    world.rename(id, id, qty.0.into());
+                }
                 self.requests[1] += 1;
                 is_kept[side as usize] = true;
                 continue;
             }
-            if let Some(world) = world {
-                own.ahead = world.ahead(id);
-                world.leave(id);
+            if let Some(own) = self.take_out(instrument, id) {
+                self.ended(&own);
             }
-            self.ended(&own);
             self.requests[2] += u64::from(qty.is_zero());
         }
         for (side, (price, qty)) in Side::BOTH.into_iter().zip(entry.quote.sides) {
@@ -63,18 +58,7 @@ impl SimVenue {
                 continue;
             }
             self.requests[0] += 1;
-            let own = Own {
-                id: number(entry.name, side),
-                side,
-                price,
-                qty: qty.0,
-                filled: 0,
-                time_in_force: TimeInForce::Day,
-                arrival: 0,
-                ahead: 0,
-                ahead_at_entry: 0,
-                behind: BTreeSet::new(),
-            };
+            let own = Own::new(number(entry.name, side), side, price, qty.0, TimeInForce::Day);
             self.enter(at, own, Some(price), instrument, (books, local), tell);
         }
         self.settle(instrument);

@@ -94,7 +94,7 @@ impl Mdp3Decoder {
             time: Nanos(d.time),
         };
         let id = InstrumentId(index as u32);
-        self.definitions_total = d.total.or(self.definitions_total);
+        self.definition_loop.definitions_total = d.total.or(self.definition_loop.definitions_total);
         let terms = Mdp3Terms::of(body);
         let rule = terms.tick_rule;
         let instrument = Instrument {
@@ -119,8 +119,8 @@ impl Mdp3Decoder {
             return indicator::END_OF_EVENT;
         }
         match (before.symbol.is_empty(), d.is_deleted) {
-            (true, false) => self.definitions += 1,
-            (false, true) => self.definitions -= 1,
+            (true, false) => self.definition_loop.definitions += 1,
+            (false, true) => self.definition_loop.definitions -= 1,
             _ => {}
         }
         self.latest = None;

@@ -53,7 +53,7 @@ impl Mdp3Decoder {
     /// All books begin anew: nothing that joins needs a snapshot of its own.
     pub(super) fn open_all(&mut self) {
         self.filter.open_all();
-        self.met.clear();
+        self.in_message.met.clear();
         (self.latest, self.shut) = (None, None);
     }
 
@@ -71,8 +71,8 @@ impl Mdp3Decoder {
         };
         if self.filter.joins.has(InstrumentId(position)) {
             self.shut = Some(security_id);
-            if self.met.len() < MET_MAX && !self.met.contains(&position) {
-                self.met.push(position);
+            if self.in_message.met.len() < MET_MAX && !self.in_message.met.contains(&position) {
+                self.in_message.met.push(position);
             }
         }
     }
@@ -90,13 +90,13 @@ impl Mdp3Decoder {
     #[cold]
     #[inline(never)]
     pub(super) fn hold(&mut self, context: Context, bytes: &[u8]) {
-        for at in 0..self.met.len() {
-            let id = InstrumentId(self.met[at]);
+        for at in 0..self.in_message.met.len() {
+            let id = InstrumentId(self.in_message.met[at]);
             self.filter
                 .joins
                 .hold((id, context.seq, context.received, 0), bytes);
         }
-        self.met.clear();
+        self.in_message.met.clear();
     }
 
     /// The snapshot of an instrument that joins has been told, which goes up to `last_packet`: what is held

@@ -406,11 +406,11 @@ impl Mdp3Decoder {
         };
         match wanted {
             Some(index) => {
-                self.passed = true;
+                self.in_message.passed = true;
                 self.followed[index].passed += 1;
             }
             None => {
-                self.dropped = true;
+                self.in_message.dropped = true;
                 if !self.filter.joins.is_empty() {
                     self.shut(security_id);
                 }

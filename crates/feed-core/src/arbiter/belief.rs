@@ -48,7 +48,7 @@ impl Arbiter {
             }
             return is_known;
         }
-        if self.claim.is_some() && self.is_against_claim(now, line, first, end) {
+        if self.claims.claim.is_some() && self.is_against_claim(now, line, first, end) {
             self.lines[line as usize].fits(now);
             return true;
         }
@@ -79,7 +79,7 @@ impl Arbiter {
     /// silence.
     pub(super) fn allowance(&self, now: Nanos) -> u64 {
         let told = self.high().saturating_sub(self.joined);
-        let age = now.since(self.began).max(1);
+        let age = now.since(self.recovery.began).max(1);
         let silence = now.since(self.last_packet()).min(age);
         let hidden = BURST * u128::from(told) * u128::from(silence) / u128::from(age);
         self.config
@@ -158,7 +158,7 @@ impl Arbiter {
         }
         let quiet_ns = self.config.session_quiet_ns;
         let is_quiet = now.since(self.last_packet()) >= quiet_ns;
-        let just_left = self.previous == Some(session) && now.since(self.began) < quiet_ns;
+        let just_left = self.previous == Some(session) && now.since(self.recovery.began) < quiet_ns;
         if line == Line::Retransmit || just_left {
             return false;
         }
@@ -185,22 +185,22 @@ impl Arbiter {
 
     /// A live packet tells of messages up to its own, and those before it have not come.
     pub(super) fn claim(&mut self, now: Nanos, line: Line, first: u64) {
-        if line != Line::Retransmit && self.claim.is_none() {
+        if line != Line::Retransmit && self.claims.claim.is_none() {
             let has_witness = self.is_heard(now, line.other());
             let numbers = (self.high(), self.before);
-            self.claim = Some(Claim::new(now, line, first, numbers, has_witness));
+            self.claims.claim = Some(Claim::new(now, line, first, numbers, has_witness));
         }
     }
 
     /// Whether a packet speaks against what was claimed; when enough do the claim is dropped.
     pub(super) fn is_against_claim(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
         let patience_ns = self.config.confirm_ns;
-        let Some(claim) = &mut self.claim else {
+        let Some(claim) = &mut self.claims.claim else {
             return false;
         };
         if first >= claim.first {
             if claim.supports(now, line) {
-                self.claim = None; // the other line knows of it, too
+                self.claims.claim = None; // the other line knows of it, too
             }
             return false;
         }
@@ -214,9 +214,11 @@ impl Arbiter {
     /// Nobody sent what was claimed, which a packet on `line` that begins at `first` has shown: forgets it.
     #[cold]
     pub(super) fn refute(&mut self, now: Nanos, line: Line, first: u64) {
-        let Some(claim) = self.claim.take() else { return };
+        let Some(claim) = self.claims.claim.take() else {
+            return;
+        };
         self.counters.bump(Counter::NumbersRefuted);
-        self.has_refuted = true;
+        self.claims.has_refuted = true;
         let other = self.lines[claim.line.other() as usize].high;
         let other = if other < claim.first { other } else { 0 };
         let high = claim.high.max(claim.said).max(other);
@@ -239,7 +241,7 @@ impl Arbiter {
         self.buffer.forget_from(high);
         self.planner.forget();
         self.high = high;
-        self.end = self.end.filter(|end| *end <= high);
-        self.awaiting &= !core::mem::take(&mut self.waits_for_claim);
+        self.ending.end = self.ending.end.filter(|end| *end <= high);
+        self.snapshot.awaiting &= !core::mem::take(&mut self.claims.waits_for_claim);
     }
 }

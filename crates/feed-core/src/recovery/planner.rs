@@ -72,14 +72,19 @@ const MEASURED_NS: u64 = 50 * Nanos::MILLI;
 /// So many answers in a row to nothing that was asked are a lie.
 const STRAYS_MAX: u32 = 16;
 
-/// See the module's description. All memory is taken at construction.
-pub struct Planner {
-    limits: RecoveryLimits,
+/// What requests are bound by, besides the limits of the venue.
+struct RequestTerms {
     request_messages: u64,
     attempts_max: u8,
     timeout_max_ns: u64,
     gap_max: u64,
     has_snapshot: bool,
+}
+
+/// See the module's description. All memory is taken at construction.
+pub struct Planner {
+    limits: RecoveryLimits,
+    terms: RequestTerms,
     /// Ascending, disjoint; at most `limits.requests_under_way`.
     claims: Vec<Claim>,
     window: u16,
@@ -107,11 +112,13 @@ impl Planner {
         let limits = config.recovery;
         let under_way = limits.requests_under_way.max(1);
         Planner {
-            request_messages: u64::from(config.request_messages.max(1)),
-            attempts_max: config.request_attempts,
-            timeout_max_ns: config.request_timeout_ns,
-            gap_max: config.request_gap_max,
-            has_snapshot: config.snapshot,
+            terms: RequestTerms {
+                request_messages: u64::from(config.request_messages.max(1)),
+                attempts_max: config.request_attempts,
+                timeout_max_ns: config.request_timeout_ns,
+                gap_max: config.request_gap_max,
+                has_snapshot: config.snapshot,
+            },
             claims: Vec::with_capacity(under_way.into()),
             window: under_way.min(WINDOW_FIRST),
             sent: 0,
@@ -246,7 +253,7 @@ impl Planner {
             .find(|c| c.step == Step::UnderWay && c.first == first)
         {
             // Its attempt counts: a server that is never there is given up as one that never answers.
-            (claim.step, claim.due) = (Step::UnderWay, now.after(self.timeout_max_ns));
+            (claim.step, claim.due) = (Step::UnderWay, now.after(self.terms.timeout_max_ns));
             self.quotas.give_back();
         }
     }
@@ -258,14 +265,14 @@ impl Planner {
         if let Some(vain) = self.expire(now) {
             return vain;
         }
-        if self.attempts_max == 0 {
+        if self.terms.attempts_max == 0 {
             let vain = missing.holes().iter().find(|h| !h.lost && h.due <= now);
             return vain.map_or(Plan::Requests, |h| Plan::GiveUp {
                 first: h.first,
                 end: h.end,
             });
         }
-        if self.has_snapshot && self.is_snapshot_better(now, missing, live_room) {
+        if self.terms.has_snapshot && self.is_snapshot_better(now, missing, live_room) {
             return Plan::Snapshot;
         }
         let most = usize::from(self.window).min(room.max(1));
@@ -304,7 +311,7 @@ impl Planner {
                 self.servers.silent();
             }
             claim.step = Step::Again;
-            if claim.attempts >= self.attempts_max {
+            if claim.attempts >= self.terms.attempts_max {
                 vain = Some(at);
                 break;
             }
@@ -363,10 +370,10 @@ impl Planner {
 
     /// Asks for what is missing from `first` on, up to `end` or as far as one request reaches.
     fn ask(&mut self, now: Nanos, first: u64, end: u64, missing: &Missing) {
-        let reach = first.saturating_add(self.request_messages);
+        let reach = first.saturating_add(self.terms.request_messages);
         let step = match (self.limits.answers, self.fit.sure()) {
-            (Answers::OneDatagram, Some(fit)) => fit.min(self.request_messages),
-            _ => self.request_messages,
+            (Answers::OneDatagram, Some(fit)) => fit.min(self.terms.request_messages),
+            _ => self.terms.request_messages,
         };
         let known = self.claims.iter().position(|c| c.first == first);
         let attempts = match known {
@@ -421,9 +428,9 @@ impl Planner {
     fn timeout_ns(&self, attempts: u8) -> u64 {
         let timeout = self
             .round_trip
-            .timeout_ns(self.limits.timeout_min_ns, self.timeout_max_ns);
+            .timeout_ns(self.limits.timeout_min_ns, self.terms.timeout_max_ns);
         let doubled = timeout << u32::from(attempts.saturating_sub(1)).min(16);
-        doubled.min(self.timeout_max_ns)
+        doubled.min(self.terms.timeout_max_ns)
     }
 
     /// The next request to send: its first message and how many are wanted.
@@ -436,7 +443,7 @@ impl Planner {
 
     /// When [`Planner::plan`] has something to do next, if nothing comes before.
     pub(crate) fn timeout(&self, missing: &Missing, room: usize) -> Option<Nanos> {
-        if self.attempts_max == 0 {
+        if self.terms.attempts_max == 0 {
             return missing.holes().iter().filter(|h| !h.lost).map(|h| h.due).min();
         }
         let answers = self
@@ -481,7 +488,7 @@ impl Planner {
     /// Whether a snapshot makes the feed whole sooner than requests, or the quota would run short.
     fn is_snapshot_better(&mut self, now: Nanos, missing: &Missing, live_room: u64) -> bool {
         let count = missing.messages();
-        if count > self.gap_max {
+        if count > self.terms.gap_max {
             return true;
         }
         // The other line, or a late packet, may still bring it.
@@ -490,7 +497,7 @@ impl Planner {
         }
         let per_request = match self.limits.answers {
             Answers::OneDatagram => self.fit.sure().unwrap_or(FIT_ASSUMED),
-            Answers::Everything => self.request_messages,
+            Answers::Everything => self.terms.request_messages,
         };
         let Some(by_snapshot) = self.snapshots.time(now, self.limits.snapshot_ns) else {
             return false;

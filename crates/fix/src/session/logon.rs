@@ -132,21 +132,25 @@ impl<S: Store> Core<S> {
 
     pub(super) fn connected(&mut self, now: Nanos) {
         self.forget_connection(now);
-        self.ending = None;
-        self.last_received = now;
+        self.telling.ending = None;
+        self.silence.last_received = now;
         self.set_status(Status::LogonAwaited);
         self.keep_hours();
         self.note_processed();
-        if self.config.role == Role::Initiator {
+        if self.terms.config.role == Role::Initiator {
             if !self.is_open(now) {
                 return self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(OUTSIDE.as_bytes()));
             }
-            if self.config.reset_on_logon {
+            if self.terms.config.reset_on_logon {
                 self.reset_numbers();
             }
             self.set_status(Status::LogonSent);
             let expected = self.store.next_in();
-            self.send_logon(self.config.heartbeat_s, self.config.reset_on_logon, expected);
+            self.send_logon(
+                self.terms.config.heartbeat_s,
+                self.terms.config.reset_on_logon,
+                expected,
+            );
         }
     }
 
@@ -155,16 +159,16 @@ impl<S: Store> Core<S> {
         if matches!(self.status, Status::Active | Status::LogoutSent) {
             self.counters.bump(Counter::FixConnectionsLost);
         }
-        if self.config.reset_on_disconnect {
+        if self.terms.config.reset_on_disconnect {
             self.reset_numbers();
         }
-        let cancels = match self.config.cancel_on {
+        let cancels = match self.terms.config.cancel_on {
             CancelOn::Never => false,
-            CancelOn::ConnectionLost => self.was_on && !self.logged_out,
-            CancelOn::AnyEnd => self.was_on,
+            CancelOn::ConnectionLost => self.connection.was_on && !self.connection.logged_out,
+            CancelOn::AnyEnd => self.connection.was_on,
         };
         if cancels {
-            self.cancel_at = Some(now.after(self.config.cancel_after_ns));
+            self.connection.cancel_at = Some(now.after(self.terms.config.cancel_after_ns));
         }
         self.forget_connection(now);
         self.set_status(Status::Disconnected);
@@ -173,9 +177,9 @@ impl<S: Store> Core<S> {
     }
 
     pub(super) fn cancel_when_due(&mut self) {
-        if self.cancel_at.is_some_and(|at| at <= self.now) {
-            self.cancel_at = None;
-            self.cancels = true;
+        if self.connection.cancel_at.is_some_and(|at| at <= self.clock.now) {
+            self.connection.cancel_at = None;
+            self.connection.cancels = true;
         }
     }
 
@@ -192,13 +196,13 @@ impl<S: Store> Core<S> {
             _ => {}
         }
         self.set_status(Status::Closing);
-        self.ending = Some(Event::Disconnect { reason, text });
+        self.telling.ending = Some(Event::Disconnect { reason, text });
         if matches!(
             reason,
             DisconnectReason::LogoutComplete | DisconnectReason::PeerLogout
         ) {
-            self.logged_out = true;
-            if self.config.reset_on_logout {
+            self.connection.logged_out = true;
+            if self.terms.config.reset_on_logout {
                 self.reset_numbers();
             }
         }
@@ -231,7 +235,7 @@ impl<S: Store> Core<S> {
         }
         // Only forward: a clock that was set back does not begin a period again.
         let begins = current.filter(|period| known != Nanos::ZERO && period.start > known);
-        if self.status == Status::Active && (begins.is_some() || !self.is_open(self.now)) {
+        if self.status == Status::Active && (begins.is_some() || !self.is_open(self.clock.now)) {
             self.log_out(OUTSIDE);
         }
         let is_idle = matches!(self.status, Status::Disconnected | Status::LogonAwaited);
@@ -252,7 +256,7 @@ impl<S: Store> Core<S> {
             .flatten()
             .flat_map(|p| [p.start, p.logon_start, p.logon_end, p.end]);
         let next = changes.filter(|at| *at > self.wall()).min()?;
-        Some(Nanos(next.0.saturating_add_signed(-self.wall_offset_ns)))
+        Some(Nanos(next.0.saturating_add_signed(-self.clock.wall_offset_ns)))
     }
 
     // ---- logon ------------------------------------------------------------------------------------------------
@@ -263,9 +267,9 @@ impl<S: Store> Core<S> {
             Ok(terms) => terms,
             Err(why) => return self.refuse_logon(why),
         };
-        if self.status == Status::LogonAwaited && self.config.asks_about_logons {
+        if self.status == Status::LogonAwaited && self.terms.config.asks_about_logons {
             let peer = CompId::new(h.sender).unwrap_or_default();
-            self.events.push(Event::LogonRequested { peer });
+            self.telling.events.push(Event::LogonRequested { peer });
             return Outcome::Asked;
         }
         self.log_on(m, h, seq, terms)
@@ -279,7 +283,7 @@ impl<S: Store> Core<S> {
             Some(Ok(seconds)) if seconds <= 3_600 => seconds as u32,
             _ => return Err("HeartBtInt must be 0 to 3600"),
         };
-        if !(self.config.heartbeat_s_min..=self.config.heartbeat_s_max).contains(&heartbeat_s) {
+        if !(self.terms.config.heartbeat_s_min..=self.terms.config.heartbeat_s_max).contains(&heartbeat_s) {
             return Err("HeartBtInt is not within the limits of this session");
         }
         if number(tag::ENCRYPT_METHOD) != Some(Ok(0)) {
@@ -288,7 +292,7 @@ impl<S: Store> Core<S> {
         if m.malformed().is_some() {
             return Err("Logon malformed");
         }
-        match self.config.is_test {
+        match self.terms.config.is_test {
             Some(true) if !is_set(tag::TEST_MESSAGE_INDICATOR) => {
                 return Err("TestMessageIndicator must be Y: this session is for tests");
             }
@@ -297,7 +301,7 @@ impl<S: Store> Core<S> {
             }
             _ => {}
         }
-        if !self.is_open(self.now) {
+        if !self.is_open(self.clock.now) {
             return Err(OUTSIDE);
         }
         let resets = is_set(tag::RESET_SEQ_NUM_FLAG);
@@ -305,8 +309,8 @@ impl<S: Store> Core<S> {
             return Err("MsgSeqNum must be 1 with ResetSeqNumFlag");
         }
         let next_expected = match number(tag::NEXT_EXPECTED_MSG_SEQ_NUM) {
-            Some(Ok(n)) if self.config.next_expected && n > 0 => Some(n),
-            Some(_) if self.config.next_expected => {
+            Some(Ok(n)) if self.terms.config.next_expected && n > 0 => Some(n),
+            Some(_) if self.terms.config.next_expected => {
                 return Err("NextExpectedMsgSeqNum must be a number from 1 on");
             }
             _ => None,
@@ -324,13 +328,13 @@ impl<S: Store> Core<S> {
     /// Logs on under terms that can be.
     fn log_on(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64, terms: Terms) -> Outcome {
         let first = matches!(self.status, Status::LogonSent | Status::LogonAwaited);
-        let we_asked = self.status == Status::LogonSent && self.config.reset_on_logon;
-        let reset = terms.resets || (self.status == Status::LogonAwaited && self.config.reset_on_logon);
+        let we_asked = self.status == Status::LogonSent && self.terms.config.reset_on_logon;
+        let reset = terms.resets || (self.status == Status::LogonAwaited && self.terms.config.reset_on_logon);
         if reset && !we_asked {
             self.reset_numbers();
-            self.gap = None;
-            self.resend = None;
-            self.seen_max = 0;
+            self.gaps.gap = None;
+            self.resending.resend = None;
+            self.gaps.seen_max = 0;
             if self.status == Status::LogonSent {
                 self.store.set_next_out(2); // our Logon, already sent, counts as the first message
             }
@@ -349,13 +353,13 @@ impl<S: Store> Core<S> {
             );
             return self.refuse_logon(text.as_str());
         }
-        let is_new = self.config.checks_comp_ids || self.writer.peer.is_empty();
+        let is_new = self.terms.config.checks_comp_ids || self.writer.peer.is_empty();
         if let Some(peer) = CompId::new(h.sender).filter(|_| is_new) {
             self.writer.peer = peer;
         }
         let field = m
-            .find(self.config.cancels_tag)
-            .filter(|_| self.config.cancels_tag > 0);
+            .find(self.terms.config.cancels_tag)
+            .filter(|_| self.terms.config.cancels_tag > 0);
         self.peer_cancels = field.map(|field| m.value(field) == b"Y");
         let answers = self.status != Status::LogonSent;
         let expected = self.store.next_in();
@@ -365,7 +369,7 @@ impl<S: Store> Core<S> {
             .and_then(|n| usize::try_from(n).ok())
             .unwrap_or(usize::MAX);
         self.set_status(Status::Active);
-        (self.was_on, self.cancel_at) = (true, None);
+        (self.connection.was_on, self.connection.cancel_at) = (true, None);
         if seq == expected {
             self.advance(seq + 1);
         }
@@ -374,24 +378,24 @@ impl<S: Store> Core<S> {
             self.send_logon(terms.heartbeat_s, terms.resets, self.store.next_in());
         }
         self.counters.bump(Counter::FixLogons);
-        self.events.push(Event::LoggedOn {
+        self.telling.events.push(Event::LoggedOn {
             peer: self.writer.peer,
             heartbeat_s: terms.heartbeat_s,
             // What we asked for was done when we asked, whether the answer repeats it or not.
-            reset: core::mem::take(&mut self.was_reset),
+            reset: core::mem::take(&mut self.connection.was_reset),
         });
         if seq > expected {
-            self.seen_max = seq;
-            self.events.push(Event::Gap {
+            self.gaps.seen_max = seq;
+            self.telling.events.push(Event::Gap {
                 expected: SeqNo(expected),
                 received: SeqNo(seq),
             });
             if terms.next_expected.is_some() {
                 // Our own Logon has said what we expect: it is coming, or asked for when it does not come.
-                self.gap = Some(Gap {
+                self.gaps.gap = Some(Gap {
                     upto: seq,
                     asked_upto: seq,
-                    since: self.now,
+                    since: self.clock.now,
                     attempts: 0,
                 });
             } else {
@@ -402,7 +406,7 @@ impl<S: Store> Core<S> {
             // Up to and with the Logon just sent, which the peer could not take in its turn.
             let last = self.store.next_out() - 1;
             self.counters.bump(Counter::FixResends);
-            self.resend = Some(Resend { next, last });
+            self.resending.resend = Some(Resend { next, last });
         }
         if first { Outcome::Done } else { Outcome::Reset }
     }
@@ -413,8 +417,8 @@ impl<S: Store> Core<S> {
     }
 
     fn send_logon(&mut self, heartbeat_s: u32, reset: bool, next_expected: u64) {
-        let version = self.config.version.appl_ver_id();
-        let config = self.config;
+        let version = self.terms.config.version.appl_ver_id();
+        let config = self.terms.config;
         let credentials = match config.role {
             Role::Initiator => config.credentials,
             Role::Acceptor => Default::default(),
@@ -480,7 +484,7 @@ impl<S: Store> Core<S> {
     /// Both numbers begin with 1, and what was sent is forgotten.
     fn reset_numbers(&mut self) {
         self.store.reset();
-        self.was_reset = true;
+        self.connection.was_reset = true;
         self.note_processed();
     }
 

@@ -118,14 +118,14 @@ impl<S: Store> Core<S> {
         if self.status != Status::Active {
             return Err(SendError::NotLoggedOn);
         }
-        if self.pace_out.is_none() {
+        if self.pace.pace_out.is_none() {
             return self.send_encoded(msg_type, is_kept, body);
         }
         let is_late = self.ask_rate(true)?;
         let before = self.out.as_slice().len() as u64;
         let seq = self.send_encoded(msg_type, is_kept, body)?;
-        if let Some(pace) = &mut self.pace_out {
-            let opens = pace.bucket.take(self.now);
+        if let Some(pace) = &mut self.pace.pace_out {
+            let opens = pace.bucket.take(self.clock.now);
             if is_late {
                 let at = pace.transmitted + before;
                 pace.gates.push(Gate { at, opens });
@@ -138,8 +138,8 @@ impl<S: Store> Core<S> {
     #[cold]
     pub(super) fn pace_at_once(&mut self) -> Result<(), SendError> {
         self.ask_rate(false)?;
-        if let Some(pace) = &mut self.pace_out {
-            pace.bucket.take(self.now);
+        if let Some(pace) = &mut self.pace.pace_out {
+            pace.bucket.take(self.clock.now);
         }
         Ok(())
     }
@@ -147,13 +147,13 @@ impl<S: Store> Core<S> {
     /// Whether a message would be beyond the rate and has to wait; an error if it must not be sent.
     #[cold]
     fn ask_rate(&mut self, may_wait: bool) -> Result<bool, SendError> {
-        let Some(pace) = &self.pace_out else {
+        let Some(pace) = &self.pace.pace_out else {
             return Ok(false);
         };
-        if pace.admits(self.now) {
+        if pace.admits(self.clock.now) {
             return Ok(false);
         }
-        let until = pace.bucket.free_at(self.now);
+        let until = pace.bucket.free_at(self.clock.now);
         let (excess, has_room) = (pace.excess, pace.gates.room() > 0);
         self.counters.bump(Counter::FixThrottled);
         match excess {
@@ -168,8 +168,8 @@ impl<S: Store> Core<S> {
     /// Of the next `n` bytes to transmit, how many may leave. A session that ends lets go of what it held
     /// back.
     pub(super) fn released(&mut self, n: usize) -> usize {
-        match &mut self.pace_out {
-            Some(pace) if self.status != Status::Closing => pace.release(self.now, n),
+        match &mut self.pace.pace_out {
+            Some(pace) if self.status != Status::Closing => pace.release(self.clock.now, n),
             _ => n,
         }
     }
@@ -177,11 +177,11 @@ impl<S: Store> Core<S> {
     /// Counts a message of the peer; what becomes of it if it is beyond the rate.
     #[cold]
     pub(super) fn beyond_rate(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Option<Outcome> {
-        let pace = self.pace_in.as_mut()?;
-        let is_within = pace.bucket.admits(self.now);
+        let pace = self.pace.pace_in.as_mut()?;
+        let is_within = pace.bucket.admits(self.clock.now);
         if is_within || pace.excess == Excess::Delay {
-            pace.bucket.take(self.now);
-            if pace.holds(self.now) {
+            pace.bucket.take(self.clock.now);
+            if pace.holds(self.clock.now) {
                 self.counters.bump(Counter::FixThrottled);
             }
             return None;
@@ -197,7 +197,7 @@ impl<S: Store> Core<S> {
             return Some(Outcome::Done);
         }
         self.advance(seq + 1);
-        let reason = match self.config.version {
+        let reason = match self.terms.config.version {
             Version::Fix50Sp2 => business_reject_reason::THROTTLE_LIMIT_EXCEEDED,
             _ => business_reject_reason::OTHER,
         };

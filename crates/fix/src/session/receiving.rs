@@ -35,11 +35,11 @@ impl<S: Store> Core<S> {
     }
 
     pub(super) fn process(&mut self, m: &Message<'_>, held: bool) -> Outcome {
-        self.last_received = self.now;
-        self.test_outstanding = false;
+        self.silence.last_received = self.clock.now;
+        self.silence.test_outstanding = false;
         let logged_on = matches!(self.status, Status::Active | Status::LogoutSent);
         let h = Header::decode(m);
-        if m.value(m.fields()[0]) != self.config.version.begin_string() {
+        if m.value(m.fields()[0]) != self.terms.config.version.begin_string() {
             return self.violation("Incorrect BeginString", logged_on);
         }
         let Some(seq) = h.seq else {
@@ -76,7 +76,7 @@ impl<S: Store> Core<S> {
     /// What the dictionary finds wrong with a message; nothing if there is none.
     #[inline]
     pub(super) fn check(&mut self, m: &Message<'_>) -> Option<Fault> {
-        let Checker { rules, validator } = self.checker.as_mut()?;
+        let Checker { rules, validator } = self.terms.checker.as_mut()?;
         if m.fault.is_some() {
             return m.fault;
         }
@@ -86,24 +86,24 @@ impl<S: Store> Core<S> {
     }
 
     pub(super) fn identities_match(&self, m: &Message<'_>, h: &Header<'_>) -> bool {
-        if !self.config.checks_comp_ids && self.status != Status::LogonAwaited {
+        if !self.terms.config.checks_comp_ids && self.status != Status::LogonAwaited {
             return true;
         }
-        let anybody = self.status == Status::LogonAwaited && self.config.target.is_empty();
+        let anybody = self.status == Status::LogonAwaited && self.terms.config.target.is_empty();
         let peer = if anybody {
             CompId::new(h.sender).is_some()
         } else {
             h.sender == self.writer.peer.as_bytes()
         };
         peer && !h.sender.is_empty()
-            && h.target == self.config.sender.as_bytes()
-            && (self.config.subs == SubIds::default() || self.subs_match(m))
+            && h.target == self.terms.config.sender.as_bytes()
+            && (self.terms.config.subs == SubIds::default() || self.subs_match(m))
     }
 
     /// Sub and location ids, as far as they are configured.
     #[cold]
     pub(super) fn subs_match(&self, m: &Message<'_>) -> bool {
-        let subs = &self.config.subs;
+        let subs = &self.terms.config.subs;
         let expected = [
             (subs.target_sub, tag::SENDER_SUB_ID),
             (subs.target_location, tag::SENDER_LOCATION_ID),
@@ -117,10 +117,10 @@ impl<S: Store> Core<S> {
     }
 
     pub(super) fn on_time(&self, h: &Header<'_>) -> bool {
-        let is_right = |wall: Nanos| wall.0.abs_diff(h.sending_time.0) <= self.config.latency_max_ns;
-        self.config.latency_max_ns == 0 || is_right(self.wall()) || {
-            let (before_ns, until) = self.wall_before;
-            self.now < until && is_right(Nanos(self.now.0.saturating_add_signed(before_ns)))
+        let is_right = |wall: Nanos| wall.0.abs_diff(h.sending_time.0) <= self.terms.config.latency_max_ns;
+        self.terms.config.latency_max_ns == 0 || is_right(self.wall()) || {
+            let (before_ns, until) = self.clock.wall_before;
+            self.clock.now < until && is_right(Nanos(self.clock.now.0.saturating_add_signed(before_ns)))
         }
     }
 
@@ -218,10 +218,10 @@ impl<S: Store> Core<S> {
             let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
             return self.reject_and_end(m, seq, late, true);
         }
-        let fault = m.malformed().filter(|_| self.checker.is_none());
+        let fault = m.malformed().filter(|_| self.terms.checker.is_none());
         let is_session = is_admin(m.msg_type());
         if !is_session
-            && self.pace_in.is_some()
+            && self.pace.pace_in.is_some()
             && let Some(outcome) = self.beyond_rate(m, h, seq)
         {
             return outcome;
@@ -229,8 +229,8 @@ impl<S: Store> Core<S> {
         if !is_session && fault.is_none() {
             self.counters.bump(Counter::FixMessagesIn);
         }
-        if self.config.any_message && !is_session && fault.is_none() {
-            self.events.push(Event::Message {
+        if self.terms.config.any_message && !is_session && fault.is_none() {
+            self.telling.events.push(Event::Message {
                 seq: SeqNo(seq),
                 poss_dup: h.poss_dup,
                 poss_resend: h.poss_resend,
@@ -253,10 +253,10 @@ impl<S: Store> Core<S> {
         let is_request = m.msg_type() == b"2";
         if !is_request {
             // A request is answered now and not missed later.
-            self.seen_max = self.seen_max.max(seq);
+            self.gaps.seen_max = self.gaps.seen_max.max(seq);
         }
-        if self.gap.is_none() {
-            self.events.push(Event::Gap {
+        if self.gaps.gap.is_none() {
+            self.telling.events.push(Event::Gap {
                 expected: SeqNo(expected),
                 received: SeqNo(seq),
             });
@@ -276,7 +276,7 @@ impl<S: Store> Core<S> {
             return Outcome::Done;
         }
         match h.orig_sending_time {
-            None if self.config.wants_orig_sending_time => {
+            None if self.terms.config.wants_orig_sending_time => {
                 self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME));
             }
             Some(orig) if orig > h.sending_time => {
@@ -301,10 +301,10 @@ impl<S: Store> Core<S> {
         if let Some(processed) = &mut self.writer.processed {
             *processed = next_in - 1;
         }
-        if let Some(gap) = &mut self.gap {
-            (gap.since, gap.attempts) = (self.now, 1);
+        if let Some(gap) = &mut self.gaps.gap {
+            (gap.since, gap.attempts) = (self.clock.now, 1);
             if next_in > gap.upto {
-                self.gap = None;
+                self.gaps.gap = None;
             } else if next_in > gap.asked_upto {
                 let upto = gap.upto;
                 self.request_resend(upto, 1);
@@ -329,7 +329,7 @@ impl<S: Store> Core<S> {
 
     pub(super) fn on_app(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
         match AppMessage::decode(m) {
-            Ok(Some(message)) => self.events.push(Event::App {
+            Ok(Some(message)) => self.telling.events.push(Event::App {
                 seq: SeqNo(seq),
                 poss_dup: h.poss_dup,
                 poss_resend: h.poss_resend,
@@ -349,7 +349,7 @@ impl<S: Store> Core<S> {
             let fault = Fault::new(SessionRejectReason::InvalidMsgType, tag::MSG_TYPE);
             return self.send_reject(m, seq, fault);
         };
-        if !self.config.version.rejects_in_fields() {
+        if !self.terms.config.version.rejects_in_fields() {
             // BusinessMessageReject came with FIX 4.2.
             self.counters.bump(Counter::FixRejects);
             let text = match reason {
@@ -368,7 +368,7 @@ impl<S: Store> Core<S> {
             reason,
             text: Reason::lossy(text.as_bytes()),
         });
-        let version = self.config.version.appl_ver_id();
+        let version = self.terms.config.version.appl_ver_id();
         let sent = self.send_encoded(reject.msg_type(), true, |e, stamp| {
             reject.encode_body(e, stamp);
             if let Some(version) = version {
@@ -411,7 +411,7 @@ impl<S: Store> Core<S> {
         if self.asked.begin == begin {
             self.asked.times += 1;
             self.counters.bump(Counter::FixResendRepeats);
-            if self.asked.times >= self.config.resend_repeats_max.max(1) {
+            if self.asked.times >= self.terms.config.resend_repeats_max.max(1) {
                 let mut text = Reason::EMPTY;
                 let _ = write!(text, "ResendRequest from {begin} on repeated too often");
                 return self.logout_and_disconnect(DisconnectReason::ResendLoop, text.as_str());
@@ -419,7 +419,7 @@ impl<S: Store> Core<S> {
         } else {
             self.asked = Asked { begin, times: 0 };
         }
-        self.resend = Some(match self.resend {
+        self.resending.resend = Some(match self.resending.resend {
             Some(r) => Resend {
                 next: r.next.min(begin),
                 last: r.last.max(last),
@@ -430,7 +430,7 @@ impl<S: Store> Core<S> {
 
     pub(super) fn on_reject(&mut self, m: &Message<'_>) {
         let number = |tag| m.find(tag).and_then(|f| m.unsigned(f).ok());
-        self.events.push(Event::Rejected {
+        self.telling.events.push(Event::Rejected {
             ref_seq: SeqNo(number(tag::REF_SEQ_NUM).unwrap_or(0)),
             ref_tag: number(tag::REF_TAG_ID)
                 .and_then(|n| u32::try_from(n).ok())

@@ -12,17 +12,17 @@ impl<S: Store> Core<S> {
     /// Asks for everything from the next expected message on; what arrives up to `upto` is the answer.
     pub(super) fn request_resend(&mut self, upto: u64, attempts: u8) {
         let begin = self.store.next_in();
-        let (end, asked_upto) = match self.config.resend_chunk {
-            0 => (self.config.version.resend_to_end(), upto),
+        let (end, asked_upto) = match self.terms.config.resend_chunk {
+            0 => (self.terms.config.version.resend_to_end(), upto),
             chunk => {
                 let end = upto.min(begin + (chunk - 1).min(u64::MAX / 4));
                 (end, end)
             }
         };
-        self.gap = Some(Gap {
+        self.gaps.gap = Some(Gap {
             upto,
             asked_upto,
-            since: self.now,
+            since: self.clock.now,
             attempts,
         });
         self.counters.bump(Counter::FixResends);
@@ -34,21 +34,22 @@ impl<S: Store> Core<S> {
 
     /// A gap has been filled, but of the messages after it some found no room: asks for them.
     pub(super) fn request_what_was_dropped(&mut self) {
-        if self.gap.is_none() && self.seen_max >= self.store.next_in() {
-            self.request_resend(self.seen_max, 1);
+        if self.gaps.gap.is_none() && self.gaps.seen_max >= self.store.next_in() {
+            self.request_resend(self.gaps.seen_max, 1);
         }
     }
 
     /// Queues the next message of a resend: a stored one again, or one gap fill for a run of others.
     pub(super) fn resend_next(&mut self) {
         let Some(resend) = self
+            .resending
             .resend
             .filter(|_| matches!(self.status, Status::Active | Status::LogoutSent))
         else {
             return;
         };
-        if let Some(pace) = &mut self.pace_out
-            && !pace.admits(self.now)
+        if let Some(pace) = &mut self.pace.pace_out
+            && !pace.admits(self.clock.now)
         {
             return;
         }
@@ -57,8 +58,8 @@ impl<S: Store> Core<S> {
             let kept = self.store.next_kept(next);
             next = kept.unwrap_or(u64::MAX).min(resend.last + 1);
         }
-        let verdict = match self.resend_verdict {
-            _ if !self.config.asks_about_resends => Some(true),
+        let verdict = match self.resending.resend_verdict {
+            _ if !self.terms.config.asks_about_resends => Some(true),
             Some((seq, may)) if seq == next => Some(may),
             _ => None,
         };
@@ -66,23 +67,23 @@ impl<S: Store> Core<S> {
             self.tell_not_kept(resend.next, next);
             self.queue_gap_fill(resend.next, next)
         } else if verdict == Some(false) {
-            self.resend_verdict = None;
+            self.resending.resend_verdict = None;
             next += 1;
             self.queue_gap_fill(resend.next, next)
         } else if verdict.is_none() {
             return;
         } else {
-            self.resend_verdict = None;
+            self.resending.resend_verdict = None;
             next += 1;
-            if let Some(pace) = &mut self.pace_out {
-                pace.take(self.now);
+            if let Some(pace) = &mut self.pace.pace_out {
+                pace.take(self.clock.now);
             }
             self.queue_again(resend.next)
         };
         if queued {
-            self.last_sent = self.now;
+            self.silence.last_sent = self.clock.now;
         }
-        self.resend = (next <= resend.last).then_some(Resend {
+        self.resending.resend = (next <= resend.last).then_some(Resend {
             next,
             last: resend.last,
         });
@@ -92,15 +93,15 @@ impl<S: Store> Core<S> {
     /// with the next.
     pub(super) fn tell_not_kept(&mut self, from: u64, to: u64) {
         let now = self.store.not_kept(from, to);
-        let both = [self.not_kept.take(), now].into_iter().flatten();
+        let both = [self.resending.not_kept.take(), now].into_iter().flatten();
         let Some(gone) = both.reduce(NotKept::and) else {
             return;
         };
-        if self.events.room() <= EVENTS_PER_MESSAGE {
-            self.not_kept = Some(gone);
+        if self.telling.events.room() <= EVENTS_PER_MESSAGE {
+            self.resending.not_kept = Some(gone);
             return;
         }
-        self.events.push(Event::NotKept {
+        self.telling.events.push(Event::NotKept {
             first: SeqNo(gone.first),
             last: SeqNo(gone.last),
             count: gone.count,

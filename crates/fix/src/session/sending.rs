@@ -32,7 +32,7 @@ impl<S: Store> Core<S> {
         let Ok(message) = e.finish() else { return };
         if self.out.push(message) {
             self.store.set_next_out(seq + 1);
-            self.last_sent = self.now;
+            self.silence.last_sent = self.clock.now;
         } else {
             self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY);
         }
@@ -55,7 +55,7 @@ impl<S: Store> Core<S> {
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
         }
-        match is_kept && self.config.keeps_messages {
+        match is_kept && self.terms.config.keeps_messages {
             true => {
                 if let Err(failed) = self.store.append(seq, bytes) {
                     return Err(self.store_failed(failed));
@@ -64,7 +64,7 @@ impl<S: Store> Core<S> {
             false => self.store.set_next_out(seq + 1),
         }
         self.out.push(bytes);
-        self.last_sent = self.now;
+        self.silence.last_sent = self.clock.now;
         self.counters.bump(Counter::FixMessagesOut);
         Ok(SeqNo(seq))
     }
@@ -73,7 +73,7 @@ impl<S: Store> Core<S> {
     pub(super) fn put_prepared_header(&self, e: &mut Encoder<'_>, kind: &[u8], time: &[u8]) {
         e.text(tag::MSG_TYPE, kind);
         e.text(tag::MSG_SEQ_NUM, b"00000000");
-        e.text(tag::SENDER_COMP_ID, self.config.sender.as_bytes());
+        e.text(tag::SENDER_COMP_ID, self.terms.config.sender.as_bytes());
         e.text_if(tag::SENDER_SUB_ID, self.writer.subs.sender_sub.as_bytes());
         e.text(tag::SENDING_TIME, time);
         e.text(tag::TARGET_COMP_ID, self.writer.peer.as_bytes());
@@ -90,7 +90,7 @@ impl<S: Store> Core<S> {
             return Err(SendError::Backlog);
         }
         self.follow_clock(now);
-        if self.pace_out.is_some() {
+        if self.pace.pace_out.is_some() {
             self.pace_at_once()?;
         }
         Ok(self.store.next_out())
@@ -99,7 +99,7 @@ impl<S: Store> Core<S> {
     /// A message is with the caller, to be transmitted.
     #[inline]
     pub(super) fn count_sent(&mut self, now: Nanos, len: usize) {
-        self.last_sent = now;
+        self.silence.last_sent = now;
         self.counters.bump(Counter::FixMessagesOut);
         self.counters.add(Counter::FixBytesOut, len as u64);
     }
@@ -126,7 +126,7 @@ impl<S: Store> Core<S> {
     #[inline]
     pub(super) fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
         debug_assert_eq!(seq, self.store.next_out(), "a number is used once");
-        let kept = match is_kept && self.config.keeps_messages {
+        let kept = match is_kept && self.terms.config.keeps_messages {
             true => self.store.append(seq, message),
             false => {
                 self.store.set_next_out(seq + 1);
@@ -191,7 +191,7 @@ impl<S: Store> Core<S> {
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
         let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
         self.keep(seq, copy, is_kept)?;
-        self.count_sent(self.now, copy.len());
+        self.count_sent(self.clock.now, copy.len());
         Ok(copy)
     }
 
@@ -201,7 +201,7 @@ impl<S: Store> Core<S> {
 
     pub(super) fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
         self.counters.bump(Counter::FixRejects);
-        let version = self.config.version;
+        let version = self.terms.config.version;
         self.send_admin(b"3", |e| {
             put_reverse_route(e, m, version);
             e.unsigned(tag::REF_SEQ_NUM, seq);

@@ -6,8 +6,10 @@ use super::*;
 impl Engine {
     /// Takes what connections of sessions sent.
     pub(super) fn read<A: Handler>(&mut self, now: Nanos, app: &mut A) {
-        for at in 0..self.links_end {
-            let Some(link) = &self.links[at] else { continue };
+        for at in 0..self.connections.links_end {
+            let Some(link) = &self.connections.links[at] else {
+                continue;
+            };
             let id = ConnectionId(at);
             let Some(session) = self.table.session_of(id) else {
                 continue;
@@ -16,7 +18,7 @@ impl Engine {
                 if self.table.session(session).is_reading() {
                     self.take_held(now, id, app);
                 }
-            } else if link.watch.is_some_and(|w| self.waiter.is_ready(w)) || link.stream.has_input() {
+            } else if link.watch.is_some_and(|w| self.waking.waiter.is_ready(w)) || link.stream.has_input() {
                 self.read_one(now, id, false, app);
             }
         }
@@ -24,14 +26,18 @@ impl Engine {
 
     /// Hands over what was held back; the socket is read again when all of it was taken.
     pub(super) fn take_held<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
-        let Some(link) = &mut self.links[id.0] else { return };
+        let Some(link) = &mut self.connections.links[id.0] else {
+            return;
+        };
         let mut held = std::mem::take(&mut link.held);
         let taken = self.feed(now, id, &held, app);
         held.drain(..taken);
-        let Some(link) = &mut self.links[id.0] else { return };
+        let Some(link) = &mut self.connections.links[id.0] else {
+            return;
+        };
         if held.is_empty() {
-            let watch = self.waiter.watch(&link.stream);
-            self.waiter.want_output(watch, link.wants_output);
+            let watch = self.waking.waiter.watch(&link.stream);
+            self.waking.waiter.want_output(watch, link.wants_output);
             link.watch = Some(watch);
         }
         link.held = held;
@@ -41,7 +47,9 @@ impl Engine {
     /// is seen, too.
     pub(super) fn read_one<A: Handler>(&mut self, now: Nanos, id: ConnectionId, to_end: bool, app: &mut A) {
         for _ in 0..READS_PER_TURN {
-            let Some(link) = &mut self.links[id.0] else { return };
+            let Some(link) = &mut self.connections.links[id.0] else {
+                return;
+            };
             if link.is_closed {
                 break;
             }
@@ -66,13 +74,18 @@ impl Engine {
                 self.follow_clock();
             }
             self.take_bytes(now, id, len, app);
-            let Some(link) = &mut self.links[id.0] else { return };
+            let Some(link) = &mut self.connections.links[id.0] else {
+                return;
+            };
             if len < self.input.len() && !to_end && !link.stream.has_input() {
                 link.stream.acknowledge();
                 return;
             }
         }
-        if self.links[id.0].as_ref().is_some_and(|link| link.is_closed) {
+        if self.connections.links[id.0]
+            .as_ref()
+            .is_some_and(|link| link.is_closed)
+        {
             self.events(now, id, app);
             self.transmit(now, id, app);
             self.close(now, id, app);
@@ -80,7 +93,7 @@ impl Engine {
     }
 
     pub(super) fn take_bytes<A: Handler>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
-        match (self.table.session_of(id), &mut self.links[id.0]) {
+        match (self.table.session_of(id), &mut self.connections.links[id.0]) {
             (Some(session), _) => {
                 self.probes.bytes_in(session);
                 app.on_wire(now, session, Way::In, &self.input[..len]);
@@ -97,14 +110,14 @@ impl Engine {
         let input = std::mem::take(&mut self.input);
         let taken = self.feed(now, id, &input[..len], app);
         if taken < len
-            && let Some(link) = &mut self.links[id.0]
+            && let Some(link) = &mut self.connections.links[id.0]
         {
             match self.table.session_of(id) {
                 // It waits for a word of its owner, or the peer is beyond its rate.
                 Some(_) => {
                     link.held.extend_from_slice(&input[taken..len]);
                     if let Some(watch) = link.watch.take() {
-                        self.waiter.forget(watch);
+                        self.waking.waiter.forget(watch);
                     }
                 }
                 // More than a Logon before its answer.
@@ -249,7 +262,7 @@ impl Engine {
         let link = self
             .table
             .connection_of(id)
-            .and_then(|at| self.links[at.0].as_ref());
+            .and_then(|at| self.connections.links[at.0].as_ref());
         let may_come = |link: &Link| own.allowed.contains(&link.stream.peer().ip().to_canonical());
         let verdict = match &own.users {
             _ if !own.allowed.is_empty() && !link.is_some_and(may_come) => Err("not from this address"),
@@ -289,9 +302,9 @@ impl Engine {
 
     /// Sends what sessions have to say by their timers and applications, and closes what is over.
     pub(super) fn drain<A: Handler>(&mut self, now: Nanos, app: &mut A) {
-        for at in 0..self.links_end {
+        for at in 0..self.connections.links_end {
             let id = ConnectionId(at);
-            if self.links[at].is_none() {
+            if self.connections.links[at].is_none() {
                 continue;
             }
             self.events(now, id, app);
@@ -301,7 +314,9 @@ impl Engine {
     }
 
     pub(super) fn close_if_over<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
-        let Some(link) = &mut self.links[id.0] else { return };
+        let Some(link) = &mut self.connections.links[id.0] else {
+            return;
+        };
         if !link.is_closed && !self.table.wants_close(id) {
             return;
         }
@@ -312,7 +327,9 @@ impl Engine {
     }
 
     pub(super) fn transmit<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
-        let Some(link) = &mut self.links[id.0] else { return };
+        let Some(link) = &mut self.connections.links[id.0] else {
+            return;
+        };
         let session = self.table.session_of(id);
         loop {
             if link.stream.has_unsent() {
@@ -321,7 +338,7 @@ impl Engine {
                     Ok(false) => {
                         if let Some(watch) = link.watch.filter(|_| !link.wants_output) {
                             link.wants_output = true;
-                            self.waiter.want_output(watch, true);
+                            self.waking.waiter.want_output(watch, true);
                         }
                         return;
                     }
@@ -359,7 +376,7 @@ impl Engine {
         if link.wants_output {
             link.wants_output = false;
             if let Some(watch) = link.watch {
-                self.waiter.want_output(watch, false);
+                self.waking.waiter.want_output(watch, false);
             }
         }
     }
@@ -371,7 +388,7 @@ impl Engine {
                 self.tell_lost(now, session, &link);
             }
             if let Some(watch) = link.watch {
-                self.waiter.forget(watch);
+                self.waking.waiter.forget(watch);
             }
             link.stream.finish();
         }

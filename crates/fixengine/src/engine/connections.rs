@@ -4,10 +4,10 @@ use super::*;
 
 impl Engine {
     pub(super) fn accept(&mut self, now: Nanos) {
-        for at in 0..self.listeners.len() {
-            let listener = &mut self.listeners[at];
+        for at in 0..self.connections.listeners.len() {
+            let listener = &mut self.connections.listeners[at];
             listener.health.settle(|line| self.observer.warn(line));
-            if self.waiter.is_ready(listener.watch) {
+            if self.waking.waiter.is_ready(listener.watch) {
                 self.accept_all(now, at);
             }
         }
@@ -15,7 +15,7 @@ impl Engine {
 
     pub(super) fn accept_all(&mut self, now: Nanos, at: usize) {
         loop {
-            let listener = &mut self.listeners[at];
+            let listener = &mut self.connections.listeners[at];
             // Where it fails, the peer waits in the kernel's queue; those who are here go on.
             let Some(tcp) = listener
                 .health
@@ -33,13 +33,13 @@ impl Engine {
                 );
                 continue;
             }
-            let listener = &self.listeners[at];
+            let listener = &self.connections.listeners[at];
             let stream = match &listener.tls {
                 Some(Tls::Server(server)) => match server.accept(tcp) {
                     Ok(stream) => stream,
                     Err(e) => {
                         // The connection is closed; others may do better.
-                        self.listeners[at]
+                        self.connections.listeners[at]
                             .health
                             .failed(Trouble::PeerGone, &e, |line| self.observer.warn(line));
                         continue;
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     pub(super) fn drop_oldest_opening(&mut self, now: Nanos) {
-        let since = |id: &ConnectionId| self.links[id.0].as_ref().map(|link| link.since);
+        let since = |id: &ConnectionId| self.connections.links[id.0].as_ref().map(|link| link.since);
         let Some(oldest) = self.openings().min_by_key(since) else {
             return;
         };
@@ -73,7 +73,7 @@ impl Engine {
         self.tell_refused(now);
         if let Some(mut link) = self.take_link(oldest) {
             if let Some(watch) = link.watch {
-                self.waiter.forget(watch);
+                self.waking.waiter.forget(watch);
             }
             link.stream.finish();
         }
@@ -81,9 +81,9 @@ impl Engine {
     }
 
     pub(super) fn put(&mut self, now: Nanos, id: ConnectionId, stream: Stream) {
-        let watch = self.waiter.watch(&stream);
-        self.links_end = self.links_end.max(id.0 + 1);
-        self.links[id.0] = Some(Link {
+        let watch = self.waking.waiter.watch(&stream);
+        self.connections.links_end = self.connections.links_end.max(id.0 + 1);
+        self.connections.links[id.0] = Some(Link {
             stream,
             since: now,
             watch: Some(watch),
@@ -97,29 +97,33 @@ impl Engine {
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
-        self.links[..self.links_end].iter().flatten()
+        self.connections.links[..self.connections.links_end]
+            .iter()
+            .flatten()
     }
 
     /// Takes a link out.
     pub(super) fn take_link(&mut self, id: ConnectionId) -> Option<Link> {
-        let link = self.links[id.0].take();
-        while self.links_end > 0 && self.links[self.links_end - 1].is_none() {
-            self.links_end -= 1;
+        let link = self.connections.links[id.0].take();
+        while self.connections.links_end > 0
+            && self.connections.links[self.connections.links_end - 1].is_none()
+        {
+            self.connections.links_end -= 1;
         }
         link
     }
 
     /// Connections that have not said whose they are.
     pub(super) fn openings(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let ids = (0..self.links_end).map(ConnectionId);
-        ids.filter(|id| self.links[id.0].is_some() && self.table.session_of(*id).is_none())
+        let ids = (0..self.connections.links_end).map(ConnectionId);
+        ids.filter(|id| self.connections.links[id.0].is_some() && self.table.session_of(*id).is_none())
     }
 
     pub(super) fn read_openings<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         let openings: Vec<ConnectionId> = self.openings().collect();
         openings.iter().for_each(|id| self.read_one(now, *id, true, app));
         // Who closed before a new connection of the same session came is gone before that one is looked at.
-        for at in 0..self.links_end {
+        for at in 0..self.connections.links_end {
             if self.table.session_of(ConnectionId(at)).is_some() {
                 self.read_one(now, ConnectionId(at), true, app);
             }
@@ -131,7 +135,7 @@ impl Engine {
         }
         for id in openings {
             if let Some(session) = self.table.session_of(id)
-                && let Some(link) = &mut self.links[id.0]
+                && let Some(link) = &mut self.connections.links[id.0]
             {
                 let bytes = std::mem::take(&mut link.opening);
                 app.on_wire(now, session, Way::In, &bytes);
@@ -199,14 +203,14 @@ impl Engine {
 
     /// Begins the connections that are due, each on a thread of its own: the loop must not wait for a host.
     pub(super) fn connect(&mut self, now: Nanos) {
-        for (at, outgoing) in self.outgoing.iter_mut().enumerate() {
+        for (at, outgoing) in self.connections.outgoing.iter_mut().enumerate() {
             let is_idle = !outgoing.is_opening && self.table.connection_of(outgoing.session).is_none();
             let may_log_on = self.table.session(outgoing.session).may_log_on(now);
             if !is_idle || !outgoing.is_wanted || now < outgoing.due || !may_log_on {
                 continue;
             }
             let host = outgoing.host().clone();
-            let (sender, waker) = (self.opened.0.clone(), self.waker.clone());
+            let (sender, waker) = (self.connections.opened.0.clone(), self.waking.waker.clone());
             let (tls, timeout) = (outgoing.tls.clone(), outgoing.timeout);
             let open = move || {
                 let result = open(&host, tls.as_ref(), timeout);
@@ -226,7 +230,7 @@ impl Engine {
     }
 
     pub(super) fn take_opened<A: Handler>(&mut self, now: Nanos, opened: Opened, app: &mut A) {
-        let outgoing = &mut self.outgoing[opened.outgoing];
+        let outgoing = &mut self.connections.outgoing[opened.outgoing];
         outgoing.is_opening = false;
         let stream = match opened.result {
             Ok(stream) if outgoing.is_wanted => stream,
@@ -245,12 +249,12 @@ impl Engine {
         let _ = self.prepare_logon(now, session, app);
         match self.table.connect_as(now, session) {
             Some(id) => self.put(now, id, stream),
-            None => self.outgoing[opened.outgoing].ended(now),
+            None => self.connections.outgoing[opened.outgoing].ended(now),
         }
     }
 
     pub(super) fn outgoing_mut(&mut self, id: SessionId) -> Option<&mut Outgoing> {
-        self.outgoing.iter_mut().find(|o| o.session == id)
+        self.connections.outgoing.iter_mut().find(|o| o.session == id)
     }
 
     /// Whether a session is to connect; at once, if it is.

@@ -85,7 +85,7 @@ impl Engine {
         let link = self
             .table
             .connection_of(id)
-            .and_then(|at| self.links[at.0].as_ref());
+            .and_then(|at| self.connections.links[at.0].as_ref());
         link.map_or_else(|| "nowhere".into(), |link| link.stream.peer().to_string())
     }
 
@@ -93,7 +93,7 @@ impl Engine {
     #[cold]
     pub(super) fn tell_refused(&mut self, now: Nanos) {
         while let Some(refused) = self.table.poll_refused() {
-            let link = self.links[refused.connection.0].as_ref();
+            let link = self.connections.links[refused.connection.0].as_ref();
             let Some(at) = link.map(|link| link.stream.peer()) else {
                 continue;
             };

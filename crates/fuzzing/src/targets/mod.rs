@@ -38,7 +38,7 @@ pub use options::{option_terms, quote_orders, quoter};
 pub use order_entry::{journal, mass_quotes, order_entry};
 pub use pitch::pitch_servers;
 pub use records::records;
-pub use runtime::{capture, capture_frames};
+pub use runtime::{capture, capture_frames, recorded_blocks};
 pub(crate) use shm::region_bytes;
 pub use shm::shared_region;
 pub use sip::sip_channels;

@@ -2,8 +2,8 @@
 
 use crate::Choices;
 use tickwire_exchange::{
-    Applied, BreakReason, DeskConfig, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader,
-    JournalWriter, Market, OuchPort, PaceConfig, SelfTrade, TradingAction, listings,
+    Applied, BreakReason, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader, JournalWriter,
+    Market, OrderEntryConfig, OuchPort, PaceConfig, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::{Frame, Index, frame, naive};
 use tickwire_market::{InstrumentId, Nanos, Venue};
@@ -35,13 +35,13 @@ fn market() -> Market {
             rate: 1_000,
             ..PaceConfig::default()
         },
-        desk: DeskConfig {
+        order_entry: OrderEntryConfig {
             connections: 2,
             max_orders: 32,
             ouch: vec![user],
             ouch_connections: 2,
             waiting_max: 64,
-            ..DeskConfig::default()
+            ..OrderEntryConfig::default()
         },
         ..ExchangeConfig::default()
     };

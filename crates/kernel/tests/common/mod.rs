@@ -15,14 +15,8 @@ use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, mdp3, moldudp64, pitch, xdp};
 
 pub(crate) const LINES: [Group; 2] = [
-    Group {
-        address: [233, 54, 12, 111],
-        port: 26477,
-    },
-    Group {
-        address: [233, 86, 230, 111],
-        port: 26477,
-    },
+    Group::new([233, 54, 12, 111], 26477),
+    Group::new([233, 86, 230, 111], 26477),
 ];
 pub(crate) const SESSION: [u8; 10] = *b"S000000001";
 pub(crate) const UNIT: u8 = 3;
@@ -66,6 +60,7 @@ pub(crate) fn bit(framing: Framing, instrument: u32) -> usize {
         Framing::Itch | Framing::Nyse => instrument as usize,
         Framing::Pitch => layout::key_bit(u64::from_le_bytes(symbol(instrument))),
         Framing::Mdp3 => layout::key_bit(instrument.into()),
+        Framing::Any => panic!("a channel that is not looked into has no instruments"),
     }
 }
 
@@ -77,7 +72,7 @@ pub(crate) fn session(framing: Framing) -> [u64; 2] {
             [u64::from_ne_bytes(*a), u16::from_ne_bytes([b[0], b[1]]).into()]
         }
         Framing::Pitch => [UNIT.into(), 0],
-        Framing::Nyse | Framing::Mdp3 => [0, 0],
+        Framing::Nyse | Framing::Mdp3 | Framing::Any => [0, 0],
     }
 }
 
@@ -208,6 +203,7 @@ impl Maker {
                 }
                 p.finish()
             }
+            Framing::Any => panic!("what is not looked into has no stream of its own"),
             Framing::Mdp3 => {
                 count = 1;
                 let mut p = mdp3::PacketBuilder::new(&mut buffer, seq as u32, 1);
@@ -424,8 +420,10 @@ impl Filter {
             framing,
             epoch: 0,
         };
-        for instrument in WANTED {
-            filter.want(bit(framing, instrument));
+        if framing != Framing::Any {
+            WANTED
+                .into_iter()
+                .for_each(|instrument| filter.want(bit(framing, instrument)));
         }
         for (at, word) in session(framing).into_iter().enumerate() {
             filter.put(layout::SESSION + 8 * at, &word.to_ne_bytes());

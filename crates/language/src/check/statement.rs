@@ -19,7 +19,7 @@ impl Checker<'_> {
                 );
                 said = true;
             }
-            if self.is_full {
+            if self.code.is_full {
                 break;
             }
             leaves |= self.statement(statement);
@@ -31,7 +31,7 @@ impl Checker<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) -> bool {
-        let (span, mark) = (statement.span, self.next_reg);
+        let (span, mark) = (statement.span, self.registers.next_reg);
         match &statement.kind {
             StatementKind::Let { name, ty, value } => {
                 self.bind(name, ty.as_ref(), value);
@@ -44,13 +44,13 @@ impl Checker<'_> {
                 otherwise,
             } => {
                 let leaves = self.branch(condition, then, otherwise.as_ref());
-                self.next_reg = mark;
+                self.registers.next_reg = mark;
                 return leaves;
             }
             StatementKind::For { name, from, to, body } => self.repeat(span, name, from, to, body),
             StatementKind::Return(value) => {
                 self.give(span, value.as_ref());
-                self.next_reg = mark;
+                self.registers.next_reg = mark;
                 return true;
             }
             StatementKind::Do(e) => {
@@ -138,7 +138,7 @@ impl Checker<'_> {
                 self.host(span, HostCall::Push(n), vec![value.reg, now], 0);
             }
         }
-        self.next_reg = mark;
+        self.registers.next_reg = mark;
         false
     }
 
@@ -438,7 +438,7 @@ impl Checker<'_> {
         let end = self.constant(span, high);
         let one = self.constant(span, 1);
         let counted = self.reg();
-        let start = self.ops.len() as u32;
+        let start = self.code.ops.len() as u32;
         let before = (self.cost, self.orders);
         // The body gets a copy: writing to it does not change how often the loop runs.
         self.emit(span, Op::Move(counted, index));

@@ -1,5 +1,5 @@
 //! Recorded packets: pcap and pcapng files, plain or compressed, read as a stream with bounded memory; a pcap
-//! writer.
+//! writer, and the blocks of pcapng ([`blocks`]).
 //!
 //! [`CaptureReader::next_packet`] gives frames as they were captured, [`udp`] slices a UDP payload out of a
 //! frame:
@@ -25,6 +25,7 @@
 //! bytes, not by the file's name. A file that breaks off in the middle of a packet gives all whole packets
 //! first, then [`CaptureError::Truncated`].
 
+pub mod blocks;
 mod frame;
 mod frames;
 mod pcap;

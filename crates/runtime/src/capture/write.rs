@@ -11,10 +11,12 @@ use super::{CaptureError, LinkType};
 use crate::files;
 
 /// The snap length declared: nothing written here is longer.
-const SNAP_LEN: u32 = 262_144;
+pub(super) const SNAP_LEN: u32 = 262_144;
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const UDP: usize = 8;
+/// All headers of a datagram.
+pub(super) const HEADERS: usize = ETHERNET + IPV4 + UDP;
 
 /// Writes a pcap file.
 #[derive(Debug)]
@@ -115,25 +117,33 @@ fn write_record(out: &mut impl Write, time: Nanos, frame: &[u8]) -> io::Result<(
     out.write_all(frame)
 }
 
+/// Headers of a UDP datagram of `payload` bytes, at most [`crate::udp::DATAGRAM_BYTES_MAX`]; the checksum of
+/// IPv4 is there, that of UDP is 0, which means that there is none.
+pub(super) fn headers(source: SocketAddrV4, destination: SocketAddrV4, payload: usize) -> [u8; HEADERS] {
+    let udp_len = (UDP + payload) as u16;
+    let ip_len = IPV4 as u16 + udp_len;
+    let mut frame = [0; HEADERS];
+    frame[..6].copy_from_slice(&ethernet_address(destination));
+    frame[6..12].copy_from_slice(&ethernet_address(source));
+    frame[12] = 0x08; // IPv4
+    frame[14] = 0x45; // version 4, five words of header; ordinary service
+    frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
+    frame[20] = 0x40; // no identification needed: do not fragment
+    frame[22..24].copy_from_slice(&[64, 17]); // time to live, UDP; checksum to come
+    frame[26..30].copy_from_slice(&source.ip().octets());
+    frame[30..34].copy_from_slice(&destination.ip().octets());
+    let checksum = !ones_sum(&frame[ETHERNET..ETHERNET + IPV4], 0);
+    frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&checksum.to_be_bytes());
+    frame[34..36].copy_from_slice(&source.port().to_be_bytes());
+    frame[36..38].copy_from_slice(&destination.port().to_be_bytes());
+    frame[38..40].copy_from_slice(&udp_len.to_be_bytes());
+    frame
+}
+
 fn build_udp(frame: &mut Vec<u8>, source: SocketAddrV4, destination: SocketAddrV4, payload: &[u8]) {
     let udp_len = (UDP + payload.len()) as u16;
-    let ip_len = IPV4 as u16 + udp_len;
     frame.clear();
-    frame.extend(ethernet_address(destination));
-    frame.extend(ethernet_address(source));
-    frame.extend([0x08, 0x00]); // IPv4
-    frame.extend([0x45, 0]); // version 4, five words of header; ordinary service
-    frame.extend(ip_len.to_be_bytes());
-    frame.extend([0, 0, 0x40, 0]); // no identification needed: do not fragment
-    frame.extend([64, 17, 0, 0]); // time to live, UDP, checksum to come
-    frame.extend(source.ip().octets());
-    frame.extend(destination.ip().octets());
-    let checksum = !ones_sum(&frame[ETHERNET..], 0);
-    frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&checksum.to_be_bytes());
-    frame.extend(source.port().to_be_bytes());
-    frame.extend(destination.port().to_be_bytes());
-    frame.extend(udp_len.to_be_bytes());
-    frame.extend([0, 0]);
+    frame.extend(headers(source, destination, payload.len()));
     frame.extend(payload);
     // RFC 768: over addresses, protocol, length and the datagram; 0 is sent as all ones, since 0 means
     // "none".

@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use super::files::{Files, mask, parse_list, parse_mask};
+use super::kernel_path::{compiler, rights};
 use super::{ProcessorTime, list};
 
 const CPU: &str = "sys/devices/system/cpu";
@@ -150,14 +151,14 @@ impl std::fmt::Debug for Check {
 }
 
 /// What a look at the machine gives.
-struct Seen {
-    verdict: Verdict,
-    value: String,
+pub(super) struct Seen {
+    pub(super) verdict: Verdict,
+    pub(super) value: String,
     writes: Vec<Write>,
 }
 
 impl Seen {
-    fn new(verdict: Verdict, value: impl Into<String>) -> Seen {
+    pub(super) fn new(verdict: Verdict, value: impl Into<String>) -> Seen {
         Seen {
             verdict,
             value: value.into(),
@@ -165,11 +166,11 @@ impl Seen {
         }
     }
 
-    fn good(value: impl Into<String>) -> Seen {
+    pub(super) fn good(value: impl Into<String>) -> Seen {
         Seen::new(Verdict::Good, value)
     }
 
-    fn unseen(why: impl Into<String>) -> Seen {
+    pub(super) fn unseen(why: impl Into<String>) -> Seen {
         Seen::new(Verdict::Unseen, why)
     }
 
@@ -181,7 +182,7 @@ impl Seen {
         }
     }
 
-    fn with(mut self, writes: Vec<Write>) -> Seen {
+    pub(super) fn with(mut self, writes: Vec<Write>) -> Seen {
         self.writes = writes;
         self
     }
@@ -849,6 +850,12 @@ checks! {
     "coalescing" coalescing "interrupt coalescing, rings" Fix::Command("ethtool -C IF adaptive-rx off rx-usecs 0 rx-frames 1; ethtool -G IF rx MAXIMUM");
         "up to rx-usecs for each packet, often 50 us; packets lost in bursts where the ring is short";
         "The card waits for more packets before it interrupts. The ring is where packets wait until the kernel takes them.";
+    "kernel-path" rights "the kernel path (AF_XDP)" Fix::Command("run as root, or sudo setcap cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PROGRAM");
+        "market data goes through the kernel's network stack: receiver.backend = \"socket\" is all there is";
+        "With receiver.backend = \"xdp\" live lines come from the hook of the network driver, past the kernel's network stack. It needs AF_XDP in the kernel and four capabilities. What an interface can do is tried with --interface.";
+    "bpf-compiler" compiler "programs in the kernel" Fix::Files("compile them: net.core.bpf_jit_enable 1");
+        "a filter in the kernel takes several times as long for each packet";
+        "Programs at the hook of a driver are compiled to native code unless that is switched off. Blinding constants for everybody (bpf_jit_harden 2) makes them longer.";
     "steal" steal "time taken by the host" Fix::Elsewhere("ask for dedicated cores, or for a machine without a hypervisor");
         "whole time slices, often milliseconds";
         "In a virtual machine the host runs others on the same cores. The jitter probe shows how long it takes them away.";

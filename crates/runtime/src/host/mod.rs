@@ -4,6 +4,7 @@
 
 mod checks;
 mod files;
+mod kernel_path;
 mod tune;
 
 use std::path::Path;

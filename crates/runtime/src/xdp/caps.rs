@@ -53,7 +53,8 @@ pub fn missing() -> Vec<Capability> {
     missing_of(&status)
 }
 
-fn missing_of(status: &str) -> Vec<Capability> {
+/// The same by the text of a /proc/PID/status.
+pub(crate) fn missing_of(status: &str) -> Vec<Capability> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     let effective = effective.unwrap_or(0);

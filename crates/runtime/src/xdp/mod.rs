@@ -24,11 +24,13 @@
 
 mod bpf;
 pub mod caps;
+mod probe;
 mod socket;
 mod sys;
 
 pub use bpf::{Attached, HashMap, Program, SharedMap, SocketMap, Tested};
 pub use caps::Capability;
+pub use probe::{Way, probe};
 pub use socket::{XdpDrops, XdpSocket, XdpSocketConfig};
 
 use std::{fmt, io};

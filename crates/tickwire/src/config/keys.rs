@@ -69,7 +69,9 @@ delta = 10.0
 
 /// Keys that what is made here does not show, and where they are read.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("receiver.receive_buffer", "opening.rs", "receiver.receive_buffer"),
+    ("receiver.receive_buffer", "receiver.rs", "section.receive_buffer"),
+    ("receiver.xdp_queues", "hook.rs", "section.xdp_queues"),
+    ("receiver.xdp_frames", "hook.rs", "section.xdp_frames"),
     ("receiver.line_wait_us", "wiring.rs", "c.line_wait_us"),
     ("receiver.request_timeout_ms", "wiring.rs", "c.request_timeout_ms"),
     ("receiver.request_attempts", "wiring.rs", "c.request_attempts"),
@@ -192,7 +194,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 fn made(c: &Config) -> String {
     let mut text = String::new();
     let mut say = |part: &dyn std::fmt::Debug| writeln!(text, "{part:?}").expect("a string has room");
-    say(&entry::desk(&c.order_entry, 4));
+    say(&entry::gateway(&c.order_entry, 4));
     say(&entry::protections(&c.order_entry));
     say(&c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id));
     say(&c.controls.of_trader());

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickwire_backtest::{
     Backtest, BacktestConfig, Entrant, Fees, Fill, FillModel, GhostConfig, GhostResult, Ghosts, HORIZONS,
-    Latency, LatencyConfig, Nobody, StrategyResult, Summary, TimedLatency,
+    Latency, LatencyConfig, Nobody, StrategyResult, Summary, TimedLatency, Why,
 };
 use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_feed::{Channel, FeedState, Line};
@@ -223,8 +223,14 @@ fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
             "time_ns": d.at.0,
             "filled": d.really,
             "ghost_filled": d.got,
+            "by": d.by.0,
+            "why": d.why.name(),
         })
     });
+    let whys: serde_json::Map<String, serde_json::Value> = Why::ALL
+        .into_iter()
+        .map(|why| (why.name().to_owned(), found.whys[why as usize].into()))
+        .collect();
     if args.json {
         let json = serde_json::json!({
             "events": done.summary.events,
@@ -234,6 +240,7 @@ fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
             "filled": found.filled[0],
             "fills": found.filled[1],
             "different": found.different,
+            "whys": whys,
             "first": first.collect::<Vec<_>>(),
             "books_partial": done.partial,
             "fault": done.fault,
@@ -248,13 +255,18 @@ fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
         for d in &found.first {
             let symbol = done.symbols.get(&d.instrument).map(Symbol::to_string);
             println!(
-                "  order {} of {} at {}: filled {}, its ghost {}",
+                "  order {} of {} at {}: filled {}, its ghost {}, by order {}: {}",
                 d.order.0,
                 symbol.unwrap_or_default(),
                 d.at.0,
                 d.really,
-                d.got
+                d.got,
+                d.by.0,
+                d.why.name()
             );
+        }
+        for why in Why::ALL.into_iter().filter(|why| found.whys[*why as usize] > 0) {
+            println!("  {}: {}", why.name(), found.whys[why as usize]);
         }
     }
     match (&done.fault, found.different) {

@@ -1,5 +1,6 @@
 //! `tickwire host`: what harms latency on this machine, what it costs, and changing it with a way back.
 
+mod interface;
 mod jitter;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub enum HostCommand {
 Examples:
   tickwire host check
   tickwire host check --cores 2-3 --jitter 10
+  sudo tickwire host check --interface eth0   what it can do of the kernel path
   tickwire host check --json | jq '.checks[] | {id, verdict}'
 
 Exit codes: 0 nothing harmful, 1 something is, 2 wrong command line, 130 Ctrl-C.")]
@@ -78,6 +80,9 @@ pub struct CheckArgs {
     /// Watch each core for interruptions for so long; 0 not at all
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     jitter: f64,
+    /// Try what this interface can do of the kernel path, by a program that lets everything pass (repeatable)
+    #[arg(long, value_name = "NAME")]
+    interface: Vec<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -164,6 +169,8 @@ fn check(args: &CheckArgs, stop: &StopFlag) -> Result<(), Failure> {
     let hot = hot(&args.root, args.cores.as_deref())?;
     let clock = Clock::calibrate();
     let findings = check_all(&args.root, &hot);
+    let tried = args.interface.iter().map(|name| interface::Tried::new(name));
+    let tried = tried.collect::<Result<Vec<_>, Failure>>()?;
     let mut watched = Vec::new();
     if args.jitter > 0.0 {
         let may = Cores::count().usable();
@@ -183,9 +190,12 @@ fn check(args: &CheckArgs, stop: &StopFlag) -> Result<(), Failure> {
     match args.json {
         true => println!(
             "{:#}",
-            to_json(&findings, &watched, &hot, &Host::describe(&clock))
+            to_json(&findings, (&watched, &tried), &hot, &Host::describe(&clock))
         ),
-        false => print!("{}", to_text(&findings, &watched, &hot)),
+        false => {
+            print!("{}", to_text(&findings, &watched, &hot));
+            tried.iter().for_each(|tried| print!("\n{}", tried.to_text()));
+        }
     }
     let harmful = findings.iter().filter(|f| f.verdict == Verdict::Harmful).count();
     match harmful {
@@ -250,7 +260,12 @@ fn to_text(findings: &[Finding], watched: &[Jitter], hot: &Hot) -> String {
     text
 }
 
-fn to_json(findings: &[Finding], watched: &[Jitter], hot: &Hot, host: &Host) -> Value {
+fn to_json(
+    findings: &[Finding],
+    (watched, tried): (&[Jitter], &[interface::Tried]),
+    hot: &Hot,
+    host: &Host,
+) -> Value {
     let writes = |writes: &[Write]| -> Vec<Value> {
         let one = |w: &Write| json!({"path": format!("/{}", w.path), "before": w.before, "after": w.after});
         writes.iter().map(one).collect()
@@ -290,7 +305,15 @@ fn to_json(findings: &[Finding], watched: &[Jitter], hot: &Hot, host: &Host) -> 
         .iter()
         .map(|(name, value)| ((*name).to_owned(), json!(value)))
         .collect();
-    json!({"cores": hot.cores, "others": hot.others, "host": facts, "checks": checks, "jitter": jitter})
+    let interfaces: Vec<Value> = tried.iter().map(interface::Tried::to_json).collect();
+    json!({
+        "cores": hot.cores,
+        "others": hot.others,
+        "host": facts,
+        "checks": checks,
+        "jitter": jitter,
+        "interfaces": interfaces,
+    })
 }
 
 /// What `tune` is to write.
@@ -456,7 +479,7 @@ mod tests {
         assert_eq!(findings.len(), CHECKS.len());
         assert!(findings.iter().all(|f| !f.value.is_empty()), "{findings:?}");
         let text = to_text(&findings, &[], &hot);
-        let value = to_json(&findings, &[], &hot, &Host::default());
+        let value = to_json(&findings, (&[], &[]), &hot, &Host::default());
         for check in CHECKS {
             assert!(text.contains(check.id), "{text}");
         }

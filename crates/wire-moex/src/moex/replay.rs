@@ -2,7 +2,8 @@
 //! its length in four bytes, little-endian ([`super::split_replay`]): a logon, the messages asked for as they
 //! were sent, a logout with a reason. One request a connection.
 
-use super::{PREAMBLE_LEN, civil_date};
+use super::PREAMBLE_LEN;
+use super::times::civil_date;
 use tickwire_market::Nanos;
 use tickwire_wire_core::fix_text::{Number, write};
 

@@ -52,6 +52,39 @@ enum Phase {
     Over,
 }
 
+/// The step being sent.
+struct StepProgress {
+    /// The step being sent, when it began, and how many messages of it were sent.
+    step: usize,
+    step_begun: u64,
+    step_sent: u64,
+    /// Messages of the steps before it.
+    before: u64,
+    /// The last sign of progress.
+    moved: u64,
+}
+
+/// What the trader did and did not do.
+struct Findings {
+    /// Bytes of the venue's session came.
+    arrived: u64,
+    orders: u64,
+    lost: u64,
+    wrong: u64,
+    first_wrong: Option<String>,
+    trouble: Option<String>,
+}
+
+/// What was measured.
+struct Samples {
+    steps: Vec<StepSeen>,
+    kept: Vec<Kept>,
+    kept_every: u64,
+    /// Of the trader's process and of this thread, since the first message.
+    delays: Option<(ProcessDelays, Option<u64>)>,
+    run_delays_ns: Vec<(String, u64)>,
+}
+
 /// See the module's description.
 pub(super) struct Simulator<'a> {
     plan: &'a Plan,
@@ -66,31 +99,13 @@ pub(super) struct Simulator<'a> {
     phase: Phase,
     created: u64,
     begun: u64,
-    /// The step being sent, when it began, and how many messages of it were sent.
-    step: usize,
-    step_begun: u64,
-    step_sent: u64,
-    /// Messages of the steps before it.
-    before: u64,
-    /// The last sign of progress.
-    moved: u64,
+    progress: StepProgress,
     expected: VecDeque<Expected>,
     expectations: u64,
-    /// Bytes of the venue's session came.
-    arrived: u64,
-    orders: u64,
-    lost: u64,
-    wrong: u64,
-    first_wrong: Option<String>,
-    steps: Vec<StepSeen>,
-    kept: Vec<Kept>,
-    kept_every: u64,
+    findings: Findings,
+    samples: Samples,
     lengths: [usize; 3],
     stamp: Stamp,
-    trouble: Option<String>,
-    /// Of the trader's process and of this thread, since the first message.
-    delays: Option<(ProcessDelays, Option<u64>)>,
-    run_delays_ns: Vec<(String, u64)>,
 }
 
 impl<'a> Simulator<'a> {
@@ -128,59 +143,65 @@ impl<'a> Simulator<'a> {
             phase: Phase::Waiting,
             created: now,
             begun: 0,
-            step: 0,
-            step_begun: 0,
-            step_sent: 0,
-            before: 0,
-            moved: 0,
+            progress: StepProgress {
+                step: 0,
+                step_begun: 0,
+                step_sent: 0,
+                before: 0,
+                moved: 0,
+            },
             expected: VecDeque::with_capacity(EXPECTED_MAX),
             expectations: 0,
-            arrived: 0,
-            orders: 0,
-            lost: 0,
-            wrong: 0,
-            first_wrong: None,
-            steps: vec![StepSeen::default(); plan.steps.len()],
-            kept,
-            kept_every: plan.kept_every(),
+            findings: Findings {
+                arrived: 0,
+                orders: 0,
+                lost: 0,
+                wrong: 0,
+                first_wrong: None,
+                trouble: None,
+            },
+            samples: Samples {
+                steps: vec![StepSeen::default(); plan.steps.len()],
+                kept,
+                kept_every: plan.kept_every(),
+                delays: None,
+                run_delays_ns: Vec::new(),
+            },
             lengths: [0; 3],
             stamp: Stamp::new(Precision::Millis),
-            trouble: None,
-            delays: None,
-            run_delays_ns: Vec::new(),
         }
     }
 
     /// What was measured; of a run that was `interrupted`, as far as it came.
     pub(super) fn finish(mut self, interrupted: bool) -> Result<Measured, Failure> {
         if !interrupted {
-            if let Some(trouble) = self.trouble {
+            if let Some(trouble) = self.findings.trouble {
                 return Err(Failure::system(trouble));
             }
-            self.lost += self.expected.len() as u64;
+            self.findings.lost += self.expected.len() as u64;
             if let Some(first) = self.expected.front() {
                 let said = format!("the order for message {} never came", first.seq);
-                self.first_wrong.get_or_insert(said);
+                self.findings.first_wrong.get_or_insert(said);
             }
         }
         Ok(Measured {
             begun: self.begun,
-            kept: self.kept,
+            kept: self.samples.kept,
             stamps: Vec::new(),
-            steps: self.steps,
-            messages: self.before + self.step_sent,
+            steps: self.samples.steps,
+            messages: self.progress.before + self.progress.step_sent,
             expected: self.expectations
                 - if interrupted {
                     self.expected.len() as u64
                 } else {
                     0
                 },
-            orders: self.orders,
-            lost: self.lost,
-            wrong: self.wrong,
-            first_wrong: self.first_wrong,
+            orders: self.findings.orders,
+            lost: self.findings.lost,
+            wrong: self.findings.wrong,
+            first_wrong: self.findings.first_wrong,
             lengths: self.lengths,
-            run_delays_ns: self.run_delays_ns,
+            run_delays_ns: self.samples.run_delays_ns,
             interrupted,
         })
     }
@@ -188,30 +209,31 @@ impl<'a> Simulator<'a> {
     /// When message `k` of the step being sent is due.
     #[inline]
     fn due(&self, k: u64) -> u64 {
-        let rate = self.plan.steps[self.step].rate;
-        self.step_begun + (u128::from(k) * u128::from(self.clock.frequency_hz()) / u128::from(rate)) as u64
+        let rate = self.plan.steps[self.progress.step].rate;
+        self.progress.step_begun
+            + (u128::from(k) * u128::from(self.clock.frequency_hz()) / u128::from(rate)) as u64
     }
 
     /// Messages due by now, in all steps.
     #[inline]
     fn due_by(&self, now: u64) -> u64 {
-        let Some(step) = self.plan.steps.get(self.step) else {
-            return self.before;
+        let Some(step) = self.plan.steps.get(self.progress.step) else {
+            return self.progress.before;
         };
-        let ticks = u128::from(now.saturating_sub(self.step_begun));
+        let ticks = u128::from(now.saturating_sub(self.progress.step_begun));
         let due = ticks * u128::from(step.rate) / u128::from(self.clock.frequency_hz()) + 1;
-        self.before + (due as u64).min(step.messages())
+        self.progress.before + (due as u64).min(step.messages())
     }
 
     /// Sends what is due.
     fn send_due(&mut self, at: Nanos, table: &mut Table) {
         let first_new = self.expected.len();
         for _ in 0..BURST {
-            let step = self.plan.steps[self.step];
+            let step = self.plan.steps[self.progress.step];
             let now = tsc();
-            let intended = self.due(self.step_sent);
-            if self.step_sent == step.messages() {
-                if now >= self.step_begun + self.clock.span_ticks(step.span_ns) {
+            let intended = self.due(self.progress.step_sent);
+            if self.progress.step_sent == step.messages() {
+                if now >= self.progress.step_begun + self.clock.span_ticks(step.span_ns) {
                     self.next_step(now);
                 }
                 break;
@@ -220,8 +242,8 @@ impl<'a> Simulator<'a> {
                 break;
             }
             if now - intended > self.behind_max {
-                self.steps[self.step].is_given_up = true;
-                (self.phase, self.moved) = (Phase::Draining, now);
+                self.samples.steps[self.progress.step].is_given_up = true;
+                (self.phase, self.progress.moved) = (Phase::Draining, now);
                 break;
             }
             if self.expected.len() == EXPECTED_MAX {
@@ -242,21 +264,22 @@ impl<'a> Simulator<'a> {
             let seq = match sent {
                 Ok(seq) => seq.0,
                 Err(e) => {
-                    self.trouble = Some(format!("a market data message was not sent: {}", describe(e)));
+                    self.findings.trouble =
+                        Some(format!("a market data message was not sent: {}", describe(e)));
                     return;
                 }
             };
             if let Some(price) = moves {
                 self.expect(seq, intended, price);
             }
-            self.step_sent += 1;
-            let seen = &mut self.steps[self.step];
+            self.progress.step_sent += 1;
+            let seen = &mut self.samples.steps[self.progress.step];
             seen.sent += 1;
-            seen.lasted = now - self.step_begun;
-            if now >= self.step_begun + self.clock.span_ticks(step.span_ns) {
+            seen.lasted = now - self.progress.step_begun;
+            if now >= self.progress.step_begun + self.clock.span_ticks(step.span_ns) {
                 seen.behind += 1;
             }
-            self.moved = now;
+            self.progress.moved = now;
         }
         let now = tsc();
         self.expected
@@ -266,7 +289,7 @@ impl<'a> Simulator<'a> {
 
     #[inline]
     fn expect(&mut self, seq: u64, intended: u64, price: Price) {
-        let number = self.before + self.step_sent;
+        let number = self.progress.before + self.progress.step_sent;
         let hundredth = self.expectations % 100 == 99;
         let price = match self.plan.fault {
             Fault::WrongPrice if hundredth => Price::from_raw(price.raw() + 1),
@@ -275,7 +298,7 @@ impl<'a> Simulator<'a> {
         let expected = Expected {
             seq,
             number,
-            step: self.step,
+            step: self.progress.step,
             intended,
             sent: 0,
             price,
@@ -291,22 +314,22 @@ impl<'a> Simulator<'a> {
 
     #[cold]
     fn next_step(&mut self, now: u64) {
-        self.before += self.step_sent;
-        self.step_begun += self.clock.span_ticks(self.plan.steps[self.step].span_ns);
-        self.step_sent = 0;
-        self.step += 1;
-        if self.step == self.plan.steps.len() {
-            (self.phase, self.moved) = (Phase::Draining, now);
-        } else if now > self.step_begun + self.clock.span_ticks(Nanos::SECOND) {
+        self.progress.before += self.progress.step_sent;
+        self.progress.step_begun += self.clock.span_ticks(self.plan.steps[self.progress.step].span_ns);
+        self.progress.step_sent = 0;
+        self.progress.step += 1;
+        if self.progress.step == self.plan.steps.len() {
+            (self.phase, self.progress.moved) = (Phase::Draining, now);
+        } else if now > self.progress.step_begun + self.clock.span_ticks(Nanos::SECOND) {
             // Behind by more than a second: what was due is not sent in one go into the next step.
-            self.step_begun = now;
+            self.progress.step_begun = now;
         }
     }
 
     /// An order has come.
     #[inline]
     fn order(&mut self, at: Nanos, table: &mut Table) {
-        let arrived = self.arrived;
+        let arrived = self.findings.arrived;
         let Some(message) = table
             .session(self.venue_id)
             .message()
@@ -319,11 +342,12 @@ impl<'a> Simulator<'a> {
             let text = String::from_utf8_lossy(message.bytes()).replace('\u{1}', "|");
             return self.found_wrong(format!("an order that cannot be read: {text}"));
         };
-        self.orders += 1;
+        self.findings.orders += 1;
         while self.expected.front().is_some_and(|expected| expected.seq < seq) {
             let missing = self.expected.pop_front().map_or(0, |expected| expected.seq);
-            self.lost += 1;
-            self.first_wrong
+            self.findings.lost += 1;
+            self.findings
+                .first_wrong
                 .get_or_insert_with(|| format!("the order for message {missing} never came"));
         }
         let Some(expected) = self
@@ -343,30 +367,35 @@ impl<'a> Simulator<'a> {
         }
         let reported = tsc();
         self.report(at, seq, price, table);
-        self.moved = arrived;
+        self.progress.moved = arrived;
         self.record(&expected, arrived, reported);
     }
 
     #[inline]
     fn record(&mut self, expected: &Expected, arrived: u64, reported: u64) {
         let depth = self.due_by(arrived).saturating_sub(expected.number + 1);
-        let number = self.orders - 1;
+        let number = self.findings.orders - 1;
         if number < self.plan.warm_up {
             return;
         }
-        let seen = &mut self.steps[expected.step];
+        let seen = &mut self.samples.steps[expected.step];
         seen.orders += 1;
         let latency = arrived.saturating_sub(expected.intended);
         seen.latency.record(self.clock.span_ns(latency));
-        if let (Some(step), Some(seen)) = (self.plan.steps.get(self.step), self.steps.get_mut(self.step)) {
+        if let (Some(step), Some(seen)) = (
+            self.plan.steps.get(self.progress.step),
+            self.samples.steps.get_mut(self.progress.step),
+        ) {
             seen.depth.record(depth);
-            let part =
-                arrived.saturating_sub(self.step_begun) * 8 / self.clock.span_ticks(step.span_ns).max(1);
+            let part = arrived.saturating_sub(self.progress.step_begun) * 8
+                / self.clock.span_ticks(step.span_ns).max(1);
             let part = &mut seen.parts[part.min(7) as usize];
             (part.0, part.1) = (part.0 + depth, part.1 + 1);
         }
-        if number.is_multiple_of(self.kept_every) && self.kept.len() < self.kept.capacity() {
-            self.kept.push(Kept {
+        if number.is_multiple_of(self.samples.kept_every)
+            && self.samples.kept.len() < self.samples.kept.capacity()
+        {
+            self.samples.kept.push(Kept {
                 seq: expected.seq,
                 depth,
                 step: expected.step,
@@ -381,7 +410,10 @@ impl<'a> Simulator<'a> {
     /// All of it is done.
     #[inline]
     fn report(&mut self, at: Nanos, seq: u64, price: Price, table: &mut Table) {
-        let (id, number) = (Id::from_number(seq), Id::from_number(7_000_000_000 + self.orders));
+        let (id, number) = (
+            Id::from_number(seq),
+            Id::from_number(7_000_000_000 + self.findings.orders),
+        );
         let stamp = &mut self.stamp;
         let sent = table.session_mut(self.venue_id).send_any(at, b"8", |e| {
             e.text(tag::ORDER_ID, number.as_bytes());
@@ -404,14 +436,14 @@ impl<'a> Simulator<'a> {
             e.timestamp(tag::TRANSACT_TIME, stamp, at);
         });
         if let Err(e) = sent {
-            self.trouble = Some(format!("a report was not sent: {}", describe(e)));
+            self.findings.trouble = Some(format!("a report was not sent: {}", describe(e)));
         }
     }
 
     #[cold]
     fn found_wrong(&mut self, what: String) {
-        self.wrong += 1;
-        self.first_wrong.get_or_insert(what);
+        self.findings.wrong += 1;
+        self.findings.first_wrong.get_or_insert(what);
     }
 
     fn begin(&mut self, at: Nanos, table: &mut Table) {
@@ -422,12 +454,12 @@ impl<'a> Simulator<'a> {
             Err(_) => e.fail(),
         });
         if let Err(e) = sent {
-            self.trouble = Some(format!("the snapshot was not sent: {}", describe(e)));
+            self.findings.trouble = Some(format!("the snapshot was not sent: {}", describe(e)));
         }
-        self.delays = Some((ProcessDelays::begin(self.child.id()), run_delay_ns()));
+        self.samples.delays = Some((ProcessDelays::begin(self.child.id()), run_delay_ns()));
         self.begun = tsc() + self.clock.span_ticks(LEAD_NS);
-        self.step_begun = self.begun;
-        self.moved = self.begun;
+        self.progress.step_begun = self.begun;
+        self.progress.moved = self.begun;
         self.phase = Phase::Sending;
     }
 
@@ -435,10 +467,10 @@ impl<'a> Simulator<'a> {
     #[cold]
     fn end(&mut self) {
         self.phase = Phase::Over;
-        if let Some((trader, own)) = self.delays.take() {
+        if let Some((trader, own)) = self.samples.delays.take() {
             let own = own.zip(run_delay_ns());
             let own = own.map(|(before, now)| ("simulator".to_owned(), now.saturating_sub(before)));
-            self.run_delays_ns = own.into_iter().chain(trader.since("trader")).collect();
+            self.samples.run_delays_ns = own.into_iter().chain(trader.since("trader")).collect();
         }
     }
 
@@ -449,10 +481,11 @@ impl<'a> Simulator<'a> {
         if self.phase == Phase::Waiting {
             match self.child.try_wait() {
                 Ok(Some(status)) => {
-                    self.trouble = Some(format!("the trader ended before it had subscribed: {status}"))
+                    self.findings.trouble =
+                        Some(format!("the trader ended before it had subscribed: {status}"))
                 }
                 Ok(None) if now > self.created + self.clock.span_ticks(START_NS) => {
-                    self.trouble = Some(format!(
+                    self.findings.trouble = Some(format!(
                         "the trader has not subscribed within {} s",
                         START_NS / 1_000_000_000
                     ));
@@ -461,12 +494,12 @@ impl<'a> Simulator<'a> {
             }
         }
         let stuck = now
-            > self.moved
+            > self.progress.moved
                 + self
                     .clock
                     .span_ticks(END.max(Duration::from_secs(1)).as_nanos() as u64);
         if self.phase == Phase::Sending && stuck {
-            self.trouble = Some("the trader takes no more market data".into());
+            self.findings.trouble = Some("the trader takes no more market data".into());
         }
     }
 }
@@ -503,7 +536,7 @@ impl Handler for Simulator<'_> {
                 self.found_wrong(format!("the trader rejected a message: {text}"));
             }
             Event::Disconnect { reason, text } if self.phase != Phase::Over => {
-                self.trouble = Some(format!("the trader's session ended early: {reason} {text}"));
+                self.findings.trouble = Some(format!("the trader's session ended early: {reason} {text}"));
             }
             _ => {}
         }
@@ -512,7 +545,7 @@ impl Handler for Simulator<'_> {
     #[inline]
     fn on_wire(&mut self, _: Nanos, id: SessionId, way: Way, bytes: &[u8]) {
         match way {
-            Way::In if id == self.venue_id => self.arrived = tsc(),
+            Way::In if id == self.venue_id => self.findings.arrived = tsc(),
             Way::Out if id == self.venue_id => self.lengths[2] = bytes.len(),
             Way::Out if self.lengths[0] == 0 && self.phase == Phase::Sending => {
                 self.lengths[0] = bytes.len();
@@ -525,7 +558,7 @@ impl Handler for Simulator<'_> {
         match self.phase {
             Phase::Sending => self.send_due(now, &mut engine.table),
             Phase::Draining => {
-                if self.expected.is_empty() || tsc() > self.moved + self.patience {
+                if self.expected.is_empty() || tsc() > self.progress.moved + self.patience {
                     self.end();
                 }
             }
@@ -535,7 +568,7 @@ impl Handler for Simulator<'_> {
         if counter >= self.next_look {
             self.look(counter);
         }
-        let is_over = self.phase == Phase::Over || self.trouble.is_some();
+        let is_over = self.phase == Phase::Over || self.findings.trouble.is_some();
         Ok(if is_over { Flow::End } else { Flow::Go })
     }
 }

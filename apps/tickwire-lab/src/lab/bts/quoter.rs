@@ -1,34 +1,33 @@
 //! The quoter of a run: in memory, as one thread between two sockets, and as three threads with queues
 //! between them, as the published one was.
 
+mod fix;
+mod sockets;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickwire_book::{Applied, Books, Depth};
 use tickwire_feed::{Channel, Line};
-use tickwire_fix::{
-    CompId, Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, QuotePrices, read_quote_answer,
-};
+use tickwire_fix::CompId;
 use tickwire_market::{
     BookUpdate, Cause, Counter, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price,
-    Side, Symbol, TradingStatus,
+    Symbol, TradingStatus,
 };
 use tickwire_options::edge::points;
 use tickwire_options::surface::Edit;
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::spsc::{self, Consumer, Producer};
-use tickwire_runtime::tcp::{Received, TcpStream};
-use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastReceiver};
+use tickwire_runtime::spsc::{Consumer, Producer};
 use tickwire_trading::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, QuoteSink, Quoter, QuoterConfig};
 
-use super::Signals;
 use super::tape::{Tape, number};
 use super::venue::Venue;
-use crate::lab::run::Places;
+pub(super) use fix::side_name;
+pub(super) use sockets::{Layout, Sockets, between_sockets};
 use tickwire_console::failure::Failure;
 use tickwire_node::hot::OrderOut;
 use tickwire_quoterd::{
     Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades,
-    decimals_of, flat_surface, session_of,
+    flat_surface, session_of,
 };
 use tickwire_simulator::venue::VIRTUAL_START;
 use tickwire_venues::protocol::Protocol;
@@ -431,249 +430,6 @@ fn complaints<O: OrderOut>(path: &QuotePath<O, Nobody>) -> Option<String> {
     })
 }
 
-/// The sockets of a quoter.
-pub(super) struct Sockets {
-    pub(super) feed: MulticastReceiver,
-    pub(super) orders: TcpStream,
-}
-
-/// How a quoter is laid out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Layout {
-    /// Everything on one thread.
-    One,
-    /// Market data, quoting and FIX on a thread each, as published.
-    Three,
-}
-
-impl Layout {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Layout::One => "one thread",
-            Layout::Three => "three threads",
-        }
-    }
-}
-
-/// Quotes between sockets until `ends` is set; in one thread with a rehearsal every so many microseconds, 0
-/// for none.
-pub(super) fn between_sockets(
-    tape: &Tape,
-    (layout, rehearse_us): (Layout, u32),
-    sockets: Sockets,
-    clock: Clock,
-    places: &Places,
-    signals: &Signals,
-) -> Result<Done, Failure> {
-    let reception = Reception::new(&tape.config.receiver);
-    let run = Live {
-        tape,
-        layout,
-        rehearse_us,
-        sockets,
-        clock,
-        places,
-        signals,
-    };
-    wiring::with_channel(&tape.config.feed[0], 0, &reception, run)?
-}
-
-struct Live<'a> {
-    tape: &'a Tape,
-    layout: Layout,
-    rehearse_us: u32,
-    sockets: Sockets,
-    clock: Clock,
-    places: &'a Places,
-    signals: &'a Signals,
-}
-
-impl WithChannel for Live<'_> {
-    type Output = Result<Done, Failure>;
-
-    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Result<Done, Failure> {
-        let made = Made::new(self.tape, &mut channel, depth, self.clock.now())?;
-        match self.layout {
-            Layout::One => self.one(channel, made),
-            Layout::Three => self.three(channel, made),
-        }
-    }
-}
-
-fn lost(e: std::io::Error) -> Failure {
-    Failure::peer_lost(format!("the quoter's sockets: {e}"))
-}
-
-impl Live<'_> {
-    fn one<C: Channel>(self, mut channel: C, made: Made) -> Result<Done, Failure> {
-        let Sockets { mut feed, orders } = self.sockets;
-        let clock = self.clock;
-        self.places.enter("quoter")?;
-        let out = Stamped::new(orders);
-        let (mut path, mut pricer, tick) = path_of(made, &channel, out, clock.now())?;
-        path.connected(clock.now());
-        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-        let mut done = Done {
-            took: Vec::with_capacity(self.tape.packets.len()),
-            ..Done::default()
-        };
-        self.signals.ready.store(true, Ordering::Release);
-        let mut rounds = 0_u32;
-        let gap = clock.span_ticks(u64::from(self.rehearse_us) * 1_000);
-        let mut rehearsal = (self.rehearse_us > 0).then(tsc);
-        loop {
-            if let Some(due) = &mut rehearsal
-                && tsc() >= *due
-            {
-                let now = tsc();
-                *due = now + gap;
-                path.rehearse(clock.nanos_at(now));
-            }
-            if let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? {
-                let (from, now) = (datagram.tsc, clock.nanos_at(datagram.tsc));
-                let took = quote_packet(&mut channel, &mut path, now, datagram.bytes, from);
-                done.took.extend(took);
-            }
-            match path.wire.out.to.out.recv(&mut buffer).map_err(lost)? {
-                Received::Bytes(bytes) => {
-                    let bytes: &[u8] = bytes;
-                    path.on_bytes(clock.now(), bytes);
-                }
-                Received::Nothing if path.wire.out.to.out.has_unsent() => {
-                    path.wire.out.to.out.flush().map_err(lost)?;
-                }
-                Received::Nothing => {}
-                Received::Closed => break,
-            }
-            rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(1_024) {
-                let now = clock.now();
-                if path.poll_timeout().is_some_and(|due| due <= now) {
-                    path.handle_timeout(now);
-                }
-                if self.signals.ends.load(Ordering::Acquire) {
-                    break;
-                }
-            }
-            std::hint::spin_loop();
-        }
-        let last = self.tape.half_ticks.last().copied().unwrap_or(self.tape.begin);
-        done.wanted = Made::wanted(&mut pricer, tick, last)?;
-        done.messages = path.wire.sent[0];
-        done.problems.extend(complaints(&path));
-        Ok(done)
-    }
-
-    /// Market data here, the others on threads of their own.
-    fn three<C: Channel>(self, mut channel: C, made: Made) -> Result<Done, Failure> {
-        let Sockets { mut feed, orders } = self.sockets;
-        let (clock, ends, places) = (self.clock, &self.signals.ends, self.places);
-        let Made {
-            chain,
-            mut pricer,
-            ladder,
-            learn,
-            config,
-            symbols,
-            ..
-        } = made;
-        let tick = chain.steps.tick;
-        let prices = QuotePrices {
-            tick,
-            decimals: decimals_of(tick),
-        };
-        let session = Made::session();
-        let template = session
-            .mass_quote_template(&symbols, prices, config.entries_max)
-            .ok_or_else(|| Failure::config("prices do not fit"))?;
-        let (mut updates, updated) = spsc::ring::<BookUpdate>(1 << 12);
-        let (wanted, wants) = spsc::ring::<Wanted>(1 << 10);
-        let (said, says) = spsc::ring::<Said>(1 << 10);
-        let first = learn.books.book(chain.underlying).map(|book| book.update());
-        let done = std::thread::scope(|scope| -> Result<Done, Failure> {
-            let quoting = scope.spawn(move || -> Result<Quoter, Failure> {
-                places.enter("quoting")?;
-                Ok(quote(
-                    config,
-                    ladder,
-                    updated,
-                    Rings {
-                        wanted,
-                        is_late: false,
-                    },
-                    says,
-                    first,
-                    ends,
-                ))
-            });
-            let clock_of_fix = clock.clone();
-            let fix = scope.spawn(move || -> Result<Fix, Failure> {
-                places.enter("fix")?;
-                let fix = Fix {
-                    session,
-                    template,
-                    stream: Stamped::new(orders),
-                    clock: clock_of_fix,
-                    named: Vec::with_capacity(1 << 12),
-                    took: Vec::with_capacity(1 << 16),
-                    messages: 0,
-                    problems: Vec::new(),
-                };
-                fix.run(wants, said, ends)
-            });
-            places.enter("quoter")?;
-            let mut market = MarketData {
-                books: learn.books,
-                future: chain.underlying,
-                update: None,
-            };
-            let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-            let mut from = Vec::with_capacity(self.tape.packets.len());
-            self.signals.ready.store(true, Ordering::Release);
-            while !ends.load(Ordering::Acquire) {
-                let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? else {
-                    std::thread::yield_now();
-                    continue;
-                };
-                let now = clock.nanos_at(datagram.tsc);
-                from.push((number(datagram.bytes), datagram.tsc));
-                channel.on_datagram(now, Port::Live, Line::A, datagram.bytes, &mut market);
-                if let Some(update) = market.update.take() {
-                    // Full: the quoting thread does not keep up, and the next price matters more.
-                    let _ = updates.push(update);
-                }
-            }
-            let quoter = quoting
-                .join()
-                .map_err(|_| Failure::system("the quoting thread failed"))??;
-            let fix = fix
-                .join()
-                .map_err(|_| Failure::system("the FIX thread failed"))??;
-            let mut done = Done {
-                messages: fix.messages,
-                problems: fix.problems,
-                ..Done::default()
-            };
-            for mut took in fix.took {
-                if let Ok(at) = from.binary_search_by_key(&took.seq, |(seq, _)| *seq) {
-                    took.from = from[at].1;
-                    done.took.push(took);
-                }
-            }
-            if quoter.state() != tickwire_trading::QuotingState::Quoting {
-                done.problems
-                    .push(format!("the quoter ended {:?}", quoter.state()));
-            }
-            Ok(done)
-        });
-        let mut done = done?;
-        let last = self.tape.half_ticks.last().copied().unwrap_or(self.tape.begin);
-        done.wanted = Made::wanted(&mut pricer, tick, last)?;
-        Ok(done)
-    }
-}
-
 /// The market data thread's part: the future's book.
 struct MarketData {
     books: Books,
@@ -780,152 +536,5 @@ fn quote(
             }
             std::thread::yield_now();
         }
-    }
-}
-
-/// The FIX thread.
-struct Fix {
-    session: QuoteSession,
-    template: MassQuoteTemplate,
-    stream: Stamped<TcpStream>,
-    clock: Clock,
-    named: Vec<u16>,
-    took: Vec<Took>,
-    messages: u64,
-    problems: Vec<String>,
-}
-
-impl Fix {
-    fn transmit(&mut self) -> Result<(), Failure> {
-        let mut chunk = [0; 4_096];
-        while let Some(bytes) = self.session.poll_transmit(&mut chunk) {
-            self.stream.out.send(bytes).map_err(lost)?;
-        }
-        Ok(())
-    }
-
-    fn run(
-        mut self,
-        mut wants: Consumer<Wanted>,
-        mut said: Producer<Said>,
-        ends: &AtomicBool,
-    ) -> Result<Fix, Failure> {
-        self.session.handle_connected(self.clock.now());
-        self.transmit()?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let mut any = false;
-            while let Some(wanted) = wants.pop() {
-                any = true;
-                self.send(&wanted)?;
-            }
-            match self.stream.out.recv(&mut buffer).map_err(lost)? {
-                Received::Bytes(bytes) => {
-                    any = true;
-                    let bytes: &[u8] = bytes;
-                    self.hear(bytes, &mut said)?;
-                }
-                Received::Nothing if self.stream.out.has_unsent() => {
-                    self.stream.out.flush().map_err(lost)?;
-                }
-                Received::Nothing => {}
-                Received::Closed => return Ok(self),
-            }
-            if !any {
-                if ends.load(Ordering::Acquire) {
-                    return Ok(self);
-                }
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, wanted: &Wanted) -> Result<(), Failure> {
-        let head = MassQuoteHead {
-            id: wanted.id,
-            cause: wanted.cause,
-            reset: wanted.reset,
-        };
-        let entries = &wanted.entries[..usize::from(wanted.len)];
-        let now = self.clock.now();
-        let encoded = self
-            .session
-            .encode_mass_quote(now, &mut self.template, &head, entries);
-        let bytes = encoded.map_err(|e| Failure::system(format!("a mass quote cannot be sent: {e:?}")))?;
-        self.stream.stamp();
-        self.stream.out.send(bytes).map_err(lost)?;
-        self.messages += 1;
-        if wanted.is_late {
-            return Ok(());
-        }
-        let (seq, last) = (wanted.cause.seq.0, self.stream.last);
-        match self.took.last_mut() {
-            Some(took) if took.seq == seq => {
-                took.last = last;
-                took.messages += 1;
-            }
-            _ => self.took.push(Took {
-                seq,
-                from: 0,
-                first: last,
-                last,
-                messages: 1,
-                entries: None,
-            }),
-        }
-        Ok(())
-    }
-
-    fn hear(&mut self, mut bytes: &[u8], said: &mut Producer<Said>) -> Result<(), Failure> {
-        let now = self.clock.now();
-        while !bytes.is_empty() {
-            let taken = self.session.handle_bytes(now, bytes);
-            bytes = &bytes[taken..];
-            while let Some(event) = self.session.poll_event() {
-                let answer = match event {
-                    Event::LoggedOn { .. } => Some(Said::LoggedOn),
-                    Event::Message { .. } => self.answer(),
-                    Event::Disconnect { reason, .. } => {
-                        self.problems.push(format!("the session ended: {reason}"));
-                        None
-                    }
-                    _ => None,
-                };
-                if let Some(answer) = answer
-                    && said.push(answer).is_err()
-                {
-                    self.problems
-                        .push("the quoting thread does not take answers".into());
-                }
-            }
-            if taken == 0 {
-                break;
-            }
-        }
-        self.transmit()
-    }
-
-    fn answer(&mut self) -> Option<Said> {
-        let message = self.session.message()?;
-        match read_quote_answer(&message, &mut self.named) {
-            Ok(Some(QuoteAnswer::Answered { id, is_rejected })) => Some(match is_rejected {
-                false => Said::Accepted(id),
-                true => Said::Refused(id),
-            }),
-            other => {
-                self.problems.push(format!("an answer that is none: {other:?}"));
-                None
-            }
-        }
-    }
-}
-
-/// Bid and offer of a side, for messages.
-pub(super) fn side_name(side: usize) -> &'static str {
-    if side == Side::Bid as usize {
-        "bid"
-    } else {
-        "offer"
     }
 }

@@ -8,34 +8,36 @@
 //! time, pegged orders, minimum quantities and discretion are rejected; only the series of numbers 0
 //! (UserRefIdx) is taken.
 
+mod answers;
+mod requests;
+
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use tickwire_fix::Id;
-use tickwire_market::{InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, TimeInForce};
+use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, SeqNo};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
-    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, BrokenReason, BrokenTrade,
-    CancelPending, CancelReason as OuchReason, CancelReject, CrossType, DisableOrderEntryResponse, Display,
-    EnableOrderEntryResponse, EnterOrder, EventCode, Inbound, Liquidity as Flag, MESSAGE_SIZE_MAX,
-    MassCancel, MassCancelResponse, ModifyOrder, OptionTag, Options, OrderAccepted, OrderCanceled,
-    OrderExecuted, OrderModified, OrderPriorityUpdate, OrderRejected, OrderReplaced, OrderRestated,
-    OrderSide, OrderState, QUANTITY_MAX, ReplaceOrder, RestatedReason, SystemEvent, encode, is_market,
-    parse_inbound, price_field, reject,
+    AccountQueryResponse, Appendage, CancelReject, DisableOrderEntryResponse, EnableOrderEntryResponse,
+    EnterOrder, EventCode, Inbound, MESSAGE_SIZE_MAX, MassCancel, MassCancelResponse, ModifyOrder, OptionTag,
+    Options, OrderModified, OrderPriorityUpdate, OrderRejected, OrderSide, QUANTITY_MAX, ReplaceOrder,
+    SystemEvent, encode, parse_inbound, reject,
 };
 use tickwire_wire::soupbintcp::RejectReason;
 use tickwire_wire::zerocopy::IntoBytes;
 
 use super::fix::FixGateway;
 use super::{
-    ClientOrder, DeskConfig, Hands, Hold, Liquidity, OrderNotice, OuchPort, Outcome, Refusal, Route, Said,
-    Saying, Why, deliver,
+    ClientOrder, Hold, OrderEntryConfig, OrderNotice, Origin, OuchPort, Outcome, RequestScope, Route, Said,
+    deliver,
 };
 use crate::mold::MessageStore;
-use crate::order::{BreakReason, CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
+use crate::order::{NewOrder, StateHash};
 use crate::soup::{SoupRequest, SoupServer, SoupServerConfig};
 use crate::tape::VenueTime;
+use answers::reason_of;
+use requests::{price_of, read_order};
 
 /// Bytes of messages kept for each user, and messages.
 const STORE_BYTES: usize = 16 << 20;
@@ -88,7 +90,7 @@ pub(super) struct OuchGateway {
 }
 
 impl OuchGateway {
-    pub(super) fn new(config: &DeskConfig) -> OuchGateway {
+    pub(super) fn new(config: &OrderEntryConfig) -> OuchGateway {
         let port = |port: &OuchPort| Port {
             port: *port,
             store: MessageStore::new(STORE_BYTES, STORE_MESSAGES),
@@ -204,16 +206,16 @@ impl OuchGateway {
         &mut self,
         id: usize,
         bytes: &[u8],
-        hands: &mut Hands<'_, '_>,
+        scope: &mut RequestScope<'_, '_>,
         fix: &mut FixGateway,
     ) -> usize {
-        (self.now, self.time) = (hands.now, hands.floor.time);
+        (self.now, self.time) = (scope.now, scope.context.time);
         let mut taken = 0;
         loop {
             let Some(connection) = self.connections.get_mut(id) else {
                 return bytes.len();
             };
-            let n = connection.soup.handle_bytes(hands.now, &bytes[taken..]);
+            let n = connection.soup.handle_bytes(scope.now, &bytes[taken..]);
             taken += n;
             while let Some(request) = self.connections[id].soup.poll_event() {
                 match request {
@@ -224,8 +226,8 @@ impl OuchGateway {
                         let mut message = [0; 256];
                         if let Some(message) = message.get_mut(..size) {
                             message.copy_from_slice(self.connections[id].soup.message());
-                            self.on_message(id, message, hands);
-                            deliver(hands.said, fix, self);
+                            self.on_message(id, message, scope);
+                            deliver(scope.said, fix, self);
                         }
                     }
                 }
@@ -316,7 +318,7 @@ impl OuchGateway {
         self.ports[port].store.push(&buffer[..length]);
     }
 
-    fn on_message(&mut self, id: usize, bytes: &[u8], hands: &mut Hands<'_, '_>) {
+    fn on_message(&mut self, id: usize, bytes: &[u8], scope: &mut RequestScope<'_, '_>) {
         let Some(port) = self.connections[id].port else {
             return;
         };
@@ -325,11 +327,11 @@ impl OuchGateway {
             return;
         };
         match message {
-            Inbound::EnterOrder(m) => self.enter(port, m, options, hands),
-            Inbound::ReplaceOrder(m) => self.replace(port, m, hands),
-            Inbound::CancelOrder(m) => self.reduce(port, m.user_ref_num.get(), m.quantity.get(), hands),
-            Inbound::ModifyOrder(m) => self.modify(port, m, hands),
-            Inbound::MassCancel(m) => self.mass_cancel(port, m, options, hands),
+            Inbound::EnterOrder(m) => self.enter(port, m, options, scope),
+            Inbound::ReplaceOrder(m) => self.replace(port, m, scope),
+            Inbound::CancelOrder(m) => self.reduce(port, m.user_ref_num.get(), m.quantity.get(), scope),
+            Inbound::ModifyOrder(m) => self.modify(port, m, scope),
+            Inbound::MassCancel(m) => self.mass_cancel(port, m, options, scope),
             Inbound::DisableOrderEntry(m) => self.switch(port, m.user_ref_num.get(), m.firm, false),
             Inbound::EnableOrderEntry(m) => self.switch(port, m.user_ref_num.get(), m.firm, true),
             Inbound::AccountQuery(_) => {
@@ -362,7 +364,7 @@ impl OuchGateway {
         self.send(port, message.as_bytes(), None);
     }
 
-    fn enter(&mut self, port: usize, m: &EnterOrder, options: Options<'_>, hands: &mut Hands<'_, '_>) {
+    fn enter(&mut self, port: usize, m: &EnterOrder, options: Options<'_>, scope: &mut RequestScope<'_, '_>) {
         let user_ref = m.user_ref_num.get();
         if !self.is_new(port, user_ref) {
             return;
@@ -378,7 +380,7 @@ impl OuchGateway {
             Err(reason) => return self.refuse(port, user_ref, m.cl_ord_id, reason),
         };
         let symbol = m.symbol.symbol().unwrap_or_default();
-        let instrument = hands.books.instrument(&symbol);
+        let instrument = scope.books.instrument(&symbol);
         self.terms.push(Terms {
             user_ref,
             orig_user_ref: user_ref,
@@ -410,23 +412,25 @@ impl OuchGateway {
             broken: Qty::ZERO,
             cost: 0,
             outcome: Outcome::Open,
-            cause: None,
-            received: hands.now,
+            origin: Origin {
+                cause: None,
+                received: scope.now,
+            },
             own: self.terms.len() as u32 - 1,
         };
         let request = NewOrder {
             instrument: order.instrument,
             ..new
         };
-        hands.enter(order, request, is_enabled);
+        scope.enter(order, request, is_enabled);
     }
 
     /// The open order of a number; of a chain only the last one's.
-    fn open_order(&self, port: usize, user_ref: u32, hands: &Hands<'_, '_>) -> Option<usize> {
-        let row = hands
+    fn open_order(&self, port: usize, user_ref: u32, scope: &RequestScope<'_, '_>) -> Option<usize> {
+        let row = scope
             .books
             .find(Route::Ouch(port), &Id::from_number(user_ref.into()))?;
-        let order = &hands.books.ledger[row];
+        let order = &scope.books.ledger[row];
         let is_it = self
             .terms
             .get(order.own as usize)
@@ -434,16 +438,16 @@ impl OuchGateway {
         (is_it && order.outcome == Outcome::Open).then_some(row)
     }
 
-    fn replace(&mut self, port: usize, m: &ReplaceOrder, hands: &mut Hands<'_, '_>) {
+    fn replace(&mut self, port: usize, m: &ReplaceOrder, scope: &mut RequestScope<'_, '_>) {
         let (orig, user_ref) = (m.orig_user_ref_num.get(), m.user_ref_num.get());
-        let Some(row) = self.open_order(port, orig, hands) else {
+        let Some(row) = self.open_order(port, orig, scope) else {
             return;
         };
         if user_ref <= self.ports[port].last_ref {
             return;
         }
-        let before = hands.books.ledger[row];
-        if hands.hold(&before) != Hold::Free {
+        let before = scope.books.ledger[row];
+        if scope.hold(&before) != Hold::Free {
             self.ports[port].last_ref = user_ref;
             return self.refuse(port, user_ref, m.cl_ord_id, reject::REPLACE_NOT_ALLOWED);
         }
@@ -453,11 +457,11 @@ impl OuchGateway {
         let is_valid = (1..=QUANTITY_MAX).contains(&qty) && price.is_some() && qty > before.executed().0;
         if !is_valid {
             // The old order goes, the number is not used up.
-            let _ = hands.cancel(row, before.cl_ord_id, before.cl_ord_id);
+            let _ = scope.cancel(row, before.cl_ord_id, before.cl_ord_id);
             return;
         }
         self.ports[port].last_ref = user_ref;
-        if !hands.floor.is_open || !hands.books.name(Route::Ouch(port), &id, row) {
+        if !scope.context.is_open || !scope.books.name(Route::Ouch(port), &id, row) {
             return self.refuse(port, user_ref, m.cl_ord_id, reject::REPLACE_NOT_ALLOWED);
         }
         let at = before.own as usize;
@@ -475,36 +479,36 @@ impl OuchGateway {
             price: price.unwrap_or(before.price),
             ..before
         };
-        if let Err(why) = hands.replace(row, changed, before.cl_ord_id) {
+        if let Err(why) = scope.replace(row, changed, before.cl_ord_id) {
             self.terms[at] = old;
             self.refuse(port, user_ref, m.cl_ord_id, reason_of(why));
         }
     }
 
     /// A new intended size; 0 is none. Nothing happens if it is not smaller.
-    fn reduce(&mut self, port: usize, user_ref: u32, intended: u32, hands: &mut Hands<'_, '_>) {
-        let Some(row) = self.open_order(port, user_ref, hands) else {
+    fn reduce(&mut self, port: usize, user_ref: u32, intended: u32, scope: &mut RequestScope<'_, '_>) {
+        let Some(row) = self.open_order(port, user_ref, scope) else {
             return;
         };
-        let order = hands.books.ledger[row];
+        let order = scope.books.ledger[row];
         let id = order.cl_ord_id;
         let keeps = intended.saturating_sub(order.executed().0);
         let open = order.leaves().0;
-        match (hands.hold(&order), keeps) {
-            (Hold::Free, 0) => drop(hands.cancel(row, id, id)),
-            (Hold::Free, _) if keeps < open => drop(hands.reduce(row, Qty(open - keeps), id, id)),
-            (Hold::Waits, 0) => hands.cancel_later(row, id, id),
+        match (scope.hold(&order), keeps) {
+            (Hold::Free, 0) => drop(scope.cancel(row, id, id)),
+            (Hold::Free, _) if keeps < open => drop(scope.reduce(row, Qty(open - keeps), id, id)),
+            (Hold::Waits, 0) => scope.cancel_later(row, id, id),
             (Hold::Waits | Hold::Stays, _) if keeps < open => self.reject_cancel(port, user_ref),
             _ => {}
         }
     }
 
-    fn modify(&mut self, port: usize, m: &ModifyOrder, hands: &mut Hands<'_, '_>) {
+    fn modify(&mut self, port: usize, m: &ModifyOrder, scope: &mut RequestScope<'_, '_>) {
         let user_ref = m.user_ref_num.get();
-        let Some(row) = self.open_order(port, user_ref, hands) else {
+        let Some(row) = self.open_order(port, user_ref, scope) else {
             return;
         };
-        let order = hands.books.ledger[row];
+        let order = scope.books.ledger[row];
         let terms = self.terms[order.own as usize];
         let is_allowed =
             matches!((terms.side, m.side.0), (b'S', b'E' | b'T') | (b'E', b'T')) || terms.side == m.side.0;
@@ -515,20 +519,20 @@ impl OuchGateway {
         if !is_allowed || keeps == 0 || m.quantity.get() > QUANTITY_MAX {
             return;
         }
-        if keeps != open && hands.hold(&order) != Hold::Free {
+        if keeps != open && scope.hold(&order) != Hold::Free {
             return self.reject_cancel(port, user_ref);
         }
-        let (id, told) = (order.cl_ord_id, hands.said.len());
+        let (id, told) = (order.cl_ord_id, scope.said.len());
         let done = match keeps.cmp(&open) {
-            Ordering::Less => hands.reduce(row, Qty(open - keeps), id, id),
+            Ordering::Less => scope.reduce(row, Qty(open - keeps), id, id),
             Ordering::Equal => Ok(()),
             // More than it was, which costs its place. Not while the market is closed.
-            Ordering::Greater if hands.floor.is_open => {
+            Ordering::Greater if scope.context.is_open => {
                 let changed = ClientOrder {
                     qty: Qty(m.quantity.get()),
                     ..order
                 };
-                hands.replace(row, changed, id)
+                scope.replace(row, changed, id)
             }
             Ordering::Greater => return,
         };
@@ -542,8 +546,8 @@ impl OuchGateway {
                     && saying.order.route == order.route
                     && matches!(saying.told, OrderNotice::Replaced | OrderNotice::Reduced { .. }))
         };
-        let tail = hands.said.split_off(told);
-        hands.said.extend(tail.into_iter().filter(|said| !is_this(said)));
+        let tail = scope.said.split_off(told);
+        scope.said.extend(tail.into_iter().filter(|said| !is_this(said)));
         self.terms[order.own as usize].side = m.side.0;
         let message = OrderModified {
             timestamp: self.time.into(),
@@ -553,7 +557,7 @@ impl OuchGateway {
             ..OrderModified::NEW
         };
         self.send(port, message.as_bytes(), None);
-        let now = &hands.books.ledger[row];
+        let now = &scope.books.ledger[row];
         if now.order_id != order.order_id {
             let message = OrderPriorityUpdate {
                 timestamp: self.time.into(),
@@ -582,7 +586,13 @@ impl OuchGateway {
         firm.trimmed().is_empty() || firm.trimmed() == own.trimmed()
     }
 
-    fn mass_cancel(&mut self, port: usize, m: &MassCancel, options: Options<'_>, hands: &mut Hands<'_, '_>) {
+    fn mass_cancel(
+        &mut self,
+        port: usize,
+        m: &MassCancel,
+        options: Options<'_>,
+        scope: &mut RequestScope<'_, '_>,
+    ) {
         let user_ref = m.user_ref_num.get();
         if !self.is_new(port, user_ref) {
             return;
@@ -591,7 +601,7 @@ impl OuchGateway {
             return self.refuse(port, user_ref, Alpha([b' '; 14]), reject::FIRM);
         }
         let symbol = m.symbol.symbol().filter(|s| !s.is_empty());
-        let instrument = symbol.map(|s| hands.books.instrument(&s).unwrap_or(InstrumentId::WHOLE_FEED));
+        let instrument = symbol.map(|s| scope.books.instrument(&s).unwrap_or(InstrumentId::WHOLE_FEED));
         let side = options
             .char(OptionTag::Side)
             .and_then(OrderSide::from_wire)
@@ -604,7 +614,7 @@ impl OuchGateway {
             ..MassCancelResponse::NEW
         };
         self.send(port, message.as_bytes(), None);
-        hands.sweep_for_client(|order| {
+        scope.sweep_for_client(|order| {
             order.route == Route::Ouch(port)
                 && instrument.is_none_or(|i| order.instrument == i)
                 && side.is_none_or(|s| order.side == s)
@@ -637,307 +647,6 @@ impl OuchGateway {
             };
             self.send(port, message.as_bytes(), None);
         }
-    }
-
-    /// Tells a user about an order of its own.
-    pub(super) fn say(&mut self, port: usize, saying: &Saying) {
-        let Some(&terms) = self.terms.get(saying.order.own as usize) else {
-            return;
-        };
-        let order = &saying.order;
-        let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
-        let price = price_of(order);
-        match saying.told {
-            OrderNotice::Accepted => {
-                let message = OrderAccepted {
-                    timestamp,
-                    user_ref_num,
-                    side: Char(terms.side),
-                    quantity: order.qty.0.into(),
-                    symbol: Alpha::from_symbol(&order.symbol).unwrap_or(Alpha([b' '; 8])),
-                    price,
-                    time_in_force: Char(terms.time_in_force),
-                    display: Char(terms.display),
-                    order_ref_num: order.venue_id.0.into(),
-                    capacity: Char(terms.capacity),
-                    iso_eligible: Char(terms.iso),
-                    cross_type: Char(terms.cross),
-                    order_state: OrderState::Live.into(),
-                    cl_ord_id: terms.cl_ord_id,
-                    ..OrderAccepted::NEW
-                };
-                let options = self.echoed(port, order, &terms);
-                self.send(port, message.as_bytes(), Some(&options));
-            }
-            OrderNotice::Refused(why) => {
-                self.refuse(port, terms.user_ref, terms.cl_ord_id, refusal(why));
-            }
-            OrderNotice::Filled {
-                qty,
-                price,
-                match_number,
-                liquidity,
-            } => {
-                let flag = match liquidity {
-                    Liquidity::Added if terms.display == Display::Hidden as u8 => Flag::HiddenAdded,
-                    Liquidity::Added => Flag::Added,
-                    Liquidity::Removed => Flag::Removed,
-                    Liquidity::Auction if order.time_in_force == TimeInForce::AtTheClose => {
-                        Flag::ClosingCross
-                    }
-                    Liquidity::Auction => Flag::OpeningCross,
-                };
-                let message = OrderExecuted {
-                    timestamp,
-                    user_ref_num,
-                    quantity: qty.0.into(),
-                    price: price_field(price).unwrap_or(ouch50::MARKET_PRICE),
-                    liquidity_flag: flag.into(),
-                    match_number: match_number.into(),
-                    ..OrderExecuted::NEW
-                };
-                self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
-            }
-            OrderNotice::Broken {
-                match_number, reason, ..
-            } => {
-                let reason = match reason {
-                    BreakReason::Erroneous => BrokenReason::Erroneous,
-                    BreakReason::Consent => BrokenReason::Consent,
-                    BreakReason::Supervisory => BrokenReason::Supervisory,
-                };
-                let message = BrokenTrade {
-                    timestamp,
-                    user_ref_num,
-                    match_number: match_number.into(),
-                    reason: reason.into(),
-                    cl_ord_id: terms.cl_ord_id,
-                    ..BrokenTrade::NEW
-                };
-                self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
-            }
-            OrderNotice::Cancelled { qty, why } => self.tell_less(port, order, &terms, qty, why),
-            OrderNotice::Reduced { by, why } => self.tell_less(port, order, &terms, by, why),
-            OrderNotice::Replaced => {
-                let message = OrderReplaced {
-                    timestamp,
-                    orig_user_ref_num: terms.orig_user_ref.into(),
-                    user_ref_num,
-                    side: Char(terms.side),
-                    quantity: order.leaves().0.into(),
-                    symbol: Alpha::from_symbol(&order.symbol).unwrap_or(Alpha([b' '; 8])),
-                    price,
-                    time_in_force: Char(terms.time_in_force),
-                    display: Char(terms.display),
-                    order_ref_num: order.order_id.0.into(),
-                    capacity: Char(terms.capacity),
-                    iso_eligible: Char(terms.iso),
-                    cross_type: Char(terms.cross),
-                    order_state: OrderState::Live.into(),
-                    cl_ord_id: terms.cl_ord_id,
-                    ..OrderReplaced::NEW
-                };
-                let options = self.echoed(port, order, &terms);
-                self.send(port, message.as_bytes(), Some(&options));
-            }
-            OrderNotice::Refreshed { shown } => {
-                let message = OrderRestated {
-                    timestamp,
-                    user_ref_num,
-                    reason: RestatedReason::ReserveRefresh.into(),
-                    ..OrderRestated::NEW
-                };
-                let options = Appendage::EMPTY
-                    .with_u32(OptionTag::DisplayQuantity, shown.0)
-                    .with(OptionTag::SecondaryOrdRefNum, &order.order_id.0.to_be_bytes());
-                self.send(port, message.as_bytes(), Some(&options));
-            }
-            OrderNotice::CancelPending => {
-                let message = CancelPending {
-                    timestamp,
-                    user_ref_num,
-                    ..CancelPending::NEW
-                };
-                self.send(port, message.as_bytes(), None);
-            }
-            OrderNotice::Triggered | OrderNotice::CancelTooLate | OrderNotice::Status => {}
-        }
-    }
-
-    /// Shares of an order are gone.
-    fn tell_less(&mut self, port: usize, order: &ClientOrder, terms: &Terms, by: Qty, why: Why) {
-        let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
-        if why == Why::Engine(CancelReason::SelfTrade) {
-            let message = AiqCanceled {
-                timestamp,
-                user_ref_num,
-                decrement_shares: by.0.into(),
-                reason: OuchReason::SelfMatch.into(),
-                quantity_prevented: by.0.into(),
-                execution_price: price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
-                liquidity_flag: Flag::Removed.into(),
-                aiq_strategy: aiq_of(self.ports[port].port.self_trade).into(),
-                ..AiqCanceled::NEW
-            };
-            return self.send(port, message.as_bytes(), None);
-        }
-        let reason = match why {
-            Why::Request | Why::Swept => OuchReason::User,
-            Why::TimeInForce => OuchReason::ImmediateOrCancel,
-            Why::Engine(CancelReason::MassCancel | CancelReason::Requoted) => OuchReason::User,
-            Why::Engine(CancelReason::AuctionOver | CancelReason::DayOver) => OuchReason::Closed,
-            Why::Engine(CancelReason::Protection) => OuchReason::Supervisory,
-            Why::Engine(CancelReason::NoRoom | CancelReason::SelfTrade) => OuchReason::System,
-        };
-        let message = OrderCanceled {
-            timestamp,
-            user_ref_num,
-            quantity: by.0.into(),
-            reason: reason.into(),
-            ..OrderCanceled::NEW
-        };
-        self.send(port, message.as_bytes(), None);
-    }
-
-    /// The options of an order as accepted.
-    fn echoed(&self, port: usize, order: &ClientOrder, terms: &Terms) -> Appendage {
-        let mut options = Appendage::EMPTY.with(OptionTag::Firm, &self.ports[port].port.firm_name.0);
-        if !order.display.is_zero() {
-            options = options.with_u32(OptionTag::MaxFloor, order.display.0);
-        }
-        if terms.post_only {
-            options = options.with_char(OptionTag::PostOnly, b'P');
-        }
-        options
-    }
-}
-
-fn price_of(order: &ClientOrder) -> ouch50::Price4Wide {
-    match order.order_type {
-        OrderType::Market => ouch50::MARKET_PRICE,
-        OrderType::Limit => price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
-    }
-}
-
-/// Reads a new order; `Err` is the reason to reject it for.
-fn read_order(m: &EnterOrder, options: Options<'_>, port: &OuchPort) -> Result<NewOrder, u16> {
-    let side = OrderSide::from_wire(m.side.0).ok_or(reject::SIDE)?.side();
-    let qty = m.quantity.get();
-    if !(1..=QUANTITY_MAX).contains(&qty) {
-        return Err(reject::QUANTITY);
-    }
-    let (order_type, price) = match is_market(m.price) {
-        true => (OrderType::Market, Price::ZERO),
-        false => (OrderType::Limit, m.price.checked_price().ok_or(reject::PRICE)?),
-    };
-    let time_in_force = match (CrossType::from_wire(m.cross_type.0), m.time_in_force.0) {
-        (Some(CrossType::Continuous), b'0' | b'5') => TimeInForce::Day,
-        (Some(CrossType::Continuous), b'3') => TimeInForce::ImmediateOrCancel,
-        (Some(CrossType::Opening), b'0' | b'3' | b'5') => TimeInForce::AtTheOpening,
-        (Some(CrossType::Closing), b'0' | b'3' | b'5') => TimeInForce::AtTheClose,
-        (Some(CrossType::Continuous), _) => return Err(reject::OTHER),
-        _ => return Err(reject::CROSS_ORDER),
-    };
-    let hidden = match Display::from_wire(m.display.0) {
-        Some(Display::Hidden) => true,
-        Some(Display::Visible | Display::Attributable) => false,
-        _ => return Err(reject::DISPLAY),
-    };
-    let firm = options.alpha4(OptionTag::Firm);
-    if firm.is_some_and(|firm| firm.trimmed() != port.firm_name.trimmed()) {
-        return Err(reject::FIRM);
-    }
-    if options
-        .char(OptionTag::PriceType)
-        .is_some_and(|kind| kind != b'L')
-    {
-        return Err(reject::PEG_TYPE);
-    }
-    if options.u32(OptionTag::MinQty).is_some_and(|qty| qty > 0) {
-        return Err(reject::MIN_QTY);
-    }
-    let unsupported = [
-        OptionTag::DiscretionPrice,
-        OptionTag::ExpireTime,
-        OptionTag::RandomReserves,
-    ];
-    if unsupported.into_iter().any(|tag| options.get(tag).is_some())
-        || options
-            .char(OptionTag::UserRefIdx)
-            .is_some_and(|index| index != 0)
-    {
-        return Err(reject::OTHER);
-    }
-    let self_trade = match options.char(OptionTag::AiqStrategy).map(AiqStrategy::from_wire) {
-        None => port.self_trade,
-        Some(Some(strategy)) => self_trade_of(strategy),
-        Some(None) => return Err(reject::OTHER),
-    };
-    let floor = options.u32(OptionTag::MaxFloor).filter(|floor| *floor < qty);
-    let mpid = match Display::from_wire(m.display.0) {
-        Some(Display::Attributable) => port.firm_name.0,
-        _ => crate::order::NO_MPID,
-    };
-    Ok(NewOrder {
-        order_type,
-        time_in_force,
-        display: floor.map_or(Qty::ZERO, Qty),
-        post_only: options.char(OptionTag::PostOnly) == Some(b'P'),
-        self_trade,
-        hidden,
-        mpid,
-        owner: Owner::HOUSE,
-        ..NewOrder::limit(InstrumentId::WHOLE_FEED, side, price, Qty(qty))
-    })
-}
-
-fn self_trade_of(strategy: AiqStrategy) -> SelfTrade {
-    match strategy {
-        AiqStrategy::None => SelfTrade::Allow,
-        AiqStrategy::Decrement => SelfTrade::Decrement,
-        AiqStrategy::CancelOldest => SelfTrade::CancelOldest,
-        AiqStrategy::CancelNewest => SelfTrade::CancelNewest,
-        AiqStrategy::CancelBoth => SelfTrade::CancelBoth,
-    }
-}
-
-fn aiq_of(self_trade: SelfTrade) -> AiqStrategy {
-    match self_trade {
-        SelfTrade::Allow => AiqStrategy::None,
-        SelfTrade::Decrement => AiqStrategy::Decrement,
-        SelfTrade::CancelOldest => AiqStrategy::CancelOldest,
-        SelfTrade::CancelNewest => AiqStrategy::CancelNewest,
-        SelfTrade::CancelBoth => AiqStrategy::CancelBoth,
-    }
-}
-
-fn reason_of(reject: Reject) -> u16 {
-    match reject {
-        Reject::UnknownInstrument => reject::SYMBOL,
-        Reject::NotTrading => reject::HALTED,
-        Reject::Tick | Reject::PriceRange | Reject::PriceBand | Reject::StopPrice => reject::PRICE,
-        Reject::Quantity | Reject::Lot => reject::QUANTITY,
-        Reject::Display => reject::MAX_FLOOR,
-        Reject::PostOnly => reject::CROSSED,
-        Reject::Protected => reject::RISK,
-        Reject::NoFirm => reject::FIRM,
-        Reject::Full => reject::PROCESSING_ERROR,
-        Reject::Instructions
-        | Reject::Quote
-        | Reject::UnknownOrder
-        | Reject::UnknownTrade
-        | Reject::BrokenTrade
-        | Reject::AuctionTrade => reject::OTHER,
-    }
-}
-
-fn refusal(why: Refusal) -> u16 {
-    match why {
-        Refusal::Engine(reject) => reason_of(reject),
-        Refusal::UnknownSymbol => reject::SYMBOL,
-        Refusal::Closed => reject::CLOSED,
-        Refusal::Duplicate | Refusal::NoRoom => reject::PROCESSING_ERROR,
-        Refusal::Disabled => reject::RISK,
     }
 }
 

@@ -1,0 +1,317 @@
+//! The kernel path as users have it: `backend = "xdp"` between two network namespaces, an exchange in one,
+//! feed daemon and trader in the other. Books and orders are the exchange's, by AF_XDP as by sockets.
+//!
+//! Needs root; without it the tests say so, and with `TICKWIRE_ROOT_TESTS=1` they fail.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Folder, Guard, signal, text, tickwire};
+use serde_json::Value;
+use tickwire_market::{Level, Side};
+use tickwire_runtime::netns::VethPair;
+use tickwire_runtime::shared::Attachment;
+use tickwire_shm::{BookCopy, SourceState};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Four feeds of the example, and those of them that have books of their own: their sources, and what the
+/// exchange calls their books.
+const DAEMON: &str = include_str!("../../../examples/daemon.toml");
+const BOOKS: [(&str, &[u16]); 2] = [("exchange", &[0]), ("bzx", &[1, 2])];
+const TRADER: &str = include_str!("../../../examples/demo.toml");
+
+/// Two namespaces; `None`, and the reason said, where there can be none.
+fn namespaces() -> Option<VethPair> {
+    let missing = tickwire_runtime::xdp::caps::missing();
+    let why = match (missing.is_empty(), VethPair::create("twpath")) {
+        (true, Ok(pair)) => return Some(pair),
+        (true, Err(why)) => format!("no network namespaces here: {why}"),
+        (false, _) => tickwire_runtime::xdp::caps::explained(&missing),
+    };
+    let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
+    assert!(!must_run, "{why}");
+    tickwire_testdata::not_tested(why);
+    None
+}
+
+/// An example of one machine, for two: the exchange is the first of the pair.
+fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str)]) -> String {
+    let mut text = example
+        .replace("interface = \"127.0.0.1\"", "interface = \"veth0\"")
+        .replace("127.0.0.1", &pair.address(0).to_string())
+        .replace("[receiver]", &format!("[receiver]\nbackend = {backend:?}"));
+    for (from, to) in changes {
+        assert!(text.contains(from), "the example has changed: {from}");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// The program in a namespace; what it says goes into a file of its name.
+fn start(pair: &VethPair, end: usize, folder: &Folder, name: &str, args: &[&str]) -> Guard {
+    let said = File::create(folder.0.join(name)).expect("a file");
+    let errors = said.try_clone().expect("a file");
+    let child = Command::new("ip")
+        .args(["netns", "exec", pair.name(end)])
+        .arg(tickwire().get_program())
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(said)
+        .stderr(errors)
+        .spawn();
+    Guard(child.expect("the program starts"))
+}
+
+fn said(folder: &Folder, name: &str) -> String {
+    std::fs::read_to_string(folder.0.join(name)).unwrap_or_default()
+}
+
+fn wait_for<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(done) = done() {
+            return done;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{what} did not happen within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
+}
+
+/// `price quantity orders` of the ten best levels, by symbol and side.
+type Books = BTreeMap<String, Vec<String>>;
+
+fn books_of_exchange(folder: &Folder, venue: &str) -> Books {
+    let file = folder.0.join(format!("books-{venue}.txt"));
+    let text = std::fs::read_to_string(file).expect("the exchange's books");
+    let mut books = Books::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let levels = books.entry(words[..2].join(" ")).or_default();
+        if levels.len() < 10 {
+            levels.push(words[3..].join(" "));
+        }
+    }
+    books
+}
+
+fn books_of_region(attachment: &Attachment, sources: &[u16]) -> Books {
+    let reader = attachment.reader();
+    let (mut books, mut copy) = (Books::new(), BookCopy::default());
+    for (slot, identity) in reader.books().filter(|(_, id)| sources.contains(&id.source)) {
+        reader.read_book(slot, &mut copy).expect("nobody writes for long");
+        for (side, name) in [(Side::Bid, "bid"), (Side::Ask, "ask")] {
+            let level = |level: &Level| format!("{} {} {}", level.price, level.qty.0, level.orders);
+            let levels: Vec<String> = copy.side(side).iter().map(level).collect();
+            if !levels.is_empty() {
+                books.insert(format!("{} {name}", identity.symbol), levels);
+            }
+        }
+    }
+    books
+}
+
+/// A session of four feeds with bad lines, received by either backend: the books are the exchange's.
+#[test]
+fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
+    let Some(pair) = namespaces() else { return };
+    for backend in ["socket", "xdp"] {
+        let folder = Folder::new(&format!("path-feed-{backend}"));
+        let config = between(
+            &pair,
+            DAEMON,
+            backend,
+            &[
+                ("rate = 20000", "rate = 6000"),
+                ("duration_s = 30.0", "duration_s = 3.0\nlinger_s = 8"),
+                ("symbols = 100", "symbols = 40"),
+            ],
+        );
+        let config = folder.file("feed.toml", config);
+        let region = folder.0.join("region");
+        let mut daemon = start(
+            &pair,
+            1,
+            &folder,
+            "feed",
+            &["feed", "-c", path(&config), "--folder", path(&region)],
+        );
+        let attachment = wait_for("the region", || Attachment::attach(&region).ok());
+        let results = ["exchange", "-c", path(&config), "--results", path(&folder.0)];
+        let mut exchange = start(&pair, 0, &folder, "exchange.said", &results);
+        wait_for("the end of the session", || {
+            let reader = attachment.reader();
+            let ended = (0..5).all(|source| reader.source_state(source) == SourceState::Ended);
+            ended.then_some(())
+        });
+        let ended = exchange.wait(PATIENCE).expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        for (venue, sources) in BOOKS {
+            let theirs = books_of_exchange(&folder, venue);
+            assert!(theirs.len() > 60, "{venue}: {} sides", theirs.len());
+            let ours = books_of_region(&attachment, sources);
+            let differs = theirs.iter().zip(&ours).find(|(a, b)| a != b);
+            assert!(ours == theirs, "{backend}: {venue}: {differs:?}");
+        }
+        let words = said(&folder, "feed");
+        let is_by_ring = words.contains("receiving 10 groups on veth0 by AF_XDP: XDP ");
+        assert_eq!(is_by_ring, backend == "xdp", "{words}");
+        signal("INT", daemon.0.id());
+        daemon.wait(PATIENCE).expect("it ends");
+    }
+}
+
+/// The same for a trader: every order as the exchange has it.
+#[test]
+fn the_trader_trades_the_same_by_either_backend() {
+    let Some(pair) = namespaces() else { return };
+    for backend in ["socket", "xdp"] {
+        let folder = Folder::new(&format!("path-trade-{backend}"));
+        let changes = [
+            ("rate = 20000", "rate = 6000"),
+            (
+                "duration_s = 15.0",
+                "duration_s = 4.0\nstop_on_client_loss = true",
+            ),
+            ("symbols = 200", "symbols = 40"),
+        ];
+        let config = between(&pair, TRADER, backend, &changes);
+        let config = folder.file("trade.toml", config);
+        let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
+        let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
+        wait_for("the exchange", || {
+            said(&folder, "exchange.said").contains("listening").then_some(())
+        });
+        let mut trader = start(&pair, 1, &folder, "trade.said", &with("trade"));
+        let ended = trader.wait(PATIENCE).expect("it ends");
+        let words = said(&folder, "trade.said");
+        assert_eq!(ended.code(), Some(0), "{words}");
+        let ended = exchange.wait(PATIENCE).expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        let is_by_ring = words.contains("receiving 2 groups on veth0 by AF_XDP: XDP ");
+        assert_eq!(is_by_ring, backend == "xdp", "{words}");
+        let orders = |name: &str| -> Value {
+            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+            serde_json::from_str::<Value>(&text).expect("results are JSON")["orders"].clone()
+        };
+        let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+        let count = theirs.as_object().expect("orders").len();
+        assert!(count > 20, "{backend}: {count} orders");
+        assert_eq!(theirs, ours, "{backend}");
+    }
+}
+
+/// A daemon that holds an interface, when a second one wants it, and after it was killed.
+#[test]
+fn a_second_program_is_refused_in_words_and_a_killed_one_leaves_nothing() {
+    let Some(pair) = namespaces() else { return };
+    let folder = Folder::new("path-second");
+    let configured = |backend: &str| -> PathBuf {
+        folder.file(&format!("{backend}.toml"), between(&pair, DAEMON, backend, &[]))
+    };
+    let (xdp, auto) = (configured("xdp"), configured("auto"));
+    let begin = |name: &str, config: &Path| {
+        let region = folder.0.join(format!("region-{name}"));
+        let words = ["feed", "-c", path(config), "--folder", path(&region)];
+        (start(&pair, 1, &folder, name, &words), region)
+    };
+    let programs = || {
+        let shown = Command::new("ip")
+            .args(["-n", pair.name(1), "link", "show", "veth0"])
+            .output();
+        text(&shown.expect("ip").stdout).contains("prog/xdp")
+    };
+    let (mut first, region) = begin("first", &xdp);
+    wait_for("the first one", || Attachment::attach(&region).ok());
+    assert!(programs(), "a program at the interface");
+
+    let (mut second, _) = begin("second", &xdp);
+    let ended = second.wait(PATIENCE).expect("it ends");
+    let words = said(&folder, "second");
+    assert_eq!(ended.code(), Some(3), "{words}");
+    assert!(
+        words.contains("interface veth0 has another XDP program"),
+        "{words}"
+    );
+
+    let (third, region) = begin("third", &auto);
+    wait_for("the third one, by sockets", || Attachment::attach(&region).ok());
+    let words = said(&folder, "third");
+    assert!(
+        words.contains("receiving on veth0 by sockets: interface veth0 has another"),
+        "{words}"
+    );
+    assert!(words.contains("is not heard by sockets"), "{words}");
+    drop(third);
+
+    first.0.kill().expect("killed");
+    first.0.wait().expect("gone");
+    wait_for("the program's end", || (!programs()).then_some(()));
+    let (_fourth, region) = begin("fourth", &auto);
+    wait_for("the fourth one", || Attachment::attach(&region).ok());
+    let words = said(&folder, "fourth");
+    assert!(words.contains("on veth0 by AF_XDP"), "{words}");
+}
+
+/// Without the rights: one line, with the remedy; sockets, unless AF_XDP was asked for.
+#[test]
+fn without_rights_the_words_name_what_is_missing() {
+    let folder = Folder::new("path-rights");
+    for backend in ["auto", "xdp"] {
+        let text = DAEMON.replace("[receiver]", &format!("[receiver]\nbackend = {backend:?}"));
+        let config = folder.file("feed.toml", text);
+        let region = folder.0.join(backend);
+        let said_to = File::create(folder.0.join("said")).expect("a file");
+        let child = Command::new("setpriv")
+            .args(["--bounding-set=-all", "--inh-caps=-all"])
+            .arg(tickwire().get_program())
+            .args(["feed", "-c", path(&config), "--folder", path(&region)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said_to)
+            .spawn();
+        let mut child = match child {
+            Ok(child) => Guard(child),
+            Err(why) => return tickwire_testdata::not_tested(format!("no setpriv (util-linux) here: {why}")),
+        };
+        if backend == "auto" {
+            let attachment = wait_for("the region", || {
+                let ended = child.0.try_wait().expect("a child").is_some();
+                if ended {
+                    Some(None)
+                } else {
+                    Attachment::attach(&region).ok().map(Some)
+                }
+            });
+            if attachment.is_none() && said(&folder, "said").contains("setpriv") {
+                return tickwire_testdata::not_tested("setpriv takes no capabilities away here");
+            }
+            assert!(attachment.is_some(), "{}", said(&folder, "said"));
+        } else {
+            let ended = child.wait(PATIENCE).expect("it ends");
+            assert_eq!(ended.code(), Some(3), "{}", said(&folder, "said"));
+        }
+        let words = said(&folder, "said");
+        assert!(
+            words.contains("this process lacks CAP_BPF, CAP_NET_ADMIN"),
+            "{words}"
+        );
+        assert!(words.contains("sudo setcap"), "{words}");
+        assert_eq!(
+            words.contains("receiving on lo by sockets:"),
+            backend == "auto",
+            "{words}"
+        );
+    }
+}

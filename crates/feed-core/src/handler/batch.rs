@@ -1,0 +1,178 @@
+//! Messages that are delivered one after another, each with the events of its end.
+
+use tickwire_market::{Counter, Counters, EventFlags, EventSink, MarketEvent, MessageType, Nanos, SeqNo};
+
+use crate::Line;
+use crate::decoder::{Announced, Context, Decoder};
+
+/// The messages of one packet that are to be delivered.
+#[derive(Clone, Copy)]
+pub(super) struct Batch {
+    pub(super) first: SeqNo,
+    pub(super) count: u32,
+    pub(super) skip: u32,
+    pub(super) received: Nanos,
+    pub(super) flags: EventFlags,
+}
+
+impl Batch {
+    #[inline(always)]
+    pub(super) fn new(first: SeqNo, count: u32, skip: u32, line: Line, received: Nanos) -> Batch {
+        let flags = match line {
+            Line::A | Line::B => EventFlags::NONE,
+            Line::Retransmit => EventFlags::RETRANSMITTED,
+        };
+        Batch {
+            first,
+            count,
+            skip,
+            received,
+            flags,
+        }
+    }
+
+    /// Delivers what is new in a packet. Whether it says that nothing follows.
+    #[inline(always)]
+    pub(super) fn deliver<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        counters.add(Counter::Messages, u64::from(self.count - self.skip));
+        if self.count != 1 {
+            return self.deliver_many(messages, decoder, counters, sink);
+        }
+        let Some(message) = messages.next() else {
+            return false;
+        };
+        let context = self.context(self.first, self.flags.with(EventFlags::LAST));
+        decoder.decode(context, message, counters, sink);
+        D::ends(message)
+    }
+
+    #[inline(always)]
+    fn context(&self, seq: SeqNo, flags: EventFlags) -> Context {
+        Context {
+            seq,
+            received: self.received,
+            flags,
+        }
+    }
+
+    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache
+    /// misses then overlap) and the last message with an event is found, then everything is decoded. Where
+    /// looking costs as much as decoding it is walked once, and every event waits for the next one.
+    #[inline(never)]
+    fn deliver_many<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        for _ in 0..self.skip {
+            messages.next();
+        }
+        let first = self.first.advance(self.skip.into());
+        if D::PREVIEWS {
+            self.walk_twice(first, messages, decoder, counters, sink)
+        } else {
+            self.walk_once(first, messages, decoder, counters, sink)
+        }
+    }
+
+    #[inline(always)]
+    fn walk_twice<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let (mut at, mut last) = (first, first);
+        for message in messages.clone() {
+            if decoder.preview(message, sink) {
+                last = at;
+            }
+            at = at.next();
+        }
+        let (mut seq, mut ends) = (first, false);
+        for message in messages {
+            let flags = if seq == last {
+                self.flags.with(EventFlags::LAST)
+            } else {
+                self.flags
+            };
+            decoder.decode(self.context(seq, flags), message, counters, sink);
+            ends = D::ends(message);
+            seq = seq.next();
+        }
+        ends
+    }
+
+    #[inline(always)]
+    fn walk_once<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]>,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let mut held = OneBehind {
+            sink,
+            event: MarketEvent::default(),
+            is_there: false,
+            announced: Announced::default(),
+        };
+        let (mut seq, mut ends) = (first, false);
+        for message in messages {
+            decoder.decode(self.context(seq, self.flags), message, counters, &mut held);
+            ends = D::ends(message);
+            seq = seq.next();
+        }
+        held.finish();
+        ends
+    }
+}
+
+/// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache
+/// lines come.
+struct OneBehind<'s, S> {
+    pub(super) sink: &'s mut S,
+    pub(super) event: MarketEvent,
+    pub(super) is_there: bool,
+    pub(super) announced: Announced,
+}
+
+impl<S: EventSink> OneBehind<'_, S> {
+    #[inline(always)]
+    fn finish(mut self) {
+        if self.is_there {
+            self.event.flags = self.event.flags.with(EventFlags::LAST);
+            self.announced.tell(self.sink);
+            self.sink.on_event(&self.event);
+        }
+    }
+}
+
+impl<S: EventSink> EventSink for OneBehind<'_, S> {
+    #[inline(always)]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.sink.upcoming(event.instrument, event.order_id);
+        if self.is_there {
+            self.announced.tell(self.sink);
+            self.sink.on_event(&self.event);
+        }
+        (self.event, self.is_there) = (*event, true);
+        self.announced.wait();
+    }
+
+    #[inline(always)]
+    fn on_message(&mut self, kind: MessageType) {
+        self.announced.read(kind);
+    }
+}

@@ -1,0 +1,77 @@
+//! What an interface can do of the kernel path.
+
+use serde_json::{Value, json};
+use tickwire_console::failure::Failure;
+use tickwire_lab::Table;
+use tickwire_runtime::interface::Interface;
+use tickwire_runtime::xdp::{self, Way, XdpError};
+
+/// What was found of an interface.
+pub(super) struct Tried {
+    interface: Interface,
+    ways: Result<Vec<Way>, XdpError>,
+}
+
+impl Tried {
+    pub(super) fn new(name: &str) -> Result<Tried, Failure> {
+        let interface = Interface::find(name).map_err(|e| Failure::config(format!("--interface: {e}")))?;
+        let ways = xdp::probe(&interface);
+        Ok(Tried { interface, ways })
+    }
+
+    fn title(&self) -> String {
+        let queues = self.interface.receive_queues();
+        let all = match queues {
+            1 => String::new(),
+            _ => ": multicast may arrive on any of them; all are read unless receiver.xdp_queues says fewer"
+                .to_owned(),
+        };
+        let plural = if queues == 1 { "" } else { "s" };
+        format!(
+            "the kernel path on {}, {queues} receive queue{plural}{all}",
+            self.interface.name()
+        )
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let ways = match &self.ways {
+            Ok(ways) => ways,
+            Err(error) => return format!("{}: {error}\n", self.title()),
+        };
+        let mut table = Table::new(&self.title(), &["program", "frames", "works"]);
+        for way in ways {
+            let copy = if way.zero_copy {
+                "without a copy"
+            } else {
+                "with a copy"
+            };
+            let works = match &way.outcome {
+                Ok(()) => "yes".to_owned(),
+                Err(error) => format!("no: {error}"),
+            };
+            table = table.row([way.mode.to_string(), copy.to_owned(), works]);
+        }
+        table.to_text(tickwire_console::terminal::width())
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let (ways, error) = match &self.ways {
+            Ok(ways) => (ways.as_slice(), None),
+            Err(error) => (&[][..], Some(error.to_string())),
+        };
+        let ways = ways.iter().map(|way| {
+            json!({
+                "mode": way.mode.to_string(),
+                "zero_copy": way.zero_copy,
+                "works": way.outcome.is_ok(),
+                "error": way.outcome.as_ref().err().map(ToString::to_string),
+            })
+        });
+        json!({
+            "name": self.interface.name(),
+            "receive_queues": self.interface.receive_queues(),
+            "ways": ways.collect::<Vec<_>>(),
+            "error": error,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! What commands that run for long begin and end with: the help, the plan made of the words, what was found,
+//! and the exit code that says so.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs a command: its help when that is asked for, else `plan` makes of the words what `work` then does.
+/// Exit code 0: nothing was found. 1: something was. 2: the words are wrong, or the work could not begin.
+pub(crate) fn run<'a, P>(
+    name: &str,
+    help: &str,
+    words: &[&'a str],
+    plan: impl FnOnce(&[&'a str]) -> Result<P, String>,
+    work: impl FnOnce(P) -> Result<Findings, String>,
+) -> ExitCode {
+    if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
+        print!("{help}");
+        return ExitCode::SUCCESS;
+    }
+    let plan = match plan(words) {
+        Ok(plan) => plan,
+        Err(why) => {
+            eprintln!("xtask {name}: {why}; `cargo xtask {name} --help` says more");
+            return ExitCode::from(2);
+        }
+    };
+    match work(plan) {
+        Ok(Findings { bad: 0, .. }) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("xtask {name}: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What a command counts: each of its parts is good or a finding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) good: usize,
+    pub(crate) bad: usize,
+}
+
+impl Findings {
+    /// A part is over: counts it and says how it went, in a line.
+    pub(crate) fn count(&mut self, what: &str, began: Instant, is_good: bool) {
+        let verdict = if is_good { "ok" } else { "FAILED" };
+        println!("{verdict:<7} {what}   {:.0} s", began.elapsed().as_secs_f64());
+        self.good += usize::from(is_good);
+        self.bad += usize::from(!is_good);
+    }
+
+    /// The last line.
+    pub(crate) fn sum_up(self) -> Findings {
+        println!("{} passed, {} failed", self.good, self.bad);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exit(words: &[&str], work: Result<Findings, String>) -> String {
+        let plan = |words: &[&str]| match words {
+            [] => Ok(()),
+            [other, ..] => Err(format!("'{other}' is no option")),
+        };
+        format!("{:?}", run("trial", "Does nothing.\n", words, plan, |()| work))
+    }
+
+    #[test]
+    fn exit_codes_say_what_happened() {
+        let code = |code| format!("{:?}", ExitCode::from(code));
+        let (clean, found) = (Findings::default(), Findings { good: 1, bad: 1 });
+        assert_eq!(exit(&[], Ok(clean)), code(0));
+        assert_eq!(exit(&["--help"], Ok(found)), code(0));
+        assert_eq!(exit(&[], Ok(found)), code(1));
+        assert_eq!(exit(&["rain"], Ok(clean)), code(2));
+        assert_eq!(exit(&[], Err("there is no compiler".into())), code(2));
+    }
+
+    #[test]
+    fn parts_are_counted() {
+        let mut findings = Findings::default();
+        findings.count("one", Instant::now(), true);
+        findings.count("two", Instant::now(), false);
+        assert_eq!(findings.sum_up(), Findings { good: 1, bad: 1 });
+    }
+}
