@@ -14,7 +14,6 @@ const LONG: &[&str] = &[
     "crates/backtest/src/backtest.rs",
     "crates/backtest/src/venue.rs",
     "crates/exchange/src/naive.rs",
-    "crates/node/src/live.rs",
     "crates/replay/src/replay.rs",
     "crates/replay/src/replay/survey.rs",
     "crates/tickwire/src/strategy/backtest.rs",

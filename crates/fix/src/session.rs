@@ -524,7 +524,7 @@ impl<S: Store> Session<S> {
         if core.writer.processed.is_some() {
             return None;
         }
-        let (version, precision) = (core.config.version, core.config.precision);
+        let (version, precision) = (core.terms.config.version, core.terms.config.precision);
         MassQuoteTemplate::empty(room, entries_max, version, precision, |e, time| {
             core.put_prepared_header(e, b"i", time);
         })

@@ -527,10 +527,9 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
     let expected = format!("117={id}|537=1|301=2|");
     assert!(sent.starts_with(&expected), "{sent}");
     let symbol = recorded::first_symbol();
-    let entries =
-        format!(
-            "|296=1|302=1|304=01|295=01|299=900000000000|55={symbol}|132=000098.00|133=000102.00|134=000010|135=000010|"
-        );
+    let entries = format!(
+        "|296=1|302=1|304=01|295=01|299=900000000000|55={symbol}|132=000098.00|133=000102.00|134=000010|135=000010|"
+    );
     assert!(sent.ends_with(&entries), "{sent}");
     // A venue has one quote of an instrument.
     let met = Err(NotSent::Check(RiskReject::SelfTrade));
