@@ -524,7 +524,7 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         .expect("it is within every limit")
         .0;
     let sent = last(&hot, 0);
-    let expected = format!("117={id}|537=1|301=2|");
+    let expected = format!("117={id:016}|537=1|301=2|");
     assert!(sent.starts_with(&expected), "{sent}");
     let symbol = recorded::first_symbol();
     let entries = format!(

@@ -255,34 +255,12 @@ struct Tag {
 #[derive(Clone, Debug)]
 pub struct Eye {
     config: EyeConfig,
-    instruments: Box<[InstrumentId]>,
-    ladder: Option<Box<Ladder>>,
-    ladder_at: Nanos,
-    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could
-    /// be traded with.
-    bids: Box<[u16]>,
-    asks: Box<[u16]>,
-    shown: Box<[[u32; 2]]>,
-    /// Options with an order under way, by block.
-    busy: Box<[u64]>,
-    /// Those not watched.
-    idle: Box<[u64]>,
-    /// Left alone before then.
-    until: Box<[Nanos]>,
-    sizes: Box<[u32]>,
-    deltas: Box<[i32]>,
-    positions: Box<[i64]>,
-    orders: Orders,
-    tags: Box<[Tag]>,
-    /// No order below it is under way, and none from `next` on.
-    oldest: u64,
-    next: u64,
+    market: Market,
+    options: Options,
+    sent: Sent,
     taken: Taken,
     rate: Window,
     hedge_rate: Window,
-    /// Orders in options under way, by side.
-    open: [Exposure; 2],
-    premium: [u64; 2],
     /// Bought less sold.
     net: i64,
     /// Thousandths of a contract of the underlying still to be bought, hedges under way included as done.
@@ -291,9 +269,49 @@ pub struct Eye {
     calm_at: Nanos,
     state: EyeState,
     has_session: bool,
-    /// Orders sent since [`Eye::take_sent`].
-    uncounted: u32,
     counters: Counters,
+}
+
+/// What others quote, and what is wanted beside it.
+#[derive(Clone, Debug)]
+struct Market {
+    ladder: Option<Box<Ladder>>,
+    ladder_at: Nanos,
+    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could
+    /// be traded with.
+    bids: Box<[u16]>,
+    asks: Box<[u16]>,
+    shown: Box<[[u32; 2]]>,
+}
+
+/// The options, in the order of the ladder's quotes.
+#[derive(Clone, Debug)]
+struct Options {
+    instruments: Box<[InstrumentId]>,
+    /// Those with an order under way, by block.
+    busy: Box<[u64]>,
+    /// Those not watched.
+    idle: Box<[u64]>,
+    /// Left alone before then.
+    until: Box<[Nanos]>,
+    sizes: Box<[u32]>,
+    deltas: Box<[i32]>,
+    positions: Box<[i64]>,
+}
+
+/// Orders under way.
+#[derive(Clone, Debug)]
+struct Sent {
+    orders: Orders,
+    tags: Box<[Tag]>,
+    /// No order below it is under way, and none from `next` on.
+    oldest: u64,
+    next: u64,
+    /// In options, by side.
+    open: [Exposure; 2],
+    premium: [u64; 2],
+    /// Sent since [`Eye::take_sent`].
+    uncounted: u32,
 }
 
 impl Eye {
@@ -314,37 +332,43 @@ impl Eye {
         };
         Eye {
             config,
-            instruments: options.into(),
-            ladder: None,
-            ladder_at: Nanos::ZERO,
-            bids: vec![NO_BID; padded].into_boxed_slice(),
-            asks: vec![NO_ASK; padded].into_boxed_slice(),
-            shown: vec![[0; 2]; count].into_boxed_slice(),
-            busy: vec![0; padded / BLOCK].into_boxed_slice(),
-            idle: vec![0; padded / BLOCK].into_boxed_slice(),
-            until: vec![Nanos::ZERO; count].into_boxed_slice(),
-            sizes: vec![config.size_max.0; count].into_boxed_slice(),
-            deltas: vec![0; count].into_boxed_slice(),
-            positions: vec![0; count].into_boxed_slice(),
-            orders: Orders::new(open_max),
-            tags: vec![tag; open_max as usize].into_boxed_slice(),
-            oldest: 1,
-            next: 1,
+            market: Market {
+                ladder: None,
+                ladder_at: Nanos::ZERO,
+                bids: vec![NO_BID; padded].into_boxed_slice(),
+                asks: vec![NO_ASK; padded].into_boxed_slice(),
+                shown: vec![[0; 2]; count].into_boxed_slice(),
+            },
+            options: Options {
+                instruments: options.into(),
+                busy: vec![0; padded / BLOCK].into_boxed_slice(),
+                idle: vec![0; padded / BLOCK].into_boxed_slice(),
+                until: vec![Nanos::ZERO; count].into_boxed_slice(),
+                sizes: vec![config.size_max.0; count].into_boxed_slice(),
+                deltas: vec![0; count].into_boxed_slice(),
+                positions: vec![0; count].into_boxed_slice(),
+            },
+            sent: Sent {
+                orders: Orders::new(open_max),
+                tags: vec![tag; open_max as usize].into_boxed_slice(),
+                oldest: 1,
+                next: 1,
+                open: [Exposure::default(); 2],
+                premium: [0; 2],
+                uncounted: 0,
+            },
             taken: Taken::new(config.contracts_max, config.contracts_window_ns),
             rate: Window::new(config.orders_max, config.orders_window_ns),
             hedge_rate: Window::new(
                 config.hedge.map_or(0, |hedge| hedge.orders_max),
                 config.orders_window_ns,
             ),
-            open: [Exposure::default(); 2],
-            premium: [0; 2],
             net: 0,
             carry_milli: 0,
             look: None,
             calm_at: Nanos::ZERO,
             state: EyeState::Off(EyeOff::Disarmed),
             has_session: false,
-            uncounted: 0,
             counters: Counters::default(),
         }
     }
@@ -392,17 +416,22 @@ impl Eye {
         sink: &mut impl OrderSink,
     ) {
         let at = usize::from(option);
-        if at >= self.shown.len() {
+        if at >= self.market.shown.len() {
             return;
         }
         let (bid, ask) = self.best(update);
-        (self.bids[at], self.asks[at]) = (bid, ask);
-        self.shown[at] = update.qty.map(|qty| qty.0.min(u64::from(u32::MAX)) as u32);
+        (self.market.bids[at], self.market.asks[at]) = (bid, ask);
+        self.market.shown[at] = update.qty.map(|qty| qty.0.min(u64::from(u32::MAX)) as u32);
         if self.masked(at / BLOCK) & 1 << (at % BLOCK) != 0 {
             return;
         }
         let Some(look) = self.look else { return };
-        let Some(row) = self.ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) else {
+        let Some(row) = self
+            .market
+            .ladder
+            .as_ref()
+            .and_then(|ladder| ladder.row(look.half_tick))
+        else {
             return;
         };
         let (buys, sells) = (row.bids[at], row.asks[at]);
@@ -422,13 +451,13 @@ impl Eye {
     /// messages ([`Quoter::on_sent_beside`]).
     #[inline]
     pub fn take_sent(&mut self) -> u32 {
-        core::mem::take(&mut self.uncounted)
+        core::mem::take(&mut self.sent.uncounted)
     }
 
     /// The options' feed has a gap: nothing is known of an option until its book changes next.
     pub fn forget_books(&mut self) {
-        self.bids.fill(NO_BID);
-        self.asks.fill(NO_ASK);
+        self.market.bids.fill(NO_BID);
+        self.market.asks.fill(NO_ASK);
     }
 
     /// Best bid and ask in ticks; none of a book that is not live, or locked or crossed, or out of range.
@@ -466,12 +495,12 @@ impl Eye {
         own: &impl OwnQuotes,
         sink: &mut impl OrderSink,
     ) -> Option<Box<Ladder>> {
-        if ladder.quotes() != self.shown.len() {
+        if ladder.quotes() != self.market.shown.len() {
             // It is not of these options.
             return Some(ladder);
         }
-        let before = self.ladder.replace(ladder);
-        self.ladder_at = now;
+        let before = self.market.ladder.replace(ladder);
+        self.market.ladder_at = now;
         self.decide_all(now, own, sink);
         before
     }
@@ -485,16 +514,16 @@ impl Eye {
             return;
         }
         // Taken out for as long as a row is borrowed from it.
-        let ladder = self.ladder.take();
+        let ladder = self.market.ladder.take();
         if let Some(row) = ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) {
-            for block in 0..self.busy.len() {
+            for block in 0..self.options.busy.len() {
                 for at in places(block, self.crossed(&row, block)) {
                     let triggers = (row.bids[at], row.asks[at]);
                     self.cross(now, at as u16, triggers, &look.cause, own, sink);
                 }
             }
         }
-        self.ladder = ladder;
+        self.market.ladder = ladder;
     }
 
     /// Which options of a block have a market that crosses a trigger. Without branches, in arrays, so that
@@ -504,8 +533,8 @@ impl Eye {
         let at = block * BLOCK..(block + 1) * BLOCK;
         let buys = table::array(&row.bids[at.clone()]);
         let sells = table::array(&row.asks[at.clone()]);
-        let bids = table::array(&self.bids[at.clone()]);
-        let asks = table::array(&self.asks[at]);
+        let bids = table::array(&self.market.bids[at.clone()]);
+        let asks = table::array(&self.market.asks[at]);
         let mut found = [0_u8; BLOCK];
         for i in 0..BLOCK {
             found[i] = u8::from(asks[i] <= buys[i]) | u8::from(bids[i] >= sells[i]);
@@ -516,7 +545,7 @@ impl Eye {
     /// The options of a block that are not looked at.
     #[inline]
     fn masked(&self, block: usize) -> u64 {
-        self.busy[block] | self.idle[block]
+        self.options.busy[block] | self.options.idle[block]
     }
 
     /// Whether anything may leave now.
@@ -536,7 +565,7 @@ impl Eye {
     #[inline]
     fn may_trade(&mut self, now: Nanos) -> bool {
         let age_max = self.config.ladder_age_max_ns;
-        self.may_send(now) && (age_max == 0 || now.since(self.ladder_at) <= age_max)
+        self.may_send(now) && (age_max == 0 || now.since(self.market.ladder_at) <= age_max)
     }
 
     /// An option's market crosses one of its triggers: sends an order if everything allows it.
@@ -552,18 +581,18 @@ impl Eye {
     ) {
         let at = usize::from(option);
         self.counters.bump(Counter::EyeSeen);
-        let (side, limit, beyond) = if self.asks[at] <= buys {
-            (Side::Bid, buys, buys - self.asks[at])
+        let (side, limit, beyond) = if self.market.asks[at] <= buys {
+            (Side::Bid, buys, buys - self.market.asks[at])
         } else {
-            (Side::Ask, sells, self.bids[at] - sells)
+            (Side::Ask, sells, self.market.bids[at] - sells)
         };
-        if now < self.until[at] {
+        if now < self.options.until[at] {
             return self.counters.bump(Counter::EyeCooling);
         }
         if beyond > self.config.believed_ticks {
             return self.counters.bump(Counter::EyeUnlikely);
         }
-        let market = (self.bids[at], self.asks[at]);
+        let market = (self.market.bids[at], self.market.asks[at]);
         if let Some(guard) = &self.config.market
             && !guard.is_near((buys, sells), market)
         {
@@ -577,7 +606,7 @@ impl Eye {
         if is_own {
             return self.counters.bump(Counter::EyeOwn);
         }
-        if !own.admits(now, self.uncounted + 1) {
+        if !own.admits(now, self.sent.uncounted + 1) {
             return self.counters.bump(Counter::EyeThrottled);
         }
         let qty = self.room(now, at, (side, limit), own);
@@ -593,11 +622,11 @@ impl Eye {
             taken: self.taken.take(now, qty),
             sent: now,
         };
-        self.open[side as usize].add(Exposure::of(qty, limit));
-        self.premium[side as usize] += u64::from(qty) * u64::from(limit);
-        self.busy[at / BLOCK] |= 1 << (at % BLOCK);
+        self.sent.open[side as usize].add(Exposure::of(qty, limit));
+        self.sent.premium[side as usize] += u64::from(qty) * u64::from(limit);
+        self.options.busy[at / BLOCK] |= 1 << (at % BLOCK);
         let order = NewOrder {
-            instrument: self.instruments[at],
+            instrument: self.options.instruments[at],
             side,
             price: Price::from_raw(self.config.option_tick.raw().max(1) * i64::from(limit)),
             qty: Qty(qty),
@@ -611,38 +640,38 @@ impl Eye {
     #[inline]
     fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), own: &impl OwnQuotes) -> u32 {
         let quoted = own.open_all()[side as usize];
-        let shown = self.shown[at][!side as usize];
-        let most = u64::from(shown.min(self.sizes[at]));
+        let shown = self.market.shown[at][!side as usize];
+        let most = u64::from(shown.min(self.options.sizes[at]));
         let (held, position_max) = match side {
             Side::Bid => (self.net, self.config.long_max),
             Side::Ask => (-self.net, self.config.short_max),
         };
-        let open = u128::from(self.open[side as usize].contracts) + u128::from(quoted);
+        let open = u128::from(self.sent.open[side as usize].contracts) + u128::from(quoted);
         let left = i128::from(position_max) - i128::from(held) - open as i128;
         let position = left.clamp(0, i128::from(u32::MAX)) as u64;
-        let premium = self.config.premium_max[side as usize].saturating_sub(self.premium[side as usize])
+        let premium = self.config.premium_max[side as usize].saturating_sub(self.sent.premium[side as usize])
             / u64::from(limit.max(1));
         let window = self.taken.room(now);
-        let (theirs, open) = (own.room(side), self.open[side as usize]);
+        let (theirs, open) = (own.room(side), self.sent.open[side as usize]);
         let by_quoter = (theirs.premium.saturating_sub(open.premium) / u64::from(limit.max(1)))
             .min(theirs.contracts.saturating_sub(open.contracts));
         most.min(position).min(premium).min(window).min(by_quoter) as u32
     }
 
     fn is_full(&self) -> bool {
-        self.orders.open() as usize >= self.tags.len()
+        self.sent.orders.open() as usize >= self.sent.tags.len()
     }
 
     /// Gives an order its number and sends it; one that was not sent ends at once.
     #[inline]
     fn send(&mut self, now: Nanos, tag: Tag, order: &NewOrder, sink: &mut impl OrderSink) {
-        let Ok(id) = self.orders.insert(order) else {
+        let Ok(id) = self.sent.orders.insert(order) else {
             // Asked for before: there is room.
             return debug_assert!(false, "no room for an order");
         };
-        self.next = id.0 + 1;
+        self.sent.next = id.0 + 1;
         let place = self.place(id);
-        self.tags[place] = tag;
+        self.sent.tags[place] = tag;
         let NewOrder {
             instrument,
             side,
@@ -662,7 +691,7 @@ impl Eye {
             cause,
         };
         if sink.order(tag.option, &intent) {
-            self.uncounted += 1;
+            self.sent.uncounted += 1;
             self.counters.bump(Counter::OrdersSent);
         } else {
             self.counters.bump(Counter::EyeThrottled);
@@ -671,7 +700,7 @@ impl Eye {
     }
 
     fn place(&self, id: ClientOrderId) -> usize {
-        id.0 as usize & (self.tags.len() - 1)
+        id.0 as usize & (self.sent.tags.len() - 1)
     }
 
     // ---- what the venue answers -------------------------------------------------------------------------------
@@ -709,7 +738,7 @@ impl Eye {
             ReportKind::Triggered => {}
             ReportKind::Rejected => {
                 self.counters.bump(Counter::OrdersRejected);
-                if let Some(option) = self.tags[self.place(report.id)].option {
+                if let Some(option) = self.sent.tags[self.place(report.id)].option {
                     self.set_watched(option, false);
                 }
             }
@@ -721,8 +750,8 @@ impl Eye {
     }
 
     fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
-        let change = self.orders.apply(report)?;
-        let tag = self.tags[self.place(report.id)];
+        let change = self.sent.orders.apply(report)?;
+        let tag = self.sent.tags[self.place(report.id)];
         // An order whose trade is broken is over for long, or goes on.
         let is_over = !change.order.state.is_open() && change.broken.is_zero();
         let side = change.order.side;
@@ -741,18 +770,18 @@ impl Eye {
         let unpaid = Exposure::of(change.released.0 + change.broken.0, tag.limit_ticks);
         // One of both is 0.
         let traded = signed(change.filled) - signed(change.broken);
-        self.positions[at] += traded;
+        self.options.positions[at] += traded;
         self.net += traded;
-        self.open[side as usize].remove(gone);
-        self.premium[side as usize] -= unpaid.premium;
+        self.sent.open[side as usize].remove(gone);
+        self.sent.premium[side as usize] -= unpaid.premium;
         self.taken.release(tag.taken, change.released.0);
         if self.config.hedge.is_some() {
-            let delta = traded.saturating_mul(self.deltas[at].into());
+            let delta = traded.saturating_mul(self.options.deltas[at].into());
             self.carry_milli = self.carry_milli.saturating_sub(delta);
         }
         if is_over {
-            self.busy[at / BLOCK] &= !(1 << (at % BLOCK));
-            self.until[at] = now.after(self.config.cool_down_ns);
+            self.options.busy[at / BLOCK] &= !(1 << (at % BLOCK));
+            self.options.until[at] = now.after(self.config.cool_down_ns);
         }
         Ok(change)
     }
@@ -829,7 +858,7 @@ impl Eye {
     /// as cancelled.
     pub fn forget_open(&mut self, now: Nanos) {
         loop {
-            let open = self.orders.iter_open().next().map(|order| order.id);
+            let open = self.sent.orders.iter_open().next().map(|order| order.id);
             let Some(id) = open else { break };
             self.end(now, id, ReportKind::Cancelled);
         }
@@ -907,12 +936,17 @@ impl Eye {
 
     /// When the oldest order under way was sent.
     fn oldest_sent(&mut self) -> Option<Nanos> {
-        while self.oldest < self.next {
-            let id = ClientOrderId(self.oldest);
-            if self.orders.get(id).is_some_and(|order| order.state.is_open()) {
-                return Some(self.tags[self.place(id)].sent);
+        while self.sent.oldest < self.sent.next {
+            let id = ClientOrderId(self.sent.oldest);
+            if self
+                .sent
+                .orders
+                .get(id)
+                .is_some_and(|order| order.state.is_open())
+            {
+                return Some(self.sent.tags[self.place(id)].sent);
             }
-            self.oldest += 1;
+            self.sent.oldest += 1;
         }
         None
     }
@@ -920,20 +954,20 @@ impl Eye {
     /// Whether an option is looked at; all are at first.
     pub fn set_watched(&mut self, option: u16, is_watched: bool) {
         let at = usize::from(option);
-        if at >= self.shown.len() {
+        if at >= self.market.shown.len() {
             return;
         }
         let bit = 1 << (at % BLOCK);
         if is_watched {
-            self.idle[at / BLOCK] &= !bit;
+            self.options.idle[at / BLOCK] &= !bit;
         } else {
-            self.idle[at / BLOCK] |= bit;
+            self.options.idle[at / BLOCK] |= bit;
         }
     }
 
     /// The largest order in an option; [`EyeConfig::size_max`] at first, and never more than that.
     pub fn set_size(&mut self, option: u16, size: Qty) {
-        if let Some(old) = self.sizes.get_mut(usize::from(option)) {
+        if let Some(old) = self.options.sizes.get_mut(usize::from(option)) {
             *old = size.0.min(self.config.size_max.0);
         }
     }
@@ -941,7 +975,7 @@ impl Eye {
     /// Contracts of the underlying that hedge one of an option, in thousandths: its delta, times the ratio of
     /// their multipliers.
     pub fn set_delta(&mut self, option: u16, milli: i32) {
-        if let Some(delta) = self.deltas.get_mut(usize::from(option)) {
+        if let Some(delta) = self.options.deltas.get_mut(usize::from(option)) {
             *delta = milli;
         }
     }
@@ -955,7 +989,7 @@ impl Eye {
     /// What orders in an option have traded before, bought less sold: of a process before this one, or of an
     /// order that is not known any more. Nothing happens for an option that there is none of.
     pub fn hold(&mut self, option: u16, contracts: i64) {
-        if let Some(position) = self.positions.get_mut(usize::from(option)) {
+        if let Some(position) = self.options.positions.get_mut(usize::from(option)) {
             *position = position.saturating_add(contracts);
             self.add_net(contracts);
         }
@@ -972,12 +1006,12 @@ impl Eye {
     /// Whether an option is looked at.
     pub fn is_watched(&self, option: u16) -> bool {
         let at = usize::from(option);
-        at < self.shown.len() && self.idle[at / BLOCK] & 1 << (at % BLOCK) == 0
+        at < self.market.shown.len() && self.options.idle[at / BLOCK] & 1 << (at % BLOCK) == 0
     }
 
     /// Contracts it traded in an option, bought less sold.
     pub fn position(&self, option: u16) -> i64 {
-        self.positions[usize::from(option)]
+        self.options.positions[usize::from(option)]
     }
 
     /// Contracts of all options, bought less sold, those from elsewhere included.
@@ -987,13 +1021,13 @@ impl Eye {
 
     /// Orders in options under way, by side, by their limits.
     pub fn open(&self) -> [Exposure; 2] {
-        self.open
+        self.sent.open
     }
 
     /// Premium of what was bought and sold, orders under way included, in ticks times contracts, by the
     /// orders' limits.
     pub fn premium(&self) -> [u64; 2] {
-        self.premium
+        self.sent.premium
     }
 
     /// Contracts of the underlying still to be bought (sold, below 0), in thousandths; hedges under way count
@@ -1004,7 +1038,7 @@ impl Eye {
 
     /// Its orders.
     pub fn orders(&self) -> &Orders {
-        &self.orders
+        &self.sent.orders
     }
 
     /// What happened how often.
