@@ -35,7 +35,7 @@ const WIDE: &[(&str, &str, &str)] = &[
     ("crates/quoterd/src/config.rs", "QuoterSection", KEYS),
     ("crates/quoterd/src/pricing/priced.rs", "Priced", LATER),
     ("crates/simulator/src/settings.rs", "ExchangeSection", KEYS),
-    ("crates/trading/src/eye/mod.rs", "EyeConfig", KEYS),
+    ("crates/trading/src/eye/config.rs", "EyeConfig", KEYS),
     ("crates/trading/src/quoter/config.rs", "QuoterConfig", KEYS),
     ("crates/wire-moex/src/moex/slots.rs", "Slots", TABLE),
     ("bindings/python/src/book.rs", "Book", TABLE),

@@ -39,8 +39,8 @@ pub struct QuotePrices {
     pub decimals: QuoteDecimals,
 }
 
-/// A quote as a prepared message says it ([`MassQuoteTemplate::prepare`]), at prices that need not be ticks of
-/// one product.
+/// A quote as a prepared message says it ([`MassQuoteTemplate::prepare`]), at prices that need not be ticks
+/// of one product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreparedQuote {
     /// The place that its instrument was prepared at.
@@ -180,8 +180,8 @@ impl MassQuoteTemplate {
     }
 
     /// Prepares an instrument at a place, where it is known by a name (QuoteEntryID, below 10^15); without
-    /// allocating. `false` if there is no such place, or its symbol, name or tick cannot be written: a tick is
-    /// a whole number of the sixth decimal.
+    /// allocating. `false` if there is no such place, or its symbol, name or tick cannot be written: a tick
+    /// is a whole number of the sixth decimal.
     pub fn prepare(&mut self, place: u16, name: u64, symbol: Symbol, tick: Price) -> bool {
         let all = [QuoteDecimals::Two, QuoteDecimals::Four, QuoteDecimals::Six];
         let is_whole = |decimals: &QuoteDecimals| tick.raw() > 0 && tick.raw() % decimals.unit() == 0;

@@ -2,8 +2,8 @@
 //! decoding: of a strategy (`WHICH=host`), and of the quoter's own way, its controls and its prepared message
 //! (`WHICH=own`), for the same prices. A regression of the first means that quoting by `Context::mass_quote`
 //! became dearer. For counting instructions: `QUOTES=2000`, then `QUOTES=4000`, under
-//! `valgrind --tool=callgrind`; what the second has more, by 2,000. The answer is checked: a message for every
-//! event.
+//! `valgrind --tool=callgrind`; what the second has more, by 2,000. The answer is checked: a message for
+//! every event.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
 //! What the built-in rule costs from an event that moves the best offer to the order's bytes in memory,
 //! without decoding. A regression here means more work between the book and the wire. For counting
-//! instructions: `PACKETS=20000`, then `PACKETS=40000`, under `valgrind --tool=callgrind`; what the second has
-//! more, by 20,000. The answer is checked: an order for every change.
+//! instructions: `PACKETS=20000`, then `PACKETS=40000`, under `valgrind --tool=callgrind`; what the second
+//! has more, by 20,000. The answer is checked: an order for every change.
 
 use std::hint::black_box;
 

@@ -68,8 +68,8 @@ impl<O: OrderOut> OrderSession<O> {
     }
 }
 
-/// Books, strategies, order entry sessions and probes of one trading thread. Without `STAMPED`, no stage is timed:
-/// what the stamps themselves cost can be told by comparing.
+/// Books, strategies, order entry sessions and probes of one trading thread. Without `STAMPED`, no stage is
+/// timed: what the stamps themselves cost can be told by comparing.
 pub struct HotPath<O, const STAMPED: bool = true, R = Live<BestOffer>> {
     /// The books of each channel.
     pub books: Vec<Books>,

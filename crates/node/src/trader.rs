@@ -205,8 +205,8 @@ pub fn run(
     run_rule(config, results, is_child, stop, rule_of(config))
 }
 
-/// The same with strategies of one's own: of these every channel of every feed is received, over as many order
-/// sessions as serve them.
+/// The same with strategies of one's own: of these every channel of every feed is received, over as many
+/// order sessions as serve them.
 pub fn run_rule<R: Rule + 'static>(
     config: &NodeConfig,
     results: Option<&Path>,

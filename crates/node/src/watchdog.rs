@@ -1,5 +1,5 @@
-//! `tickwire watchdog`: a process of its own, with a session of its own at every venue that the trading process
-//! has one at, that cancels what a trading process has open when that process does not turn any more.
+//! `tickwire watchdog`: a process of its own, with a session of its own at every venue that the trading
+//! process has one at, that cancels what a trading process has open when that process does not turn any more.
 //!
 //! ```text
 //! trade · quote ── a count in shared memory, one store a turn ──► watchdog ── OrderMassCancelRequest (q), all of the firm's ──► venue

@@ -1,6 +1,6 @@
-//! A strategy's process that is killed (SIGKILL) leaves nothing at the venue: its stop order and its mass quote
-//! go away with the connection. The test's program is the strategy's too: with arguments it is that, without
-//! any it is the test.
+//! A strategy's process that is killed (SIGKILL) leaves nothing at the venue: its stop order and its mass
+//! quote go away with the connection. The test's program is the strategy's too: with arguments it is that,
+//! without any it is the test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};

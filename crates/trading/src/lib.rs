@@ -2,8 +2,8 @@
 //!
 //! [`strategy::Strategy`] is a trading rule, [`BestOffer`] the built-in one, and [`strategy::Conductor`] what
 //! drives any of them: it tells the rule of a changed book, has what the rule wants pass the pre-trade checks
-//! ([`Risk`]), gives the order its place in the table ([`Orders`]), moves it along with every execution report
-//! and keeps the [`Positions`]. The parts stand alone too.
+//! ([`Risk`]), gives the order its place in the table ([`Orders`]), moves it along with every execution
+//! report and keeps the [`Positions`]. The parts stand alone too.
 //!
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue
 //! what differs. [`Eye`] takes what others quote too well, by a ladder of its own. [`MarketMaker`] is both

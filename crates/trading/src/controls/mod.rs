@@ -258,8 +258,8 @@ impl Controls {
         self.judge::<true>(now, wanted, near)
     }
 
-    /// Both sides of a quote of a strategy, each as [`Controls::check_apart`] has one; a side without quantity
-    /// is not looked at.
+    /// Both sides of a quote of a strategy, each as [`Controls::check_apart`] has one; a side without
+    /// quantity is not looked at.
     ///
     /// # Errors
     /// The first control that stops one of them.
