@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Folder, Guard, free_ports, run, signal, text, tickwire};
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
-use tickwire_fix::{CompId, Event, MemoryStore, Role, Session, SessionConfig, Status, Version};
+use tickwire_fix::{Again, CompId, Event, MemoryStore, Role, Session, SessionConfig, Status, Version};
 use tickwire_market::{Nanos, Price, SeqNo};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::moldudp64::Request;
@@ -165,7 +165,6 @@ impl Maker {
     fn new() -> Maker {
         let id = |s: &str| CompId::new(s.as_bytes()).expect("short");
         let config = SessionConfig {
-            any_message: true,
             ..SessionConfig::new(Role::Initiator, id("MAKER"), id("EXCHANGE")).of_version(Version::Fix42)
         };
         Maker {
@@ -189,7 +188,7 @@ impl Maker {
         } else {
             ("1", b'0')
         };
-        let sent = self.session.send_any(now(), b"D", |e| {
+        let sent = self.session.send(now(), b"D", Again::Resend, |e, _| {
             e.text(11, id.as_bytes());
             e.char(21, b'1');
             e.text(55, b"AAPL");
@@ -756,7 +755,6 @@ impl Quoter {
     fn log_on(port: u16, version: Version) -> Quoter {
         let id = |s: &str| CompId::new(s.as_bytes()).expect("short");
         let config = SessionConfig {
-            any_message: true,
             ..SessionConfig::new(Role::Initiator, id("QUOTER"), id("EXCHANGE")).of_version(version)
         };
         let mut quoter = Quoter {
@@ -811,7 +809,7 @@ impl Quoter {
 
     /// An order for AAPL.
     fn order(&mut self, id: &str, side: u8, qty: u64, price: &str, time_in_force: u8) {
-        let sent = self.session.send_any(now(), b"D", |e| {
+        let sent = self.session.send(now(), b"D", Again::Resend, |e, _| {
             e.text(11, id.as_bytes());
             e.text(55, b"AAPL");
             e.char(54, side);
@@ -825,7 +823,7 @@ impl Quoter {
     }
 
     fn quote(&mut self, id: &str, bid: &str, offer: &str, resets: bool) {
-        let sent = self.session.send_any(now(), b"i", |e| {
+        let sent = self.session.send(now(), b"i", Again::Resend, |e, _| {
             e.text(117, id.as_bytes());
             e.char(537, b'1');
             e.char(301, b'2');
@@ -882,7 +880,7 @@ trades = 1
         std::thread::sleep(Duration::from_millis(5));
     }
     let ask = |quoter: &mut Quoter, symbol: &str| {
-        let sent = quoter.session.send_any(now(), b"a", |e| {
+        let sent = quoter.session.send(now(), b"a", Again::Resend, |e, _| {
             e.text(649, b"r");
             e.text(55, symbol.as_bytes());
         });

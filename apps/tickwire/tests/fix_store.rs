@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tickwire_fix::{
-    CompId, Event, LastingStore, Role, STORE_HEAD_BYTES, Session, SessionConfig, Status, Store, StoreFailed,
-    Words, new_store, store_bytes, store_size, tag,
+    Again, CompId, Event, LastingStore, Role, STORE_HEAD_BYTES, Session, SessionConfig, Status, Store,
+    StoreFailed, Words, new_store, store_bytes, store_size, tag,
 };
 use tickwire_market::Nanos;
 use tickwire_runtime::stored::{Keeper, StoredFile, StoredWords};
@@ -51,7 +51,6 @@ impl Client {
     fn named(name: &str) -> Client {
         let id = |name: &[u8]| CompId::new(name).unwrap();
         let config = SessionConfig {
-            any_message: true,
             store_messages: 1 << 16,
             store_bytes: 32 << 20,
             heartbeat_s: 5,
@@ -81,7 +80,7 @@ impl Client {
             if self.session.status() == Status::Active && left > 0 {
                 let id = self.sent + 1;
                 let padding = vec![b'x'; self.padding];
-                let sent = self.session.send_any(now(), b"D", |e| {
+                let sent = self.session.send(now(), b"D", Again::Resend, |e, _| {
                     e.unsigned(tag::CL_ORD_ID, id);
                     e.unsigned(tag::ORDER_QTY, 100);
                     e.text_if(tag::TEXT, &padding);

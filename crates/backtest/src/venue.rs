@@ -61,6 +61,7 @@ pub(crate) struct SimVenue {
     /// By instrument: none where nothing of ours stands, nor anything that ours changed.
     own: Vec<Option<Box<OwnBook>>>,
     /// Those that are over, to be used again.
+    #[expect(clippy::vec_box, reason = "they go back where they came from, as they are")]
     spare: Vec<Box<OwnBook>>,
     /// Counts orders, ours and recorded ones, as they come to levels of ours.
     arrivals: u64,

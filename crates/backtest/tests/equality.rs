@@ -4,10 +4,14 @@
 //! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over
 //! sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and its own orders are in what is published. In the
 //! backtest ours stands as a marker right before the order that it once was, and takes what that one took.
+//! Stop orders: the venue's engine lets them act within the step whose trade triggers them. The recording has
+//! their executions a time later than that trade, as the backtest has those of an order that comes when the
+//! trade is told; so the strategy hears of them when it hears of the trade.
 //! Over sockets time is the machine's: there orders and reports are compared by the number of the message
 //! that the strategy had heard last.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 
 use tickwire_backtest::{Backtest, BacktestConfig};
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -19,12 +23,12 @@ use tickwire_feed::{
     ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig, Start,
 };
 use tickwire_market::{
-    BookState, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty,
-    Side, TimeInForce, TradingStatus,
+    BookState, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent, OrderType,
+    Price, Qty, SeqNo, Side, TimeInForce, TradingStatus,
 };
 use tickwire_trading::strategy::{
     BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
-    Strategy, Subscription, Ticket,
+    Strategy, Subscription, Ticket, Trade,
 };
 use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportKind, RiskConfig};
 
@@ -52,18 +56,35 @@ impl Rng {
 enum Said {
     New(u64, ClientOrderId, Side, Price, u32),
     Replaced(u64, ClientOrderId, ClientOrderId, Price, u32),
+    Stop(u64, ClientOrderId, Side, Price, Option<Price>, u32),
+    Moved(u64, ClientOrderId, ClientOrderId, Price),
     Cancelled(u64, ClientOrderId),
+    Triggered(u64, ClientOrderId),
     Heard(u64, ClientOrderId, OrderState, u32),
 }
 
-/// One that takes whenever the best offer changes, or one that does anything at random: orders that rest,
-/// that take, replacements, cancellations.
+/// What a strategy does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Style {
+    /// It takes whenever the best offer changes.
+    Taker,
+    /// Anything at random: orders that rest, that take, replacements, cancellations.
+    Mixed,
+    /// The same with stop and stop-limit orders, one on each side of the market, whose triggers it moves.
+    Stops,
+}
+
 struct Trader {
-    is_taker: bool,
+    style: Style,
     rng: Rng,
     open: Vec<ClientOrderId>,
     /// The last message that changed a book.
     heard: u64,
+    /// The last message that was a trade.
+    traded: SeqNo,
+    /// Of [`Style::Stops`]: requests that were not answered, and stop orders that wait, by instrument and side.
+    asked: BTreeMap<ClientOrderId, InstrumentId>,
+    stops: BTreeMap<(InstrumentId, Side), ClientOrderId>,
     stamp: Stamp,
     said: Vec<Said>,
 }
@@ -97,7 +118,10 @@ impl Strategy for Trader {
         let (Some((bid, _)), Some((ask, _))) = (best(Side::Bid), best(Side::Ask)) else {
             return;
         };
-        if self.is_taker {
+        if self.style == Style::Stops {
+            return self.with_stops(ctx, change, (bid, ask));
+        }
+        if self.style == Style::Taker {
             if change.new_best_price(Side::Ask).is_some() && held < 500 {
                 self.submit(ctx, id, Side::Bid, 30, ask, false);
             } else if held > 400 {
@@ -142,8 +166,16 @@ impl Strategy for Trader {
         }
     }
 
+    fn on_trade(&mut self, _: &mut Context<'_>, trade: &Trade) {
+        self.traded = trade.seq;
+    }
+
     fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
         let (order, now) = (event.order, self.stamp(ctx));
+        if event.kind == ReportKind::Triggered {
+            self.said.push(Said::Triggered(now, order.id));
+        }
+        self.note_stop(event);
         self.said
             .push(Said::Heard(now, order.id, order.state, order.filled.0));
         if let Some(old) = event.replaced {
@@ -158,6 +190,89 @@ impl Strategy for Trader {
 }
 
 impl Trader {
+    /// Anything, stop orders among it, but nothing while a request about the same instrument is under way,
+    /// and nothing upon a trade that may have triggered one: what comes to the venue then finds a book
+    /// that nobody has been told of.
+    fn with_stops(&mut self, ctx: &mut Context<'_>, change: &BookChange, (bid, ask): (Price, Price)) {
+        let (id, now) = (change.instrument, self.stamp(ctx));
+        let waits = |side| self.stops.contains_key(&(id, side));
+        let is_any = waits(Side::Bid) || waits(Side::Ask);
+        let is_asked = self.asked.values().any(|asked| *asked == id);
+        if is_asked || (is_any && change.after.seq == self.traded) {
+            return;
+        }
+        let side = Side::BOTH[self.rng.below(2) as usize];
+        let (own, far) = match side {
+            Side::Bid => (bid, ask),
+            Side::Ask => (ask, bid),
+        };
+        let sign = if side == Side::Bid { 1 } else { -1 };
+        let tick = Price::from_4dp(100).raw();
+        let away = |ticks: u64| Price::from_raw(far.raw() + sign * ticks as i64 * tick);
+        let qty = 1 + self.rng.below(300) as u32;
+        let held = ctx.position(id).qty;
+        match (self.rng.below(20), self.stops.get(&(id, side)).copied()) {
+            (0..=3, None) if held.abs() < 2_000 => {
+                // At the best price: the next trade there triggers it.
+                let trigger = away(self.rng.below(3));
+                let limit = (self.rng.below(2) == 0).then(|| away(self.rng.below(4)));
+                let ticket = match limit {
+                    Some(limit) => Ticket::stop_limit(side, id, qty, trigger, limit),
+                    None => Ticket::stop(side, id, qty, trigger),
+                };
+                if let Ok(order) = ctx.submit(ticket) {
+                    self.asked.insert(order, id);
+                    self.stops.insert((id, side), order);
+                    self.said.push(Said::Stop(now, order, side, trigger, limit, qty));
+                }
+            }
+            (0, Some(stop)) => {
+                if ctx.cancel(stop).is_ok() {
+                    self.asked.insert(stop, id);
+                    self.said.push(Said::Cancelled(now, stop));
+                }
+            }
+            (1..=2, Some(stop)) => {
+                let trigger = away(self.rng.below(3));
+                let is_limit = ctx.order(stop).is_some_and(|order| order.price > Price::ZERO);
+                let limit = is_limit.then(|| away(1));
+                if let Ok(new) = ctx.replace_stop(stop, qty, trigger, limit) {
+                    self.asked.insert(new, id);
+                    self.said.push(Said::Moved(now, stop, new, trigger));
+                }
+            }
+            (4..=5, _) if self.open.len() < 12 => self.submit(ctx, id, side, qty, own, true),
+            // Ours may trigger it, too.
+            (6, _) if held.abs() < 2_000 => self.submit(ctx, id, side, qty, far, false),
+            (7, _) => {
+                let is_here = |order: &&ClientOrderId| ctx.order(**order).is_some_and(|o| o.instrument == id);
+                let Some(order) = self.open.iter().find(is_here).copied() else {
+                    return;
+                };
+                if ctx.cancel(order).is_ok() {
+                    self.asked.insert(order, id);
+                    self.said.push(Said::Cancelled(now, order));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Which stop orders wait, and what was answered.
+    fn note_stop(&mut self, event: &OrderEvent) {
+        let order = event.order;
+        let known = event.replaced.unwrap_or(order.id);
+        self.asked.remove(&known);
+        self.asked.remove(&order.id);
+        let key = (order.instrument, order.side);
+        if self.stops.get(&key) == Some(&known) {
+            match order.state.is_open() && event.kind != ReportKind::Triggered {
+                true => _ = self.stops.insert(key, order.id),
+                false => _ = self.stops.remove(&key),
+            }
+        }
+    }
+
     fn submit(
         &mut self,
         ctx: &mut Context<'_>,
@@ -173,7 +288,9 @@ impl Trader {
         } else {
             ticket.immediate_or_cancel()
         };
-        if let Ok(id) = ctx.submit(ticket) {
+        if let Ok(order) = ctx.submit(ticket) {
+            self.asked.insert(order, id);
+            let id = order;
             self.said.push(Said::New(self.stamp(ctx), id, side, price, qty));
         }
     }
@@ -183,16 +300,19 @@ impl Trader {
 #[derive(Clone, Copy, Debug)]
 struct Which {
     seed: u64,
-    is_taker: bool,
+    style: Style,
     stamp: Stamp,
 }
 
 fn trader(which: Which) -> Trader {
     Trader {
-        is_taker: which.is_taker,
+        style: which.style,
         rng: Rng(which.seed),
         open: Vec::new(),
         heard: 0,
+        traded: SeqNo(0),
+        asked: BTreeMap::new(),
+        stops: BTreeMap::new(),
         stamp: which.stamp,
         said: Vec::new(),
     }
@@ -327,20 +447,81 @@ impl OrderPort for Sent {
     }
 }
 
-/// Executions of our orders.
-#[derive(Default)]
-struct Ours {
-    fills: Vec<(OrderId, bool, Qty, Price)>,
+/// What was published since it was last told.
+type Published = RefCell<Vec<Vec<u8>>>;
+
+/// Executions of our orders within one request, or one step of others.
+struct Ours<'a> {
+    published: &'a Published,
+    makers: Vec<Traded>,
+    takers: Vec<Traded>,
+    /// Stop orders that acted.
+    acted: Vec<Acted>,
+    /// Somebody has traded.
+    is_traded: bool,
 }
 
-impl Listener for Ours {
+/// An execution.
+#[derive(Clone, Copy)]
+struct Traded {
+    order: OrderId,
+    qty: Qty,
+    price: Price,
+}
+
+/// A stop order that was triggered: its number before and since, and what it traded.
+struct Acted {
+    before: OrderId,
+    since: OrderId,
+    /// How many messages were published before it acted that the strategy has yet to hear.
+    behind: usize,
+    fills: Vec<Traded>,
+}
+
+impl Ours<'_> {
+    fn new(published: &Published) -> Ours<'_> {
+        Ours {
+            published,
+            makers: Vec::new(),
+            takers: Vec::new(),
+            acted: Vec::new(),
+            is_traded: false,
+        }
+    }
+}
+
+impl Listener for Ours<'_> {
     fn rested(&mut self, _: &Order) {}
     fn executed(&mut self, e: &Execution) {
-        for (order, is_maker) in [(&e.maker, true), (&e.taker, false)] {
-            if order.owner == OWN {
-                self.fills.push((order.id, is_maker, e.qty, e.price));
+        self.is_traded = true;
+        let of = |order: &Order| Traded {
+            order: order.id,
+            qty: e.qty,
+            price: e.price,
+        };
+        if e.maker.owner == OWN {
+            self.makers.push(of(&e.maker));
+        }
+        if e.taker.owner == OWN {
+            match self.acted.last_mut().filter(|acted| acted.since == e.taker.id) {
+                Some(acted) => acted.fills.push(of(&e.taker)),
+                None => self.takers.push(of(&e.taker)),
             }
         }
+    }
+    fn triggered(&mut self, old: &Order, new: &Order) {
+        // One that the last trade had triggered when it came acts at once.
+        let behind = if self.is_traded {
+            self.published.borrow().len()
+        } else {
+            0
+        };
+        self.acted.push(Acted {
+            before: old.id,
+            since: new.id,
+            behind,
+            fills: Vec::new(),
+        });
     }
     fn cross_filled(&mut self, _: &CrossFill) {}
     fn reduced(&mut self, _: &Order, _: Qty) {}
@@ -353,18 +534,58 @@ impl Listener for Ours {
 type Recording = Vec<(Nanos, Vec<u8>)>;
 
 /// The simulated venue with the strategy in it.
-struct Sim {
+struct Sim<'a> {
     engine: Engine,
+    published: &'a Published,
     rng: Rng,
     house: Vec<OrderId>,
     /// Our orders that stand there.
     ours: BTreeMap<OrderId, ClientOrderId>,
     filled: BTreeMap<ClientOrderId, u32>,
+    /// Stop orders that wait: whose they are, how much they are for, and whether they are to rest.
+    stops: BTreeMap<OrderId, (ClientOrderId, u32, bool)>,
+    /// Executions of ours that rested, in the order in which they are published.
+    makers: VecDeque<Traded>,
+    /// Stop orders that have acted behind what the strategy has yet to hear.
+    acted: VecDeque<Acted>,
 }
 
-impl Sim {
+impl Sim<'_> {
     /// Something that others do.
-    fn step(&mut self, out: &mut impl Listener) {
+    fn step(&mut self, writer: &mut impl Listener) {
+        let mut ours = Ours::new(self.published);
+        self.others(&mut (writer, &mut ours));
+        self.note(ours);
+    }
+
+    /// Keeps what is to be told later.
+    fn note(&mut self, ours: Ours<'_>) -> Vec<Traded> {
+        self.makers.extend(ours.makers);
+        self.acted.extend(ours.acted);
+        ours.takers
+    }
+
+    /// Reports of the stop orders that have acted behind the first `told` messages, which the strategy has
+    /// heard.
+    fn acted(&mut self, told: usize) -> Vec<OrderReport> {
+        let mut reports = Vec::new();
+        while let Some(acted) = self.acted.pop_front_if(|acted| acted.behind <= told) {
+            let (id, qty, rests) = self.stops.remove(&acted.before).expect("one that waited");
+            reports.push(OrderReport {
+                id,
+                venue_id: None,
+                kind: ReportKind::Triggered,
+            });
+            self.took(id, &acted.fills, &mut reports);
+            self.rests(id, acted.since, qty, rests, &mut reports);
+        }
+        for acted in &mut self.acted {
+            acted.behind -= told;
+        }
+        reports
+    }
+
+    fn others(&mut self, out: &mut impl Listener) {
         let instrument = InstrumentId(1 + self.rng.below(SYMBOLS.into()) as u32);
         let side = Side::BOTH[self.rng.below(2) as usize];
         let start = Price::from_4dp(1_000_000);
@@ -405,7 +626,7 @@ impl Sim {
 
     /// A request of ours; what is reported at once.
     fn request(&mut self, request: &OrderIntent, writer: &mut impl Listener) -> Vec<OrderReport> {
-        let mut ours = Ours::default();
+        let mut ours = Ours::new(self.published);
         let report = |id, kind| OrderReport {
             id,
             venue_id: None,
@@ -419,12 +640,14 @@ impl Sim {
                 price,
                 qty,
                 order_type,
+                stop,
                 time_in_force,
                 ..
             } => {
                 let new = NewOrder {
                     owner: OWN,
                     order_type,
+                    stop,
                     time_in_force,
                     ..NewOrder::limit(instrument, side, price, qty)
                 };
@@ -433,8 +656,15 @@ impl Sim {
                     .submit(&new, &mut (&mut *writer, &mut ours))
                     .expect("it fits");
                 let mut reports = vec![report(id, ReportKind::Accepted)];
-                self.took(id, &ours, &mut reports);
-                self.rests(id, number, qty.0, time_in_force, &mut reports);
+                let rests = time_in_force.rests() && order_type == OrderType::Limit;
+                let took = self.note(ours);
+                if stop.is_some() {
+                    self.stops.insert(number, (id, qty.0, rests));
+                } else {
+                    self.took(id, &took, &mut reports);
+                    self.rests(id, number, qty.0, rests, &mut reports);
+                }
+                reports.extend(self.acted(0));
                 reports
             }
             OrderIntent::Cancel { target, .. } => {
@@ -443,6 +673,7 @@ impl Sim {
                     Some(number) => {
                         self.engine.cancel(number, writer).expect("it stands");
                         self.ours.remove(&number);
+                        self.stops.remove(&number);
                         report(target, ReportKind::Cancelled)
                     }
                     None => report(target, ReportKind::CancelRejected),
@@ -452,12 +683,28 @@ impl Sim {
                 id,
                 target,
                 price,
+                stop,
                 qty,
                 ..
             } => {
                 let Some(number) = self.number_of(target) else {
                     return vec![report(target, ReportKind::ReplaceRejected { by: id })];
                 };
+                let replaced = report(
+                    target,
+                    ReportKind::Replaced {
+                        by: id,
+                        venue_id: None,
+                    },
+                );
+                if let Some((_, _, rests)) = self.stops.remove(&number) {
+                    let trigger = stop.expect("it has a trigger");
+                    let out = &mut (&mut *writer, &mut ours);
+                    let new = self.engine.replace_stop(number, trigger, price, qty, out);
+                    self.stops.insert(new.expect("it waits"), (id, qty.0, rests));
+                    self.note(ours);
+                    return std::iter::once(replaced).chain(self.acted(0)).collect();
+                }
                 // What was filled until it came counts, as in FIX: the quantity is the whole order's.
                 let filled = self.filled.get(&target).copied().unwrap_or(0);
                 self.filled.insert(id, filled);
@@ -470,17 +717,12 @@ impl Sim {
                         .replace(number, price, Qty(left), &mut (&mut *writer, &mut ours)),
                 };
                 let new = new.expect("it stands");
-                let mut reports = vec![report(
-                    target,
-                    ReportKind::Replaced {
-                        by: id,
-                        venue_id: None,
-                    },
-                )];
-                self.took(id, &ours, &mut reports);
+                let mut reports = vec![replaced];
+                let took = self.note(ours);
+                self.took(id, &took, &mut reports);
                 match left {
                     0 => reports.push(report(id, ReportKind::Cancelled)),
-                    _ => self.rests(id, new, qty.0, TimeInForce::Day, &mut reports),
+                    _ => self.rests(id, new, qty.0, true, &mut reports),
                 }
                 reports
             }
@@ -488,14 +730,15 @@ impl Sim {
     }
 
     fn number_of(&self, id: ClientOrderId) -> Option<OrderId> {
-        let mut all = self.ours.iter();
+        let waiting = self.stops.iter().map(|(number, (own, ..))| (number, own));
+        let mut all = self.ours.iter().chain(waiting);
         all.find(|(_, own)| **own == id).map(|(number, _)| *number)
     }
 
     /// Fills of an order that came in, by price as the backtest tells them.
-    fn took(&mut self, id: ClientOrderId, ours: &Ours, reports: &mut Vec<OrderReport>) {
+    fn took(&mut self, id: ClientOrderId, took: &[Traded], reports: &mut Vec<OrderReport>) {
         let mut parts: Vec<(Price, u32)> = Vec::new();
-        for (_, _, qty, price) in ours.fills.iter().filter(|(_, is_maker, ..)| !is_maker) {
+        for Traded { qty, price, .. } in took {
             match parts.last_mut().filter(|(last, _)| last == price) {
                 Some((_, of_level)) => *of_level += qty.0,
                 None => parts.push((*price, qty.0)),
@@ -525,11 +768,11 @@ impl Sim {
         id: ClientOrderId,
         number: OrderId,
         qty: u32,
-        life: TimeInForce,
+        rests: bool,
         reports: &mut Vec<OrderReport>,
     ) {
         let filled = self.filled.get(&id).copied().unwrap_or(0);
-        if filled < qty && life.rests() {
+        if filled < qty && rests {
             self.ours.insert(number, id);
         } else if filled < qty {
             reports.push(OrderReport {
@@ -549,8 +792,8 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
         max_orders: 10_000,
         max_levels: 256,
     });
-    let (sent, published) = (std::cell::RefCell::new(Vec::new()), |bytes: &[u8]| bytes.to_vec());
-    let mut writer = ItchWriter::new(&all, |bytes: &[u8]| sent.borrow_mut().push(published(bytes)));
+    let sent = Published::default();
+    let mut writer = ItchWriter::new(&all, |bytes: &[u8]| sent.borrow_mut().push(bytes.to_vec()));
     writer.milestone(Milestone::StartOfMessages);
     all.iter().for_each(|listing| writer.define(listing));
     writer.milestone(Milestone::StartOfSystemHours);
@@ -562,24 +805,33 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
     writer.milestone(Milestone::StartOfMarketHours);
     let mut sim = Sim {
         engine,
+        published: &sent,
         rng: Rng(seed ^ 0x5DEE_CE66),
         house: Vec::new(),
         ours: BTreeMap::new(),
         filled: BTreeMap::new(),
+        stops: BTreeMap::new(),
+        makers: VecDeque::new(),
+        acted: VecDeque::new(),
     };
     // The venue's own reading of what it publishes.
     let (mut channel, mut books) = (channel(), books());
     let mut recording = Recording::new();
     let mut time = 0;
     for step in 0..=steps {
-        let mut ours = Ours::default();
         if step > 0 {
-            sim.step(&mut (&mut writer, &mut ours));
+            sim.step(&mut writer);
         }
-        let mut fills = ours.fills.into_iter();
-        // What others did, then what ours did then, until there is nothing more to tell.
+        // What others did, then what ours did then, until there is nothing more to tell. Where a stop order
+        // has acted, what it did is told the next time.
         loop {
-            let messages = std::mem::take(&mut *sent.borrow_mut());
+            let until = sim.acted.front().map(|acted| acted.behind);
+            let messages: Vec<Vec<u8>> = {
+                let mut sent = sent.borrow_mut();
+                let until = until.unwrap_or(sent.len());
+                sent.drain(..until).collect()
+            };
+            let told = messages.len();
             if messages.is_empty() {
                 break;
             }
@@ -593,8 +845,13 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
                     if event.kind == tickwire_market::EventKind::Execute
                         && let Some(id) = own
                     {
-                        let (number, is_maker, qty, price) = fills.next().expect("one that was executed");
-                        assert!(is_maker && number == event.order_id);
+                        let traded = sim.makers.pop_front().expect("one that was executed");
+                        let Traded {
+                            order: number,
+                            qty,
+                            price,
+                        } = traded;
+                        assert_eq!(number, event.order_id);
                         let report = sim.fill(id, qty, price);
                         if sim.engine.order(number).is_none() && books.order(number).is_none() {
                             sim.ours.remove(&number);
@@ -603,6 +860,9 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
                     }
                 }
                 recording.push((now, message));
+            }
+            for report in sim.acted(told) {
+                host.report(now, &report);
             }
             // What the strategy wants arrives after all of it.
             loop {
@@ -676,13 +936,9 @@ fn counted(said: &[Said]) -> [usize; 2] {
 fn orders_and_reports_in_a_venue_and_in_a_backtest_of_its_recording_are_the_same() {
     let mut all = [0, 0];
     for seed in 1..=12 {
-        for is_taker in [true, false] {
+        for style in [Style::Taker, Style::Mixed] {
             let stamp = Stamp::Time;
-            let which = Which {
-                seed,
-                is_taker,
-                stamp,
-            };
+            let which = Which { seed, style, stamp };
             let (really, recording) = sim(seed, 4_000, in_memory(which));
             let again = backtest(which, &recording);
             agree(which, &really, &again);
@@ -701,13 +957,9 @@ fn orders_and_reports_in_a_venue_and_in_a_backtest_of_its_recording_are_the_same
 fn over_sockets_in_memory_and_in_a_backtest_the_orders_are_the_same_by_what_was_heard_before() {
     let mut all = [0, 0];
     for seed in 1..=3 {
-        for is_taker in [true, false] {
+        for style in [Style::Taker, Style::Mixed] {
             let stamp = Stamp::Heard;
-            let which = Which {
-                seed,
-                is_taker,
-                stamp,
-            };
+            let which = Which { seed, style, stamp };
             let (in_memory, recording) = sim(seed, 2_000, in_memory(which));
             let (over_sockets, received) = sim(seed, 2_000, sockets::over_sockets(which));
             agree(which, &in_memory, &over_sockets);
@@ -725,4 +977,31 @@ fn over_sockets_in_memory_and_in_a_backtest_the_orders_are_the_same_by_what_was_
     let [orders, fills] = all;
     println!("{orders} orders over sockets, {fills} reports of orders that were filled");
     assert!(orders > 400 && fills > 400, "{orders} orders, {fills} fills");
+}
+
+#[test]
+fn stop_orders_act_in_a_backtest_as_they_did_in_the_venue() {
+    let mut all = [0; 4];
+    for seed in 1..=12 {
+        let which = Which {
+            seed,
+            style: Style::Stops,
+            stamp: Stamp::Time,
+        };
+        let (really, recording) = sim(seed, 4_000, in_memory(which));
+        let again = backtest(which, &recording);
+        agree(which, &really, &again);
+        let short = really.len() - again.len();
+        assert!(short <= 6, "{} of {}", again.len(), really.len());
+        let count = |is: fn(&Said) -> bool| really.iter().filter(|said| is(said)).count();
+        let counts = [
+            count(|said| matches!(said, Said::Stop(.., None, _))),
+            count(|said| matches!(said, Said::Stop(.., Some(_), _))),
+            count(|said| matches!(said, Said::Moved(..))),
+            count(|said| matches!(said, Said::Triggered(..))),
+        ];
+        all = std::array::from_fn(|at| all[at] + counts[at]);
+    }
+    println!("{all:?}: stop orders, stop-limit orders, triggers moved, orders triggered");
+    assert!(all.iter().all(|count| *count > 300), "{all:?}");
 }

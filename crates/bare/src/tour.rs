@@ -7,7 +7,7 @@ use core::sync::atomic::AtomicU64;
 use tickwire_book::{Books, BooksConfig};
 use tickwire_exchange::{generate_itch, listings};
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
-use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig};
+use tickwire_fix::{Again, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig};
 use tickwire_kernel::asm::action;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::interp::Machine;
@@ -193,8 +193,10 @@ fn an_order_arrives() -> bool {
         time_in_force: tickwire_market::TimeInForce::Day,
         cause: None,
     };
-    client.send(NOW, &AppMessage::NewOrderSingle(order)).is_ok()
-        && exchange(&mut client, &mut server) == Some(order)
+    let sent = client.send(NOW, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+        order.encode(e, stamp)
+    });
+    sent.is_ok() && exchange(&mut client, &mut server) == Some(order)
 }
 
 /// Carries bytes between the two until neither has more to say; the last order that reached the server.
@@ -216,12 +218,8 @@ fn exchange(client: &mut Session, server: &mut Session) -> Option<NewOrderSingle
                 }
             }
             while let Some(event) = to.poll_event() {
-                if let Event::App {
-                    message: AppMessage::NewOrderSingle(arrived),
-                    ..
-                } = event
-                {
-                    order = Some(arrived);
+                if let Event::Message { .. } = event {
+                    order = to.message().and_then(|m| NewOrderSingle::decode(&m).ok());
                 }
             }
         }

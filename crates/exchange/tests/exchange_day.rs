@@ -13,9 +13,9 @@ use tickwire_exchange::{
     OrderKinds, Outcome, PaceConfig, Protection, PublishedChannel, SelfTrade, listings,
 };
 use tickwire_fix::{
-    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
-    OrderCancelReplaceRequest, OrderCancelRequest, Role, Session, SessionConfig, Version, cxl_rej_reason,
-    ord_rej_reason,
+    Again, CompId, Encoder, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
+    OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, Role, Session, SessionConfig, Stamp,
+    Version, cxl_rej_reason, ord_rej_reason,
 };
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderType, Port, Price, Qty, SeqNo, Side, Symbol, TimeInForce, TradingStatus,
@@ -143,7 +143,7 @@ struct Client {
     id: usize,
     session: Session,
     reports: Vec<ExecutionReport>,
-    others: Vec<AppMessage>,
+    rejects: Vec<OrderCancelReject>,
     connected: bool,
 }
 
@@ -164,7 +164,7 @@ impl World {
                     id,
                     session,
                     reports: Vec::new(),
-                    others: Vec::new(),
+                    rejects: Vec::new(),
                     connected: true,
                 }
             })
@@ -220,11 +220,18 @@ impl World {
                     moved = true;
                     while let Some(event) = client.session.poll_event() {
                         match event {
-                            Event::App {
-                                message: AppMessage::ExecutionReport(r),
-                                ..
-                            } => client.reports.push(r),
-                            Event::App { message, .. } => client.others.push(message),
+                            Event::Message { .. } => {
+                                let message = client.session.message().expect("the event is about it");
+                                match message.msg_type() {
+                                    ExecutionReport::MSG_TYPE => {
+                                        client.reports.push(ExecutionReport::decode(&message).unwrap());
+                                    }
+                                    OrderCancelReject::MSG_TYPE => {
+                                        client.rejects.push(OrderCancelReject::decode(&message).unwrap());
+                                    }
+                                    _ => client.session.refuse(self.now),
+                                }
+                            }
                             _ => {}
                         }
                     }
@@ -236,13 +243,30 @@ impl World {
         }
     }
 
-    fn send(&mut self, client: usize, message: AppMessage) {
+    fn send(&mut self, client: usize, msg_type: &[u8], fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp)) {
         let now = self.now;
         self.clients[client]
             .session
-            .send(now, &message)
+            .send(now, msg_type, Again::Resend, fields)
             .expect("logged on");
         self.exchange_bytes();
+    }
+
+    fn enter(&mut self, client: usize, order: NewOrderSingle) {
+        self.send(client, NewOrderSingle::MSG_TYPE, |e, stamp| {
+            order.encode(e, stamp)
+        });
+    }
+
+    fn replace(&mut self, client: usize, replacement: OrderCancelReplaceRequest) {
+        let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
+        self.send(client, msg_type, |e, stamp| replacement.encode(e, stamp));
+    }
+
+    fn cancel(&mut self, client: usize, request: OrderCancelRequest) {
+        self.send(client, OrderCancelRequest::MSG_TYPE, |e, stamp| {
+            request.encode(e, stamp)
+        });
     }
 
     fn last_report(&self, client: usize) -> ExecutionReport {
@@ -344,17 +368,8 @@ fn a_client_that_buys_every_millisecond_leaves_two_sided_books_and_every_order_a
         );
         sent += 1;
         let all = u32::try_from(ask.qty.0).unwrap();
-        world.send(
-            0,
-            order_of(order(
-                sent,
-                "AAPL",
-                Side::Bid,
-                ask.price,
-                all,
-                TimeInForce::ImmediateOrCancel,
-            )),
-        );
+        let passing = TimeInForce::ImmediateOrCancel;
+        world.enter(0, order(sent, "AAPL", Side::Bid, ask.price, all, passing));
     }
     world.run_to_the_end();
     assert!(sent > 1_000, "{sent}");
@@ -373,10 +388,6 @@ fn a_client_that_buys_every_millisecond_leaves_two_sided_books_and_every_order_a
             .is_some_and(|c| c.seq.0 == o.cl_ord_id.to_number().unwrap() * 10)
     }));
     assert_eq!(world.exchange.reports_lost(), 0);
-}
-
-fn order_of(order: NewOrderSingle) -> AppMessage {
-    AppMessage::NewOrderSingle(order)
 }
 
 /// What the reports add up to is what the ledger says.
@@ -401,10 +412,7 @@ fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
 
     // Rests at the best bid and is traded with sooner or later.
     let price = best(&world, Side::Bid);
-    world.send(
-        0,
-        order_of(order(1, "MSFT", Side::Bid, price, 50, TimeInForce::Day)),
-    );
+    world.enter(0, order(1, "MSFT", Side::Bid, price, 50, TimeInForce::Day));
     assert_eq!(
         (world.last_report(0).exec_type, world.last_report(0).ord_status),
         (ExecType::New, OrdStatus::New)
@@ -423,34 +431,29 @@ fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
 
     // Rests far away: reduced, moved, cancelled.
     let far = Price::from_raw(best(&world, Side::Bid).raw() - 40 * 10_000_000);
-    world.send(
-        0,
-        order_of(order(2, "MSFT", Side::Bid, far, 300, TimeInForce::Day)),
-    );
-    let replace = |id, orig, price, qty| {
-        AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
-            cl_ord_id: Id::from_number(id),
-            orig_cl_ord_id: Id::from_number(orig),
-            order_id: Id::EMPTY,
-            symbol: Symbol::new(b"MSFT").unwrap(),
-            side: Side::Bid,
-            transact_time: START,
-            qty: Qty(qty),
-            order_type: OrderType::Limit,
-            price: Some(price),
-            stop: None,
-            time_in_force: TimeInForce::Day,
-            cause: None,
-        })
+    world.enter(0, order(2, "MSFT", Side::Bid, far, 300, TimeInForce::Day));
+    let replace = |id, orig, price, qty| OrderCancelReplaceRequest {
+        cl_ord_id: Id::from_number(id),
+        orig_cl_ord_id: Id::from_number(orig),
+        order_id: Id::EMPTY,
+        symbol: Symbol::new(b"MSFT").unwrap(),
+        side: Side::Bid,
+        transact_time: START,
+        qty: Qty(qty),
+        order_type: OrderType::Limit,
+        price: Some(price),
+        stop: None,
+        time_in_force: TimeInForce::Day,
+        cause: None,
     };
-    world.send(0, replace(3, 2, far, 200));
+    world.replace(0, replace(3, 2, far, 200));
     let reduced = world.last_report(0);
     assert_eq!(
         (reduced.exec_type, reduced.leaves_qty),
         (ExecType::Replaced, Qty(200))
     );
     let farther = Price::from_raw(far.raw() - 10_000_000);
-    world.send(0, replace(4, 3, farther, 250));
+    world.replace(0, replace(4, 3, farther, 250));
     let moved = world.last_report(0);
     assert_eq!(
         (moved.exec_type, moved.price, moved.leaves_qty),
@@ -460,19 +463,17 @@ fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
         (moved.cl_ord_id, moved.orig_cl_ord_id),
         (Id::from_number(4), Id::from_number(3))
     );
-    let cancel = |id, orig| {
-        AppMessage::OrderCancelRequest(OrderCancelRequest {
-            cl_ord_id: Id::from_number(id),
-            orig_cl_ord_id: Id::from_number(orig),
-            order_id: Id::EMPTY,
-            symbol: Symbol::new(b"MSFT").unwrap(),
-            side: Side::Bid,
-            transact_time: START,
-            qty: Qty(250),
-            cause: None,
-        })
+    let cancel = |id, orig| OrderCancelRequest {
+        cl_ord_id: Id::from_number(id),
+        orig_cl_ord_id: Id::from_number(orig),
+        order_id: Id::EMPTY,
+        symbol: Symbol::new(b"MSFT").unwrap(),
+        side: Side::Bid,
+        transact_time: START,
+        qty: Qty(250),
+        cause: None,
     };
-    world.send(0, cancel(5, 4));
+    world.cancel(0, cancel(5, 4));
     let gone = world.last_report(0);
     assert_eq!(
         (gone.exec_type, gone.ord_status, gone.leaves_qty),
@@ -487,10 +488,10 @@ fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
     let reasons: Vec<_> = [(6, 4), (5, 1), (7, 99)]
         .into_iter()
         .map(|(id, orig)| {
-            world.send(0, cancel(id, orig));
-            match world.clients[0].others.last() {
-                Some(AppMessage::OrderCancelReject(reject)) => reject.reason.unwrap(),
-                other => panic!("{other:?}"),
+            world.cancel(0, cancel(id, orig));
+            match world.clients[0].rejects.last() {
+                Some(reject) => reject.reason.unwrap(),
+                None => panic!("no reject"),
             }
         })
         .collect();
@@ -512,11 +513,10 @@ fn bad_orders_are_rejected_with_a_reason_and_change_nothing() {
     let mut world = World::new(config(25, 0), ImpairConfig::default(), 1);
     world.turn(1_000);
     let price = Price::from_4dp(1_000_000);
-    let day =
-        |id, symbol: &str, price, qty| order_of(order(id, symbol, Side::Bid, price, qty, TimeInForce::Day));
-    let reason = |world: &mut World, message| {
+    let day = |id, symbol: &str, price, qty| order(id, symbol, Side::Bid, price, qty, TimeInForce::Day);
+    let reason = |world: &mut World, message: NewOrderSingle| {
         let books = world.exchange.books_digest();
-        world.send(0, message);
+        world.enter(0, message);
         assert_eq!(world.exchange.books_digest(), books);
         let report = world.last_report(0);
         assert_eq!(report.ord_status, OrdStatus::Rejected);
@@ -572,10 +572,7 @@ fn open_orders_go_with_their_connection_and_with_the_day() {
     world.run_until(DayPhase::Open);
     let far = Price::from_4dp(1_700_000);
     for client in 0..2 {
-        world.send(
-            client,
-            order_of(order(1, "AAPL", Side::Bid, far, 100, TimeInForce::Day)),
-        );
+        world.enter(client, order(1, "AAPL", Side::Bid, far, 100, TimeInForce::Day));
     }
     let outcomes = |world: &World| {
         world
@@ -688,7 +685,7 @@ fn trades_that_the_venue_breaks_are_told_once_and_the_books_stay() {
         let ask = world.exchange.levels(InstrumentId(1), Side::Ask).next().unwrap();
         sent += 1;
         let tif = TimeInForce::ImmediateOrCancel;
-        world.send(0, order_of(order(sent, "AAPL", Side::Bid, ask.price, 100, tif)));
+        world.enter(0, order(sent, "AAPL", Side::Bid, ask.price, 100, tif));
         (0..100).for_each(|_| world.turn(20_000));
     }
     world.run_to_the_end();
@@ -776,22 +773,16 @@ fn a_scheduled_day_opens_and_closes_with_auctions_that_clients_take_part_in() {
     let best = |world: &World, side| world.exchange.levels(InstrumentId(1), side).next().unwrap().price;
     let (bid, ask) = (best(&world, Side::Bid), best(&world, Side::Ask));
     // Collected, though they cross.
-    world.send(
-        0,
-        order_of(order(1, "AAPL", Side::Bid, ask, 300, TimeInForce::Day)),
-    );
-    world.send(
-        1,
-        order_of(order(1, "AAPL", Side::Ask, bid, 300, TimeInForce::Day)),
-    );
+    world.enter(0, order(1, "AAPL", Side::Bid, ask, 300, TimeInForce::Day));
+    world.enter(1, order(1, "AAPL", Side::Ask, bid, 300, TimeInForce::Day));
     for client in 0..2 {
         assert_eq!(world.last_report(client).ord_status, OrdStatus::New);
     }
     let far = Price::from_raw(bid.raw() - 500_000_000);
-    let close = |id, side, price| order_of(order(id, "AAPL", side, price, 100, TimeInForce::AtTheClose));
-    world.send(0, close(2, Side::Bid, Price::from_raw(ask.raw() + 500_000_000)));
-    world.send(1, close(2, Side::Ask, far));
-    world.send(1, close(3, Side::Bid, far));
+    let close = |id, side, price| order(id, "AAPL", side, price, 100, TimeInForce::AtTheClose);
+    world.enter(0, close(2, Side::Bid, Price::from_raw(ask.raw() + 500_000_000)));
+    world.enter(1, close(2, Side::Ask, far));
+    world.enter(1, close(3, Side::Bid, far));
     while world.now < START.after(620 * Nanos::MILLI) {
         world.turn(20_000);
     }
@@ -845,9 +836,9 @@ fn orders_at_the_close_take_part_in_a_close_that_nobody_scheduled() {
     let high = Price::from_4dp(10_000_000);
     let low = Price::from_4dp(100);
     for (client, side, price) in [(0, Side::Bid, high), (1, Side::Ask, low)] {
-        world.send(
+        world.enter(
             client,
-            order_of(order(1, "AAPL", side, price, 100, TimeInForce::AtTheClose)),
+            order(1, "AAPL", side, price, 100, TimeInForce::AtTheClose),
         );
     }
     let outcomes = |world: &World| -> Vec<Outcome> {
@@ -959,7 +950,6 @@ fn quoted_day(seed: u64) -> QuotedDay {
         ..config(seed, 0)
     });
     let mut session = Session::new(SessionConfig {
-        any_message: true,
         receive_bytes: 64 << 10,
         fields_max: 4096,
         ..SessionConfig::new(Role::Initiator, name, CompId::new(b"EXCHANGE").unwrap())
@@ -977,9 +967,11 @@ fn quoted_day(seed: u64) -> QuotedDay {
         if exchange.phase() == DayPhase::Open && now.0.is_multiple_of(2 * Nanos::MILLI) {
             number += 1;
             let resets = std::mem::take(&mut is_protected);
-            let quotes =
+            let mut quotes =
                 |e: &mut tickwire_fix::Encoder<'_>| quote_eight(&exchange, &mut rng, number, resets, e);
-            session.send_any(now, b"i", quotes).expect("logged on");
+            session
+                .send(now, b"i", Again::Resend, |e, _| quotes(e))
+                .expect("logged on");
         }
         let is_call = exchange.engine().trading_status(InstrumentId(1)) == Some(TradingStatus::Auction);
         while let Some(bytes) = session.poll_transmit(&mut buf) {

@@ -12,7 +12,7 @@ use tickwire_exchange::{
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
-    AppMessage, CompId, DisconnectReason, Encoder, Event, ExecType, ExecutionReport, Id, MemoryStore,
+    Again, CompId, DisconnectReason, Encoder, Event, ExecType, ExecutionReport, Id, MemoryStore,
     NewOrderSingle, QuoteLine, Role, Rules, Session, SessionConfig, Status, Store, Version,
     put_cancel_quotes, put_mass_quote,
 };
@@ -334,7 +334,6 @@ impl FixClient {
             },
         };
         let config = SessionConfig {
-            any_message: true,
             receive_bytes: 64 << 10,
             fields_max: 4096,
             ..SessionConfig::new(Role::Initiator, name, comp("EXCHANGE")).of_version(version)
@@ -428,7 +427,9 @@ impl FixClient {
     }
 
     fn send(&mut self, world: &mut World, kind: &[u8], fields: impl FnOnce(&mut Encoder<'_>)) -> Vec<String> {
-        self.session.send_any(world.now, kind, fields).unwrap();
+        self.session
+            .send(world.now, kind, Again::Resend, |e, _| fields(e))
+            .unwrap();
         self.exchange(world);
         std::mem::take(&mut self.said)
     }
@@ -770,8 +771,12 @@ fn stop_orders_and_mass_quotes_of_a_strategys_host_are_taken_and_answered() {
             time_in_force: TimeInForce::Day,
             cause: None,
         };
-        let sent = AppMessage::NewOrderSingle(stop);
-        client.session.send(world.now, &sent).unwrap();
+        client
+            .session
+            .send(world.now, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                stop.encode(e, stamp)
+            })
+            .unwrap();
         client.exchange(&mut world);
         client.order(&mut world, "2", Side::Bid, ask, 1, |e| e.char(59, b'3'));
         let told: Vec<_> = client
@@ -845,7 +850,7 @@ fn reports_wait_for_a_client_that_is_gone_and_what_was_lost_on_the_way_is_sent_a
     // Sent, but lost with the connection: the client asks for it by its number.
     taker
         .session
-        .send_any(world.now, b"D", |e| {
+        .send(world.now, b"D", Again::Resend, |e, _| {
             e.text(11, b"u");
             e.char(21, b'1');
             e.text(55, b"AAPL");
@@ -2263,7 +2268,6 @@ struct Maker(Session<MemoryStore>);
 impl Maker {
     fn asking_for(heartbeat_s: u32) -> Maker {
         let config = SessionConfig {
-            any_message: true,
             reset_on_logon: true,
             heartbeat_s,
             ..SessionConfig::new(Role::Initiator, comp("MAKER"), comp("EXCHANGE"))
@@ -2304,11 +2308,11 @@ impl Maker {
         assert_eq!(self.0.status(), Status::Active);
         let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
         let entries = [("s", "1", "AAPL", (bid, 100), (offer, 100))];
-        let sent = self
-            .0
-            .send_any(world.now, b"i", |e| mass_quote(e, "q1", b'0', false, &entries));
+        let sent = self.0.send(world.now, b"i", Again::Resend, |e, _| {
+            mass_quote(e, "q1", b'0', false, &entries)
+        });
         sent.unwrap();
-        let sent = self.0.send_any(world.now, b"D", |e| {
+        let sent = self.0.send(world.now, b"D", Again::Resend, |e, _| {
             e.text(11, b"o1");
             limit_order(e, Side::Bid, bid, 10);
         });

@@ -573,31 +573,3 @@ impl Decoder for MoexDecoder {
             .map_or(Seen::default(), |followed| followed.seen)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lot_is_worth_its_units_in_its_currency() {
-        let money = |currency: &[u8], board: &[u8], lot: u32, price: &str, lots: i128| {
-            let price: Price = price.parse().expect("a price");
-            let value = lot_value(currency, board, Qty(lot))?;
-            Some((value.money(lots * i128::from(price.raw())), value.currency()))
-        };
-        // Three lots of ten Sberbank shares at 285.31 roubles; two of a thousand dollars at 91.2275.
-        assert_eq!(
-            money(b"SUR", b"TQBR", 10, "285.31", 3),
-            Some((8_559_300_000_000, Currency::RUB))
-        );
-        assert_eq!(
-            money(b"RUB", b"CETS", 1_000, "91.2275", 2),
-            Some((182_455_000_000_000, Currency::RUB))
-        );
-        let usd = money(b"USD", b"TQTD", 1, "12.5", 4);
-        assert_eq!(usd, Some((50_000_000_000, Currency::USD)));
-        // In percent of a face value, and without a currency: nothing is said.
-        assert_eq!(money(b"SUR", b"TQOB", 1, "98.7", 1), None);
-        assert_eq!(money(b"", b"TQBR", 10, "1", 1), None);
-    }
-}

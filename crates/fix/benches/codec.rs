@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::time::Instant;
 use tickwire_fix::dict::{Dictionary, Validation, Validator};
 use tickwire_fix::{
-    AppMessage, CompId, Event, ExecType, ExecutionReport, Frame, Id, Index, Message, NewOrder,
-    NewOrderSingle, OrdStatus, Precision, Reason, Role, Session, SessionConfig, Stamp, frame, naive,
+    Again, CompId, Event, ExecType, ExecutionReport, Frame, Id, Index, Message, NewOrder, NewOrderSingle,
+    OrdStatus, OrderTemplate, Precision, Reason, Role, Session, SessionConfig, Stamp, frame, naive,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -185,7 +185,7 @@ fn order(rng: &mut Rng, id: u64) -> NewOrder {
 
 fn template(rng: &mut Rng, batches: usize, precision: Precision) -> (Vec<f64>, usize) {
     let (mut session, _) = pair(precision);
-    let mut template = session.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
+    let mut template = OrderTemplate::new(&session, Symbol::new(b"WIRE").unwrap()).unwrap();
     let (mut times, mut bytes, mut id) = (Vec::new(), 0, 0);
     let mut index = Index::new(64);
     for _ in 0..batches {
@@ -198,7 +198,7 @@ fn template(rng: &mut Rng, batches: usize, precision: Precision) -> (Vec<f64>, u
         let start = Instant::now();
         for order in &orders {
             let now = Nanos(order.cause.recv_ts.0 + 900);
-            black_box(session.encode_new_order(now, &mut template, order).unwrap());
+            black_box(template.send(&mut session, now, order, Again::Resend).unwrap());
         }
         times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
         let (first, last) = (id + 2 - BATCH as u64, id + 1); // number 1 was the Logon
@@ -219,7 +219,7 @@ fn check(index: &mut Index, message: &[u8], seq: u64, order: &NewOrder, precisio
         seq
     );
     assert_eq!(frame(message, message.len()), Frame::Whole(message.len()));
-    let Ok(Some(AppMessage::NewOrderSingle(m))) = AppMessage::decode(&index.decode(message).unwrap()) else {
+    let Ok(m) = NewOrderSingle::decode(&index.decode(message).unwrap()) else {
         panic!("not an order: {}", message.escape_ascii());
     };
     let unit = if precision == Precision::Nanos {
@@ -247,10 +247,10 @@ fn general(rng: &mut Rng, batches: usize) -> (Vec<f64>, usize) {
     let (mut session, _) = pair(Precision::Millis);
     let (mut times, mut bytes, mut buf) = (Vec::new(), 0, vec![0; 1 << 20]);
     for _ in 0..batches {
-        let orders: Vec<AppMessage> = (0..BATCH as u64)
+        let orders: Vec<NewOrderSingle> = (0..BATCH as u64)
             .map(|i| {
                 let o = order(rng, i);
-                AppMessage::NewOrderSingle(NewOrderSingle {
+                NewOrderSingle {
                     cl_ord_id: o.id.into(),
                     symbol: Symbol::new(b"WIRE").unwrap(),
                     side: o.side,
@@ -261,13 +261,18 @@ fn general(rng: &mut Rng, batches: usize) -> (Vec<f64>, usize) {
                     stop: None,
                     time_in_force: o.time_in_force,
                     cause: Some(o.cause),
-                })
+                }
             })
             .collect();
         let start = Instant::now();
         for order in &orders {
             bytes = session.poll_transmit(&mut buf).map_or(bytes, <[u8]>::len);
-            session.send(START, black_box(order)).unwrap();
+            let order = black_box(order);
+            session
+                .send(START, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                    order.encode(e, stamp)
+                })
+                .unwrap();
         }
         times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
         bytes = session.poll_transmit(&mut buf).map_or(0, <[u8]>::len);
@@ -321,7 +326,9 @@ fn executions(rng: &mut Rng, acceptor: &mut Session) -> (Vec<ExecutionReport>, V
         .map(|i| {
             let report = execution(rng, i);
             acceptor
-                .send(START, &AppMessage::ExecutionReport(report))
+                .send(START, ExecutionReport::MSG_TYPE, Again::Resend, |e, stamp| {
+                    report.encode(e, stamp)
+                })
                 .unwrap();
             (report, acceptor.poll_transmit(&mut buf).unwrap().to_vec())
         })
@@ -381,18 +388,16 @@ fn receive(rng: &mut Rng, batches: usize) -> (Vec<f64>, usize) {
         let start = Instant::now();
         for bytes in &wire {
             assert_eq!(initiator.handle_bytes(START, bytes), bytes.len());
-            events.push(initiator.poll_event());
+            let event = initiator.poll_event();
+            let report = initiator.message().map(|m| ExecutionReport::decode(&m));
+            events.push((event, report));
         }
         times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
         for (event, report) in events.iter().zip(&reports) {
-            let Some(Event::App {
-                message: AppMessage::ExecutionReport(got),
-                ..
-            }) = event
-            else {
+            let (Some(Event::Message { .. }), Some(got)) = event else {
                 panic!("not an execution report: {event:?}");
             };
-            assert_eq!(got, report);
+            assert_eq!(*got, Ok(*report));
         }
     }
     (times, bytes)

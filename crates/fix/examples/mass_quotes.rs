@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::io::Error;
 
 use tickwire_fix::{
-    CompId, MassQuoteHead, QuoteDecimals, QuotePrices, Role, Session, SessionConfig, Status, Version,
-    put_cancel_all_quotes,
+    Again, CompId, MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices, Role, Session,
+    SessionConfig, Status, Version, put_cancel_all_quotes,
 };
 use tickwire_market::{Cause, MassQuoteEntry, Nanos, Price, Qty, SeqNo, Symbol};
 
@@ -63,7 +63,6 @@ fn main() -> Result<(), Error> {
     let messages: u64 = messages.parse().map_err(|_| usage())?;
     let id = |text: &[u8]| CompId::new(text).unwrap_or(CompId::EMPTY);
     let config = |role, own, peer| SessionConfig {
-        any_message: true,
         ..SessionConfig::new(role, id(own), id(peer)).of_version(version)
     };
     let mut ours = Session::new(config(Role::Initiator, b"QUOTER", b"EXCHANGE"));
@@ -83,7 +82,7 @@ fn main() -> Result<(), Error> {
         tick,
         decimals: QuoteDecimals::Two,
     };
-    let template = ours.mass_quote_template(&symbols, prices, ENTRIES_MAX);
+    let template = MassQuoteTemplate::new(&ours, &symbols, prices, ENTRIES_MAX);
     let mut template = template.ok_or_else(|| Error::other("the prices do not fit"))?;
     let (mut out, mut says, mut random) = (Vec::new(), String::new(), Random(1));
     let mut buffer = [0; 1 << 16];
@@ -92,7 +91,9 @@ fn main() -> Result<(), Error> {
         // The logon was the first.
         let _ = write!(says, "{} {quote_id}", quote_id + 1);
         if quote_id % 50 == 0 {
-            let sent = ours.send_any(now, b"Z", |e| put_cancel_all_quotes(e, quote_id));
+            let sent = ours.send(now, b"Z", Again::Resend, |e, _| {
+                put_cancel_all_quotes(e, quote_id)
+            });
             sent.map_err(|e| Error::other(format!("{e:?}")))?;
             while let Some(bytes) = ours.poll_transmit(&mut buffer) {
                 out.extend_from_slice(bytes);
@@ -125,7 +126,7 @@ fn main() -> Result<(), Error> {
             },
             reset: random.below(20) == 0,
         };
-        let bytes = ours.encode_mass_quote(now, &mut template, &head, &entries);
+        let bytes = template.send(&mut ours, now, &head, &entries);
         out.extend_from_slice(bytes.map_err(|e| Error::other(format!("{e:?}")))?);
         for entry in &entries {
             let side = |ticks: u16, qty: Qty| match qty.0 {

@@ -6,7 +6,7 @@ use std::io::{Error, Read, Write};
 use std::net::TcpStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tickwire_fix::{CompId, Event, Role, Session, SessionConfig, tag};
+use tickwire_fix::{Again, CompId, Event, Role, Session, SessionConfig, tag};
 use tickwire_market::Nanos;
 
 fn now() -> Nanos {
@@ -18,7 +18,7 @@ fn now() -> Nanos {
 pub(crate) fn trade(address: &str) -> Result<Vec<String>, Error> {
     let id = |text: &[u8]| CompId::new(text).ok_or(Error::other("a comp id has 1 to 31 characters"));
     let mut config = SessionConfig::new(Role::Initiator, id(b"TRADER")?, id(b"VENUE")?);
-    (config.any_message, config.reset_on_logon) = (true, true);
+    config.reset_on_logon = true;
     let mut session = Session::new(config);
     let (mut stream, mut buffer, mut seen) = (TcpStream::connect(address)?, [0; 4096], Vec::new());
     session.handle_connected(now());
@@ -26,7 +26,7 @@ pub(crate) fn trade(address: &str) -> Result<Vec<String>, Error> {
         while let Some(event) = session.poll_event() {
             match event {
                 Event::LoggedOn { .. } => {
-                    let sent = session.send_any(now(), b"D", |order| {
+                    let sent = session.send(now(), b"D", Again::Resend, |order, _| {
                         order.text(tag::CL_ORD_ID, b"example");
                         order.unsigned(tag::ORDER_QTY, 100);
                         order.text(tag::SYMBOL, b"AAPL");

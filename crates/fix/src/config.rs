@@ -91,9 +91,6 @@ pub struct SessionConfig {
     pub role: Role,
     /// The version spoken. Default 4.4.
     pub version: Version,
-    /// Application messages come as [`crate::Event::Message`], whatever they are, instead of the typed ones
-    /// of [`crate::AppMessage`]. Default `false`.
-    pub any_message: bool,
     /// SenderCompID (49) of what we send.
     pub sender: CompId,
     /// TargetCompID (56) of what we send. Empty on an acceptor: whoever logs on first becomes the peer.
@@ -209,7 +206,6 @@ impl SessionConfig {
         SessionConfig {
             role,
             version: Version::default(),
-            any_message: false,
             sender,
             target,
             subs: SubIds::default(),

@@ -2,9 +2,10 @@
 //!
 //! **The way of a message.** Bytes from a TCP connection go into [`Session::handle_bytes`]: [`frame`] cuts
 //! them into messages, [`Index`] verifies the checksum and finds the fields in one pass, the session checks
-//! identity, time and sequence, and hands typed messages ([`AppMessage`]) out of [`Session::poll_event`].
-//! Orders go out by [`Session::send`], or fastest by [`Session::encode_new_order`] from a prepared
-//! [`OrderTemplate`]. What was sent is in a [`Store`] for resends.
+//! identity, time and sequence, and tells of them by [`Session::poll_event`]; [`Session::message`] has the
+//! one that was told of. Messages go out by [`Session::send`]; what somebody else writes, fastest from a
+//! prepared [`OrderTemplate`] or [`MassQuoteTemplate`], by [`Session::reserve`] and [`Reservation::commit`].
+//! What was sent is in a [`Store`] for resends.
 //!
 //! Follows FIX 4.4 with errata 20030618; what is left out is listed in `docs/protocols/fix.md`.
 //!
@@ -12,15 +13,11 @@
 //! panics.
 //!
 //! ```
-//! use tickwire_fix::{CompId, Event, Role, Session, SessionConfig, Status, tag};
+//! use tickwire_fix::{Again, CompId, Event, Role, Session, SessionConfig, Status, tag};
 //! use tickwire_market::Nanos;
 //!
 //! let id = |text: &[u8]| CompId::new(text).expect("1 to 31 characters");
-//! let config = |role, own, peer| {
-//!     let mut config = SessionConfig::new(role, id(own), id(peer));
-//!     config.any_message = true; // beside the typed ones
-//!     config
-//! };
+//! let config = |role, own, peer| SessionConfig::new(role, id(own), id(peer));
 //! let mut trader = Session::new(config(Role::Initiator, b"TRADER", b"VENUE"));
 //! let mut venue = Session::new(config(Role::Acceptor, b"VENUE", b"TRADER"));
 //! let now = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -45,7 +42,7 @@
 //!
 //! while venue.poll_event().is_some() {}
 //! trader
-//!     .send_any(now, b"D", |order| {
+//!     .send(now, b"D", Again::Resend, |order, _| {
 //!         order.text(tag::CL_ORD_ID, b"1");
 //!         order.text(tag::SYMBOL, b"AAPL");
 //!         order.char(tag::SIDE, b'1');
@@ -105,7 +102,7 @@ pub use lasting::{
     store_bytes, store_size,
 };
 pub use message::{
-    AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
+    BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
     ord_rej_reason,
 };
@@ -116,7 +113,10 @@ pub use quote_answer::{
 pub use quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
-pub use session::{CLOCK_SET_NS, DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};
+pub use session::{
+    Again, CLOCK_SET_NS, DisconnectReason, Event, LogonRequest, PreparedHeader, Reservation, Rules,
+    SendError, Session, Status,
+};
 pub use store::{MemoryStore, NotKept, Store, StoreFailed};
 pub use template::{NewOrder, OrderTemplate};
 pub use text::{CompId, Id, MsgType, Reason, Text};

@@ -12,7 +12,6 @@ use crate::tag;
 use crate::text::{Id, MsgType, Reason};
 use crate::time::Stamp;
 use tickwire_market::{Cause, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue};
-use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
 macro_rules! char_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $char:literal),* $(,)? }) => {
@@ -317,63 +316,6 @@ pub struct BusinessMessageReject {
     pub text: Reason,
 }
 
-/// An application message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AppMessage {
-    /// 35=D.
-    NewOrderSingle(NewOrderSingle),
-    /// 35=F.
-    OrderCancelRequest(OrderCancelRequest),
-    /// 35=G.
-    OrderCancelReplaceRequest(OrderCancelReplaceRequest),
-    /// 35=8.
-    ExecutionReport(ExecutionReport),
-    /// 35=9.
-    OrderCancelReject(OrderCancelReject),
-    /// 35=j.
-    BusinessMessageReject(BusinessMessageReject),
-}
-
-impl AppMessage {
-    /// MsgType (35).
-    pub const fn msg_type(&self) -> &'static [u8] {
-        match self {
-            AppMessage::NewOrderSingle(_) => b"D",
-            AppMessage::OrderCancelRequest(_) => b"F",
-            AppMessage::OrderCancelReplaceRequest(_) => b"G",
-            AppMessage::ExecutionReport(_) => b"8",
-            AppMessage::OrderCancelReject(_) => b"9",
-            AppMessage::BusinessMessageReject(_) => b"j",
-        }
-    }
-
-    /// Reads the message; `Ok(None)` when its type is outside the subset.
-    #[inline]
-    pub fn decode(message: &Message<'_>) -> Result<Option<AppMessage>, Fault> {
-        Ok(Some(match message.msg_type() {
-            b"D" => AppMessage::NewOrderSingle(NewOrderSingle::decode(message)?),
-            b"F" => AppMessage::OrderCancelRequest(OrderCancelRequest::decode(message)?),
-            b"G" => AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest::decode(message)?),
-            b"8" => AppMessage::ExecutionReport(ExecutionReport::decode(message)?),
-            b"9" => AppMessage::OrderCancelReject(OrderCancelReject::decode(message)?),
-            b"j" => AppMessage::BusinessMessageReject(BusinessMessageReject::decode(message)?),
-            _ => return Ok(None),
-        }))
-    }
-
-    /// Writes the fields after the header.
-    pub fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
-        match self {
-            AppMessage::NewOrderSingle(m) => m.encode_body(e, stamp),
-            AppMessage::OrderCancelRequest(m) => m.encode_body(e, stamp),
-            AppMessage::OrderCancelReplaceRequest(m) => m.encode_body(e, stamp),
-            AppMessage::ExecutionReport(m) => m.encode_body(e, stamp),
-            AppMessage::OrderCancelReject(m) => m.encode_body(e),
-            AppMessage::BusinessMessageReject(m) => m.encode_body(e),
-        }
-    }
-}
-
 /// Which fields of a message were there: one bit each.
 #[derive(Clone, Copy, Default)]
 struct Seen(u32);
@@ -493,6 +435,9 @@ fn time_in_force(m: &Message<'_>, f: Field) -> Result<TimeInForce, Fault> {
 }
 
 impl NewOrderSingle {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"D";
+
     /// Reads the fields of a message of type D.
     pub fn decode(m: &Message<'_>) -> Result<NewOrderSingle, Fault> {
         let mut out = NewOrderSingle {
@@ -541,7 +486,8 @@ impl NewOrderSingle {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
         e.char(tag::ORD_TYPE, order_type_char(self.order_type, self.stop));
@@ -556,6 +502,9 @@ impl NewOrderSingle {
 }
 
 impl OrderCancelRequest {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"F";
+
     /// Reads the fields of a message of type F.
     pub fn decode(m: &Message<'_>) -> Result<OrderCancelRequest, Fault> {
         let mut out = OrderCancelRequest {
@@ -598,7 +547,8 @@ impl OrderCancelRequest {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.text_if(tag::ORDER_ID, self.order_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
@@ -611,6 +561,9 @@ impl OrderCancelRequest {
 }
 
 impl OrderCancelReplaceRequest {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"G";
+
     /// Reads the fields of a message of type G.
     pub fn decode(m: &Message<'_>) -> Result<OrderCancelReplaceRequest, Fault> {
         let mut out = OrderCancelReplaceRequest {
@@ -664,7 +617,8 @@ impl OrderCancelReplaceRequest {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.text_if(tag::ORDER_ID, self.order_id.as_bytes());
         e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
@@ -690,6 +644,9 @@ fn exec_type(c: u8) -> Option<ExecType> {
 }
 
 impl ExecutionReport {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"8";
+
     /// Reads the fields of a message of type 8, of FIX 4.1 to 4.2 too: there ExecTransType (20) says that a
     /// fill is cancelled or that the report is only the status. A correction (20=2) is refused: it changes
     /// what was told before.
@@ -778,7 +735,8 @@ impl ExecutionReport {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
         e.price(tag::AVG_PX, self.avg_px);
         e.text_if(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.unsigned(tag::CUM_QTY, self.cum_qty.0 as u64);
@@ -809,6 +767,9 @@ impl ExecutionReport {
 }
 
 impl OrderCancelReject {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"9";
+
     /// Reads the fields of a message of type 9.
     pub fn decode(m: &Message<'_>) -> Result<OrderCancelReject, Fault> {
         let mut out = OrderCancelReject {
@@ -852,7 +813,8 @@ impl OrderCancelReject {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>) {
         e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
         e.text(tag::ORDER_ID, self.order_id.as_bytes());
         e.char(tag::ORD_STATUS, self.ord_status as u8);
@@ -866,6 +828,9 @@ impl OrderCancelReject {
 }
 
 impl BusinessMessageReject {
+    /// MsgType (35).
+    pub const MSG_TYPE: &'static [u8] = b"j";
+
     /// Reads the fields of a message of type j.
     pub fn decode(m: &Message<'_>) -> Result<BusinessMessageReject, Fault> {
         let mut out = BusinessMessageReject {
@@ -892,7 +857,8 @@ impl BusinessMessageReject {
         Ok(out)
     }
 
-    fn encode_body(&self, e: &mut Encoder<'_>) {
+    /// Writes the fields after the header: what [`crate::Session::send`] asks for.
+    pub fn encode(&self, e: &mut Encoder<'_>) {
         if self.ref_seq.0 != 0 {
             e.unsigned(tag::REF_SEQ_NUM, self.ref_seq.0);
         }
@@ -900,21 +866,5 @@ impl BusinessMessageReject {
         e.text(tag::REF_MSG_TYPE, self.ref_msg_type.as_bytes());
         e.text_if(tag::BUSINESS_REJECT_REF_ID, self.ref_id.as_bytes());
         e.unsigned(tag::BUSINESS_REJECT_REASON, self.reason as u64);
-    }
-}
-
-/// Typed messages are for programs that trade, and handed over at once: one that waits is not saved, and a
-/// state with one is not loaded.
-impl Persist for AppMessage {
-    fn save(&self, _: &mut Bytes) {}
-
-    fn load(&mut self, _: &mut StateReader<'_>) -> Result<(), Damaged> {
-        Err(Damaged)
-    }
-}
-
-impl PersistValue for AppMessage {
-    fn read(_: &mut StateReader<'_>) -> Result<AppMessage, Damaged> {
-        Err(Damaged)
     }
 }

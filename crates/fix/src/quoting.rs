@@ -9,6 +9,8 @@ use crate::decode::Index;
 use crate::digits::two_of_digits8;
 use crate::encode::{Encoder, put_check_sum};
 use crate::number::{byte_sum, digits8, sum_of};
+use crate::session::{Again, SendError, Session};
+use crate::store::Store;
 use crate::tag;
 use crate::template::{Digits, Times};
 use crate::time::{Precision, Stamp};
@@ -119,10 +121,28 @@ pub struct MassQuoteTemplate {
 }
 
 impl MassQuoteTemplate {
-    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of
-    /// `precision`. `None` if the identities or a symbol are empty, there are no symbols, more than 65 536 of
-    /// them or no entries, or the prices do not fit.
-    pub(crate) fn new(
+    /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99).
+    /// `None` if the peer is not known yet, a symbol is empty, there are no symbols or more than 65 536, the
+    /// prices do not fit, or every message carries LastMsgSeqNumProcessed, whose width changes.
+    pub fn new<S: Store>(
+        session: &Session<S>,
+        symbols: &[Symbol],
+        prices: QuotePrices,
+        entries_max: u8,
+    ) -> Option<MassQuoteTemplate> {
+        let header = session.prepared_header()?;
+        let put = |e: &mut Encoder<'_>, time: &[u8]| header.put(e, b"i", time);
+        MassQuoteTemplate::of(
+            symbols,
+            prices,
+            entries_max,
+            header.version(),
+            header.precision(),
+            put,
+        )
+    }
+
+    fn of(
         symbols: &[Symbol],
         prices: QuotePrices,
         entries_max: u8,
@@ -157,7 +177,7 @@ impl MassQuoteTemplate {
     }
 
     /// The same for instruments that are not known yet: room for so many of them.
-    pub(crate) fn empty(
+    fn empty_of(
         room: u16,
         entries_max: u8,
         version: Version,
@@ -202,7 +222,7 @@ impl MassQuoteTemplate {
     /// The message of prepared instruments; `None` as for [`MassQuoteTemplate::write`], and for a price that
     /// its instrument's digits cannot say.
     #[inline(never)]
-    pub(crate) fn write_prepared(
+    fn write_prepared(
         &mut self,
         now: Nanos,
         seq: u64,
@@ -250,12 +270,77 @@ impl MassQuoteTemplate {
             && (1..=self.entries_max).contains(&entries)
     }
 
+    /// Sends a mass quote: the bytes are for the caller to transmit at once. It is not kept, and a peer that
+    /// asks for it again gets a gap fill: quotes of the past must not come to life.
+    ///
+    /// # Errors
+    /// As [`Session::reserve`] and [`Reservation::commit`](crate::Reservation::commit); `NotEncodable` also
+    /// for what does not fit: sizes of more than 6 digits, instruments and numbers of entries that it was not
+    /// made for. Nothing was sent then.
+    #[inline]
+    pub fn send<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve(now)?;
+        let message = self
+            .write(reserved.time(), reserved.seq().0, head, entries)
+            .ok_or(SendError::NotEncodable)?;
+        reserved.commit(message, Again::GapFill)?;
+        Ok(message)
+    }
+
+    /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte
+    /// given out. For a loop that has nothing else to do, so that the template and its code are in the caches
+    /// when a message has to leave.
+    pub fn rehearse<S: Store>(
+        &mut self,
+        session: &Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+    ) {
+        let (seq, time) = session.next_to_send(now);
+        let _ = self.write(time, seq.0, head, entries);
+    }
+
+    /// A prepared MassQuote for up to `room` instruments, each of which [`MassQuoteTemplate::prepare`] adds
+    /// later, up to `entries_max` of them a message (1 to 99). `None` as for [`MassQuoteTemplate::new`].
+    pub fn empty<S: Store>(session: &Session<S>, room: u16, entries_max: u8) -> Option<MassQuoteTemplate> {
+        let header = session.prepared_header()?;
+        let put = |e: &mut Encoder<'_>, time: &[u8]| header.put(e, b"i", time);
+        MassQuoteTemplate::empty_of(room, entries_max, header.version(), header.precision(), put)
+    }
+
+    /// Sends a mass quote of prepared instruments, as [`MassQuoteTemplate::send`] does.
+    ///
+    /// # Errors
+    /// As there; `NotEncodable` also for a price that the digits of its instrument cannot say.
+    #[inline]
+    pub fn send_prepared<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        quotes: &[PreparedQuote],
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve(now)?;
+        let message = self
+            .write_prepared(reserved.time(), reserved.seq().0, head, quotes)
+            .ok_or(SendError::NotEncodable)?;
+        reserved.commit(message, Again::GapFill)?;
+        Ok(message)
+    }
+
     /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a
     /// value that does not fit its width: a sequence number of more than 8 digits, a QuoteID of more than 16,
     /// a size of more than 6.
     // One copy of the code, so that a rehearsal brings into the caches what a message needs.
     #[inline(never)]
-    pub(crate) fn write(
+    fn write(
         &mut self,
         now: Nanos,
         seq: u64,
@@ -556,7 +641,7 @@ mod tests {
             tick: Price::from_raw(tick),
             decimals,
         };
-        MassQuoteTemplate::new(
+        MassQuoteTemplate::of(
             &symbols,
             prices,
             entries_max,
@@ -654,7 +739,7 @@ mod tests {
                 tick: Price::from_raw(tick),
                 decimals: QuoteDecimals::Six,
             };
-            MassQuoteTemplate::new(symbols, prices, entries, version, precision, none).is_some()
+            MassQuoteTemplate::of(symbols, prices, entries, version, precision, none).is_some()
         };
         assert!(!made(&[], CENT, 1) && !made(&symbol, CENT, 0) && !made(&symbol, CENT, 100));
         // Not above 0, finer than the last decimal, eight digits passed.
@@ -708,7 +793,7 @@ mod tests {
             e.text(tag::SENDING_TIME, time);
         };
         let mut template =
-            MassQuoteTemplate::empty(4, 3, Version::Fix44, Precision::Millis, header).expect("heads fit");
+            MassQuoteTemplate::empty_of(4, 3, Version::Fix44, Precision::Millis, header).expect("heads fit");
         let symbol = |text: &[u8]| Symbol::new(text).unwrap();
         let raw = Price::from_raw;
         assert!(template.prepare(0, 900_000_000_001, symbol(b"ESZ6 C5000"), raw(250_000_000)));

@@ -16,12 +16,14 @@ mod logon;
 mod pace;
 mod receiving;
 mod resends;
+mod reserve;
 mod sending;
 mod state;
 mod time;
 
 pub use event::{DisconnectReason, Event, SendError, Status};
 pub use logon::LogonRequest;
+pub use reserve::{Again, PreparedHeader, Reservation};
 
 use crate::buffer::{Bytes, Early, Ring};
 use crate::config::{SessionConfig, SubIds};
@@ -29,13 +31,11 @@ use crate::decode::{Frame, Garbled, Index, Message, frame};
 use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
 use crate::header::{Header, is_header};
-use crate::message::{AppMessage, business_reject_reason};
-use crate::quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuotePrices};
+use crate::message::business_reject_reason;
 use crate::reject::Fault;
 use crate::schedule::Hours;
 use crate::store::{MemoryStore, Store};
 use crate::tag;
-use crate::template::{NewOrder, OrderTemplate};
 use crate::text::CompId;
 use crate::time::Stamp;
 use crate::version::Version;
@@ -44,7 +44,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use pace::{PaceIn, PaceOut};
 use state::{ConnectionState, Gaps, Pace, Resending, SessionClock, SessionTerms, Silence, Telling};
-use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, SeqNo, Symbol};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_persist::{Persist, persist};
 
 /// How long after our clock was set a peer may still stamp by what it was before, nanoseconds: programs look
@@ -378,47 +378,20 @@ impl<S: Store> Session<S> {
         .min()
     }
 
-    /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its
-    /// sequence number.
-    pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
-        self.core.follow_clock(now);
-        self.core
-            .send_paced(message.msg_type(), true, |e, stamp| message.encode_body(e, stamp))
-    }
-
-    /// The same for a message that counts only when it is sent, a quote's order for instance: it is not kept.
-    /// A peer that asks for it again gets a gap fill.
+    /// Sends an application message: it waits for [`Session::poll_transmit`]. `fields` writes what follows
+    /// TargetCompID, further header fields first; its second argument writes times. The message's number.
     ///
     /// # Errors
-    /// As there.
-    pub fn send_passing(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
-        self.core.follow_clock(now);
-        self.core.send_paced(message.msg_type(), false, |e, stamp| {
-            message.encode_body(e, stamp)
-        })
-    }
-
-    /// Sends any application message: `fields` writes what follows TargetCompID, further header fields first.
-    pub fn send_any(
+    /// Not logged on, no room or beyond the rate, or what was written is no message: nothing was sent.
+    pub fn send(
         &mut self,
         now: Nanos,
         msg_type: &[u8],
-        fields: impl FnOnce(&mut Encoder<'_>),
+        again: Again,
+        fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
         self.core.follow_clock(now);
-        self.core.send_paced(msg_type, true, |e, _| fields(e))
-    }
-
-    /// The same, and does not keep it: asked for again, it is gap-filled. For what must not be done later
-    /// than now.
-    pub fn send_any_passing(
-        &mut self,
-        now: Nanos,
-        msg_type: &[u8],
-        fields: impl FnOnce(&mut Encoder<'_>),
-    ) -> Result<SeqNo, SendError> {
-        self.core.follow_clock(now);
-        self.core.send_paced(msg_type, false, |e, _| fields(e))
+        self.core.send_paced(msg_type, again, fields)
     }
 
     /// Answers the message of the last [`Event::Message`] as one that the application does not know.
@@ -480,141 +453,6 @@ impl<S: Store> Session<S> {
     pub fn skip_numbers(&mut self, count: u64) {
         let next = self.core.store.next_out().saturating_add(count);
         self.core.store.set_next_out(next);
-    }
-
-    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty, the peer
-    /// not known yet, or every message carries LastMsgSeqNumProcessed, whose width changes.
-    pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {
-        let core = &self.core;
-        if core.writer.processed.is_some() {
-            return None;
-        }
-        OrderTemplate::new(
-            symbol,
-            core.terms.config.version,
-            core.terms.config.precision,
-            |e, time| {
-                core.put_prepared_header(e, b"D", time);
-            },
-        )
-    }
-
-    /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99).
-    /// `None` as for [`Session::order_template`].
-    pub fn mass_quote_template(
-        &self,
-        symbols: &[Symbol],
-        prices: QuotePrices,
-        entries_max: u8,
-    ) -> Option<MassQuoteTemplate> {
-        let core = &self.core;
-        if core.writer.processed.is_some() {
-            return None;
-        }
-        let (version, precision) = (core.terms.config.version, core.terms.config.precision);
-        MassQuoteTemplate::new(symbols, prices, entries_max, version, precision, |e, time| {
-            core.put_prepared_header(e, b"i", time);
-        })
-    }
-
-    /// A prepared MassQuote for up to `room` instruments, each of which [`MassQuoteTemplate::prepare`] adds
-    /// later, up to `entries_max` of them a message (1 to 99). `None` as for [`Session::order_template`].
-    pub fn empty_quote_template(&self, room: u16, entries_max: u8) -> Option<MassQuoteTemplate> {
-        let core = &self.core;
-        if core.writer.processed.is_some() {
-            return None;
-        }
-        let (version, precision) = (core.terms.config.version, core.terms.config.precision);
-        MassQuoteTemplate::empty(room, entries_max, version, precision, |e, time| {
-            core.put_prepared_header(e, b"i", time);
-        })
-    }
-
-    /// Sends a mass quote of prepared instruments, as [`Session::encode_mass_quote`] does.
-    ///
-    /// # Errors
-    /// As there; `NotEncodable` also for a price that the digits of its instrument cannot say.
-    #[inline]
-    pub fn encode_quotes<'t>(
-        &mut self,
-        now: Nanos,
-        template: &'t mut MassQuoteTemplate,
-        head: &MassQuoteHead,
-        quotes: &[PreparedQuote],
-    ) -> Result<&'t [u8], SendError> {
-        let core = &mut self.core;
-        let seq = core.prepare_to_send(now)?;
-        let message = template
-            .write_prepared(core.wall_of(now), seq, head, quotes)
-            .ok_or(SendError::NotEncodable)?;
-        core.store.set_next_out(seq + 1);
-        core.count_sent(now, message.len());
-        Ok(message)
-    }
-
-    /// Sends a mass quote from its template, as [`Session::encode_new_order`] an order; but it is not kept. A
-    /// peer that asks for it again gets a gap fill: quotes of the past must not come to life.
-    ///
-    /// # Errors
-    /// As there; `NotEncodable` also for what does not fit: sizes of more than 6 digits, instruments and
-    /// numbers of entries that it was not made for. Nothing was sent then.
-    #[inline]
-    pub fn encode_mass_quote<'t>(
-        &mut self,
-        now: Nanos,
-        template: &'t mut MassQuoteTemplate,
-        head: &MassQuoteHead,
-        entries: &[MassQuoteEntry],
-    ) -> Result<&'t [u8], SendError> {
-        let core = &mut self.core;
-        let seq = core.prepare_to_send(now)?;
-        let message = template
-            .write(core.wall_of(now), seq, head, entries)
-            .ok_or(SendError::NotEncodable)?;
-        core.store.set_next_out(seq + 1);
-        core.count_sent(now, message.len());
-        Ok(message)
-    }
-
-    /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte
-    /// given out. For a loop that has nothing else to do, so that the template and its code are in the caches
-    /// when a message has to leave.
-    pub fn rehearse_mass_quote(
-        &self,
-        now: Nanos,
-        template: &mut MassQuoteTemplate,
-        head: &MassQuoteHead,
-        entries: &[MassQuoteEntry],
-    ) {
-        let _ = template.write(self.core.wall_of(now), self.core.store.next_out(), head, entries);
-    }
-
-    /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for
-    /// resends. Refused while other bytes wait to be transmitted. Values beyond the template's widths are
-    /// written by the general encoder. TransactTime is SendingTime.
-    #[inline]
-    pub fn encode_new_order<'t>(
-        &mut self,
-        now: Nanos,
-        template: &'t mut OrderTemplate,
-        order: &NewOrder,
-    ) -> Result<&'t [u8], SendError> {
-        self.core.encode_order(now, template, order, true)
-    }
-
-    /// The same for an order that lives for a moment only (immediate or cancel, fill or kill): it is not
-    /// kept. A peer that asks for it again gets a gap fill: an order of the past must not come to life.
-    ///
-    /// # Errors
-    /// As there.
-    #[inline]
-    pub fn encode_passing_order<'t>(
-        &mut self,
-        now: Nanos,
-        template: &'t mut OrderTemplate,
-        order: &NewOrder,
-    ) -> Result<&'t [u8], SendError> {
-        self.core.encode_order(now, template, order, false)
     }
 
     /// Whether everything is here that the peer has sent: it is logged on, and nothing is missing that it was
@@ -1008,7 +846,6 @@ persist!(value enum DisconnectReason {
 persist!(value enum Event {
     0 => LogonRequested { peer },
     1 => LoggedOn { peer, heartbeat_s, reset },
-    2 => App { seq, poss_dup, poss_resend, sending_time, message },
     3 => Message { seq, poss_dup, poss_resend, sending_time },
     4 => Admin { seq },
     5 => Gap { expected, received },

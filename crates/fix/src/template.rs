@@ -6,11 +6,12 @@
 
 use crate::decode::{Frame, Index, frame};
 use crate::encode::{Encoder, put_check_sum};
-use crate::message::side_char;
+use crate::message::{NewOrderSingle, side_char};
 use crate::number::{byte_sum, digits8};
+use crate::session::{Again, Reservation, SendError, Session};
+use crate::store::Store;
 use crate::tag;
 use crate::time::{Precision, Stamp};
-use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::{
@@ -146,19 +147,16 @@ const E8: u64 = 100_000_000;
 const MESSAGE_MAX: usize = 512;
 
 impl OrderTemplate {
-    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of
-    /// `precision`. `None` if the identities or the symbol are empty.
-    pub(crate) fn new(
-        symbol: Symbol,
-        version: Version,
-        precision: Precision,
-        header: impl FnOnce(&mut Encoder<'_>, &[u8]),
-    ) -> Option<OrderTemplate> {
+    /// A prepared NewOrderSingle for one instrument of a session. `None` if the symbol is empty, the peer not
+    /// known yet, or every message carries LastMsgSeqNumProcessed, whose width changes.
+    pub fn new<S: Store>(session: &Session<S>, symbol: Symbol) -> Option<OrderTemplate> {
+        let header = session.prepared_header()?;
+        let (version, precision) = (header.version(), header.precision());
         let mut stamp = Stamp::new(precision);
         let mut scratch = [0; MESSAGE_MAX];
         let mut e = Encoder::new(&mut scratch, version);
         let time = stamp.format(Nanos::ZERO);
-        header(&mut e, time);
+        header.put(&mut e, NewOrderSingle::MSG_TYPE, time);
         e.text(tag::CL_ORD_ID, &[b'0'; 16]);
         e.text(tag::ORDER_QTY, &[b'0'; 8]);
         e.text(tag::ORD_TYPE, b"2");
@@ -233,6 +231,55 @@ impl OrderTemplate {
         self.symbol
     }
 
+    /// Sends an order: the bytes are for the caller to transmit at once. Refused while other bytes of the
+    /// session wait to be transmitted. Values beyond the template's widths are written by the general
+    /// encoder. TransactTime is SendingTime. An order that lives for a moment only (immediate or cancel, fill
+    /// or kill) wants [`Again::GapFill`]: an order of the past must not come to life.
+    ///
+    /// # Errors
+    /// As [`Session::reserve`] and [`Reservation::commit`](crate::Reservation::commit); nothing was sent
+    /// then.
+    #[inline]
+    pub fn send<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        order: &NewOrder,
+        again: Again,
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve(now)?;
+        if !self.patch(reserved.time(), reserved.seq().0, order) {
+            return self.send_beyond(reserved, order, again);
+        }
+        reserved.commit(self.message(), again)?;
+        Ok(self.message())
+    }
+
+    #[cold]
+    fn send_beyond<S: Store>(
+        &mut self,
+        mut reserved: Reservation<'_, S>,
+        order: &NewOrder,
+        again: Again,
+    ) -> Result<&[u8], SendError> {
+        let message = NewOrderSingle {
+            cl_ord_id: order.id.into(),
+            symbol: self.symbol,
+            side: order.side,
+            transact_time: reserved.time(),
+            qty: order.qty,
+            order_type: OrderType::Limit,
+            price: Some(order.price),
+            stop: None,
+            time_in_force: order.time_in_force,
+            cause: Some(order.cause),
+        };
+        let bytes = reserved.encoded(NewOrderSingle::MSG_TYPE, |e, stamp| message.encode(e, stamp))?;
+        let copy = self.copy_of(bytes).ok_or(SendError::NotEncodable)?;
+        reserved.commit(copy, again)?;
+        Ok(copy)
+    }
+
     /// Patches the message; `false` if a value does not fit its width (sequence number or quantity of more
     /// than 8 digits, identifiers of more than 16, a price that is negative, has nine decimals or more than 8
     /// digits).
@@ -287,7 +334,7 @@ impl OrderTemplate {
     }
 
     /// Room behind the message for one of the general encoder; `None` if it is too long.
-    pub(crate) fn copy_of(&mut self, message: &[u8]) -> Option<&[u8]> {
+    fn copy_of(&mut self, message: &[u8]) -> Option<&[u8]> {
         let to = self.buf.get_mut(self.len..self.len + message.len())?;
         to.copy_from_slice(message);
         Some(to)

@@ -2,15 +2,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CancelKind, CompId, Encoder, ExecType, ExecutionReport, Fault, Frame,
-    Garbled, Id, Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject,
-    OrderCancelReplaceRequest, OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Stamp,
-    Store, Version, frame, naive, tag,
+    Again, BusinessMessageReject, CancelKind, CompId, Encoder, ExecType, ExecutionReport, Fault, Frame,
+    Garbled, Id, Index, MassQuoteTemplate, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject,
+    OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate, Precision, Reason, Role, Session,
+    SessionConfig, Stamp, Store, Version, frame, naive, tag,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
 };
 use tickwire_testdata::Rng;
+
+mod subset;
+
+use subset::Typed;
 
 const NOW: Nanos = Nanos(1_795_226_141_123_456_789);
 
@@ -242,9 +246,9 @@ fn status(rng: &mut Rng) -> OrdStatus {
     ][rng.below(4) as usize]
 }
 
-fn app(rng: &mut Rng) -> AppMessage {
+fn app(rng: &mut Rng) -> Typed {
     match rng.below(6) {
-        0 => AppMessage::NewOrderSingle(NewOrderSingle {
+        0 => Typed::Order(NewOrderSingle {
             cl_ord_id: id(rng),
             symbol: symbol(rng),
             side: side(rng),
@@ -256,7 +260,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             time_in_force: time_in_force(rng),
             cause: maybe(rng, cause),
         }),
-        1 => AppMessage::OrderCancelRequest(OrderCancelRequest {
+        1 => Typed::Cancel(OrderCancelRequest {
             cl_ord_id: id(rng),
             orig_cl_ord_id: id(rng),
             order_id: maybe(rng, id).unwrap_or(Id::EMPTY),
@@ -266,7 +270,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             qty: qty(rng),
             cause: maybe(rng, cause),
         }),
-        2 => AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+        2 => Typed::Replace(OrderCancelReplaceRequest {
             cl_ord_id: id(rng),
             orig_cl_ord_id: id(rng),
             order_id: maybe(rng, id).unwrap_or(Id::EMPTY),
@@ -280,7 +284,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             time_in_force: time_in_force(rng),
             cause: maybe(rng, cause),
         }),
-        3 => AppMessage::ExecutionReport(ExecutionReport {
+        3 => Typed::Report(ExecutionReport {
             order_id: id(rng),
             cl_ord_id: maybe(rng, id).unwrap_or(Id::EMPTY),
             orig_cl_ord_id: maybe(rng, id).unwrap_or(Id::EMPTY),
@@ -304,7 +308,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             cause: maybe(rng, cause),
             text: reason(rng),
         }),
-        4 => AppMessage::OrderCancelReject(OrderCancelReject {
+        4 => Typed::CancelReject(OrderCancelReject {
             order_id: id(rng),
             cl_ord_id: id(rng),
             orig_cl_ord_id: id(rng),
@@ -317,7 +321,7 @@ fn app(rng: &mut Rng) -> AppMessage {
             reason: maybe(rng, code),
             text: reason(rng),
         }),
-        _ => AppMessage::BusinessMessageReject(BusinessMessageReject {
+        _ => Typed::BusinessReject(BusinessMessageReject {
             ref_seq: SeqNo(rng.below(1000)),
             ref_msg_type: MsgType::new(&text(rng, 7)).unwrap(),
             ref_id: maybe(rng, id).unwrap_or(Id::EMPTY),
@@ -356,14 +360,14 @@ fn every_typed_message_comes_back_from_the_wire() {
     let (mut session, mut index, mut buf) = (logged_on(Precision::Nanos), Index::new(64), vec![0; 4096]);
     for seed in seeds(20_000) {
         let sent = app(&mut Rng::new(seed));
-        session.send(NOW, &sent).unwrap();
+        subset::send(&mut session, NOW, &sent).unwrap();
         let bytes = session.poll_transmit(&mut buf).unwrap();
         assert!(
             naive::decode(bytes).is_some(),
             "SEED={seed} {}",
             bytes.escape_ascii()
         );
-        let read = AppMessage::decode(&index.decode(bytes).unwrap());
+        let read = subset::read(&index.decode(bytes).unwrap());
         assert_eq!(read, Ok(Some(sent)), "SEED={seed} {}", bytes.escape_ascii());
     }
 }
@@ -379,8 +383,8 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
         let mut session = logged_on(precision);
         let mut general = logged_on(precision);
         let mut passing = logged_on(precision);
-        let mut passing_template = passing.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
-        let mut template = session.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
+        let mut passing_template = OrderTemplate::new(&passing, Symbol::new(b"WIRE").unwrap()).unwrap();
+        let mut template = OrderTemplate::new(&session, Symbol::new(b"WIRE").unwrap()).unwrap();
         let (mut index, mut buf, mut now) = (Index::new(64), vec![0; 4096], NOW);
         for seed in seeds(20_000) {
             let mut rng = Rng::new(seed);
@@ -394,9 +398,9 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
                 cause: cause(&mut rng),
             };
             let seq = session.store().next_out();
-            let patched = session.encode_new_order(now, &mut template, &order).unwrap();
-            let passed = passing
-                .encode_passing_order(now, &mut passing_template, &order)
+            let patched = template.send(&mut session, now, &order, Again::Resend).unwrap();
+            let passed = passing_template
+                .send(&mut passing, now, &order, Again::GapFill)
                 .unwrap();
             assert_eq!(passed, patched, "SEED={seed}");
             let plain =
@@ -406,8 +410,8 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
                 template_bytes(&plain),
                 "SEED={seed}"
             );
-            let from_template = AppMessage::decode(&index.decode(&template_bytes(&plain)).unwrap()).unwrap();
-            let message = AppMessage::NewOrderSingle(NewOrderSingle {
+            let from_template = subset::read(&index.decode(&template_bytes(&plain)).unwrap()).unwrap();
+            let message = Typed::Order(NewOrderSingle {
                 cl_ord_id: order.id.into(),
                 symbol: Symbol::new(b"WIRE").unwrap(),
                 side: order.side,
@@ -419,11 +423,11 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
                 time_in_force: order.time_in_force,
                 cause: Some(order.cause),
             });
-            general.send(now, &message).unwrap();
+            subset::send(&mut general, now, &message).unwrap();
             let bytes = general.poll_transmit(&mut buf).unwrap();
-            let from_general = AppMessage::decode(&index.decode(bytes).unwrap()).unwrap();
+            let from_general = subset::read(&index.decode(bytes).unwrap()).unwrap();
             let without_zeros = |message| match message {
-                Some(AppMessage::NewOrderSingle(m)) => {
+                Some(Typed::Order(m)) => {
                     assert_eq!(m.cl_ord_id.to_number(), Some(order.id.0), "SEED={seed}");
                     NewOrderSingle {
                         cl_ord_id: order.id.into(),
@@ -479,11 +483,9 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
         bid_qty: Qty(10),
         ask_qty: Qty(10),
     };
-    let mut template = maker.mass_quote_template(&symbols, prices, 15).unwrap();
+    let mut template = MassQuoteTemplate::new(&maker, &symbols, prices, 15).unwrap();
     assert!(
-        maker
-            .encode_mass_quote(now, &mut template, &head, &[entry])
-            .is_err(),
+        template.send(&mut maker, now, &head, &[entry]).is_err(),
         "not logged on"
     );
     maker.handle_connected(now);
@@ -491,6 +493,7 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
     let mut buf = [0; 4096];
     let mut carry = |from: &mut Session, to: &mut Session| {
         let mut seen = Vec::new();
+        while from.poll_event().is_some() {}
         while let Some(bytes) = from.poll_transmit(&mut buf) {
             assert_eq!(to.handle_bytes(now, bytes), bytes.len());
             seen.extend_from_slice(bytes);
@@ -508,12 +511,10 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
             ..entry
         };
         let rehearsed = MassQuoteHead { id: 4_711, ..head };
-        maker.rehearse_mass_quote(now, &mut template, &rehearsed, &[other; 3]);
+        template.rehearse(&maker, now, &rehearsed, &[other; 3]);
         assert!(maker.poll_transmit(&mut [0; 4096]).is_none());
         let head = MassQuoteHead { id, ..head };
-        let message = maker
-            .encode_mass_quote(now, &mut template, &head, &[entry])
-            .unwrap();
+        let message = template.send(&mut maker, now, &head, &[entry]).unwrap();
         let text = String::from_utf8(message.to_vec()).unwrap().replace('\x01', "|");
         let wanted =
             "|304=01|295=01|299=0|55=ESZ6 C5000|132=000010.05|133=000010.15|134=000010|135=000010|10=";
@@ -539,14 +540,8 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
         !again.contains("|35=i|"),
         "a quote of the past was sent again: {again}"
     );
-    assert!(maker.encode_mass_quote(now, &mut template, &head, &[]).is_err());
-    assert!(
-        maker
-            .encode_mass_quote(now, &mut template, &head, &[entry])
-            .unwrap()
-            .len()
-            > 200
-    );
+    assert!(template.send(&mut maker, now, &head, &[]).is_err());
+    assert!(template.send(&mut maker, now, &head, &[entry]).unwrap().len() > 200);
 }
 
 /// Every length field with its data, by what their names are in the built-in dictionaries.
@@ -628,8 +623,8 @@ fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
     let stop = Some(Price::from_4dp(101_0000));
     for version in [Version::Fix42, Version::Fix44, Version::Fix50Sp2] {
         for (order_type, expected) in [(OrderType::Market, "40=3"), (OrderType::Limit, "40=4")] {
-            let AppMessage::NewOrderSingle(order) = (loop {
-                if let found @ AppMessage::NewOrderSingle(_) = app(&mut rng) {
+            let Typed::Order(order) = (loop {
+                if let found @ Typed::Order(_) = app(&mut rng) {
                     break found;
                 }
             }) else {
@@ -645,7 +640,7 @@ fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
             let mut buffer = [0; 1024];
             let mut e = Encoder::new(&mut buffer, version);
             e.text(tag::MSG_TYPE, b"D");
-            AppMessage::NewOrderSingle(message).encode_body(&mut e, &mut Stamp::new(Precision::Nanos));
+            message.encode(&mut e, &mut Stamp::new(Precision::Nanos));
             let bytes = e.finish().unwrap().to_vec();
             let shown = String::from_utf8_lossy(&bytes).replace('\x01', "|");
             assert!(
@@ -665,7 +660,7 @@ fn stop_orders_are_ord_type_3_and_4_with_stop_px_in_every_version() {
                 stop: None,
                 ..message
             };
-            AppMessage::NewOrderSingle(plain).encode_body(&mut e, &mut Stamp::new(Precision::Nanos));
+            plain.encode(&mut e, &mut Stamp::new(Precision::Nanos));
             let plain = e.finish().unwrap().to_vec();
             let ord_type = naive::decode(&plain)
                 .unwrap()

@@ -18,7 +18,6 @@ fn comp(text: &str) -> CompId {
 
 fn config(peer: &str) -> SessionConfig {
     SessionConfig {
-        any_message: true,
         receive_bytes: 8_192,
         ..SessionConfig::new(Role::Acceptor, comp("VENUE"), comp(peer))
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CompId, DisconnectReason, Event, Id, MsgType, Reason, Role, SendError,
+    Again, BusinessMessageReject, CompId, DisconnectReason, Event, Id, MsgType, Reason, Role, SendError,
     Session, SessionConfig, Status, Store,
 };
 use tickwire_market::{Nanos, SeqNo};
@@ -40,10 +40,11 @@ impl End {
                 self.wire.extend(bytes);
             }
             match self.session.poll_event() {
-                Some(Event::App {
-                    message: AppMessage::BusinessMessageReject(m),
-                    ..
-                }) => self.got.push(m.ref_seq.0),
+                Some(Event::Message { .. }) => {
+                    let message = self.session.message().expect("the event is about it");
+                    self.got
+                        .push(BusinessMessageReject::decode(&message).unwrap().ref_seq.0);
+                }
                 Some(Event::Gap { .. }) => self.gaps += 1,
                 Some(Event::Disconnect { reason, .. }) => self.closing = Some(reason),
                 Some(Event::LoggedOn { .. } | Event::NotKept { .. }) => {}
@@ -56,14 +57,18 @@ impl End {
 
     fn send(&mut self, now: Nanos) {
         let number = self.sent + 1;
-        let message = AppMessage::BusinessMessageReject(BusinessMessageReject {
+        let message = BusinessMessageReject {
             ref_seq: SeqNo(number),
             ref_msg_type: MsgType::new(b"D").unwrap(),
             ref_id: Id::from_number(number),
             reason: 0,
             text: Reason::lossy(&vec![b'x'; (number % 60) as usize]),
-        });
-        match self.session.send(now, &message) {
+        };
+        let msg_type = BusinessMessageReject::MSG_TYPE;
+        match self
+            .session
+            .send(now, msg_type, Again::Resend, |e, _| message.encode(e))
+        {
             Ok(_) => self.sent = number,
             Err(SendError::NotLoggedOn) => {}
             Err(other) => panic!("{other:?}"),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 
 use tickwire_fix::{
-    CompId, DisconnectReason, Event, LastingStore, MemoryStore, NotKept, Role, SendError, Session,
+    Again, CompId, DisconnectReason, Event, LastingStore, MemoryStore, NotKept, Role, SendError, Session,
     SessionConfig, Status, Store, StoreFailed, Words, tag,
 };
 use tickwire_market::{Nanos, SeqNo};
@@ -19,7 +19,6 @@ fn config(role: Role) -> SessionConfig {
         Role::Initiator => (b"CLIENT", b"SERVER"),
     };
     SessionConfig {
-        any_message: true,
         ..SessionConfig::new(role, id(ours), id(theirs))
     }
 }
@@ -54,7 +53,7 @@ fn connect<A: Store, B: Store>(a: &mut Session<A>, b: &mut Session<B>) -> [Vec<E
 }
 
 fn send<S: Store>(session: &mut Session<S>, id: u64) -> Result<SeqNo, SendError> {
-    session.send_any(NOW, b"D", |e| e.unsigned(tag::CL_ORD_ID, id))
+    session.send(NOW, b"D", Again::Resend, |e, _| e.unsigned(tag::CL_ORD_ID, id))
 }
 
 fn lasting(words: usize) -> LastingStore<Box<[AtomicU64]>> {
@@ -202,7 +201,7 @@ fn a_message_that_the_store_does_not_take_is_refused_alone() {
     let mut client = Session::new(config(Role::Initiator));
     connect(&mut server, &mut client);
     let long = [b'x'; 4200];
-    let sent = server.send_any(NOW, b"B", |e| e.text(tag::TEXT, &long));
+    let sent = server.send(NOW, b"B", Again::Resend, |e, _| e.text(tag::TEXT, &long));
     assert!(
         matches!(sent, Err(SendError::StoreFailed | SendError::NotEncodable)),
         "{sent:?}"

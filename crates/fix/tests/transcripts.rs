@@ -16,12 +16,16 @@
 
 use std::fmt::Write;
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CancelOn, CompId, Credentials, Event, Excess, ExecType,
-    ExecutionReport, Hours, Id, NewOrderSingle, OrdStatus, Period, Precision, Reason, Role, Secret, Session,
-    SessionConfig, Stamp, Store, SubIds, Text, Throttle, Version, naive,
+    Again, CancelOn, CompId, Credentials, Event, Excess, ExecType, ExecutionReport, Hours, Id,
+    NewOrderSingle, OrdStatus, Period, Precision, Reason, Role, Secret, SendError, Session, SessionConfig,
+    Stamp, Store, SubIds, Text, Throttle, Version, naive,
 };
-use tickwire_market::{Counter, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce};
+use tickwire_market::{Counter, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce};
 use tickwire_testdata::{files, workspace};
+
+mod subset;
+
+use subset::Typed;
 
 const START: Nanos = Nanos(1_795_226_141_000_000_000);
 
@@ -119,7 +123,7 @@ impl Run {
             "send" => {
                 for _ in 0..rest.parse::<u64>().expect("a count") {
                     self.orders += 1;
-                    match self.session.send(self.now, &self.app()) {
+                    match self.send() {
                         Ok(seq) => writeln!(out, "sent {seq}").unwrap(),
                         Err(error) => writeln!(out, "refused {error:?}").unwrap(),
                     }
@@ -204,46 +208,58 @@ impl Run {
         std::str::from_utf8(self.session.config().version.begin_string()).unwrap()
     }
 
-    fn app(&self) -> AppMessage {
+    fn send(&mut self) -> Result<SeqNo, SendError> {
         let (id, price) = (Id::from_number(self.orders), Some(Price::from_4dp(873_900)));
         let symbol = Symbol::new(b"WIRE").unwrap();
         match self.session.config().role {
-            Role::Initiator => AppMessage::NewOrderSingle(NewOrderSingle {
-                cl_ord_id: id,
-                symbol,
-                side: Side::Bid,
-                transact_time: self.now,
-                qty: Qty(100),
-                order_type: OrderType::Limit,
-                price,
-                stop: None,
-                time_in_force: TimeInForce::ImmediateOrCancel,
-                cause: None,
-            }),
-            Role::Acceptor => AppMessage::ExecutionReport(ExecutionReport {
-                order_id: id,
-                cl_ord_id: id,
-                orig_cl_ord_id: Id::EMPTY,
-                exec_id: id,
-                exec_type: ExecType::New,
-                ord_status: OrdStatus::New,
-                ord_rej_reason: None,
-                symbol,
-                side: Side::Bid,
-                qty: Qty(100),
-                order_type: OrderType::Limit,
-                price,
-                stop: None,
-                time_in_force: TimeInForce::Day,
-                last_qty: Qty(0),
-                last_px: None,
-                leaves_qty: Qty(100),
-                cum_qty: Qty(0),
-                avg_px: Price::from_raw(0),
-                transact_time: self.now,
-                cause: None,
-                text: Reason::EMPTY,
-            }),
+            Role::Initiator => {
+                let order = NewOrderSingle {
+                    cl_ord_id: id,
+                    symbol,
+                    side: Side::Bid,
+                    transact_time: self.now,
+                    qty: Qty(100),
+                    order_type: OrderType::Limit,
+                    price,
+                    stop: None,
+                    time_in_force: TimeInForce::ImmediateOrCancel,
+                    cause: None,
+                };
+                self.session
+                    .send(self.now, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                        order.encode(e, stamp)
+                    })
+            }
+            Role::Acceptor => {
+                let report = ExecutionReport {
+                    order_id: id,
+                    cl_ord_id: id,
+                    orig_cl_ord_id: Id::EMPTY,
+                    exec_id: id,
+                    exec_type: ExecType::New,
+                    ord_status: OrdStatus::New,
+                    ord_rej_reason: None,
+                    symbol,
+                    side: Side::Bid,
+                    qty: Qty(100),
+                    order_type: OrderType::Limit,
+                    price,
+                    stop: None,
+                    time_in_force: TimeInForce::Day,
+                    last_qty: Qty(0),
+                    last_px: None,
+                    leaves_qty: Qty(100),
+                    cum_qty: Qty(0),
+                    avg_px: Price::from_raw(0),
+                    transact_time: self.now,
+                    cause: None,
+                    text: Reason::EMPTY,
+                };
+                self.session
+                    .send(self.now, ExecutionReport::MSG_TYPE, Again::Resend, |e, stamp| {
+                        report.encode(e, stamp)
+                    })
+            }
         }
     }
 
@@ -258,11 +274,19 @@ impl Run {
         self.now = end;
     }
 
+    /// Shows what was sent, then what was told of, until there is nothing of either.
     fn drain(&mut self, out: &mut String) {
-        let mut wire = Vec::new();
+        let (mut wire, mut told) = (Vec::new(), String::new());
         let mut buf = [0; 64];
-        while let Some(bytes) = self.session.poll_transmit(&mut buf) {
-            wire.extend_from_slice(bytes);
+        loop {
+            let before = (wire.len(), told.len(), self.session.backlog());
+            while let Some(bytes) = self.session.poll_transmit(&mut buf) {
+                wire.extend_from_slice(bytes);
+            }
+            self.hear(&mut told);
+            if before == (wire.len(), told.len(), self.session.backlog()) {
+                break;
+            }
         }
         let text = String::from_utf8(wire).unwrap();
         let begin = format!("8={}\x01", self.begin());
@@ -281,8 +305,35 @@ impl Run {
                 .collect();
             writeln!(out, "out {}", shown.join("|")).unwrap();
         }
+        out.push_str(&told);
+    }
+
+    fn hear(&mut self, told: &mut String) {
         while let Some(event) = self.session.poll_event() {
-            writeln!(out, "{}", show(&event)).unwrap();
+            let Event::Message {
+                seq,
+                poss_dup,
+                poss_resend,
+                ..
+            } = event
+            else {
+                writeln!(told, "{}", show(&event)).unwrap();
+                continue;
+            };
+            let Some(message) = subset::take(&mut self.session, self.now) else {
+                continue;
+            };
+            let what = match message {
+                Typed::Order(m) => format!("order {}", m.cl_ord_id),
+                Typed::Report(m) => format!("execution {}", m.exec_id),
+                Typed::Cancel(m) => format!("cancel {}", m.orig_cl_ord_id),
+                Typed::Replace(m) => format!("replace {}", m.orig_cl_ord_id),
+                Typed::CancelReject(m) => format!("cancel reject {}", m.cl_ord_id),
+                Typed::BusinessReject(m) => format!("business reject {}", m.text),
+            };
+            let dup = if poss_dup { ", perhaps a duplicate" } else { "" };
+            let again = if poss_resend { ", perhaps sent before" } else { "" };
+            writeln!(told, "RECEIVED {seq} {what}{dup}{again}").unwrap();
         }
     }
 
@@ -376,28 +427,7 @@ fn show(event: &Event) -> String {
             heartbeat_s,
             reset,
         } => format!("LOGGED ON {peer}, heartbeat {heartbeat_s}, reset {reset}"),
-        Event::App {
-            seq,
-            poss_dup,
-            poss_resend,
-            message,
-            ..
-        } => {
-            let what = match message {
-                AppMessage::NewOrderSingle(m) => format!("order {}", m.cl_ord_id),
-                AppMessage::ExecutionReport(m) => format!("execution {}", m.exec_id),
-                AppMessage::OrderCancelRequest(m) => format!("cancel {}", m.orig_cl_ord_id),
-                AppMessage::OrderCancelReplaceRequest(m) => format!("replace {}", m.orig_cl_ord_id),
-                AppMessage::OrderCancelReject(m) => format!("cancel reject {}", m.cl_ord_id),
-                AppMessage::BusinessMessageReject(BusinessMessageReject { text, .. }) => {
-                    format!("business reject {text}")
-                }
-            };
-            let dup = if *poss_dup { ", perhaps a duplicate" } else { "" };
-            let again = if *poss_resend { ", perhaps sent before" } else { "" };
-            format!("RECEIVED {seq} {what}{dup}{again}")
-        }
-        Event::Message { seq, .. } => format!("MESSAGE {seq}"),
+        Event::Message { .. } => unreachable!("the run takes it"),
         Event::Gap { expected, received } => format!("GAP {expected} to {received}"),
         Event::Rejected {
             ref_seq,

@@ -9,6 +9,8 @@ use tickwire_fix::{
 };
 use tickwire_market::Nanos;
 
+mod subset;
+
 const START: Nanos = Nanos(1_795_226_141_000_000_000);
 
 struct Run {
@@ -19,6 +21,8 @@ struct Run {
     seq: u64,
     /// Everything it wrote.
     sent: Vec<Vec<u8>>,
+    /// Every application message.
+    refuses: bool,
 }
 
 fn rules(version: Version) -> Rules {
@@ -40,7 +44,6 @@ impl Run {
         let id = |text: &[u8]| CompId::new(text).expect("an identity");
         let mut config = SessionConfig::new(role, id(b"US"), id(b"THEM")).of_version(version);
         config.heartbeat_s = 10;
-        config.any_message = checks;
         change(&mut config);
         let rules = rules(version);
         let store = tickwire_fix::MemoryStore::new(64, 1 << 16);
@@ -53,6 +56,7 @@ impl Run {
             now: START,
             seq: 1,
             sent: Vec::new(),
+            refuses: checks,
         };
         run.drain();
         run
@@ -121,7 +125,10 @@ impl Run {
             }
             assert!(rest.is_empty());
             match self.session.poll_event() {
-                Some(Event::Message { .. }) => self.session.refuse(self.now),
+                Some(Event::Message { .. }) if self.refuses => self.session.refuse(self.now),
+                Some(Event::Message { .. }) => {
+                    let _ = subset::take(&mut self.session, self.now);
+                }
                 Some(_) => {}
                 None if wire.is_empty() => return,
                 None => {}

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickwire_fix::{
-    Acceptor, CompId, ConnectionId, Event, Excess, LastingStore, Role, Session, SessionConfig, SessionId,
-    Status, Throttle, Version, tag,
+    Acceptor, Again, CompId, ConnectionId, Event, Excess, LastingStore, Role, Session, SessionConfig,
+    SessionId, Status, Throttle, Version, tag,
 };
 use tickwire_market::Nanos;
 use tickwire_testdata::Rng;
@@ -131,7 +131,6 @@ fn config(role: Role, version: Version, terms: Terms) -> SessionConfig {
         Role::Acceptor => (venue, ours),
     };
     SessionConfig {
-        any_message: true,
         heartbeat_s: 5,
         latency_max_ns: 0,
         resend_chunk: terms.chunk,
@@ -398,7 +397,7 @@ impl World {
         if self.rng.chance(1, 2) {
             let initiator = &mut self.initiators[of];
             let number = initiator.traffic.sent + 1;
-            let sent = initiator.session.send_any(here, b"D", |e| {
+            let sent = initiator.session.send(here, b"D", Again::Resend, |e, _| {
                 e.unsigned(11, number);
                 e.text_if(tag::TEXT, text);
             });
@@ -411,7 +410,7 @@ impl World {
             let sent = self
                 .acceptor
                 .session_mut(SessionId(of))
-                .send_any(there, b"8", |e| {
+                .send(there, b"8", Again::Resend, |e, _| {
                     e.unsigned(11, number);
                     e.text_if(tag::TEXT, text);
                 });

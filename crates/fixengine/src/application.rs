@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tickwire_fix::typed::{FieldError, WriteError};
 use tickwire_fix::{
-    DisconnectReason, Encoder, Event, Fault, Index, Message, Role, SendError, SessionConfig, SessionId,
-    Stamp, Status,
+    Again, DisconnectReason, Encoder, Event, Fault, Index, Message, Role, SendError, SessionConfig,
+    SessionId, Stamp, Status,
 };
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_runtime::signal::StopFlag;
@@ -266,7 +266,9 @@ impl Context<'_> {
         let sent = self
             .table
             .session_mut(session)
-            .send_any(self.now, msg_type, |encoder| written = body(encoder, stamp));
+            .send(self.now, msg_type, Again::Resend, |encoder, _| {
+                written = body(encoder, stamp)
+            });
         written.map_err(NotSent::Field)?;
         sent.map_err(NotSent::Session)
     }
@@ -346,7 +348,6 @@ pub fn start<A: Application + Send + 'static>(
 fn begin(mut setups: Vec<Setup>, observer: Arc<dyn Observer>) -> Result<Engine, Error> {
     for setup in &mut setups {
         let config = &mut setup.config;
-        config.any_message = true;
         config.tells_session_messages = true;
         config.asks_about_resends = true;
         config.asks_about_logons = config.role == Role::Acceptor;

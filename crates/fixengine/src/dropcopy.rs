@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use tickwire_fix::{Message, SendError, SessionId, Status, is_header, tag};
+use tickwire_fix::{Again, Message, SendError, SessionId, Status, is_header, tag};
 use tickwire_market::Nanos;
 
 use crate::engine::Table;
@@ -127,9 +127,11 @@ impl DropCopies {
             while let Some(copy) = route.waiting.front()
                 && table.session(route.to).status() == Status::Active
             {
-                let sent = table.session_mut(route.to).send_any(now, &copy.msg_type, |e| {
-                    copy.fields.iter().for_each(|(tag, value)| e.copy(*tag, value));
-                });
+                let sent = table
+                    .session_mut(route.to)
+                    .send(now, &copy.msg_type, Again::Resend, |e, _| {
+                        copy.fields.iter().for_each(|(tag, value)| e.copy(*tag, value));
+                    });
                 match sent {
                     // It is taken up again when there is room.
                     Err(SendError::Backlog) => break,

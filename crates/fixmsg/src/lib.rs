@@ -3,8 +3,8 @@
 //!
 //! Written by `tickwire-fixgen` at build time from the dictionaries in this crate, which are ours: the
 //! messages traders need, and of them the fields that exchanges use. Of orders, cancels and reports the hot
-//! path has its own: `tickwire_fix::AppMessage`. Other messages, and what a venue adds, are for a dictionary
-//! of the user's own: `docs/fix-dictionaries.md`.
+//! path has its own: `tickwire_fix::NewOrderSingle` and its like. Other messages, and what a venue adds, are
+//! for a dictionary of the user's own: `docs/fix-dictionaries.md`.
 //!
 //! ```
 //! use tickwire_fix::typed::{Price, Qty};
@@ -13,7 +13,7 @@
 //!
 //! let (mut buffer, mut stamp) = ([0; 1024], Stamp::new(Precision::Millis));
 //! let mut encoder = Encoder::new(&mut buffer, Version::Fix44);
-//! encoder.text(35, MassQuote::MSG_TYPE); // with a session: `Session::send_any`, which writes the header
+//! encoder.text(35, MassQuote::MSG_TYPE); // with a session: `Session::send`, which writes the header
 //! MassQuote::write(&mut encoder, &mut stamp, |quote| {
 //!     quote.quote_id(b"Q1").quote_type(QuoteType::Tradeable);
 //!     quote.quote_sets([b"1"], |set, id| {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use tickwire_fix::dict::Dictionary;
 use tickwire_fix::{
-    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, MemoryStore, NewOrder, NewOrderSingle,
-    OrdStatus, Precision, Reason, Role, Rules, Session, SessionConfig, Stamp,
+    Again, CompId, Event, ExecType, ExecutionReport, Id, MemoryStore, NewOrder, NewOrderSingle, OrdStatus,
+    OrderTemplate, Precision, Reason, Role, Rules, Session, SessionConfig, Stamp,
 };
 use tickwire_fixmsg::fix44::values::{MDEntryType, MDUpdateAction, QuoteType};
 use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MassQuote};
@@ -26,14 +26,11 @@ fn dictionary() -> Arc<Dictionary> {
 }
 
 /// A trader, whose messages are checked on both sides, and a venue, logged on to each other.
-fn pair(any_message: bool) -> (Session, Session) {
+fn pair() -> (Session, Session) {
     let dictionary = dictionary();
     let session = |role, own: &[u8], peer: &[u8]| {
         let comp = |text| CompId::new(text).expect("short");
-        let config = SessionConfig {
-            any_message,
-            ..SessionConfig::new(role, comp(own), comp(peer))
-        };
+        let config = SessionConfig::new(role, comp(own), comp(peer));
         let store = MemoryStore::new(config.store_messages, config.store_bytes);
         Session::with_rules(config, store, Some(Rules::of(dictionary.clone())))
     };
@@ -113,36 +110,30 @@ fn assert_allocates_nothing(what: &str, mut step: impl FnMut(u64)) {
 
 #[test]
 fn new_order_single_out_and_execution_report_in_allocate_nothing() {
-    let (mut trader, mut venue) = pair(false);
+    let (mut trader, mut venue) = pair();
     assert_allocates_nothing("an order out, its report in, both sides checking", |id| {
+        let sent = order(id);
         trader
-            .send(NOW, &AppMessage::NewOrderSingle(order(id)))
+            .send(NOW, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                sent.encode(e, stamp)
+            })
             .expect("sent");
         assert!(carry(&mut trader, &mut venue) > 100);
-        let Some(Event::App {
-            message: AppMessage::NewOrderSingle(got),
-            ..
-        }) = venue.poll_event()
-        else {
-            panic!("no order");
-        };
-        assert_eq!(got, order(id));
+        assert!(matches!(venue.poll_event(), Some(Event::Message { .. })));
+        let got = NewOrderSingle::decode(&venue.message().expect("an order"));
+        assert_eq!(got, Ok(order(id)));
+        let sent = report(id);
         venue
-            .send(NOW, &AppMessage::ExecutionReport(report(id)))
+            .send(NOW, ExecutionReport::MSG_TYPE, Again::Resend, |e, stamp| {
+                sent.encode(e, stamp)
+            })
             .expect("sent");
         assert!(carry(&mut venue, &mut trader) > 200);
-        let Some(Event::App {
-            message: AppMessage::ExecutionReport(got),
-            ..
-        }) = trader.poll_event()
-        else {
-            panic!("no report");
-        };
-        assert_eq!(got, report(id));
+        assert!(matches!(trader.poll_event(), Some(Event::Message { .. })));
+        let got = ExecutionReport::decode(&trader.message().expect("a report"));
+        assert_eq!(got, Ok(report(id)));
     });
-    let mut template = trader
-        .order_template(Symbol::new(b"WIRE").expect("short"))
-        .expect("a template");
+    let mut template = OrderTemplate::new(&trader, Symbol::new(b"WIRE").expect("short")).expect("a template");
     assert_allocates_nothing("an order out by its template", |id| {
         let order = NewOrder {
             id: ClientOrderId(id),
@@ -156,18 +147,20 @@ fn new_order_single_out_and_execution_report_in_allocate_nothing() {
                 recv_ts: NOW,
             },
         };
-        let sent = trader.encode_new_order(NOW, &mut template, &order).expect("sent");
+        let sent = template
+            .send(&mut trader, NOW, &order, Again::Resend)
+            .expect("sent");
         assert!(sent.len() > 200);
     });
 }
 
 #[test]
 fn mass_quote_out_and_market_data_in_allocate_nothing() {
-    let (mut trader, mut venue) = pair(true);
+    let (mut trader, mut venue) = pair();
     let mut stamp = Stamp::new(Precision::Millis);
     assert_allocates_nothing("a mass quote out, market data in, both sides checking", |i| {
         let price = Price::from_4dp(1_872_500 + i as u32);
-        let quote = |e: &mut tickwire_fix::Encoder<'_>| {
+        let mut quote = |e: &mut tickwire_fix::Encoder<'_>| {
             let written = MassQuote::write(e, &mut stamp, |quote| {
                 quote.quote_id(b"Q1").quote_type(QuoteType::Tradeable);
                 quote.quote_sets([b"1"], |set, id| {
@@ -184,7 +177,9 @@ fn mass_quote_out_and_market_data_in_allocate_nothing() {
             });
             written.expect("complete");
         };
-        trader.send_any(NOW, MassQuote::MSG_TYPE, quote).expect("sent");
+        trader
+            .send(NOW, MassQuote::MSG_TYPE, Again::Resend, |e, _| quote(e))
+            .expect("sent");
         assert!(carry(&mut trader, &mut venue) > 100);
         assert!(matches!(venue.poll_event(), Some(Event::Message { .. })));
         let message = venue.message().expect("handed out");
@@ -197,7 +192,7 @@ fn mass_quote_out_and_market_data_in_allocate_nothing() {
         );
         assert!(venue.poll_event().is_none());
 
-        let refresh = |e: &mut tickwire_fix::Encoder<'_>| {
+        let mut refresh = |e: &mut tickwire_fix::Encoder<'_>| {
             let written = MarketDataIncrementalRefresh::write(e, &mut stamp, |m| {
                 m.md_req_id(b"MDR-1").md_entries([1u32, 2, 3, 4], |entry, size| {
                     entry
@@ -210,7 +205,12 @@ fn mass_quote_out_and_market_data_in_allocate_nothing() {
             written.expect("complete");
         };
         venue
-            .send_any(NOW, MarketDataIncrementalRefresh::MSG_TYPE, refresh)
+            .send(
+                NOW,
+                MarketDataIncrementalRefresh::MSG_TYPE,
+                Again::Resend,
+                |e, _| refresh(e),
+            )
             .expect("sent");
         assert!(carry(&mut venue, &mut trader) > 100);
         assert!(matches!(trader.poll_event(), Some(Event::Message { .. })));

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use tickwire_book::{Books, BooksConfig};
-use tickwire_fix::{MassQuoteHead, QuoteDecimals, QuotePrices};
+use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 use tickwire_market::{
     BookState, Cause, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
     MassQuoteEntry, OrderId, Price, Qty, SeqNo, Side, Symbol, Venue, Volume,
@@ -152,7 +152,7 @@ fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
         tick: Price::from_4dp(100),
         decimals: QuoteDecimals::Two,
     };
-    let template = session.fix.mass_quote_template(&symbols, form, OPTIONS as u8);
+    let template = MassQuoteTemplate::new(&session.fix, &symbols, form, OPTIONS as u8);
     let mut template = template.expect("the prices fit");
     // Those that the strategy's quotes pass.
     let limits = memory::limits_of_memory();
@@ -208,7 +208,7 @@ fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
             },
             reset: false,
         };
-        let encoded = session.fix.encode_mass_quote(now, &mut template, &head, &entries);
+        let encoded = template.send(&mut session.fix, now, &head, &entries);
         let written = encoded.expect("it is logged on");
         bytes += written.len() as u64;
         session.out.send(written).expect("memory takes it");

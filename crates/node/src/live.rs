@@ -468,13 +468,13 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
             let session = hot.sessions.get(over);
             if let (Some(session), Some(quotes @ None)) = (session, hosted.wiring.quotes.get_mut(over)) {
                 let room = hosted.conductor.quotes_max();
-                let template = session.fix.empty_quote_template(room, QUOTES_MAX as u8);
+                let template = MassQuoteTemplate::empty(&session.fix, room, QUOTES_MAX as u8);
                 *quotes = template.map(Box::new);
             }
             hosted.wiring.traded[index] = Some(Box::new(Traded {
                 symbol: instrument.symbol,
                 tick: tick_of(instrument, Price::MAX),
-                template: session.and_then(|session| session.fix.order_template(instrument.symbol)),
+                template: session.and_then(|session| OrderTemplate::new(&session.fix, instrument.symbol)),
             }));
         }
         let is_watched = parts(hot, at, 0, |conductor, markets, port| {

@@ -87,7 +87,6 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     session.reset_on_logon = true;
     session.cancels_tag = section.cancel_on_disconnect_tag;
     // Answers about quotes are no typed messages.
-    session.any_message = true;
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }

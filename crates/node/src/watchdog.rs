@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_fix::{
-    CompId as FixId, Event, Precision, QuoteAnswer, Role, Session, SessionConfig, Status,
+    Again, CompId as FixId, Event, Precision, QuoteAnswer, Role, Session, SessionConfig, Status,
     put_cancel_all_orders, read_quote_answer,
 };
 use tickwire_market::{Nanos, Symbol};
@@ -238,7 +238,6 @@ fn session_of(section: &WatchdogSection, order_entry: &OrderEntrySection) -> Ses
     let version = order_entry.version_of(section.comp_id);
     Session::new(SessionConfig {
         heartbeat_s: section.heartbeat_s,
-        any_message: true,
         reset_on_logon: true,
         precision: Precision::Millis,
         ..SessionConfig::new(
@@ -383,7 +382,7 @@ impl Dog<'_> {
         let (id, at) = (self.request, self.clock.now());
         let sent = self
             .session
-            .send_any_passing(at, b"q", |e| put_cancel_all_orders(e, id, at));
+            .send(at, b"q", Again::GapFill, |e, _| put_cancel_all_orders(e, id, at));
         if sent.is_ok() {
             self.asked = Some((id, now));
             self.transmit();

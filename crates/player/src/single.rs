@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, SocketAddrV4};
 
 use tickwire_fix::{
-    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Reason, Role,
-    Session, SessionConfig,
+    Again, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Reason, Role, Session,
+    SessionConfig,
 };
 use tickwire_market::{Nanos, Price, Qty, Symbol};
 use tickwire_runtime::clock::{Clock, tsc};
@@ -174,7 +174,7 @@ impl OrderPort {
             let Some(session) = &mut self.session else { break };
             let taken = session.handle_bytes(now, &self.buffer[from..len]);
             from += taken;
-            let heard = self.hear(begun, len as u32)?;
+            let heard = self.hear(now, begun, len as u32)?;
             // What the session has to say must be out before it takes more. Twice nothing: a logon of
             // somebody else's.
             self.transmit()?;
@@ -184,7 +184,7 @@ impl OrderPort {
                 ));
             }
         }
-        self.hear(begun, len as u32)?;
+        self.hear(now, begun, len as u32)?;
         if ends_message(&self.buffer[..len]) {
             self.begun = None;
         }
@@ -192,7 +192,7 @@ impl OrderPort {
     }
 
     /// Takes what the session has to tell; whether there was anything.
-    fn hear(&mut self, begun: u64, bytes: u32) -> Result<bool, PortError> {
+    fn hear(&mut self, now: Nanos, begun: u64, bytes: u32) -> Result<bool, PortError> {
         let Some(session) = &mut self.session else {
             return Ok(false);
         };
@@ -201,10 +201,24 @@ impl OrderPort {
             heard = true;
             match event {
                 Event::LoggedOn { .. } => self.is_logged_on = true,
-                Event::App {
-                    message: AppMessage::NewOrderSingle(order),
-                    ..
-                } => {
+                Event::Message { .. } => {
+                    let Some(message) = session.message() else {
+                        continue;
+                    };
+                    let order = match message.msg_type() {
+                        NewOrderSingle::MSG_TYPE => NewOrderSingle::decode(&message),
+                        _ => {
+                            session.refuse(now);
+                            continue;
+                        }
+                    };
+                    let order = match order {
+                        Ok(order) => order,
+                        Err(fault) => {
+                            session.reject(now, fault);
+                            continue;
+                        }
+                    };
                     self.arrivals.push_back(Arrival {
                         ticks: begun,
                         order: Some(order),
@@ -256,7 +270,9 @@ impl OrderPort {
             self.exec_id += 1;
             let report = expired(&order, self.exec_id, now);
             session
-                .send(now, &AppMessage::ExecutionReport(report))
+                .send(now, ExecutionReport::MSG_TYPE, Again::Resend, |e, stamp| {
+                    report.encode(e, stamp)
+                })
                 .map_err(|e| PortError::Session(format!("a report could not be sent: {e:?}")))?;
         }
         self.transmit()

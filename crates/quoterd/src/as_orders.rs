@@ -3,7 +3,8 @@
 //! an order of the past must not come to life.
 
 use tickwire_fix::{
-    AppMessage, ExecType, ExecutionReport, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest,
+    Again, Encoder, ExecType, ExecutionReport, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest,
+    Stamp,
 };
 use tickwire_market::{ClientOrderId, Nanos, OrderType, Price, Qty, Symbol, TimeInForce};
 use tickwire_trading::{QuoteOrders, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink};
@@ -162,47 +163,58 @@ impl<O: OrderOut> SideSink for SideWire<'_, O> {
         let (cl_ord_id, symbol, side) = (name(request.id), *symbol, request.side);
         let price = Price::from_raw(self.tick.raw() * i64::from(request.ticks));
         let (qty, cause) = (Qty(request.qty), Some(request.cause));
-        let message = match request.kind {
-            SideRequestKind::New => AppMessage::NewOrderSingle(NewOrderSingle {
-                cl_ord_id,
-                symbol,
-                side,
-                transact_time: self.now,
-                qty,
-                order_type: OrderType::Limit,
-                price: Some(price),
-                stop: None,
-                time_in_force: TimeInForce::Day,
-                cause,
-            }),
-            SideRequestKind::Replace(orig) => {
-                AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+        let (transact_time, order_id) = (self.now, tickwire_fix::Id::EMPTY);
+        let (order_type, price, stop) = (OrderType::Limit, Some(price), None);
+        let time_in_force = TimeInForce::Day;
+        let sent = match request.kind {
+            SideRequestKind::New => {
+                let order = NewOrderSingle {
                     cl_ord_id,
-                    orig_cl_ord_id: name(orig),
-                    order_id: tickwire_fix::Id::EMPTY,
                     symbol,
                     side,
-                    transact_time: self.now,
+                    transact_time,
                     qty,
-                    order_type: OrderType::Limit,
-                    price: Some(price),
-                    stop: None,
-                    time_in_force: TimeInForce::Day,
+                    order_type,
+                    price,
+                    stop,
+                    time_in_force,
                     cause,
-                })
+                };
+                self.send(NewOrderSingle::MSG_TYPE, |e, stamp| order.encode(e, stamp))
             }
-            SideRequestKind::Cancel(orig) => AppMessage::OrderCancelRequest(OrderCancelRequest {
-                cl_ord_id,
-                orig_cl_ord_id: name(orig),
-                order_id: tickwire_fix::Id::EMPTY,
-                symbol,
-                side,
-                transact_time: self.now,
-                qty,
-                cause,
-            }),
+            SideRequestKind::Replace(orig) => {
+                let replacement = OrderCancelReplaceRequest {
+                    cl_ord_id,
+                    orig_cl_ord_id: name(orig),
+                    order_id,
+                    symbol,
+                    side,
+                    transact_time,
+                    qty,
+                    order_type,
+                    price,
+                    stop,
+                    time_in_force,
+                    cause,
+                };
+                let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
+                self.send(msg_type, |e, stamp| replacement.encode(e, stamp))
+            }
+            SideRequestKind::Cancel(orig) => {
+                let cancel = OrderCancelRequest {
+                    cl_ord_id,
+                    orig_cl_ord_id: name(orig),
+                    order_id,
+                    symbol,
+                    side,
+                    transact_time,
+                    qty,
+                    cause,
+                };
+                self.send(OrderCancelRequest::MSG_TYPE, |e, stamp| cancel.encode(e, stamp))
+            }
         };
-        if self.session.send_passing(self.now, &message).is_err() {
+        if !sent {
             return false;
         }
         let mut chunk = [0; 1024];
@@ -253,5 +265,13 @@ mod tests {
         orders.begin_cancel(Nanos(9), 0);
         orders.drop_cancel();
         assert!(!orders.is_cancelling() && orders.waits_since().is_none());
+    }
+}
+
+impl<O: OrderOut> SideWire<'_, O> {
+    fn send(&mut self, msg_type: &[u8], fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp)) -> bool {
+        self.session
+            .send(self.now, msg_type, Again::GapFill, fields)
+            .is_ok()
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tickwire_book::Depth;
 use tickwire_exchange::{BreakReason, ClientOrder, DayPhase, Firm, Market, Outcome};
 use tickwire_feed::{Channel, Line};
-use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
+use tickwire_fix::{Again, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
     Counter, Currency, InstrumentId, Nanos, OrderType, PointValue, Price, Qty, Side, Symbol, TimeInForce,
     TradingStatus,
@@ -686,7 +686,11 @@ impl<C: Channel> World<C> {
             time_in_force,
             cause: None,
         };
-        let _ = self.rival.send(self.now, &AppMessage::NewOrderSingle(order));
+        let _ = self
+            .rival
+            .send(self.now, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                order.encode(e, stamp)
+            });
         self.talk_to_rival();
     }
 
@@ -1243,7 +1247,6 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
     let books = books_of(&config.receiver, tickwire_market::Venue::Cme, Depth::ByOrder);
     let mut path = QuotePath::new(setup, books, Sent::default(), Counted::default()).unwrap();
     let mut venue = Session::new(SessionConfig {
-        any_message: true,
         ..SessionConfig::new(Role::Acceptor, comp("EXCHANGE"), comp("QUOTER"))
     });
     let mut now = VIRTUAL_START;
@@ -1262,7 +1265,7 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
             let name = message.value(message.find(11).unwrap()).to_vec();
             asked += 1;
             if let Some(response) = answer {
-                let sent = venue.send_any(now, b"r", |e| {
+                let sent = venue.send(now, b"r", Again::Resend, |e, _| {
                     e.text(11, &name);
                     e.char(530, b'7');
                     e.char(531, response);

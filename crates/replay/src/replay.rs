@@ -11,9 +11,14 @@
 //! recover. Without one the first reading finds them out; both give the same books. There is no server in a
 //! file: what is missing is lost, and said so.
 
+mod alone;
+mod archived;
+mod ending;
 mod lines;
 mod lobster;
 mod records;
+mod room;
+mod shown;
 mod spool;
 pub mod survey;
 mod together;
@@ -25,24 +30,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickwire_book::{BookRef, Books, BooksConfig, Depth};
+use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_lab::Table;
-use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol, Venue};
+use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Symbol};
 use tickwire_runtime::capture::{CaptureReader, FrameCounts};
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::itchfile::{ItchFile, Recording};
-use tickwire_runtime::recordfile::{LineFile, RecordFile};
+use tickwire_runtime::itchfile::Recording;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
-use tickwire_wire::{Malformed, dbn, itch50};
+use tickwire_wire::itch50;
 
-use crate::played::{Keep, Play, Played, of_books};
+use crate::played::{Keep, Play, Played};
 use crate::tape::{End, Frame, Speed, Tape};
-use records::{Alone, Check};
+use ending::Ending;
+use records::Alone;
 pub use records::{RecordsFile, play_records};
+use room::Room;
 pub use survey::Survey;
-use survey::{Addressee, At, Files, Found, Heard, Load, Progress, Stopped};
+use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped};
 use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};
@@ -52,8 +57,8 @@ use tickwire_venues::wiring::{Reception, WithChannel};
 /// The arguments of `tickwire replay`.
 #[derive(clap::Args, Debug)]
 pub struct ReplayArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER
-    /// message files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition), LOBSTER
+    /// message files, or archives of events; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one
@@ -177,31 +182,6 @@ struct About {
     end: Ending,
 }
 
-/// What a look at every book of a channel says when nothing comes any more. Channels have room for many
-/// books: it is looked once.
-#[derive(Default)]
-struct Ending {
-    partial: Option<Partial>,
-    /// The feed, or a book of it, is stale, and not because the recording begins late.
-    is_stale: bool,
-}
-
-impl Ending {
-    fn of(played: &dyn Play) -> Ending {
-        let partial = Partial::of(played);
-        let is_stale = || {
-            played.state() == FeedState::Stale
-                || of_books(played, |books| {
-                    books.iter().any(|b| b.state() == BookState::Stale)
-                }) == Some(true)
-        };
-        Ending {
-            is_stale: partial.is_none() && is_stale(),
-            partial,
-        }
-    }
-}
-
 /// Runs `tickwire replay`: plays the files through channels and books and prints what they hold at the end.
 /// `-` is standard input, once.
 ///
@@ -209,31 +189,12 @@ impl Ending {
 /// A file that cannot be read, a recording with no packet of a known feed, a signal; and, after everything is
 /// printed, a gap or damage in the recording, or books that differ from the vendor's own.
 pub fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let is_input = |path: &Path| path.as_os_str() == "-";
-    let spooled = match args.files.iter().filter(|path| is_input(path)).count() {
-        0 => return play(args, &args.files, stop),
-        1 if args.step => {
-            return Err(Failure::config(
-                "--step waits for Enter on standard input, which is the recording here: give a file",
-            ));
-        }
-        1 => spool::Spooled::take(stop)?,
-        _ => {
-            return Err(Failure::config(
-                "standard input can be read once only: give `-` once",
-            ));
-        }
-    };
-    let opened = spooled.path();
-    let files = args.files.iter().map(|path| match is_input(path) {
-        true => opened.clone(),
-        false => path.clone(),
-    });
-    let files: Vec<PathBuf> = files.collect();
-    play(args, &files, stop).map_err(|failure| Failure {
-        message: failure.message.replace(&*opened.to_string_lossy(), spool::NAME),
-        ..failure
-    })
+    if args.step && args.files.iter().any(|path| spool::is_input(path)) {
+        return Err(Failure::config(
+            "--step waits for Enter on standard input, which is the recording here: give a file",
+        ));
+    }
+    spool::with_files(&args.files, stop, |files, _| play(args, files, stop))
 }
 
 /// Reads the files twice, and shows what was found.
@@ -293,9 +254,25 @@ pub struct FedChannel {
     pub partial: usize,
 }
 
-/// Plays files into what `make` makes of their channels.
+/// Plays files into what `make` makes of their channels. `-` is standard input, once.
+///
+/// # Errors
+/// A file that cannot be read, or a recording with no packet of a known feed; a signal; what `make` says.
 pub fn feed(args: &ReplayArgs, stop: &StopFlag, make: &mut dyn MakePlay) -> Result<Fed, Failure> {
-    let mut replay = read(args, &args.files, stop, make)?;
+    spool::with_files(&args.files, stop, |files, named| {
+        let mut fed = feed_files(args, files, stop, make)?;
+        fed.fault = fed.fault.map(named);
+        Ok(fed)
+    })
+}
+
+fn feed_files(
+    args: &ReplayArgs,
+    files: &[PathBuf],
+    stop: &StopFlag,
+    make: &mut dyn MakePlay,
+) -> Result<Fed, Failure> {
+    let mut replay = read(args, files, stop, make)?;
     if let Some(reason) = stop.reason() {
         return Err(Failure::interrupted(reason.to_string()));
     }
@@ -391,7 +368,12 @@ fn read<'a>(
     tickwire_runtime::alloc::populate_large_blocks();
     let (files, rows) = pair(files)?;
     let files = &files[..];
-    let routes = match routes(args, files, stop) {
+    let is_archived = archived::are_archives(files)?;
+    let routes = match is_archived {
+        true => archived::routes(args),
+        false => routes(args, files, stop),
+    };
+    let routes = match routes {
         Ok(routes) => routes,
         Err(Stopped::Failed(failure)) => return Err(failure),
         Err(Stopped::Interrupted) => {
@@ -431,7 +413,11 @@ fn read<'a>(
     if replay.make.is_for_channels() {
         replay.add_configured()?;
     }
-    match replay.files(files) {
+    let played = match is_archived {
+        true => replay.archives(files),
+        false => replay.files(files),
+    };
+    match played {
         Ok(()) | Err(End::Interrupted) => {}
         Err(End::Damaged(message)) => replay.damage = Some(message),
         Err(End::Failed(failure)) => return Err(failure),
@@ -559,78 +545,6 @@ fn line_name(line: Line) -> Option<&'static str> {
     }
 }
 
-/// How much a channel gets room for.
-#[derive(Clone, Copy)]
-struct Room {
-    instruments: u32,
-    orders: u32,
-    levels: u32,
-}
-
-impl Room {
-    /// No more than `load` can need: every message adds an order and a level at most, every entry of a
-    /// message that has several a level.
-    fn of(protocol: Protocol, load: Load, args: &ReplayArgs) -> Room {
-        let entries = match protocol {
-            Protocol::Itch50
-            | Protocol::Pitch
-            | Protocol::PitchOptions
-            | Protocol::PitchComplex
-            | Protocol::PitchFutures
-            | Protocol::Xdp => load.messages,
-            // The least bytes of an entry: 12 of a price point, 8 of a compressed one.
-            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3 | Protocol::Moex => {
-                load.bytes / 8
-            }
-        } + 64;
-        let clamp = |n: u64, most: u64| n.min(most) as u32;
-        let most = |said: Option<u32>| said.map_or(clamp(entries, ROOM_MAX), |said| said);
-        // Numbers of these are the venue's own, and not without holes.
-        let numbered = matches!(protocol, Protocol::Itch50 | Protocol::Xdp | Protocol::Openbook);
-        let instruments = match numbered {
-            true => load.highest.map_or(INSTRUMENTS_MAX, |highest| {
-                highest
-                    .saturating_add(1)
-                    .next_multiple_of(256)
-                    .min(INSTRUMENTS_MAX)
-            }),
-            false => clamp(entries, INSTRUMENTS_MAX.into()),
-        };
-        Room {
-            instruments: args.max_instruments.unwrap_or(instruments),
-            orders: most(args.max_orders),
-            // Each side of a book begins with a block of eight, and leaves blocks behind while it grows.
-            levels: args.max_levels.unwrap_or(clamp(entries * 20, ROOM_MAX)),
-        }
-    }
-}
-
-impl Room {
-    /// Of files of records, which are not counted before: what their size and their symbols let them need.
-    fn of_records(files: Files, is_lobster: bool, args: &ReplayArgs) -> Room {
-        let (count, symbols) = match is_lobster {
-            true => (files.lines, 1),
-            // Files without a list of symbols are of few, or of a whole market.
-            false => (
-                files.records,
-                if files.symbols == 0 { 512 } else { files.symbols },
-            ),
-        };
-        // CME's fullest book has some 9,000 orders, the fullest day of a stock exchange 1.7 million in 8,000
-        // books.
-        let orders = (symbols * 2_048).clamp(1 << 18, ROOM_MAX);
-        let orders = orders.min(count.saturating_add(64)) as u32;
-        let levels = orders.max((64 * symbols).min(ROOM_MAX) as u32);
-        let instruments = (symbols + 4_096).min(count + 64);
-        let most = u64::from(INSTRUMENTS_MAX);
-        Room {
-            instruments: args.max_instruments.unwrap_or(instruments.min(most) as u32),
-            orders: args.max_orders.unwrap_or(orders),
-            levels: args.max_levels.unwrap_or(levels),
-        }
-    }
-}
-
 /// A feed as a configuration would have it.
 fn recognised(found: &Found, templates: &[PathBuf]) -> FeedConfig {
     let protocol = found.protocol;
@@ -657,85 +571,6 @@ fn recognised(found: &Found, templates: &[PathBuf]) -> FeedConfig {
     }
     feed.name = Some(name);
     feed
-}
-
-/// How much is known of books whose beginning is not in the recording.
-struct Partial {
-    /// Books that are not empty, or wait for more.
-    books: usize,
-    /// Of these, the ones that are known to be complete: by a snapshot, or because every row came.
-    whole: usize,
-    levels: u64,
-    levels_whole: u64,
-    events: u64,
-    /// Events on orders that were there before.
-    unknown: u64,
-}
-
-impl Partial {
-    /// `None` when the channel is complete, or has lost messages: that is another reason.
-    fn of(played: &dyn Play) -> Option<Partial> {
-        let counters = played.counters();
-        let mut partial = Partial {
-            books: 0,
-            whole: 0,
-            levels: 0,
-            levels_whole: 0,
-            events: counters.get(Counter::Messages),
-            unknown: counters.get(Counter::BookRejects) + played.unseen(),
-        };
-        let is_building = played.state() == FeedState::Building;
-        played.look(&mut |books| {
-            for book in books.iter() {
-                let is_whole = book.state() == BookState::Live && !is_building;
-                if book.is_empty() && (is_whole || book.own_state() == BookState::Building || is_building) {
-                    continue;
-                }
-                let levels: u64 = Side::BOTH
-                    .iter()
-                    .map(|side| book.levels(*side).len() as u64)
-                    .sum();
-                partial.books += 1;
-                partial.levels += levels;
-                if is_whole {
-                    partial.whole += 1;
-                    partial.levels_whole += levels;
-                }
-            }
-        });
-        let begins_late = is_building || partial.whole < partial.books;
-        let is_lossless = counters.get(Counter::MessagesLost) == 0 && played.state() != FeedState::Stale;
-        (begins_late && is_lossless && partial.events > 0).then_some(partial)
-    }
-
-    /// From 0 to 1: of books by order the share of events that fitted what is known, of books by price the
-    /// share of levels that stand in complete books.
-    fn sure(&self) -> f64 {
-        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-        match self.levels_whole {
-            0 => share(self.events.saturating_sub(self.unknown), self.events),
-            whole => share(whole, self.levels),
-        }
-    }
-}
-
-impl std::fmt::Display for Partial {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "partial, the recording begins in mid-session: {} of {} books are complete, with {} of {} levels",
-            self.whole, self.books, self.levels_whole, self.levels
-        )?;
-        match self.unknown {
-            0 => Ok(()),
-            unknown => write!(
-                f,
-                "; {unknown} of {} events are about orders entered before it begins ({:.1} % fit)",
-                self.events,
-                100.0 * self.sure()
-            ),
-        }
-    }
 }
 
 impl Replay<'_> {
@@ -884,175 +719,6 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn messages(&mut self, path: &Path, mut file: ItchFile) -> Result<(), End> {
-        let Routes::Recognised(survey) = &self.routes else {
-            return Err(End::Damaged(
-                "a file of messages has no addresses: leave --config out".to_string(),
-            ));
-        };
-        let channel = match self.of_files {
-            Some(channel) => channel,
-            None => {
-                let mut feed = FeedConfig::on_loopback(self.args.protocol.unwrap_or(Protocol::Itch50));
-                feed.name = Some(format!("{} file", feed.protocol()));
-                let load = Load {
-                    messages: survey.files.messages,
-                    bytes: survey.files.messages * 40,
-                    highest: None,
-                };
-                let name = feed.name().to_string();
-                let channel = self.add(&feed, 0, name, load, Vec::new()).map_err(End::Failed)?;
-                *self.of_files.insert(channel)
-            }
-        };
-        let mut progress = Progress::new("playing");
-        let mut number = 0_u64;
-        while let Some(message) = file.next_message()? {
-            number += 1;
-            if number.is_multiple_of(LOOK) {
-                if self.stop.is_set() {
-                    return Err(End::Interrupted);
-                }
-                progress.show(path, number, message.offset);
-            }
-            // Bytes 5 to 10 of every message but one are its time of day.
-            let time = message.bytes.get(5..11).map_or(self.tape.last(), |t| {
-                Nanos(t.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)))
-            });
-            self.tape.advance(time.max(self.tape.last()), self.stop)?;
-            self.played[channel].on_message(time, message.bytes);
-            if self.args.step {
-                self.step(channel, &format!("message {number} at byte {}", message.offset))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a channel of a file of records.
-    fn add_records(&mut self, name: &str, kind: &'static str, is_lobster: bool) -> Result<usize, End> {
-        let Routes::Recognised(survey) = &self.routes else {
-            return Err(End::Damaged(format!(
-                "a {kind} file has no addresses: leave --config out"
-            )));
-        };
-        let (files, args) = (survey.files, self.args);
-        let depth = match (is_lobster, files.has_orders) {
-            (true, _) => Depth::ByOrder,
-            (false, true) => Depth::Aggregated,
-            (false, false) => Depth::ByPrice,
-        };
-        let room = Room::of_records(files, is_lobster, args);
-        let venue = match name.strip_prefix("dbn ").unwrap_or_default() {
-            dataset if dataset.starts_with("GLBX") => Venue::Cme,
-            _ => Venue::Nasdaq,
-        };
-        let file = RecordsFile {
-            name: name.to_string(),
-            is_by_order: depth != Depth::ByPrice,
-            is_lobster,
-            books: BooksConfig {
-                depth,
-                venue,
-                instruments: room.instruments.saturating_add(2),
-                orders: room.orders,
-                levels: room.levels,
-                initial: BookState::Live,
-                ..BooksConfig::default()
-            },
-            check: match self.rows.as_ref().or(args.check.as_ref()) {
-                Some(path) => records::check_of(path)?,
-                None => Check::None,
-            },
-            clock: self.clock.clone(),
-        };
-        let played = self.make.records(file).map_err(End::Failed)?;
-        self.played.push(played);
-        self.about.push(About {
-            protocol: kind,
-            on: Vec::new(),
-            room,
-            end: Ending::default(),
-        });
-        Ok(self.played.len() - 1)
-    }
-
-    fn records(&mut self, path: &Path, mut file: RecordFile) -> Result<(), End> {
-        let damaged =
-            |e: Malformed| End::Damaged(format!("{}: its metadata cannot be read: {e}", path.display()));
-        let metadata = dbn::Metadata::parse(file.version(), file.metadata()).map_err(damaged)?;
-        let channel = match self.of_records {
-            Some(channel) => channel,
-            None => {
-                let name = format!("dbn {}", metadata.dataset.escape_ascii());
-                let channel = self.add_records(&name, "dbn", false)?;
-                *self.of_records.insert(channel)
-            }
-        };
-        records::name_all(&metadata, &mut *self.played[channel]).map_err(damaged)?;
-        let mut progress = Progress::new("playing");
-        let mut number = 0_u64;
-        while let Some(record) = file.next_record()? {
-            number += 1;
-            if number.is_multiple_of(LOOK) {
-                if self.stop.is_set() {
-                    return Err(End::Interrupted);
-                }
-                progress.show(path, number, record.offset);
-            }
-            let time = dbn::parse(record.bytes)
-                .ok()
-                .and_then(|r| r.header().ts_event.get());
-            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
-            self.tape.advance(time, self.stop)?;
-            self.played[channel].on_message(time, record.bytes);
-            if self.args.step {
-                self.step(channel, &format!("record {number} at byte {}", record.offset))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn lines(&mut self, path: &Path, mut file: LineFile) -> Result<(), End> {
-        let channel = match self.of_lines {
-            Some(channel) => channel,
-            None => {
-                let channel = self.add_records("lobster", "lobster", true)?;
-                // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv.
-                let name = path
-                    .file_name()
-                    .and_then(|name| name.to_str())
-                    .unwrap_or_default();
-                if self.make.is_for_channels()
-                    && let Some((symbol, _)) = name.split_once('_')
-                {
-                    self.played[channel].name(lobster::ONE.0, symbol.as_bytes());
-                }
-                *self.of_lines.insert(channel)
-            }
-        };
-        let mut progress = Progress::new("playing");
-        while let Some((number, line)) = file.next_line()? {
-            if number == 1 && line.starts_with(b"Time,") {
-                continue;
-            }
-            if number.is_multiple_of(LOOK) {
-                if self.stop.is_set() {
-                    return Err(End::Interrupted);
-                }
-                progress.show(path, number, 0);
-            }
-            let field = line.split(|b| *b == b',').next().unwrap_or_default();
-            let time = std::str::from_utf8(field).ok().and_then(lobster::time_of);
-            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
-            self.tape.advance(time, self.stop)?;
-            self.played[channel].on_message(time, line);
-            if self.args.step {
-                self.step(channel, &format!("line {number}"))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Where a packet goes; `None` for another feed in the same recording.
     fn place_of(&mut self, destination: SocketAddr, payload: &[u8]) -> Result<Option<At>, Failure> {
         let file = match &self.routes {
@@ -1182,344 +848,5 @@ impl Replay<'_> {
             Ok(_) if line.trim() == "q" => Err(End::Interrupted),
             Ok(_) => Ok(()),
         }
-    }
-
-    fn print(&mut self) -> Result<(), Failure> {
-        let text = if self.args.json {
-            format!("{:#}\n", self.to_json())
-        } else {
-            self.to_text()
-        };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Failure::system(format!("cannot write the output: {e}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn to_json(&self) -> serde_json::Value {
-        let played = self.played.iter().zip(&self.about);
-        let feeds: Vec<serde_json::Value> = played.map(|(p, about)| self.channel_json(&**p, about)).collect();
-        let counts = self.tape.skipped();
-        let mut all = serde_json::json!({
-            "frames": counts.frames,
-            "frames_without_udp": counts.total(),
-            "frames_lost": counts.lost(),
-            "frames_not_read": counts.not_read(),
-            "packets_of_other_feeds": self.other_feeds,
-            "interrupted": self.stop.is_set(),
-        });
-        if let Routes::Recognised(survey) = &self.routes {
-            let left_out = survey.left_out.iter().map(|(address, packets, protocol)| {
-                serde_json::json!({
-                    "destination": address.to_string(),
-                    "packets": packets,
-                    "protocol": protocol.map(Protocol::name),
-                })
-            });
-            all["left_out"] = left_out.collect();
-            all["destinations_with_heartbeats_only"] = survey.idle.into();
-            all["first_reading"] = serde_json::json!({
-                "streams": survey.streams,
-                "packets_read_field_by_field": survey.looked_into,
-            });
-        }
-        // One channel's members stand at the top as well: scripts need not look for the only one.
-        if let ([only], Some(all)) = (&feeds[..], all.as_object_mut()) {
-            all.extend(only.as_object().cloned().unwrap_or_default());
-        }
-        all["feeds"] = feeds.into();
-        all
-    }
-
-    fn channel_json(&self, played: &dyn Play, about: &About) -> serde_json::Value {
-        let (counters, cost) = (played.counters(), played.cost());
-        let messages = counters.get(Counter::Messages);
-        let busy_ns = self.clock.span_ns(cost.busy_ticks);
-        serde_json::json!({
-            "name": cost.name,
-            "protocol": about.protocol,
-            "destinations": about.on.iter().map(|(address, port, line)| serde_json::json!({
-                "address": address.to_string(),
-                "port": port.name(),
-                "line": line_name(*line),
-            })).collect::<Vec<_>>(),
-            "room": {
-                "instruments": about.room.instruments,
-                "orders": about.room.orders,
-                "levels": about.room.levels,
-            },
-            "state": format!("{:?}", played.state()),
-            "packets": cost.packets,
-            "bytes": cost.bytes,
-            "next_sequence_number": played.next_seq().0,
-            "counters": tickwire_control::results::counters_by_id(&counters),
-            "state_hash": format!("{:016x}", of_books(played, |books| books.state_hash()).unwrap_or_default()),
-            "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
-            "ns_per_packet": tickwire_control::summary::summary_json(&cost.per_packet),
-            "partial": about.end.partial.as_ref().map(|p| serde_json::json!({
-                "books": p.books,
-                "complete": p.whole,
-                "levels": p.levels,
-                "levels_of_complete_books": p.levels_whole,
-                "events": p.events,
-                "events_on_orders_before_the_recording": p.unknown,
-                "sure": p.sure(),
-            })),
-            "events_of_orders_before_the_recording": played.unseen(),
-            "check": played.checked().map(|c| serde_json::json!({
-                "rows": c.rows,
-                "equal": c.equal,
-                "levels_that_follow_from_events": c.levels,
-                "levels_taken_from_rows": c.taken,
-                "first_difference": c.first,
-            })),
-            "books": self.books_json(played),
-        })
-    }
-
-    fn to_text(&self) -> String {
-        let mut text = String::new();
-        let mut all = Counters::default();
-        let (mut busy_ns, mut incomplete) = (0, Vec::new());
-        for (played, about) in self.played.iter().zip(&self.about) {
-            text += &self.books_text(&**played, about.end.partial.is_some());
-            all.merge(&played.counters());
-            busy_ns += self.clock.span_ns(played.cost().busy_ticks);
-            let lost = played.counters().get(Counter::MessagesLost);
-            let name = &played.cost().name;
-            if let Some(partial) = &about.end.partial {
-                incomplete.push(format!("{name}: {partial}"));
-            } else if lost > 0 {
-                incomplete.push(format!(
-                    "{name}: {lost} messages are missing on every line; its books are stale"
-                ));
-            }
-        }
-        for missing in self.missing_books() {
-            text += &format!("{missing}: no such symbol in the recording's directory\n");
-        }
-        let mut feeds = Table::new(
-            "feeds",
-            &[
-                "",
-                "state",
-                "next",
-                "packets",
-                "messages",
-                "gaps",
-                "ns per message",
-            ],
-        );
-        for played in &self.played {
-            let (counters, cost) = (played.counters(), played.cost());
-            let messages = counters.get(Counter::Messages);
-            let ns = self.clock.span_ns(cost.busy_ticks) as f64 / messages.max(1) as f64;
-            feeds = feeds.row([
-                cost.name.clone(),
-                format!("{:?}", played.state()),
-                played.next_seq().to_string(),
-                cost.packets.to_string(),
-                messages.to_string(),
-                counters.get(Counter::Gaps).to_string(),
-                format!("{ns:.1}"),
-            ]);
-        }
-        text += &format!("\n{}", feeds.to_text(tickwire_console::terminal::width()));
-        text += &self.found_text();
-        text += &tickwire_control::summary::counter_table(&all);
-        text += &self.frames_text();
-        text += "\nhandler and books, per packet (per message for files), ns\n";
-        let rows: Vec<_> = self
-            .played
-            .iter()
-            .map(|p| (p.cost().name.as_str(), &p.cost().per_packet))
-            .collect();
-        text += &tickwire_control::summary::percentile_table(&rows);
-        let messages = all.get(Counter::Messages);
-        if messages > 0 && busy_ns > 0 {
-            text += &format!(
-                "{:.1} ns per message, {:.2} million messages per second on one core (reading the file not included)\n",
-                busy_ns as f64 / messages as f64,
-                messages as f64 * 1e3 / busy_ns as f64
-            );
-        }
-        for checked in self.played.iter().filter_map(|p| p.checked()) {
-            text += &format!(
-                "{} of {} rows of the vendor's own book equal ours",
-                checked.equal, checked.rows
-            );
-            text += &match checked.taken {
-                0 => "\n".to_string(),
-                taken => format!(
-                    "; {} levels follow from the events, {taken} are of orders entered before the file begins and were taken from the rows\n",
-                    checked.levels
-                ),
-            };
-        }
-        if let Some(reason) = self.stop.reason() {
-            text += &format!("{reason}: the above is of the part of the recording that was read\n");
-        }
-        for incomplete in incomplete {
-            text += &format!("{incomplete}\n");
-        }
-        text
-    }
-
-    /// What became of the frames that gave no datagram, or not as they stand in the file; nothing where all
-    /// are plain UDP.
-    fn frames_text(&self) -> String {
-        let counts = self.tape.skipped();
-        let mut text = String::new();
-        if counts.total() > 0 || !counts.mended().is_empty() {
-            text += &format!("{counts}\n");
-        }
-        if counts.tcp > 0 {
-            text += "streams of TCP are not replayed: see `tickwire decode`\n";
-        }
-        if self.other_feeds > 0 {
-            text += &format!("packets of other feeds: {}\n", self.other_feeds);
-        }
-        text
-    }
-
-    /// What the first reading found out: the lines of every channel, and what is of none.
-    fn found_text(&self) -> String {
-        let Routes::Recognised(survey) = &self.routes else {
-            return String::new();
-        };
-        let mut text = String::new();
-        if self.about.iter().any(|about| about.on.len() > 1) {
-            text += "\nlines, found out by their content\n";
-            for (played, about) in self.played.iter().zip(&self.about) {
-                let on = about
-                    .on
-                    .iter()
-                    .map(|(address, port, line)| match line_name(*line) {
-                        Some(line) => format!("{} {line} {address}", port.name()),
-                        None => format!("{} {address}", port.name()),
-                    });
-                let on: Vec<_> = on.collect();
-                text += &format!("{}: {}\n", played.cost().name, on.join(", "));
-            }
-            text += "\n";
-        }
-        for (address, packets, protocol) in survey.left_out.iter().take(LEFT_OUT_MAX) {
-            text += &match protocol {
-                Some(protocol) => {
-                    format!(
-                        "{packets} packets to {address} are {protocol}, of which no books are kept here: see `tickwire decode`\n"
-                    )
-                }
-                None => format!("{packets} packets to {address} are of no protocol known here\n"),
-            };
-        }
-        if survey.left_out.len() > LEFT_OUT_MAX {
-            text += &format!("and {} more destinations\n", survey.left_out.len() - LEFT_OUT_MAX);
-        }
-        text
-    }
-
-    /// Symbols asked for that no channel knows.
-    fn missing_books(&self) -> impl Iterator<Item = &String> {
-        self.args.book.iter().filter(|b| {
-            let known = |p: &dyn Play| self.wanted_books(p).contains_key(*b);
-            *b != "all" && !self.played.iter().any(|p| known(&**p))
-        })
-    }
-
-    /// The instruments asked for with `--book`, in order of symbol.
-    fn wanted_books(&self, played: &dyn Play) -> BTreeMap<String, InstrumentId> {
-        let all = self.args.book.iter().any(|b| b == "all");
-        let wanted = |s: &str| all || self.args.book.iter().any(|b| b == s);
-        if self.args.book.is_empty() {
-            return BTreeMap::new();
-        }
-        let directory = played.directory();
-        let known = directory.iter().filter(|(symbol, _)| wanted(symbol.as_str()));
-        let mut books: BTreeMap<_, _> = known.map(|(symbol, id)| (symbol.to_string(), *id)).collect();
-        // A recording that starts in mid-session has no directory: books are then named by number.
-        if books.is_empty() {
-            played.look(&mut |all| {
-                let numbered = all.iter().filter(|b| !b.is_empty());
-                books.extend(numbered.map(|b| b.instrument()).filter_map(|id| {
-                    let name = format!("#{}", id.0);
-                    wanted(&name).then_some((name, id))
-                }));
-            });
-        }
-        books
-    }
-
-    fn books_text(&self, played: &dyn Play, is_partial: bool) -> String {
-        let mut text = String::new();
-        let wanted = self.wanted_books(played);
-        played.look(&mut |books| {
-            for (symbol, id) in &wanted {
-                if let Some(book) = books.book(*id) {
-                    self.book_text(&mut text, played, (symbol, book), is_partial);
-                }
-            }
-        });
-        text
-    }
-
-    fn book_text(
-        &self,
-        text: &mut String,
-        played: &dyn Play,
-        (symbol, book): (&str, BookRef<'_>),
-        is_partial: bool,
-    ) {
-        *text += &format!(
-            "{symbol}  {}  {:?}{}\n{:>10} {:>14}   {:<14} {:<10}\n",
-            played.cost().name,
-            book.state(),
-            if is_partial && book.state() != BookState::Live {
-                ", partial"
-            } else {
-                ""
-            },
-            "qty",
-            "bid",
-            "ask",
-            "qty"
-        );
-        let bids: Vec<_> = book.levels(Side::Bid).take(self.args.levels).collect();
-        let asks: Vec<_> = book.levels(Side::Ask).take(self.args.levels).collect();
-        for i in 0..bids.len().max(asks.len()) {
-            let bid = bids.get(i).map_or((String::new(), String::new()), |l| {
-                (l.qty.to_string(), l.price.to_string())
-            });
-            let ask = asks.get(i).map_or((String::new(), String::new()), |l| {
-                (l.price.to_string(), l.qty.to_string())
-            });
-            *text += &format!("{:>10} {:>14}   {:<14} {:<10}\n", bid.0, bid.1, ask.0, ask.1);
-        }
-    }
-
-    fn books_json(&self, played: &dyn Play) -> serde_json::Value {
-        let side = |id, side| -> Vec<serde_json::Value> {
-            let mut levels = Vec::new();
-            played.look(&mut |books| {
-                let Some(book) = books.book(id) else { return };
-                let shown = book.levels(side).take(self.args.levels);
-                levels.extend(shown.map(|l| {
-                    serde_json::json!({ "price": l.price.to_string(), "qty": l.qty.0, "orders": l.orders })
-                }));
-            });
-            levels
-        };
-        self.wanted_books(played)
-            .into_iter()
-            .map(|(symbol, id)| {
-                (
-                    symbol,
-                    serde_json::json!({ "bids": side(id, Side::Bid), "asks": side(id, Side::Ask) }),
-                )
-            })
-            .collect::<serde_json::Map<_, _>>()
-            .into()
     }
 }

@@ -13,7 +13,7 @@ mod chain;
 use chain::{Figures, ID, MIDDLE, Random, START, chill, ladder, listed, session, update};
 use std::hint::black_box;
 use std::time::Instant;
-use tickwire_fix::{NewOrder, OrderTemplate, Session};
+use tickwire_fix::{Again, NewOrder, OrderTemplate, Session};
 use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, InstrumentId, Nanos, OrderIntent, Price, SeqNo, Side, Symbol,
     Venue, Volume,
@@ -38,7 +38,7 @@ impl Wire {
         let session = session();
         let template = |n: usize| {
             let symbol = Symbol::new(format!("ESG6 {n:05}").as_bytes()).expect("short");
-            session.order_template(symbol).expect("a template")
+            OrderTemplate::new(&session, symbol).expect("a template")
         };
         Wire {
             templates: (0..options).map(template).collect(),
@@ -58,7 +58,7 @@ impl OrderSink for Wire {
         };
         if self.encodes {
             let template = &mut self.templates[usize::from(option)];
-            if black_box(self.session.encode_new_order(self.now, template, &order)).is_err() {
+            if black_box(template.send(&mut self.session, self.now, &order, Again::Resend)).is_err() {
                 return false;
             }
         }
@@ -79,9 +79,8 @@ fn field<'m>(message: &'m [u8], tag: &str) -> &'m str {
 fn check_encoding(wire: &mut Wire, option: u16, intent: &OrderIntent) {
     let order = NewOrder::of(intent).expect("the eye sends orders");
     let template = &mut wire.templates[usize::from(option)];
-    let message = wire
-        .session
-        .encode_new_order(wire.now, template, &order)
+    let message = template
+        .send(&mut wire.session, wire.now, &order, Again::Resend)
         .expect("encoded");
     assert_eq!(field(message, "44").parse::<Price>(), Ok(order.price));
     assert_eq!(field(message, "38").parse::<u32>(), Ok(order.qty.0));

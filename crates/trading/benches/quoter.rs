@@ -66,9 +66,7 @@ impl Wire {
             tick: Price::from_raw(Price::ONE_RAW / 20),
             decimals: QuoteDecimals::Two,
         };
-        let template = session
-            .mass_quote_template(&symbols, prices, 15)
-            .expect("a template");
+        let template = MassQuoteTemplate::new(&session, &symbols, prices, 15).expect("a template");
         let security = |n| ilink3::QuotedSecurity {
             security_id: n,
             underlying_security_id: Some(1),
@@ -107,8 +105,8 @@ impl QuoteSink for Wire {
         };
         let message = match &mut self.sbe {
             None => self
-                .session
-                .encode_mass_quote(self.now, &mut self.template, &head, quote.entries)
+                .template
+                .send(&mut self.session, self.now, &head, quote.entries)
                 .ok(),
             Some(template) => {
                 let head = ilink3::MassQuoteHead {
@@ -143,8 +141,8 @@ impl QuoteSink for Wire {
             cause: quote.cause,
             reset: quote.reset,
         };
-        self.session
-            .rehearse_mass_quote(self.now, &mut self.template, &head, quote.entries);
+        self.template
+            .rehearse(&self.session, self.now, &head, quote.entries);
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tickwire_fix::dict::Dictionary;
 use tickwire_fix::typed::{FieldError, Nanos, Price, Qty};
 use tickwire_fix::{
-    CompId, Event, MemoryStore, Message, Precision, Role, Rules, Session, SessionConfig, Stamp,
+    Again, CompId, Event, MemoryStore, Message, Precision, Role, Rules, Session, SessionConfig, Stamp,
 };
 use venue::values::{CauseVenue, OrdType, QuoteType, Side};
 use venue::{AnyMessage, MassQuote, NewOrderSingle};
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn send_order(session: &mut Session, stamp: &mut Stamp) -> Result<(), Box<dyn std::error::Error>> {
     let mut written = Ok(());
-    let sent = session.send_any(NOW, NewOrderSingle::MSG_TYPE, |encoder| {
+    let sent = session.send(NOW, NewOrderSingle::MSG_TYPE, Again::Resend, |encoder, _| {
         written = NewOrderSingle::write(encoder, stamp, |order| {
             order.cl_ord_id(b"C-1");
             order.parties().party_ids([b"DESK7"], |party, id| {
@@ -60,7 +60,7 @@ fn send_order(session: &mut Session, stamp: &mut Stamp) -> Result<(), Box<dyn st
 fn send_quotes(session: &mut Session, stamp: &mut Stamp) -> Result<(), Box<dyn std::error::Error>> {
     let quotes = [(b"WIRE", 873_900, 874_100), (b"TICK", 120_000, 120_500)];
     let mut written = Ok(());
-    let sent = session.send_any(NOW, MassQuote::MSG_TYPE, |encoder| {
+    let sent = session.send(NOW, MassQuote::MSG_TYPE, Again::Resend, |encoder, _| {
         written = MassQuote::write(encoder, stamp, |quote| {
             quote.quote_id(b"Q-1").quote_type(QuoteType::Tradeable);
             quote.quote_sets([quotes], |set, quotes| {
@@ -139,7 +139,6 @@ fn session(
 ) -> Result<Session, &'static str> {
     let comp = |text| CompId::new(text).ok_or("comp ids are printable and short");
     let config = SessionConfig {
-        any_message: true,
         ..SessionConfig::new(role, comp(sender)?, comp(target)?)
     };
     let store = MemoryStore::new(config.store_messages, config.store_bytes);

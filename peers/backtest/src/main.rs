@@ -6,7 +6,8 @@
 //! ```
 //! installs nautilus_trader from PyPI and runs this. Recordings: one synthetic future, 500 synthetic shares
 //! (`crates/backtest/benches/flow`), and a DBN file of one future, market by order, where one is named.
-//! nautilus_trader gets DBN files of the synthetic ones. Variants: idle, and a bid and an offer replaced every 100 ms.
+//! nautilus_trader gets DBN files of the synthetic ones. Variants: idle, and a bid and an offer replaced
+//! every 100 ms.
 //!
 //! Everybody gets the same events, converted before the time is taken: an execution is a fill and a
 //! cancellation or modification for hftbacktest, as Databento has it. Every contestant's book is compared
@@ -389,8 +390,8 @@ fn main() -> Result<(), Failure> {
                 line("from the file", ns(of_file), ns(of_file) / ns(ours));
             }
             line("hftbacktest", ns(hft), ns(hft) / ns(ours));
-            // Its snapshot is days old: 850,000 times to quote, for which nautilus_trader had not done after a
-            // quarter of an hour.
+            // Its snapshot is days old: 850,000 times to quote, for which nautilus_trader had not done after
+            // a quarter of an hour.
             let is_too_long = quotes && case.file.is_some();
             if is_too_long && python.is_some() {
                 println!(

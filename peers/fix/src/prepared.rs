@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use tickwire_fix::{
+use tickwire_fix::{Again, 
     CompId, MemoryStore, NewOrder, OrderTemplate, Role, Session, SessionConfig, Store, StoreFailed, naive,
 };
 use tickwire_market::{Cause, ClientOrderId, Nanos, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue};
@@ -68,7 +68,7 @@ fn session<S: Store>(now: Nanos, store: S) -> (Session<S>, OrderTemplate) {
     }
     while ours.poll_event().is_some() {}
     let symbol = Symbol::new(b"WIRE").expect("a symbol");
-    let template = ours.order_template(symbol).expect("logged on");
+    let template = OrderTemplate::new(&ours, symbol).expect("logged on");
     (ours, template)
 }
 
@@ -96,8 +96,7 @@ fn run<'a, S: Store + 'a>(orders: &'a [(Nanos, NewOrder)], store: S) -> Run<'a> 
     let (mut session, mut template) = session(orders[0].0, store);
     // What it writes is right: every value comes back from the naive codec.
     for (now, order) in orders {
-        let message = session
-            .encode_new_order(*now, &mut template, order)
+        let message = template.send(&mut session, *now, order, Again::Resend)
             .expect("a message");
         let plain = naive::decode(message).expect("a FIX message");
         let value = |tag: u32| {
@@ -112,7 +111,7 @@ fn run<'a, S: Store + 'a>(orders: &'a [(Nanos, NewOrder)], store: S) -> Run<'a> 
     Box::new(move || {
         let mut bytes = 0;
         for (now, order) in black_box(orders) {
-            let message = session.encode_new_order(*now, &mut template, order);
+            let message = template.send(&mut session, *now, order, Again::Resend);
             bytes += black_box(message.expect("a message")).len();
         }
         vec![bytes as u64]

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use tickwire_fix::{Event, Id, Role, SessionId, Store, StoreFailed, tag};
+use tickwire_fix::{Again, Event, Id, Role, SessionId, Store, StoreFailed, tag};
 use tickwire_lab::{Histogram, Table, format_ns};
 use tickwire_market::Nanos;
 use tickwire_runtime::alloc;
@@ -340,7 +340,7 @@ impl Trader {
         self.sent += 1;
         let number = self.sent;
         // A session that is gone is seen by what is missing in the end.
-        let _ = table.session_mut(id).send_any(now, b"D", |e| {
+        let _ = table.session_mut(id).send(now, b"D", Again::Resend, |e, _| {
             e.text(tag::CL_ORD_ID, Id::from_number(1_000_000_000 + number).as_bytes());
             e.text(1, b"ACCOUNT-0042");
             e.char(21, b'1');
@@ -444,7 +444,7 @@ impl Venue {
         self.executions += 1;
         let number = Id::from_number(7_000_000_000 + self.executions);
         // Who does not read loses the report; it can be asked for again.
-        let _ = session.send_any(now, b"8", |e| {
+        let _ = session.send(now, b"8", Again::Resend, |e, _| {
             e.text(1, b"ACCOUNT-0042");
             e.price(tag::AVG_PX, price);
             e.text(tag::CL_ORD_ID, cl_ord_id.as_bytes());

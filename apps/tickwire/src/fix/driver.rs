@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 
-use tickwire_fix::{Event, Precision, SessionId, Stamp, Status, tag};
+use tickwire_fix::{Again, Event, Precision, SessionId, Stamp, Status, tag};
 use tickwire_market::Nanos;
 use tickwire_runtime::wake::Waker;
 
@@ -263,7 +263,7 @@ impl Driver {
             .collect::<Result<Vec<_>, Trouble>>()?;
         let (msg_type, fields) = message::to_send(fields).map_err(Trouble::Mismatch)?;
         let session = table.session_mut(self.current);
-        let sent = session.send_any(now, &msg_type, |e| {
+        let sent = session.send(now, &msg_type, Again::Resend, |e, _| {
             fields.iter().for_each(|(tag, value)| e.copy(*tag, value));
         });
         sent.map(drop)

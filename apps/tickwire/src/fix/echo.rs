@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use tickwire_fix::{Event, Message, SessionId, is_header, tag};
+use tickwire_fix::{Again, Event, Message, SessionId, is_header, tag};
 use tickwire_market::Nanos;
 
 use tickwire_fixengine::{Handler, Table};
@@ -53,7 +53,7 @@ impl Handler for Echo {
                 fields.sort_by_key(|(tag, _)| *tag);
                 let poss_resend = *poss_resend;
                 // A peer that does not read loses the echo; its session goes on.
-                let _ = session.send_any(now, &msg_type, |e| {
+                let _ = session.send(now, &msg_type, Again::Resend, |e, _| {
                     if poss_resend {
                         e.char(tag::POSS_RESEND, b'Y');
                     }

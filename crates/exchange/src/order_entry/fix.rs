@@ -1,10 +1,10 @@
 //! FIX order entry: one acceptor for every version from 4.0 to 5.0 SP2.
 //!
-//! Sessions take any message ([`tickwire_fix::SessionConfig::any_message`]); what is ours is read field by
-//! field, because the fields of an order differ little from version to version, and answered in the version's
-//! own words ([`report`]). Supported: D, F, G, H, q (since 4.3), e and g, and i, Z and a of [`super::quotes`]
-//! (since 4.2). A message that lacks a field it must have is rejected (35=3), one whose values do not go
-//! together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else unknown likewise.
+//! What is ours is read field by field, because the fields of an order differ little from version to version,
+//! and answered in the version's own words ([`report`]). Supported: D, F, G, H, q (since 4.3), e and g, and
+//! i, Z and a of [`super::quotes`] (since 4.2). A message that lacks a field it must have is rejected (35=3),
+//! one whose values do not go together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else
+//! unknown likewise.
 
 mod answers;
 mod requests;
@@ -13,8 +13,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tickwire_fix::{
-    Acceptor, CompId, ConnectionId, Event, Fault, Id, MemoryStore, Precision, Role, SendError, SessionConfig,
-    SessionId, Stamp, Status, Store, Version, cxl_rej_reason,
+    Acceptor, Again, CompId, ConnectionId, Event, Fault, Id, MemoryStore, Precision, Role, SendError,
+    SessionConfig, SessionId, Stamp, Status, Store, Version, cxl_rej_reason,
 };
 use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, Side, Symbol};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
@@ -366,7 +366,9 @@ impl FixGateway {
         while let Some(out) = port.waiting.front() {
             let session = self.table.session_mut(id);
             let (version, stamp) = (port.port.version, &mut port.stamp);
-            let sent = session.send_any(self.now, out.msg_type(version), |e| out.encode(e, version, stamp));
+            let sent = session.send(self.now, out.msg_type(version), Again::Resend, |e, _| {
+                out.encode(e, version, stamp)
+            });
             match sent {
                 Ok(_) => {}
                 Err(SendError::NotEncodable | SendError::TooLong | SendError::StoreFailed) => {
@@ -406,7 +408,6 @@ impl FixGateway {
                 Event::LogonRequested { .. }
                 | Event::Admin { .. }
                 | Event::CancelOrders { .. }
-                | Event::App { .. }
                 | Event::Gap { .. }
                 | Event::Rejected { .. } => {}
             }
@@ -517,7 +518,6 @@ impl FixPort {
 fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
     let config = SessionConfig::new(Role::Acceptor, comp_id, port.comp_id);
     SessionConfig {
-        any_message: true,
         reset_on_logon: port.reset_on_logon,
         cancels_tag: CANCELS_TAG,
         cancels_orders: port.cancel_on_disconnect,

@@ -694,15 +694,3 @@ impl PersistValue for Terms {
 persist!(struct Port { store, last_ref, is_enabled, connection } not { port });
 persist!(struct Connection { soup, port, next });
 persist!(struct OuchGateway { terms, now, time, is_over } each { ports, connections } not { session });
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_strategy_is_the_one_it_was() {
-        for strategy in AiqStrategy::ALL {
-            assert_eq!(aiq_of(self_trade_of(*strategy)), *strategy);
-        }
-    }
-}

@@ -4,7 +4,6 @@
 use super::Session;
 #[cfg(doc)]
 use crate::config::SessionConfig;
-use crate::message::AppMessage;
 use crate::text::CompId;
 use crate::text::Reason;
 use core::fmt;
@@ -108,21 +107,8 @@ pub enum Event {
         /// Both sequence numbers were reset, for whatever reason, since the last logon.
         reset: bool,
     },
-    /// An application message, in sequence, once.
-    App {
-        /// Its sequence number.
-        seq: SeqNo,
-        /// Sent before under this number (43=Y): it was missed the first time.
-        poss_dup: bool,
-        /// May have been sent under another number (97=Y): the application must check.
-        poss_resend: bool,
-        /// SendingTime (52).
-        sending_time: Nanos,
-        /// The message.
-        message: AppMessage,
-    },
-    /// An application message, in sequence, once, where the session takes any: [`Session::message`] has it
-    /// until the next call of [`Session::poll_event`].
+    /// An application message, in sequence, once: [`Session::message`] has it until the next call of
+    /// [`Session::poll_event`]. One that the application does not know it answers by [`Session::refuse`].
     Message {
         /// Its sequence number.
         seq: SeqNo,
@@ -188,7 +174,7 @@ pub enum Event {
 pub enum SendError {
     /// Not logged on.
     NotLoggedOn,
-    /// The transmit buffer has no room, or (for [`Session::encode_new_order`]) is not empty: drain
+    /// The transmit buffer has no room, or (for [`Session::reserve`]) is not empty: drain
     /// [`Session::poll_transmit`] first.
     Backlog,
     /// A required text is empty, or the message is longer than the receive buffer's size.

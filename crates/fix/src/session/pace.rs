@@ -1,6 +1,6 @@
 //! Message rates of a session: ours wait in the transmit buffer behind gates, the peer's wait unread.
 
-use super::{Core, DisconnectReason, Outcome, SendError};
+use super::{Again, Core, DisconnectReason, Outcome, SendError};
 use crate::buffer::Ring;
 use crate::decode::Message;
 use crate::encode::Encoder;
@@ -107,23 +107,24 @@ impl PaceIn {
 }
 
 impl<S: Store> Core<S> {
-    /// Sends an application message within the configured rate, kept for resends or not.
+    /// Sends an application message within the configured rate, with what becomes of it when it is asked for
+    /// again.
     #[inline]
     pub(super) fn send_paced(
         &mut self,
         msg_type: &[u8],
-        is_kept: bool,
+        again: Again,
         body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
         if self.status != Status::Active {
             return Err(SendError::NotLoggedOn);
         }
         if self.pace.pace_out.is_none() {
-            return self.send_encoded(msg_type, is_kept, body);
+            return self.send_encoded(msg_type, again, body);
         }
         let is_late = self.ask_rate(true)?;
         let before = self.out.as_slice().len() as u64;
-        let seq = self.send_encoded(msg_type, is_kept, body)?;
+        let seq = self.send_encoded(msg_type, again, body)?;
         if let Some(pace) = &mut self.pace.pace_out {
             let opens = pace.bucket.take(self.clock.now);
             if is_late {

@@ -1,13 +1,12 @@
 //! What a session does with messages that come: checks, order, what is handed to the application.
 
 use super::{
-    Asked, Checker, Core, DisconnectReason, Event, Outcome, Resend, SendError, Status, UNSUPPORTED, is_admin,
+    Again, Asked, Checker, Core, DisconnectReason, Event, Outcome, Resend, SendError, Status, is_admin,
 };
 use crate::config::SubIds;
 use crate::decode::Garbled;
 use crate::decode::Message;
 use crate::header::Header;
-use crate::message::AppMessage;
 use crate::message::BusinessMessageReject;
 use crate::message::business_reject_reason;
 use crate::reject::Fault;
@@ -229,7 +228,7 @@ impl<S: Store> Core<S> {
         if !is_session && fault.is_none() {
             self.counters.bump(Counter::FixMessagesIn);
         }
-        if self.terms.config.any_message && !is_session && fault.is_none() {
+        if !is_session && fault.is_none() {
             self.telling.events.push(Event::Message {
                 seq: SeqNo(seq),
                 poss_dup: h.poss_dup,
@@ -241,7 +240,7 @@ impl<S: Store> Core<S> {
         self.advance(seq + 1);
         match fault {
             Some(fault) => self.send_reject(m, seq, fault),
-            None => self.accept(m, h, seq),
+            None => self.accept(m, seq),
         }
         Outcome::Done
     }
@@ -312,35 +311,15 @@ impl<S: Store> Core<S> {
         }
     }
 
-    pub(super) fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
-        if is_admin(m.msg_type()) {
-            self.took(seq);
-        }
+    pub(super) fn accept(&mut self, m: &Message<'_>, seq: u64) {
+        self.took(seq);
         match m.msg_type() {
-            b"0" | b"A" => {}
             b"1" => self.on_test_request(m, seq),
             b"2" => self.on_resend_request(m, seq),
             b"3" => self.on_reject(m),
             b"4" => self.on_gap_fill(m, seq),
             b"5" => self.on_logout(m),
-            _ => self.on_app(m, h, seq),
-        }
-    }
-
-    pub(super) fn on_app(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
-        match AppMessage::decode(m) {
-            Ok(Some(message)) => self.telling.events.push(Event::App {
-                seq: SeqNo(seq),
-                poss_dup: h.poss_dup,
-                poss_resend: h.poss_resend,
-                sending_time: h.sending_time,
-                message,
-            }),
-            Ok(None) => {
-                let reason = business_reject_reason::UNSUPPORTED_MESSAGE_TYPE;
-                self.refuse(m, seq, reason, UNSUPPORTED);
-            }
-            Err(fault) => self.send_reject(m, seq, fault),
+            _ => {}
         }
     }
 
@@ -361,16 +340,16 @@ impl<S: Store> Core<S> {
                 e.text_if(tag::TEXT, text.as_bytes());
             });
         }
-        let reject = AppMessage::BusinessMessageReject(BusinessMessageReject {
+        let reject = BusinessMessageReject {
             ref_seq: SeqNo(seq),
             ref_msg_type,
             ref_id: Id::EMPTY,
             reason,
             text: Reason::lossy(text.as_bytes()),
-        });
+        };
         let version = self.terms.config.version.appl_ver_id();
-        let sent = self.send_encoded(reject.msg_type(), true, |e, stamp| {
-            reject.encode_body(e, stamp);
+        let sent = self.send_encoded(BusinessMessageReject::MSG_TYPE, Again::Resend, |e, _| {
+            reject.encode(e);
             if let Some(version) = version {
                 e.char(tag::DEFAULT_APPL_VER_ID, version);
             }

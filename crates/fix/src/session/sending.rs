@@ -1,21 +1,17 @@
 //! How messages leave a session: their numbers, what is kept of them, rejects.
 
-use super::{Core, DisconnectReason, SendError, Status, put_reverse_route, put_subs};
+use super::{Again, Core, DisconnectReason, SendError, Status, put_reverse_route};
 use crate::decode::Message;
 use crate::encode::Encoder;
-use crate::message::AppMessage;
 use crate::reject::Fault;
 use crate::store::Store;
 use crate::store::StoreFailed;
 use crate::tag;
-use crate::template::NewOrder;
-use crate::template::OrderTemplate;
 use crate::text::Reason;
 use crate::time::Stamp;
 use core::fmt::Write;
 use tickwire_market::Counter;
 use tickwire_market::Nanos;
-use tickwire_market::OrderType;
 use tickwire_market::SeqNo;
 
 impl<S: Store> Core<S> {
@@ -41,10 +37,10 @@ impl<S: Store> Core<S> {
     pub(super) fn send_encoded(
         &mut self,
         msg_type: &[u8],
-        is_kept: bool,
+        again: Again,
         body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
-        let seq = self.store.next_out();
+        let (keeps, seq) = (self.keeps(again), self.store.next_out());
         let wall = self.wall();
         let (mut e, stamp) = self.writer.header(msg_type, seq, wall);
         body(&mut e, stamp);
@@ -55,7 +51,7 @@ impl<S: Store> Core<S> {
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
         }
-        match is_kept && self.terms.config.keeps_messages {
+        match keeps {
             true => {
                 if let Err(failed) = self.store.append(seq, bytes) {
                     return Err(self.store_failed(failed));
@@ -67,17 +63,6 @@ impl<S: Store> Core<S> {
         self.silence.last_sent = self.clock.now;
         self.counters.bump(Counter::FixMessagesOut);
         Ok(SeqNo(seq))
-    }
-
-    /// The header of a prepared message: sequence number and time are written when it is sent.
-    pub(super) fn put_prepared_header(&self, e: &mut Encoder<'_>, kind: &[u8], time: &[u8]) {
-        e.text(tag::MSG_TYPE, kind);
-        e.text(tag::MSG_SEQ_NUM, b"00000000");
-        e.text(tag::SENDER_COMP_ID, self.terms.config.sender.as_bytes());
-        e.text_if(tag::SENDER_SUB_ID, self.writer.subs.sender_sub.as_bytes());
-        e.text(tag::SENDING_TIME, time);
-        e.text(tag::TARGET_COMP_ID, self.writer.peer.as_bytes());
-        put_subs(e, &self.writer.subs);
     }
 
     /// The number of a message that is transmitted at once, if it may be.
@@ -104,29 +89,17 @@ impl<S: Store> Core<S> {
         self.counters.add(Counter::FixBytesOut, len as u64);
     }
 
+    /// Whether a message is kept for resends.
     #[inline]
-    pub(super) fn encode_order<'t>(
-        &mut self,
-        now: Nanos,
-        template: &'t mut OrderTemplate,
-        order: &NewOrder,
-        is_kept: bool,
-    ) -> Result<&'t [u8], SendError> {
-        let seq = self.prepare_to_send(now)?;
-        if !template.patch(self.wall_of(now), seq, order) {
-            return self.encode_beyond_template(template, order, is_kept);
-        }
-        let message = template.message();
-        self.keep(seq, message, is_kept)?;
-        self.count_sent(now, message.len());
-        Ok(message)
+    pub(super) fn keeps(&self, again: Again) -> bool {
+        again == Again::Resend && self.terms.config.keeps_messages
     }
 
     /// A message has its number, and is kept for resends or not.
     #[inline]
-    pub(super) fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
+    pub(super) fn keep(&mut self, seq: u64, message: &[u8], again: Again) -> Result<(), SendError> {
         debug_assert_eq!(seq, self.store.next_out(), "a number is used once");
-        let kept = match is_kept && self.terms.config.keeps_messages {
+        let kept = match self.keeps(again) {
             true => self.store.append(seq, message),
             false => {
                 self.store.set_next_out(seq + 1);
@@ -163,36 +136,6 @@ impl<S: Store> Core<S> {
             );
         }
         SendError::StoreFailed
-    }
-
-    #[cold]
-    pub(super) fn encode_beyond_template<'t>(
-        &mut self,
-        template: &'t mut OrderTemplate,
-        order: &NewOrder,
-        is_kept: bool,
-    ) -> Result<&'t [u8], SendError> {
-        let seq = self.store.next_out();
-        let message = AppMessage::NewOrderSingle(crate::NewOrderSingle {
-            cl_ord_id: order.id.into(),
-            symbol: template.symbol(),
-            side: order.side,
-            transact_time: self.wall(),
-            qty: order.qty,
-            order_type: OrderType::Limit,
-            price: Some(order.price),
-            stop: None,
-            time_in_force: order.time_in_force,
-            cause: Some(order.cause),
-        });
-        let wall = self.wall();
-        let (mut e, stamp) = self.writer.header(b"D", seq, wall);
-        message.encode_body(&mut e, stamp);
-        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
-        let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
-        self.keep(seq, copy, is_kept)?;
-        self.count_sent(self.clock.now, copy.len());
-        Ok(copy)
     }
 
     pub(super) fn send_logout(&mut self, text: &Reason) {

@@ -338,7 +338,6 @@ fn session_config(
     let chunk = section.parsed("ResendRequestChunkSize", "a number", |t| t.parse().ok());
     let is_closed = section.flag("ClosedResendInterval", false);
     let config = SessionConfig {
-        any_message: true,
         heartbeat_s: heartbeat_s.unwrap_or(defaults.heartbeat_s),
         subs: SubIds {
             sender_sub: sub_id("SenderSubID"),

@@ -2,8 +2,8 @@
 
 use crate::Choices;
 use tickwire_fix::{
-    AppMessage, CancelOn, CompId, Event, Excess, Frame, Hours, Id, Index, NewOrderSingle, Period, Role,
-    Session, SessionConfig, Status, Throttle, Version, frame, naive,
+    Again, CancelOn, CompId, Event, Excess, Frame, Hours, Id, Index, NewOrderSingle, Period, Role, Session,
+    SessionConfig, Status, Throttle, Version, frame, naive,
 };
 use tickwire_market::{Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce};
 
@@ -148,7 +148,12 @@ impl Peer {
                 self.session.handle_timeout(self.now);
             }
             5 => {
-                let _ = self.session.send(self.now, &order());
+                let order = order();
+                let _ = self
+                    .session
+                    .send(self.now, NewOrderSingle::MSG_TYPE, Again::Resend, |e, stamp| {
+                        order.encode(e, stamp)
+                    });
             }
             6 => self.session.handle_disconnected(self.now),
             8 => self.session.logout(self.now, "enough"),
@@ -332,11 +337,24 @@ impl Peer {
     fn check(&mut self, event: Event) {
         match event {
             Event::LoggedOn { reset: true, .. } => self.delivered = 0,
-            Event::App { seq, .. } => {
+            Event::Message { seq, .. } => {
                 assert!(seq.0 > self.delivered, "message {seq} after {}", self.delivered);
                 self.delivered = seq.0;
+                self.take();
             }
             _ => {}
+        }
+    }
+
+    /// Takes an order; what is none is refused, what is wrong rejected.
+    fn take(&mut self) {
+        let message = self.session.message().expect("the event is about it");
+        match message.msg_type() {
+            NewOrderSingle::MSG_TYPE => match NewOrderSingle::decode(&message) {
+                Ok(_) => {}
+                Err(fault) => self.session.reject(self.now, fault),
+            },
+            _ => self.session.refuse(self.now),
         }
     }
 
@@ -358,8 +376,8 @@ impl Peer {
     }
 }
 
-fn order() -> AppMessage {
-    AppMessage::NewOrderSingle(NewOrderSingle {
+fn order() -> NewOrderSingle {
+    NewOrderSingle {
         cl_ord_id: Id::from_number(7),
         symbol: Symbol::new(b"IVOO").expect("four letters"),
         side: Side::Bid,
@@ -370,5 +388,5 @@ fn order() -> AppMessage {
         stop: None,
         time_in_force: TimeInForce::Day,
         cause: None,
-    })
+    }
 }

@@ -1,8 +1,9 @@
 //! Where requests of a strategy go: into the session and out, inside the callback.
 
 use tickwire_fix::{
-    AppMessage, Id, MassQuoteHead, MassQuoteTemplate, NewOrder, NewOrderSingle, OrderCancelReplaceRequest,
-    OrderCancelRequest, PreparedQuote, QuoteLine, Version, put_cancel_quotes, put_mass_quote,
+    Again, Encoder, Id, MassQuoteHead, MassQuoteTemplate, NewOrder, NewOrderSingle,
+    OrderCancelReplaceRequest, OrderCancelRequest, PreparedQuote, QuoteLine, Stamp, Version,
+    put_cancel_quotes, put_mass_quote,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
@@ -40,9 +41,15 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
     }
 
     /// Sends a message that is kept for no resend: see [`crate::hot`].
-    fn message(&mut self, session: usize, now: Nanos, message: &AppMessage) -> Result<(), Rejected> {
+    fn message(
+        &mut self,
+        session: usize,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
+    ) -> Result<(), Rejected> {
         let session = self.sessions.get_mut(session).ok_or(Rejected::NoSession)?;
-        let sent = session.fix.send_passing(now, message);
+        let sent = session.fix.send(now, msg_type, Again::GapFill, fields);
         sent.map_err(|_| Rejected::NoSession)?;
         session.transmit();
         Ok(())
@@ -118,7 +125,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             };
         }
         let quotes = &quotes[..entries.len().min(QUOTES_MAX)];
-        if let Ok(bytes) = session.fix.encode_quotes(now, template, head, quotes) {
+        if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, quotes) {
             if let Err(error) = session.out.send(bytes) {
                 session.failure.get_or_insert(error);
             }
@@ -126,7 +133,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         }
         // Some of them have not been quoted before.
         prepare(template, &self.wiring.traded, entries);
-        let bytes = session.fix.encode_quotes(now, template, head, quotes).ok()?;
+        let bytes = template.send_prepared(&mut session.fix, now, head, quotes).ok()?;
         if let Err(error) = session.out.send(bytes) {
             session.failure.get_or_insert(error);
         }
@@ -156,12 +163,12 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             return Err(Rejected::Unsupported);
         }
         let sent = match *request {
-            QuoteIntent::Mass { resets, .. } => session
-                .fix
-                .send_any_passing(now, b"i", |e| put_mass_quote(e, id.0, cause, resets, lines)),
-            QuoteIntent::Cancel { .. } => session
-                .fix
-                .send_any_passing(now, b"Z", |e| put_cancel_quotes(e, id.0, lines)),
+            QuoteIntent::Mass { resets, .. } => session.fix.send(now, b"i", Again::GapFill, |e, _| {
+                put_mass_quote(e, id.0, cause, resets, lines)
+            }),
+            QuoteIntent::Cancel { .. } => session.fix.send(now, b"Z", Again::GapFill, |e, _| {
+                put_cancel_quotes(e, id.0, lines)
+            }),
         };
         sent.map_err(|_| Rejected::NoSession)?;
         session.transmit();
@@ -203,7 +210,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         let Some(session) = self.sessions.get_mut(place) else {
             return Some(Err(Rejected::NoSession));
         };
-        let Ok(bytes) = session.fix.encode_passing_order(now, template, &order) else {
+        let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {
             return Some(Err(Rejected::NoSession));
         };
         stamp::<STAMPED>(self.probes, Stage::Encode);
@@ -248,7 +255,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
                 let traded = traded.ok_or(Rejected::NoSession)?;
                 let symbol = traded.symbol;
                 let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
-                self.message(place, now, &message)
+                let msg_type = NewOrderSingle::MSG_TYPE;
+                self.message(place, now, msg_type, |e, stamp| message.encode(e, stamp))
             }
             OrderIntent::Replace {
                 id,
@@ -269,7 +277,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
                     .get(instrument.index())
                     .and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+                let message = OrderCancelReplaceRequest {
                     cl_ord_id: id.into(),
                     orig_cl_ord_id: target.into(),
                     order_id: number(venue_id),
@@ -282,8 +290,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
                     stop,
                     time_in_force,
                     cause: Some(cause),
-                });
-                self.message(self.session_of(instrument), now, &message)
+                };
+                let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
             }
             OrderIntent::Cancel {
                 id,
@@ -300,7 +311,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
                     .get(instrument.index())
                     .and_then(Option::as_deref);
                 let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = AppMessage::OrderCancelRequest(OrderCancelRequest {
+                let message = OrderCancelRequest {
                     cl_ord_id: id.into(),
                     orig_cl_ord_id: target.into(),
                     order_id: number(venue_id),
@@ -309,8 +320,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
                     transact_time: now,
                     qty,
                     cause: Some(cause),
-                });
-                self.message(self.session_of(instrument), now, &message)
+                };
+                let msg_type = OrderCancelRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
             }
         }
     }
@@ -393,7 +407,7 @@ fn number(id: Option<OrderId>) -> Id {
 }
 
 /// An order that is not sent from a prepared message.
-fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
     let OrderIntent::New {
         id,
         side,
@@ -408,7 +422,7 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
     else {
         return None;
     };
-    Some(AppMessage::NewOrderSingle(NewOrderSingle {
+    Some(NewOrderSingle {
         cl_ord_id: id.into(),
         symbol,
         side,
@@ -419,5 +433,5 @@ fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<AppMes
         stop,
         time_in_force,
         cause: Some(cause),
-    }))
+    })
 }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use tickwire_fix::{
-    AppMessage, CancelKind, DisconnectReason, Event, ExecType, ExecutionReport, read_quote_answer,
+    Again, BusinessMessageReject, CancelKind, DisconnectReason, Encoder, Event, ExecType, ExecutionReport,
+    Fault, Message, NewOrderSingle, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, Stamp,
+    read_quote_answer,
 };
 use tickwire_market::{ClientOrderId, EventSink, Nanos, OrderId, Side};
 use tickwire_runtime::tcp::{Received, TcpStream};
@@ -93,6 +95,32 @@ impl Line {
     }
 }
 
+/// What a venue says of orders.
+enum Answer {
+    Report(ExecutionReport),
+    CancelReject(OrderCancelReject),
+    BusinessReject(BusinessMessageReject),
+    /// What only a venue is asked.
+    Request,
+}
+
+impl Answer {
+    /// `None` of a message of another type.
+    fn read(m: &Message<'_>) -> Result<Option<Answer>, Fault> {
+        Ok(Some(match m.msg_type() {
+            ExecutionReport::MSG_TYPE => Answer::Report(ExecutionReport::decode(m)?),
+            OrderCancelReject::MSG_TYPE => Answer::CancelReject(OrderCancelReject::decode(m)?),
+            BusinessMessageReject::MSG_TYPE => Answer::BusinessReject(BusinessMessageReject::decode(m)?),
+            NewOrderSingle::MSG_TYPE => NewOrderSingle::decode(m).map(|_| Answer::Request)?,
+            OrderCancelRequest::MSG_TYPE => OrderCancelRequest::decode(m).map(|_| Answer::Request)?,
+            OrderCancelReplaceRequest::MSG_TYPE => {
+                OrderCancelReplaceRequest::decode(m).map(|_| Answer::Request)?
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
 impl<R: Rule + 'static> Trader<'_, R>
 where
     HotPath<Entry, true, R>: EventSink,
@@ -169,7 +197,9 @@ where
             count += 1;
             // Kept for no resend: what is open is asked for instead.
             let session = &mut self.hot.sessions[line];
-            if session.fix.send_passing(now, &cancel).is_err() {
+            let msg_type = OrderCancelRequest::MSG_TYPE;
+            let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| cancel.encode(e, stamp);
+            if session.fix.send(now, msg_type, Again::GapFill, put).is_err() {
                 break;
             }
             if count.is_multiple_of(16) {
@@ -279,7 +309,11 @@ where
         let session = &mut self.hot.sessions[line];
         for (id, side, symbol) in asked {
             let put = |e: &mut tickwire_fix::Encoder<'_>| stop::put_status_request(e, id, symbol, side);
-            if session.fix.send_any_passing(now, b"H", put).is_err() {
+            if session
+                .fix
+                .send(now, b"H", Again::GapFill, |e, _| put(e))
+                .is_err()
+            {
                 break;
             }
         }
@@ -363,7 +397,7 @@ where
                     }
                 }
                 Event::Message { .. } => self.message(line, now),
-                Event::App { .. } | Event::Admin { .. } | Event::Gap { .. } => {}
+                Event::Admin { .. } | Event::Gap { .. } => {}
                 // An initiator is asked about no logon, and no cancel is configured.
                 Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
                 Event::Rejected { ref_seq, text, .. } => {
@@ -421,16 +455,17 @@ where
         let Some(message) = session.fix.message() else {
             return;
         };
-        let told = match read_quote_answer(&message, &mut self.named) {
+        match read_quote_answer(&message, &mut self.named) {
             Ok(Some(answer)) => {
                 return R::on_quotes(&mut self.hot, line, now, &answer, &self.named);
             }
-            Ok(None) => AppMessage::decode(&message),
-            Err(fault) => Err(fault),
-        };
+            Ok(None) => {}
+            Err(fault) => return session.fix.reject(now, fault),
+        }
+        let told = Answer::read(&message);
         match told {
-            Ok(Some(AppMessage::ExecutionReport(report))) => self.execution_report(line, now, &report),
-            Ok(Some(AppMessage::OrderCancelReject(reject))) => {
+            Ok(Some(Answer::Report(report))) => self.execution_report(line, now, &report),
+            Ok(Some(Answer::CancelReject(reject))) => {
                 // Too late, or unknown: the order's own reports say which, or its status does.
                 let kind = match reject.response_to {
                     CancelKind::Cancel => ReportKind::CancelRejected,
@@ -445,7 +480,7 @@ where
                 };
                 let _ = R::on_report(&mut self.hot, line, now, &refused);
             }
-            Ok(Some(AppMessage::BusinessMessageReject(reject))) => {
+            Ok(Some(Answer::BusinessReject(reject))) => {
                 if matches!(reject.ref_msg_type.as_bytes(), b"i" | b"Z") {
                     warn(format_args!(
                         "{}the venue takes no request about quotes: {}",
@@ -456,7 +491,7 @@ where
                 }
             }
             // A request: not for us. The session has counted and sequenced it.
-            Ok(Some(_)) => {}
+            Ok(Some(Answer::Request)) => {}
             Ok(None) => session.fix.refuse(now),
             Err(fault) => session.fix.reject(now, fault),
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
+use tickwire_fix::{ExecutionReport, OrdStatus, OrderCancelRequest, tag};
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
 use tickwire_runtime::users::Peer;
 use tickwire_trading::{OrderReport, OrderState, ReportKind};
@@ -48,7 +48,7 @@ pub(super) fn next_cancel<R: Rule>(
     session: usize,
     symbol: Symbol,
     now: Nanos,
-) -> Option<AppMessage> {
+) -> Option<OrderCancelRequest> {
     let OrderIntent::Cancel {
         id,
         target,
@@ -60,7 +60,7 @@ pub(super) fn next_cancel<R: Rule>(
         return None;
     };
     let order = *rule.order(session, target)?;
-    Some(AppMessage::OrderCancelRequest(OrderCancelRequest {
+    Some(OrderCancelRequest {
         cl_ord_id: id.into(),
         orig_cl_ord_id: target.into(),
         order_id: venue_id.map_or(tickwire_fix::Id::EMPTY, |id| tickwire_fix::Id::from_number(id.0)),
@@ -69,7 +69,7 @@ pub(super) fn next_cancel<R: Rule>(
         transact_time: now,
         qty: order.qty,
         cause: Some(cause),
-    }))
+    })
 }
 
 /// What an OrderStatusRequest (H) says behind its header.
@@ -420,9 +420,6 @@ mod tests {
         let symbol = Symbol::new(b"AAPL").unwrap();
         let mut targets = Vec::new();
         while let Some(cancel) = next_cancel(&mut hot.rule, 0, symbol, Nanos(1)) {
-            let AppMessage::OrderCancelRequest(cancel) = cancel else {
-                panic!("{cancel:?}")
-            };
             assert_ne!(cancel.cl_ord_id, cancel.orig_cl_ord_id);
             targets.push(cancel.orig_cl_ord_id.to_number().unwrap());
         }

@@ -1,6 +1,9 @@
 //! What the venue says of quotes: from its messages to the quoter.
 
-use tickwire_fix::{AppMessage, Event, Id, QuoteAnswer, quote_status_answers, read_quote_answer};
+use tickwire_fix::{
+    BusinessMessageReject, Event, ExecutionReport, Id, OrderCancelReject, QuoteAnswer, quote_status_answers,
+    read_quote_answer,
+};
 use tickwire_market::Nanos;
 use tickwire_node::hot::OrderOut;
 use tickwire_trading::{SideOutcome, SideReport};
@@ -36,8 +39,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 Event::NotKept { first, last, count } => tickwire_console::warn(format_args!(
                     "the venue asked for messages that the store no longer has: {count} numbers, {first} to {last}, were sent as gap fills"
                 )),
-                Event::App { .. }
-                | Event::Admin { .. }
+                Event::Admin { .. }
                 | Event::Gap { .. }
                 | Event::LogonRequested { .. }
                 | Event::CancelOrders { .. } => {}
@@ -80,14 +82,18 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                     self.maker.quoter.on_left(quote, open);
                 }
             }
-            Ok(None) => match AppMessage::decode(&message) {
-                Ok(Some(AppMessage::ExecutionReport(report))) => self.report(now, &report, is_late),
-                Ok(Some(AppMessage::OrderCancelReject(reject))) if !is_late => {
-                    self.refused(now, &reject.cl_ord_id);
-                }
-                Ok(Some(AppMessage::BusinessMessageReject(_))) => self.distrust(now),
-                Ok(_) => {}
-                Err(_) => self.distrust(now),
+            Ok(None) => match message.msg_type() {
+                ExecutionReport::MSG_TYPE => match ExecutionReport::decode(&message) {
+                    Ok(report) => self.report(now, &report, is_late),
+                    Err(_) => self.distrust(now),
+                },
+                OrderCancelReject::MSG_TYPE => match OrderCancelReject::decode(&message) {
+                    Ok(reject) if !is_late => self.refused(now, &reject.cl_ord_id),
+                    Ok(_) => {}
+                    Err(_) => self.distrust(now),
+                },
+                BusinessMessageReject::MSG_TYPE => self.distrust(now),
+                _ => {}
             },
             Err(_) => self.distrust(now),
         }

@@ -19,7 +19,7 @@ mod session;
 mod wire;
 
 use tickwire_book::Books;
-use tickwire_fix::{QuotePrices, Session, Store};
+use tickwire_fix::{MassQuoteTemplate, OrderTemplate, QuotePrices, Session, Store};
 use tickwire_market::{BookUpdate, Counters, InstrumentId, Nanos, Price, Symbol, TradingStatus};
 use tickwire_node::hot::OrderOut;
 use tickwire_trading::{Controls, Eye, EyeConfig, MarketMaker, Quoter, QuoterConfig};
@@ -114,9 +114,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 tick: config.option_tick,
                 decimals: decimals_of(config.option_tick),
             };
-            let template = setup
-                .session
-                .mass_quote_template(setup.symbols, prices, config.entries_max)
+            let template = MassQuoteTemplate::new(&setup.session, setup.symbols, prices, config.entries_max)
                 .ok_or(NotQuotable(
                     "prices of the options do not fit into a mass quote of this session",
                 ))?;
@@ -208,7 +206,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let templates: Option<Vec<_>> = symbols
             .iter()
             .chain([&underlying])
-            .map(|symbol| session.order_template(*symbol))
+            .map(|symbol| OrderTemplate::new(&session, *symbol))
             .collect();
         let templates = templates.ok_or(NotQuotable(
             "orders in the options cannot be written for this session",

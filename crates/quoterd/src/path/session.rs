@@ -1,8 +1,8 @@
 //! The session with the venue: logged on, caught up, lost, and its timers.
 
 use tickwire_fix::{
-    CompId, DisconnectReason, MemoryStore, Precision, QuoteDecimals, Role, Session, SessionConfig, Status,
-    Store, Version, put_quote_status_request,
+    Again, CompId, DisconnectReason, MemoryStore, Precision, QuoteDecimals, Role, Session, SessionConfig,
+    Status, Store, Version, put_quote_status_request,
 };
 use tickwire_market::{Cause, Nanos, Price, SeqNo};
 use tickwire_node::hot::OrderOut;
@@ -58,7 +58,6 @@ pub(crate) fn lasting_session(
 fn session_config([sender, target]: [CompId; 2], version: Version, heartbeat_s: u32) -> SessionConfig {
     SessionConfig {
         heartbeat_s,
-        any_message: true,
         precision: Precision::Micros,
         receive_bytes: 256 << 10,
         fields_max: 4_096,
@@ -223,7 +222,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let sent = [self.wire.sent[0], self.wire.orders_sent];
         let number = self.session.reconciliation.ask(now, quote, symbol, sent);
         let session = &mut self.wire.session;
-        let asked = session.send_any_passing(now, b"a", |e| put_quote_status_request(e, number, &symbol));
+        let asked = session.send(now, b"a", Again::GapFill, |e, _| {
+            put_quote_status_request(e, number, &symbol)
+        });
         match asked {
             Ok(_) => self.wire.transmit(),
             // There is no room for it now.

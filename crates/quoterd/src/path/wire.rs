@@ -1,7 +1,8 @@
 //! Where quotes and orders of the eye leave: past the controls, into messages of the session, and out.
 
 use tickwire_fix::{
-    MassQuoteHead, MassQuoteTemplate, NewOrder, OrderTemplate, put_cancel_all_orders, put_cancel_all_quotes,
+    Again, MassQuoteHead, MassQuoteTemplate, NewOrder, OrderTemplate, put_cancel_all_orders,
+    put_cancel_all_quotes,
 };
 use tickwire_market::{Cause, Counter, Counters, Nanos, OrderIntent, Price};
 use tickwire_node::hot::OrderOut;
@@ -137,9 +138,7 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
                 return entry.orders.quote(quote, &mut wire);
             }
         };
-        let encoded = self
-            .session
-            .encode_mass_quote(self.now, template, &head_of(quote), quote.entries);
+        let encoded = template.send(&mut self.session, self.now, &head_of(quote), quote.entries);
         let Ok(bytes) = encoded else {
             return false;
         };
@@ -173,8 +172,7 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     fn rehearse(&mut self, quote: &MassQuote<'_>) {
         if let QuoteEntryForm::MassQuotes(template) = &mut self.entry {
             let head = head_of(quote);
-            self.session
-                .rehearse_mass_quote(self.now, template, &head, quote.entries);
+            template.rehearse(&self.session, self.now, &head, quote.entries);
         }
     }
 
@@ -186,12 +184,12 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
         let sent = match &mut self.entry {
             QuoteEntryForm::MassQuotes(_) => self
                 .session
-                .send_any_passing(now, b"Z", |e| put_cancel_all_quotes(e, id)),
+                .send(now, b"Z", Again::GapFill, |e, _| put_cancel_all_quotes(e, id)),
             QuoteEntryForm::Orders(entry) => {
                 let name = entry.begin_cancel(now, id);
-                let sent = self
-                    .session
-                    .send_any_passing(now, b"q", |e| put_cancel_all_orders(e, name, now));
+                let sent = self.session.send(now, b"q", Again::GapFill, |e, _| {
+                    put_cancel_all_orders(e, name, now)
+                });
                 if sent.is_err() {
                     entry.drop_cancel();
                 }
@@ -223,7 +221,7 @@ impl<O: OrderOut> OrderSink for QuoteWire<O> {
         let Some(template) = self.orders.get_mut(option.map_or(underlying, usize::from)) else {
             return false;
         };
-        let Ok(bytes) = self.session.encode_passing_order(self.now, template, &order) else {
+        let Ok(bytes) = template.send(&mut self.session, self.now, &order, Again::GapFill) else {
             return false;
         };
         self.orders_sent += 1;

@@ -25,6 +25,7 @@
 //! bytes, not by the file's name. A file that breaks off in the middle of a packet gives all whole packets
 //! first, then [`CaptureError::Truncated`].
 
+mod ahead;
 pub mod blocks;
 mod frame;
 mod frames;

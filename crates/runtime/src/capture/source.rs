@@ -8,6 +8,8 @@ use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
+use super::ahead::Ahead;
+
 /// The longest record taken for genuine: a longer one is a sign of a garbled file. The largest frame an
 /// interface delivers (with segments merged) has 512 KiB.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
@@ -188,8 +190,8 @@ impl Source {
         let whole = Cursor::new(start).chain(input);
         let input: Box<dyn Read + Send> = match compression {
             Compression::None => Box::new(whole),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, whole))),
-            Compression::Zstd => Box::new(ZstdFrames::new(BufReader::with_capacity(1 << 18, whole))),
+            Compression::Gzip => ahead(MultiGzDecoder::new(BufReader::with_capacity(1 << 18, whole))),
+            Compression::Zstd => ahead(ZstdFrames::new(BufReader::with_capacity(1 << 18, whole))),
         };
         Ok(Source {
             file: file.to_owned(),
@@ -334,6 +336,10 @@ impl Source {
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
+}
+
+fn ahead(input: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    Box::new(Ahead::new(Box::new(input)))
 }
 
 /// Zstandard data of any number of frames, skippable ones included (the library decodes one).

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tickwire_fix::{Event, Id, Message, Precision, SendError, SessionId, Stamp, tag};
+use tickwire_fix::{Again, Event, Id, Message, Precision, SendError, SessionId, Stamp, tag};
 use tickwire_market::{Nanos, Price};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::{Clock, tsc};
@@ -257,7 +257,7 @@ impl<'a> Simulator<'a> {
             let market = &mut self.market;
             let sent = table
                 .session_mut(self.market_id)
-                .send_any(at, b"X", |e| match market.write(e) {
+                .send(at, b"X", Again::Resend, |e, _| match market.write(e) {
                     Ok(()) => {}
                     Err(_) => e.fail(),
                 });
@@ -415,26 +415,28 @@ impl<'a> Simulator<'a> {
             Id::from_number(7_000_000_000 + self.findings.orders),
         );
         let stamp = &mut self.stamp;
-        let sent = table.session_mut(self.venue_id).send_any(at, b"8", |e| {
-            e.text(tag::ORDER_ID, number.as_bytes());
-            e.text(tag::CL_ORD_ID, id.as_bytes());
-            e.text(tag::EXEC_ID, number.as_bytes());
-            e.char(tag::EXEC_TYPE, b'F');
-            e.char(tag::ORD_STATUS, b'2');
-            e.text(ACCOUNT, b"ACCOUNT-0042");
-            e.text(tag::SYMBOL, SYMBOL.as_bytes());
-            e.char(tag::SIDE, b'1');
-            e.unsigned(tag::ORDER_QTY, 100);
-            e.char(tag::ORD_TYPE, b'2');
-            e.price(tag::PRICE, price);
-            e.char(tag::TIME_IN_FORCE, b'0');
-            e.unsigned(tag::LAST_QTY, 100);
-            e.price(tag::LAST_PX, price);
-            e.unsigned(tag::LEAVES_QTY, 0);
-            e.unsigned(tag::CUM_QTY, 100);
-            e.price(tag::AVG_PX, price);
-            e.timestamp(tag::TRANSACT_TIME, stamp, at);
-        });
+        let sent = table
+            .session_mut(self.venue_id)
+            .send(at, b"8", Again::Resend, |e, _| {
+                e.text(tag::ORDER_ID, number.as_bytes());
+                e.text(tag::CL_ORD_ID, id.as_bytes());
+                e.text(tag::EXEC_ID, number.as_bytes());
+                e.char(tag::EXEC_TYPE, b'F');
+                e.char(tag::ORD_STATUS, b'2');
+                e.text(ACCOUNT, b"ACCOUNT-0042");
+                e.text(tag::SYMBOL, SYMBOL.as_bytes());
+                e.char(tag::SIDE, b'1');
+                e.unsigned(tag::ORDER_QTY, 100);
+                e.char(tag::ORD_TYPE, b'2');
+                e.price(tag::PRICE, price);
+                e.char(tag::TIME_IN_FORCE, b'0');
+                e.unsigned(tag::LAST_QTY, 100);
+                e.price(tag::LAST_PX, price);
+                e.unsigned(tag::LEAVES_QTY, 0);
+                e.unsigned(tag::CUM_QTY, 100);
+                e.price(tag::AVG_PX, price);
+                e.timestamp(tag::TRANSACT_TIME, stamp, at);
+            });
         if let Err(e) = sent {
             self.findings.trouble = Some(format!("a report was not sent: {}", describe(e)));
         }
@@ -449,7 +451,7 @@ impl<'a> Simulator<'a> {
     fn begin(&mut self, at: Nanos, table: &mut Table) {
         let market = &mut self.market;
         let session = table.session_mut(self.market_id);
-        let sent = session.send_any(at, b"W", |e| match market.write_snapshot(e) {
+        let sent = session.send(at, b"W", Again::Resend, |e, _| match market.write_snapshot(e) {
             Ok(()) => {}
             Err(_) => e.fail(),
         });

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use tickwire_fix::{Event, Id, Message, Precision, Role, SessionId, Stamp, tag};
+use tickwire_fix::{Again, Event, Id, Message, Precision, Role, SessionId, Stamp, tag};
 use tickwire_fixmsg::fix44::values::MDEntryType;
 use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MarketDataSnapshotFullRefresh};
 use tickwire_market::{Nanos, Price};
@@ -157,18 +157,20 @@ impl Trader {
         let Some(price) = decision else { return };
         let decided = tsc();
         let stamp = &mut self.stamp;
-        let sent = table.session_mut(self.venue).send_any(now, b"D", |e| {
-            e.text(tag::CL_ORD_ID, Id::from_number(seq).as_bytes());
-            e.text(ACCOUNT, b"ACCOUNT-0042");
-            e.char(HANDL_INST, b'1');
-            e.text(tag::SYMBOL, SYMBOL.as_bytes());
-            e.char(tag::SIDE, b'1');
-            e.timestamp(tag::TRANSACT_TIME, stamp, now);
-            e.unsigned(tag::ORDER_QTY, 100);
-            e.char(tag::ORD_TYPE, b'2');
-            e.price(tag::PRICE, price);
-            e.char(tag::TIME_IN_FORCE, b'0');
-        });
+        let sent = table
+            .session_mut(self.venue)
+            .send(now, b"D", Again::Resend, |e, _| {
+                e.text(tag::CL_ORD_ID, Id::from_number(seq).as_bytes());
+                e.text(ACCOUNT, b"ACCOUNT-0042");
+                e.char(HANDL_INST, b'1');
+                e.text(tag::SYMBOL, SYMBOL.as_bytes());
+                e.char(tag::SIDE, b'1');
+                e.timestamp(tag::TRANSACT_TIME, stamp, now);
+                e.unsigned(tag::ORDER_QTY, 100);
+                e.char(tag::ORD_TYPE, b'2');
+                e.price(tag::PRICE, price);
+                e.char(tag::TIME_IN_FORCE, b'0');
+            });
         self.faults += u64::from(sent.is_err());
         let order = self.orders;
         self.orders += 1;
@@ -210,17 +212,19 @@ impl Trader {
     }
 
     fn subscribe(&mut self, now: Nanos, table: &mut Table) {
-        let sent = table.session_mut(self.market).send_any(now, b"V", |e| {
-            e.text(262, b"1");
-            e.char(263, b'1');
-            e.unsigned(264, 5);
-            e.char(265, b'1');
-            e.unsigned(267, 2);
-            e.char(269, b'0');
-            e.char(269, b'1');
-            e.unsigned(146, 1);
-            e.text(tag::SYMBOL, SYMBOL.as_bytes());
-        });
+        let sent = table
+            .session_mut(self.market)
+            .send(now, b"V", Again::Resend, |e, _| {
+                e.text(262, b"1");
+                e.char(263, b'1');
+                e.unsigned(264, 5);
+                e.char(265, b'1');
+                e.unsigned(267, 2);
+                e.char(269, b'0');
+                e.char(269, b'1');
+                e.unsigned(146, 1);
+                e.text(tag::SYMBOL, SYMBOL.as_bytes());
+            });
         self.is_subscribed = sent.is_ok();
     }
 }

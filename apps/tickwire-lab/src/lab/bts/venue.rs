@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use tickwire_fix::{CompId, Event, QuoteEntries, QuoteSets, Role, Session, SessionConfig, Status, tag};
+use tickwire_fix::{
+    Again, CompId, Event, QuoteEntries, QuoteSets, Role, Session, SessionConfig, Status, tag,
+};
 use tickwire_market::Nanos;
 
 /// What a packet caused, as the venue saw it.
@@ -35,7 +37,6 @@ fn comp(name: &str) -> CompId {
 impl Venue {
     pub(super) fn new(forgets_one: bool) -> Venue {
         let config = SessionConfig {
-            any_message: true,
             reset_on_logon: true,
             receive_bytes: 1 << 20,
             fields_max: 8_192,
@@ -99,7 +100,7 @@ impl Venue {
                 _ => {}
             }
             for id in std::mem::take(&mut self.ids) {
-                let sent = self.session.send_any(now, b"b", |e| {
+                let sent = self.session.send(now, b"b", Again::Resend, |e, _| {
                     e.unsigned(tag::QUOTE_ID, id);
                     e.unsigned(tag::QUOTE_STATUS, 0);
                     e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);

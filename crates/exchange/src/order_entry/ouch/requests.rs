@@ -108,3 +108,15 @@ pub(super) fn aiq_of(self_trade: SelfTrade) -> AiqStrategy {
         SelfTrade::CancelBoth => AiqStrategy::CancelBoth,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_is_the_one_it_was() {
+        for strategy in AiqStrategy::ALL {
+            assert_eq!(aiq_of(self_trade_of(*strategy)), *strategy);
+        }
+    }
+}

@@ -4,7 +4,8 @@ use tickwire_backtest::Fill;
 use tickwire_lab::{Axis, Mark, Plotted, Report, Scale, Table};
 use tickwire_market::Side;
 
-use super::{AFTER, Done, doubts_of, instruments_of, mark_out, money, requests_of, verdict_of};
+use super::Done;
+use super::shown::{AFTER, doubts_of, instruments_of, mark_out, money, requests_of, verdict_of};
 
 /// Fills that a plot shows at most, evenly chosen.
 const SHOWN_MAX: usize = 4_000;

@@ -15,7 +15,8 @@ use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::Strategy;
 
-use super::{BacktestArgs, named, one, to_json, value_of};
+use super::shown::to_json;
+use super::{BacktestArgs, named, one, value_of};
 use crate::config::Config;
 
 /// Parameters with their values.

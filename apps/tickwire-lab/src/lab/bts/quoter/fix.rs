@@ -79,9 +79,7 @@ impl Fix {
         };
         let entries = &wanted.entries[..usize::from(wanted.len)];
         let now = self.clock.now();
-        let encoded = self
-            .session
-            .encode_mass_quote(now, &mut self.template, &head, entries);
+        let encoded = self.template.send(&mut self.session, now, &head, entries);
         let bytes = encoded.map_err(|e| Failure::system(format!("a mass quote cannot be sent: {e:?}")))?;
         self.stream.stamp();
         self.stream.out.send(bytes).map_err(lost)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tickwire_book::Depth;
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, Line};
-use tickwire_fix::QuotePrices;
+use tickwire_fix::{MassQuoteTemplate, QuotePrices};
 use tickwire_market::{BookUpdate, Port};
 use tickwire_quoterd::decimals_of;
 use tickwire_runtime::clock::{Clock, tsc};
@@ -177,8 +177,7 @@ impl Live<'_> {
             decimals: decimals_of(tick),
         };
         let session = Made::session();
-        let template = session
-            .mass_quote_template(&symbols, prices, config.entries_max)
+        let template = MassQuoteTemplate::new(&session, &symbols, prices, config.entries_max)
             .ok_or_else(|| Failure::config("prices do not fit"))?;
         let (mut updates, updated) = spsc::ring::<BookUpdate>(1 << 12);
         let (wanted, wants) = spsc::ring::<Wanted>(1 << 10);

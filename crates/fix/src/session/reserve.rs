@@ -1,0 +1,134 @@
+//! Messages whose bytes others make: a number is reserved, the message made with it, and committed. What is
+//! prepared for it ([`crate::OrderTemplate`], [`crate::MassQuoteTemplate`]) is no business of the session.
+
+use tickwire_market::{Nanos, SeqNo};
+
+use crate::encode::Encoder;
+use crate::store::Store;
+use crate::tag;
+use crate::time::Precision;
+use crate::version::Version;
+
+use super::{Core, SendError, Session, put_subs};
+
+/// What a peer gets that asks for a message again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Again {
+    /// The message: it is kept, where the configuration keeps messages.
+    Resend,
+    /// A gap fill. For what must not come to life later than now: quotes, orders that live for a moment.
+    GapFill,
+}
+
+/// The next number of a session, until it is committed or dropped: dropped, it is as if nothing had been.
+///
+/// ```text
+///  reserve ─► seq, time ─► the message's bytes ─► commit ─► the caller transmits them
+/// ```
+#[derive(Debug)]
+pub struct Reservation<'s, S: Store> {
+    core: &'s mut Core<S>,
+    now: Nanos,
+    seq: u64,
+}
+
+impl<S: Store> Session<S> {
+    /// The number and the time for a message that the caller transmits himself, at once.
+    ///
+    /// # Errors
+    /// Not logged on, other bytes wait to be transmitted, or the message would be beyond the rate.
+    #[inline]
+    pub fn reserve(&mut self, now: Nanos) -> Result<Reservation<'_, S>, SendError> {
+        let seq = self.core.prepare_to_send(now)?;
+        Ok(Reservation {
+            core: &mut self.core,
+            now,
+            seq,
+        })
+    }
+
+    /// What stands in front of the fields of every message that is prepared for this session; `None` if every
+    /// message carries LastMsgSeqNumProcessed, whose width changes.
+    pub fn prepared_header(&self) -> Option<PreparedHeader<'_, S>> {
+        self.core
+            .writer
+            .processed
+            .is_none()
+            .then_some(PreparedHeader { core: &self.core })
+    }
+
+    /// The number and the time that a message would have if it were sent now, to rehearse it: nothing is
+    /// reserved.
+    #[inline]
+    pub fn next_to_send(&self, now: Nanos) -> (SeqNo, Nanos) {
+        (SeqNo(self.core.store.next_out()), self.core.wall_of(now))
+    }
+}
+
+impl<S: Store> Reservation<'_, S> {
+    /// MsgSeqNum (34).
+    #[inline]
+    pub fn seq(&self) -> SeqNo {
+        SeqNo(self.seq)
+    }
+
+    /// SendingTime (52), UTC.
+    #[inline]
+    pub fn time(&self) -> Nanos {
+        self.core.wall_of(self.now)
+    }
+
+    /// The message, a whole one with this number, is the caller's to transmit now.
+    ///
+    /// # Errors
+    /// The store did not take it; the session ends, unless the message alone is wrong.
+    #[inline]
+    pub fn commit(self, message: &[u8], again: Again) -> Result<(), SendError> {
+        self.core.keep(self.seq, message, again)?;
+        self.core.count_sent(self.now, message.len());
+        Ok(())
+    }
+
+    /// The message as the general encoder writes it, for what a template has no room for.
+    #[cold]
+    pub(crate) fn encoded(
+        &mut self,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>, &mut crate::Stamp),
+    ) -> Result<&[u8], SendError> {
+        let wall = self.core.wall_of(self.now);
+        let (mut e, stamp) = self.core.writer.header(msg_type, self.seq, wall);
+        fields(&mut e, stamp);
+        e.finish().map_err(|_| SendError::NotEncodable)
+    }
+}
+
+/// See [`Session::prepared_header`].
+#[derive(Debug)]
+pub struct PreparedHeader<'s, S: Store> {
+    core: &'s Core<S>,
+}
+
+impl<S: Store> PreparedHeader<'_, S> {
+    /// The version spoken.
+    pub fn version(&self) -> Version {
+        self.core.terms.config.version
+    }
+
+    /// Of SendingTime.
+    pub fn precision(&self) -> Precision {
+        self.core.terms.config.precision
+    }
+
+    /// Writes MsgType and the header's fields, with eight digits of MsgSeqNum (zeros) and this SendingTime:
+    /// both are written over when a message is sent.
+    pub fn put(&self, e: &mut Encoder<'_>, msg_type: &[u8], time: &[u8]) {
+        e.text(tag::MSG_TYPE, msg_type);
+        e.text(tag::MSG_SEQ_NUM, b"00000000");
+        e.text(tag::SENDER_COMP_ID, self.core.terms.config.sender.as_bytes());
+        e.text_if(tag::SENDER_SUB_ID, self.core.writer.subs.sender_sub.as_bytes());
+        e.text(tag::SENDING_TIME, time);
+        e.text(tag::TARGET_COMP_ID, self.core.writer.peer.as_bytes());
+        put_subs(e, &self.core.writer.subs);
+    }
+}
