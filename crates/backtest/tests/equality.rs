@@ -2,7 +2,7 @@
 //! order, every report, at the same time.
 //!
 //! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over
-//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and its own orders are in what is published. In the
+//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`], or FIX 4.4, [`fix`]), and its own orders are in what is published. In the
 //! backtest ours stands as a marker right before the order that it once was, and takes what that one took.
 //! Stop orders: the venue's engine lets them act within the step whose trade triggers them. The recording has
 //! their executions a time later than that trade, as the backtest has those of an order that comes when the
@@ -32,6 +32,8 @@ use tickwire_trading::strategy::{
 };
 use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportKind, RiskConfig};
 
+#[path = "equality/fix.rs"]
+mod fix;
 #[path = "equality/sockets.rs"]
 mod sockets;
 
@@ -226,11 +228,9 @@ impl Trader {
                     self.said.push(Said::Stop(now, order, side, trigger, limit, qty));
                 }
             }
-            (0, Some(stop)) => {
-                if ctx.cancel(stop).is_ok() {
-                    self.asked.insert(stop, id);
-                    self.said.push(Said::Cancelled(now, stop));
-                }
+            (0, Some(stop)) if ctx.cancel(stop).is_ok() => {
+                self.asked.insert(stop, id);
+                self.said.push(Said::Cancelled(now, stop));
             }
             (1..=2, Some(stop)) => {
                 let trigger = away(self.rng.below(3));
@@ -1004,4 +1004,37 @@ fn stop_orders_act_in_a_backtest_as_they_did_in_the_venue() {
     }
     println!("{all:?}: stop orders, stop-limit orders, triggers moved, orders triggered");
     assert!(all.iter().all(|count| *count > 300), "{all:?}");
+}
+
+#[test]
+fn over_fix_in_memory_and_in_a_backtest_stop_orders_are_the_same_by_what_was_heard_before() {
+    let (mut all, mut triggered) = ([0, 0], 0);
+    for seed in 1..=3 {
+        for style in [Style::Mixed, Style::Stops] {
+            let which = Which {
+                seed,
+                style,
+                stamp: Stamp::Heard,
+            };
+            let (in_memory, recording) = sim(seed, 2_000, in_memory(which));
+            let (over_fix, received) = sim(seed, 2_000, fix::over_fix(which));
+            agree(which, &in_memory, &over_fix);
+            assert_eq!(in_memory.len(), over_fix.len(), "{which:?}");
+            assert!(
+                recording == received,
+                "{which:?}: the venue has published something else"
+            );
+            let again = backtest(which, &received);
+            agree(which, &over_fix, &again);
+            assert!(over_fix.len() - again.len() <= 6, "{which:?}");
+            all = std::array::from_fn(|at| all[at] + counted(&over_fix)[at]);
+            let is_triggered = |said: &&Said| matches!(said, Said::Triggered(..));
+            triggered += over_fix.iter().filter(is_triggered).count();
+        }
+    }
+    println!("{all:?}: orders over FIX, reports of orders that were filled; {triggered} triggered");
+    assert!(
+        all.iter().all(|count| *count > 200) && triggered > 50,
+        "{all:?}, {triggered}"
+    );
 }

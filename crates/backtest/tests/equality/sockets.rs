@@ -30,12 +30,12 @@ use tickwire_wire::soupbintcp::{LoginAccepted, Packet, split};
 
 use super::{Host, InMemory, SYMBOLS, Said, Which, in_memory};
 
-const SESSION: [u8; 10] = *b"EQUALITY  ";
+pub(super) const SESSION: [u8; 10] = *b"EQUALITY  ";
 /// Nothing takes as long unless something is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the venue waits for beside the sockets.
-enum Step {
+pub(super) enum Step {
     Datagram,
     Report,
     Over,
