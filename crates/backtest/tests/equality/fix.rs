@@ -19,13 +19,13 @@ use tickwire_fix::{
 };
 use tickwire_market::{
     Cause, ClientOrderId, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Port, Price, Qty, SeqNo,
-    Side, Symbol,
+    Symbol,
 };
 use tickwire_trading::{OrderReport, ReportKind};
 use tickwire_wire::moldudp64::PacketBuilder;
 
 use super::sockets::{PATIENCE, SESSION, Step};
-use super::{Host, InMemory, SYMBOLS, Said, Which, in_memory};
+use super::{Host, InMemory, Request, SYMBOLS, Said, Which, in_memory};
 
 /// A session over a connection.
 struct Connection {
@@ -126,7 +126,7 @@ pub(crate) struct OverFix {
     taken: Receiver<usize>,
     sent: usize,
     /// Requests that came and were not asked for yet.
-    requests: Vec<OrderIntent>,
+    requests: Vec<Request>,
     /// Orders as they were entered or replaced, and the requests to cancel them.
     orders: BTreeMap<ClientOrderId, NewOrderSingle>,
     cancels: BTreeMap<ClientOrderId, ClientOrderId>,
@@ -176,10 +176,10 @@ impl OverFix {
     }
 
     /// A request as the matching engine takes it; kept as far as its reports repeat it.
-    fn note(&mut self, request: Request) -> OrderIntent {
+    fn note(&mut self, request: Asked) -> OrderIntent {
         let cause = Cause::default();
         match request {
-            Request::New(order) => {
+            Asked::New(order) => {
                 self.orders.insert(number(order.cl_ord_id), order);
                 OrderIntent::New {
                     id: number(order.cl_ord_id),
@@ -193,7 +193,7 @@ impl OverFix {
                     cause,
                 }
             }
-            Request::Replace(m) => {
+            Asked::Replace(m) => {
                 let order = NewOrderSingle {
                     cl_ord_id: m.cl_ord_id,
                     symbol: m.symbol,
@@ -221,7 +221,7 @@ impl OverFix {
                     cause,
                 }
             }
-            Request::Cancel(m) => {
+            Asked::Cancel(m) => {
                 let target = number(m.orig_cl_ord_id);
                 self.cancels.insert(target, number(m.cl_ord_id));
                 OrderIntent::Cancel {
@@ -341,12 +341,12 @@ impl Host for OverFix {
         self.step(Step::Report);
     }
 
-    fn requests(&mut self) -> Vec<OrderIntent> {
+    fn requests(&mut self) -> Vec<Request> {
         let count = std::mem::take(&mut self.sent);
         while self.requests.len() < count {
             for request in self.connection.receive(request_of) {
                 let request = self.note(request);
-                self.requests.push(request);
+                self.requests.push(Request::Order(request));
             }
         }
         self.requests.drain(..count).collect()
@@ -359,21 +359,19 @@ impl Host for OverFix {
 }
 
 /// A request as it came.
-enum Request {
+enum Asked {
     New(NewOrderSingle),
     Replace(OrderCancelReplaceRequest),
     Cancel(OrderCancelRequest),
 }
 
-fn request_of(m: &Message<'_>) -> Request {
+fn request_of(m: &Message<'_>) -> Asked {
     match m.msg_type() {
-        NewOrderSingle::MSG_TYPE => Request::New(NewOrderSingle::decode(m).expect("an order")),
+        NewOrderSingle::MSG_TYPE => Asked::New(NewOrderSingle::decode(m).expect("an order")),
         OrderCancelReplaceRequest::MSG_TYPE => {
-            Request::Replace(OrderCancelReplaceRequest::decode(m).expect("a replacement"))
+            Asked::Replace(OrderCancelReplaceRequest::decode(m).expect("a replacement"))
         }
-        OrderCancelRequest::MSG_TYPE => {
-            Request::Cancel(OrderCancelRequest::decode(m).expect("a cancellation"))
-        }
+        OrderCancelRequest::MSG_TYPE => Asked::Cancel(OrderCancelRequest::decode(m).expect("a cancellation")),
         other => panic!("35={}: the strategy does not", other.escape_ascii()),
     }
 }
@@ -462,9 +460,12 @@ fn trade(
             }
         }
         let requests = host.requests();
-        requests
-            .iter()
-            .for_each(|request| enter(&mut connection, request));
+        for request in &requests {
+            match request {
+                Request::Order(request) => enter(&mut connection, request),
+                Request::Quotes { .. } => panic!("{request:?}: quotes are not sent here"),
+            }
+        }
         taken.send(requests.len()).expect("the venue waits");
     }
 }
