@@ -1249,10 +1249,10 @@ fn stop_orders_act_in_a_backtest_as_they_did_in_the_venue() {
 }
 
 #[test]
-fn over_fix_in_memory_and_in_a_backtest_stop_orders_are_the_same_by_what_was_heard_before() {
-    let (mut all, mut triggered) = ([0, 0], 0);
+fn over_fix_in_memory_and_in_a_backtest_stops_and_quotes_are_the_same_by_what_was_heard_before() {
+    let (mut all, mut triggered, mut quoted) = ([0, 0], 0, 0);
     for seed in 1..=3 {
-        for style in [Style::Mixed, Style::Stops] {
+        for style in [Style::Mixed, Style::Stops, Style::Quotes] {
             let which = Which {
                 seed,
                 style,
@@ -1268,17 +1268,20 @@ fn over_fix_in_memory_and_in_a_backtest_stop_orders_are_the_same_by_what_was_hea
             );
             let again = backtest(which, &received);
             agree(which, &over_fix, &again);
-            assert!(over_fix.len() - again.len() <= 6, "{which:?}");
+            assert!(over_fix.len() - again.len() <= 8, "{which:?}");
             all = std::array::from_fn(|at| all[at] + counted(&over_fix)[at]);
             let is_triggered = |said: &&Said| matches!(said, Said::Triggered(..));
             triggered += over_fix.iter().filter(is_triggered).count();
+            let is_of_quote =
+                |said: &&Said| matches!(said, Said::OwnQuote(_, _, QuoteEventKind::Filled { .. }, _));
+            quoted += over_fix.iter().filter(is_of_quote).count();
         }
     }
-    println!("{all:?}: orders over FIX, reports of orders that were filled; {triggered} triggered");
-    assert!(
-        all.iter().all(|count| *count > 200) && triggered > 50,
-        "{all:?}, {triggered}"
+    println!(
+        "{all:?}: orders over FIX, reports of orders that were filled; {triggered} triggered, {quoted} fills of quotes"
     );
+    assert!(all.iter().all(|count| *count > 200), "{all:?}");
+    assert!(triggered > 50 && quoted > 50, "{triggered}, {quoted}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The strategy on a thread of its own, over sockets of this machine: market data as MoldUDP64 datagrams,
-//! orders as FIX 4.4 over TCP, which has stop orders; OUCH 5.0 has none.
+//! orders as FIX 4.4 over TCP, which has stop orders and mass quotes; OUCH 5.0 has neither.
 //!
 //! As over OUCH ([`super::sockets`]) the venue waits until the strategy's thread has taken what it sent.
 
@@ -13,14 +13,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tickwire_exchange::listings;
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{
-    Again, CancelKind, CompId, Encoder, Event, ExecType, ExecutionReport, Id, Message, NewOrderSingle,
-    OrdStatus, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, Reason, Role, Session,
-    SessionConfig, Stamp, Status,
+    Again, CancelKind, CompId, Encoder, Event, ExecType, ExecutionReport, Fields, Id, Message,
+    NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, QuoteAnswer,
+    QuoteEntries, QuoteLine, QuoteSets, Reason, Role, Session, SessionConfig, Stamp, Status,
+    put_cancel_quotes, put_mass_quote, read_quote_answer, tag,
 };
 use tickwire_market::{
     Cause, ClientOrderId, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Port, Price, Qty, SeqNo,
-    Symbol,
+    Symbol, TimeInForce,
 };
+use tickwire_trading::strategy::{Quote, QuoteEntry, QuoteReport};
 use tickwire_trading::{OrderReport, ReportKind};
 use tickwire_wire::moldudp64::PacketBuilder;
 
@@ -130,6 +132,8 @@ pub(crate) struct OverFix {
     /// Orders as they were entered or replaced, and the requests to cancel them.
     orders: BTreeMap<ClientOrderId, NewOrderSingle>,
     cancels: BTreeMap<ClientOrderId, ClientOrderId>,
+    /// Names of quotes by instrument.
+    names: BTreeMap<InstrumentId, u64>,
     executions: u64,
     strategy: JoinHandle<Vec<Said>>,
 }
@@ -157,6 +161,7 @@ pub(crate) fn over_fix(which: Which) -> OverFix {
         requests: Vec::new(),
         orders: BTreeMap::new(),
         cancels: BTreeMap::new(),
+        names: BTreeMap::new(),
         executions: 0,
         strategy,
     };
@@ -176,9 +181,28 @@ impl OverFix {
     }
 
     /// A request as the matching engine takes it; kept as far as its reports repeat it.
-    fn note(&mut self, request: Asked) -> OrderIntent {
+    fn note(&mut self, request: Asked) -> Request {
         let cause = Cause::default();
-        match request {
+        let request = match request {
+            Asked::Quotes { id, lines, is_cancel } => {
+                let entries = lines.into_iter().map(|line| {
+                    let instrument = instrument_of(line.symbol);
+                    // A cancellation names the instrument alone.
+                    let name = match is_cancel {
+                        true => self.names[&instrument],
+                        false => line.name,
+                    };
+                    self.names.insert(instrument, name);
+                    let sides = line.sides;
+                    let quote = Quote { instrument, sides };
+                    QuoteEntry { name, quote }
+                });
+                return Request::Quotes {
+                    id: ClientOrderId(id),
+                    entries: entries.collect(),
+                    is_cancel,
+                };
+            }
             Asked::New(order) => {
                 self.orders.insert(number(order.cl_ord_id), order);
                 OrderIntent::New {
@@ -234,7 +258,8 @@ impl OverFix {
                     cause,
                 }
             }
-        }
+        };
+        Request::Order(request)
     }
 
     fn execution(&mut self, report: &OrderReport) {
@@ -341,12 +366,66 @@ impl Host for OverFix {
         self.step(Step::Report);
     }
 
+    fn quote_report(&mut self, _: Nanos, report: &QuoteReport<'_>) {
+        match *report {
+            QuoteReport::Answered { id, .. } => self.connection.send(b"b", |e, _| {
+                e.unsigned(tag::QUOTE_ID, id.0);
+                e.unsigned(tag::QUOTE_STATUS, 0);
+            }),
+            QuoteReport::Cancelled { id, .. } => self.connection.send(b"AI", |e, _| {
+                e.unsigned(tag::QUOTE_ID, id.0);
+                e.unsigned(tag::QUOTE_STATUS, 1);
+            }),
+            QuoteReport::Filled {
+                name,
+                side,
+                qty,
+                price,
+                of,
+            } => {
+                let mut all = self.names.iter();
+                let instrument = all
+                    .find(|(_, known)| **known == name)
+                    .map(|(instrument, _)| *instrument);
+                self.executions += 1;
+                let execution = ExecutionReport {
+                    order_id: Id::from_number(name),
+                    cl_ord_id: Id::from_number(name),
+                    orig_cl_ord_id: Id::EMPTY,
+                    exec_id: Id::from_number(self.executions),
+                    exec_type: ExecType::Trade,
+                    ord_status: OrdStatus::PartiallyFilled,
+                    ord_rej_reason: None,
+                    symbol: symbol_of(instrument.expect("it was quoted")),
+                    side,
+                    qty: of.1,
+                    order_type: OrderType::Limit,
+                    price: Some(of.0),
+                    stop: None,
+                    time_in_force: TimeInForce::Day,
+                    last_qty: qty,
+                    last_px: Some(price),
+                    leaves_qty: Qty(of.1.0.saturating_sub(qty.0)),
+                    cum_qty: qty,
+                    avg_px: price,
+                    transact_time: now(),
+                    cause: None,
+                    text: Reason::EMPTY,
+                };
+                self.connection
+                    .send(ExecutionReport::MSG_TYPE, |e, stamp| execution.encode(e, stamp));
+            }
+            _ => panic!("{report:?}: the venue does not"),
+        }
+        self.step(Step::Report);
+    }
+
     fn requests(&mut self) -> Vec<Request> {
         let count = std::mem::take(&mut self.sent);
         while self.requests.len() < count {
             for request in self.connection.receive(request_of) {
                 let request = self.note(request);
-                self.requests.push(Request::Order(request));
+                self.requests.push(request);
             }
         }
         self.requests.drain(..count).collect()
@@ -363,6 +442,52 @@ enum Asked {
     New(NewOrderSingle),
     Replace(OrderCancelReplaceRequest),
     Cancel(OrderCancelRequest),
+    Quotes {
+        id: u64,
+        lines: Vec<QuoteLine>,
+        is_cancel: bool,
+    },
+}
+
+/// An entry of a mass quote, or of a cancellation of quotes.
+fn line_of(entry: &Fields<'_>) -> QuoteLine {
+    let side = |price: u32, size: u32| {
+        let price = entry
+            .find(price)
+            .map(|field| entry.price(field).expect("a price"));
+        let size = entry.find(size).map(|field| entry.qty(field).expect("a size"));
+        (price.unwrap_or_default(), size.unwrap_or_default())
+    };
+    let name = entry.find(tag::QUOTE_ENTRY_ID);
+    let symbol = entry.find(tag::SYMBOL).expect("a symbol");
+    QuoteLine {
+        name: name.map_or(0, |field| entry.unsigned(field).expect("a name")),
+        symbol: Symbol::new(entry.value(symbol)).expect("a symbol"),
+        sides: [
+            side(tag::BID_PX, tag::BID_SIZE),
+            side(tag::OFFER_PX, tag::OFFER_SIZE),
+        ],
+    }
+}
+
+fn quotes_of(m: &Message<'_>, is_cancel: bool) -> Asked {
+    let id = m.find(tag::QUOTE_ID).expect("a QuoteID");
+    let lines = match is_cancel {
+        true => {
+            let entries = m.group::<QuoteEntries>().expect("entries");
+            entries.map(|entry| line_of(&entry)).collect()
+        }
+        false => {
+            let sets = m.group::<QuoteSets>().expect("a set");
+            let entries = sets.flat_map(|set| set.group::<QuoteEntries>().expect("entries"));
+            entries.map(|entry| line_of(&entry)).collect()
+        }
+    };
+    Asked::Quotes {
+        id: m.unsigned(id).expect("a number"),
+        lines,
+        is_cancel,
+    }
 }
 
 fn request_of(m: &Message<'_>) -> Asked {
@@ -372,7 +497,70 @@ fn request_of(m: &Message<'_>) -> Asked {
             Asked::Replace(OrderCancelReplaceRequest::decode(m).expect("a replacement"))
         }
         OrderCancelRequest::MSG_TYPE => Asked::Cancel(OrderCancelRequest::decode(m).expect("a cancellation")),
+        b"i" => quotes_of(m, false),
+        b"Z" => quotes_of(m, true),
         other => panic!("35={}: the strategy does not", other.escape_ascii()),
+    }
+}
+
+/// What the venue says.
+enum Heard {
+    Order(OrderReport),
+    Quoted(ClientOrderId),
+    QuotesCancelled(ClientOrderId),
+    QuoteFilled(ExecutionReport),
+}
+
+fn heard_of(m: &Message<'_>, is_quote: impl Fn(u64) -> bool) -> Heard {
+    let mut refused: Vec<u64> = Vec::with_capacity(8);
+    let answer = read_quote_answer(m, &mut refused).expect("an answer");
+    match answer {
+        Some(QuoteAnswer::Answered { id, is_rejected }) => {
+            assert!(!is_rejected && refused.is_empty(), "the venue takes them all");
+            return Heard::Quoted(ClientOrderId(id));
+        }
+        Some(QuoteAnswer::Cancelled { id, is_done: true }) => {
+            return Heard::QuotesCancelled(ClientOrderId(id));
+        }
+        Some(other) => panic!("{other:?}: the venue does not"),
+        None => {}
+    }
+    if m.msg_type() == ExecutionReport::MSG_TYPE {
+        let execution = ExecutionReport::decode(m).expect("an execution report");
+        if execution.cl_ord_id.to_number().is_some_and(is_quote) {
+            return Heard::QuoteFilled(execution);
+        }
+    }
+    Heard::Order(report_of(m))
+}
+
+/// Tells the strategy.
+fn tell(host: &mut InMemory<impl Channel>, heard: &Heard) {
+    let now = now();
+    match heard {
+        Heard::Order(report) => host.report(now, report),
+        Heard::Quoted(id) => host.quote_report(
+            now,
+            &QuoteReport::Answered {
+                id: *id,
+                is_rejected: false,
+                refused: &[],
+            },
+        ),
+        Heard::QuotesCancelled(id) => {
+            let (id, is_done) = (*id, true);
+            host.quote_report(now, &QuoteReport::Cancelled { id, is_done });
+        }
+        Heard::QuoteFilled(e) => host.quote_report(
+            now,
+            &QuoteReport::Filled {
+                name: number(e.cl_ord_id).0,
+                side: e.side,
+                qty: e.last_qty,
+                price: e.last_px.expect("the price of a fill"),
+                of: (e.price.expect("the price of the quote"), e.qty),
+            },
+        ),
     }
 }
 
@@ -452,21 +640,40 @@ fn trade(
                 events.iter().for_each(|event| host.event(event));
             }
             Step::Report => {
-                let mut reports = Vec::new();
-                while reports.is_empty() {
-                    reports = connection.receive(report_of);
+                let mut heard = Vec::new();
+                while heard.is_empty() {
+                    let is_quote = |number| host.conductor.is_quote(number);
+                    heard = connection.receive(|m| heard_of(m, is_quote));
                 }
-                reports.iter().for_each(|report| host.report(now(), report));
+                heard.iter().for_each(|heard| tell(&mut host, heard));
             }
         }
         let requests = host.requests();
         for request in &requests {
             match request {
                 Request::Order(request) => enter(&mut connection, request),
-                Request::Quotes { .. } => panic!("{request:?}: quotes are not sent here"),
+                Request::Quotes {
+                    id,
+                    entries,
+                    is_cancel,
+                } => quote(&mut connection, *id, entries, *is_cancel),
             }
         }
         taken.send(requests.len()).expect("the venue waits");
+    }
+}
+
+/// Sends a mass quote, or a cancellation of quotes.
+fn quote(connection: &mut Connection, id: ClientOrderId, entries: &[QuoteEntry], is_cancel: bool) {
+    let lines = entries.iter().map(|entry| QuoteLine {
+        name: entry.name,
+        symbol: symbol_of(entry.quote.instrument),
+        sides: entry.quote.sides,
+    });
+    let lines: Vec<QuoteLine> = lines.collect();
+    match is_cancel {
+        true => connection.send(b"Z", |e, _| put_cancel_quotes(e, id.0, &lines)),
+        false => connection.send(b"i", |e, _| put_mass_quote(e, id.0, None, false, &lines)),
     }
 }
 
