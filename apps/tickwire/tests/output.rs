@@ -90,6 +90,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "says its lines as trade does; demo quoter prints its report",
     ),
     ("play", "prints its result as replay does"),
+    ("archive", "writes a file, and says one line"),
     ("record", "prints one table when it ends, as replay does"),
     (
         "subscribe",

@@ -526,3 +526,60 @@ fn what_is_no_level_of_a_known_instrument_is_refused() {
     }
     assert!(bench.told.is_empty());
 }
+
+#[test]
+fn a_book_is_of_a_number_that_was_given() {
+    let bench = Bench::new();
+    assert!(bench.books.book(SuperId(0)).is_some(), "the one symbol");
+    assert!(bench.books.book(SuperId(1)).is_none(), "the next one");
+}
+
+#[test]
+fn a_definition_in_an_event_has_all_of_a_long_symbol() {
+    let mut bench = Bench::new();
+    let long = "ESZ6 C5000 EW3 2026Q4";
+    let event = define_event(InstrumentId(9), &symbol(long));
+    bench.apply(A, event).expect("room for a second symbol");
+    assert!(bench.books.find(&symbol(long)).is_some());
+    assert_eq!(bench.books.iter().count(), 2);
+}
+
+/// Room for the shares of a side of `SHARES` prices: a ladder that was as long and is short again gives back
+/// what it does not need, so that another one can grow.
+#[test]
+fn a_ladder_that_became_short_gives_its_room_to_others() {
+    const SHARES: u32 = 256;
+    let mut bench = Bench::with(SuperConfig {
+        symbols: 4,
+        members: 16,
+        shares: 2 * SHARES,
+        ..SuperConfig::default()
+    });
+    bench.apply(A, whole(EventKind::Recovered)).unwrap();
+    bench.define(A, STOCK, "ABC").unwrap();
+    for turn in 0..4 {
+        let side = [Side::Bid, Side::Ask][turn % 2];
+        for price in 0..SHARES {
+            bench.level(A, side, 100 + price, 1);
+        }
+        assert_eq!(bench.shares(side).len(), SHARES as usize, "turn {turn}");
+        for price in 1..SHARES {
+            bench.level(A, side, 100 + price, 0);
+        }
+    }
+    assert_eq!(bench.books.counters().get(Counter::BookFull), 0);
+}
+
+/// Three venues at one price: how far a share is from the best counts every share before it, of feeds that
+/// are there.
+#[test]
+fn a_change_of_the_third_venue_is_three_from_the_best() {
+    let mut bench = Bench::new();
+    for (source, price) in [(A, 103), (B, 102), (C, 101)] {
+        bench.level(source, Side::Bid, price, 10);
+    }
+    bench.told.clear();
+    bench.apply(C, of_stock(EventKind::Gap)).unwrap();
+    let update = bench.last();
+    assert_eq!(update.first[Side::Bid as usize], 2, "{update:?}");
+}

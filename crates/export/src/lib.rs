@@ -51,6 +51,7 @@ use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
 
+pub mod archive;
 pub mod batch;
 pub mod csv;
 mod out;
@@ -69,8 +70,8 @@ use rows::{Making, Rows};
 /// The arguments of `tickwire export`.
 #[derive(clap::Args, Debug)]
 pub struct ExportArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, or LOBSTER message files; gzip and zstd
-    /// are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, LOBSTER message files, or archives of
+    /// events; gzip and zstd are recognised; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// The file to write, or the folder with --partition
@@ -206,6 +207,14 @@ fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
     );
     for path in args.files.iter().chain(&args.config).chain(&args.templates) {
         if path.as_os_str() == tickwire_venues::channels::BUILT_IN {
+            continue;
+        }
+        if path.as_os_str() == "-" {
+            if args.partition {
+                return Err(Failure::config(
+                    "--partition goes on where it was ended, which standard input cannot: give a file",
+                ));
+            }
             continue;
         }
         let about = std::fs::metadata(path)

@@ -198,6 +198,12 @@ pub const TARGETS: &[Target] = &[
         targets::recorded_blocks,
     ),
     target(
+        "archive",
+        "an archive, its index or a block of it is read within itself, or refused",
+        seeds::archives,
+        targets::archive,
+    ),
+    target(
         "capture",
         "a capture ends or is refused; its frames lie within it",
         seeds::captures,

@@ -62,8 +62,8 @@ pub use rates::{Peak, Rates};
 /// The arguments of `tickwire inspect`.
 #[derive(clap::Args, Debug)]
 pub struct InspectArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are
-    /// recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files, LOBSTER message files, or archives of events;
+    /// gzip and zstd are recognised; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Write the configuration (TOML) that `replay`, `feed` and a strategy's program read

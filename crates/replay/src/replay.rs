@@ -12,6 +12,7 @@
 //! file: what is missing is lost, and said so.
 
 mod alone;
+mod archived;
 mod ending;
 mod lines;
 mod lobster;
@@ -56,8 +57,8 @@ use tickwire_venues::wiring::{Reception, WithChannel};
 /// The arguments of `tickwire replay`.
 #[derive(clap::Args, Debug)]
 pub struct ReplayArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER
-    /// message files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition), LOBSTER
+    /// message files, or archives of events; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one
@@ -188,31 +189,12 @@ struct About {
 /// A file that cannot be read, a recording with no packet of a known feed, a signal; and, after everything is
 /// printed, a gap or damage in the recording, or books that differ from the vendor's own.
 pub fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let is_input = |path: &Path| path.as_os_str() == "-";
-    let spooled = match args.files.iter().filter(|path| is_input(path)).count() {
-        0 => return play(args, &args.files, stop),
-        1 if args.step => {
-            return Err(Failure::config(
-                "--step waits for Enter on standard input, which is the recording here: give a file",
-            ));
-        }
-        1 => spool::Spooled::take(stop)?,
-        _ => {
-            return Err(Failure::config(
-                "standard input can be read once only: give `-` once",
-            ));
-        }
-    };
-    let opened = spooled.path();
-    let files = args.files.iter().map(|path| match is_input(path) {
-        true => opened.clone(),
-        false => path.clone(),
-    });
-    let files: Vec<PathBuf> = files.collect();
-    play(args, &files, stop).map_err(|failure| Failure {
-        message: failure.message.replace(&*opened.to_string_lossy(), spool::NAME),
-        ..failure
-    })
+    if args.step && args.files.iter().any(|path| spool::is_input(path)) {
+        return Err(Failure::config(
+            "--step waits for Enter on standard input, which is the recording here: give a file",
+        ));
+    }
+    spool::with_files(&args.files, stop, |files, _| play(args, files, stop))
 }
 
 /// Reads the files twice, and shows what was found.
@@ -272,9 +254,25 @@ pub struct FedChannel {
     pub partial: usize,
 }
 
-/// Plays files into what `make` makes of their channels.
+/// Plays files into what `make` makes of their channels. `-` is standard input, once.
+///
+/// # Errors
+/// A file that cannot be read, or a recording with no packet of a known feed; a signal; what `make` says.
 pub fn feed(args: &ReplayArgs, stop: &StopFlag, make: &mut dyn MakePlay) -> Result<Fed, Failure> {
-    let mut replay = read(args, &args.files, stop, make)?;
+    spool::with_files(&args.files, stop, |files, named| {
+        let mut fed = feed_files(args, files, stop, make)?;
+        fed.fault = fed.fault.map(named);
+        Ok(fed)
+    })
+}
+
+fn feed_files(
+    args: &ReplayArgs,
+    files: &[PathBuf],
+    stop: &StopFlag,
+    make: &mut dyn MakePlay,
+) -> Result<Fed, Failure> {
+    let mut replay = read(args, files, stop, make)?;
     if let Some(reason) = stop.reason() {
         return Err(Failure::interrupted(reason.to_string()));
     }
@@ -370,7 +368,12 @@ fn read<'a>(
     tickwire_runtime::alloc::populate_large_blocks();
     let (files, rows) = pair(files)?;
     let files = &files[..];
-    let routes = match routes(args, files, stop) {
+    let is_archived = archived::are_archives(files)?;
+    let routes = match is_archived {
+        true => archived::routes(args),
+        false => routes(args, files, stop),
+    };
+    let routes = match routes {
         Ok(routes) => routes,
         Err(Stopped::Failed(failure)) => return Err(failure),
         Err(Stopped::Interrupted) => {
@@ -410,7 +413,11 @@ fn read<'a>(
     if replay.make.is_for_channels() {
         replay.add_configured()?;
     }
-    match replay.files(files) {
+    let played = match is_archived {
+        true => replay.archives(files),
+        false => replay.files(files),
+    };
+    match played {
         Ok(()) | Err(End::Interrupted) => {}
         Err(End::Damaged(message)) => replay.damage = Some(message),
         Err(End::Failed(failure)) => return Err(failure),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tickwire_archive::{ArchiveChannel, ChannelFacts};
 use tickwire_book::Depth;
 use tickwire_feed::{
     ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, ItchChannel, ItchConfig, ItchDecoder, ItchFeed,
@@ -55,6 +56,8 @@ pub struct Reception {
     orders_max: u32,
     /// Which instruments are wanted; `None` is all.
     pub symbols: Option<Vec<Symbol>>,
+    /// Of an archive: the channel that it has, whatever the protocol was.
+    archived: Option<Arc<ChannelFacts>>,
 }
 
 impl Reception {
@@ -65,6 +68,7 @@ impl Reception {
             orders_max: c.max_orders,
             live: Some(c.clone()),
             symbols: None,
+            archived: None,
         }
     }
 
@@ -75,6 +79,15 @@ impl Reception {
             instruments_max,
             orders_max,
             symbols,
+            archived: None,
+        }
+    }
+
+    /// From an archive of events, with the sizes that it says.
+    pub fn archived(facts: ChannelFacts, symbols: Option<Vec<Symbol>>) -> Reception {
+        Reception {
+            archived: Some(Arc::new(facts.clone())),
+            ..Reception::recorded(facts.room[0], facts.room[1], symbols)
         }
     }
 
@@ -159,6 +172,10 @@ pub fn with_channel<W: WithChannel>(
     reception: &Reception,
     then: W,
 ) -> Result<W::Output, Failure> {
+    if let Some(facts) = &reception.archived {
+        let channel = ArchiveChannel::new((**facts).clone(), reception.symbols.as_deref());
+        return Ok(then.run(channel, facts.depth));
+    }
     let venue = feed.venue;
     let channel = &feed.channels[number];
     let symbols = reception.symbols.clone();

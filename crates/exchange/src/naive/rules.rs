@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use tickwire_market::{OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
 use crate::order::{Firm, NewOrder, Order, OrderPlace, SelfTrade};
-use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Protection};
+use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Protection, TickTable};
 
 /// "Capacities": quotes, protections, levels of a ladder of waiting orders; "Broken trades": how many trades
 /// are kept.
@@ -157,6 +157,46 @@ pub(super) fn edge(bands: &PriceBands, reference: Price, last: Price, side: Side
         edges.into_iter().max()
     };
     narrower.map(Price::from_raw)
+}
+
+/// The tick at a price: of the step that begins last at or below it.
+pub(super) fn tick_at(ticks: &TickTable, price: Price) -> i64 {
+    let steps: Vec<(Price, Price)> = ticks.steps().collect();
+    let begun = steps.iter().rev().find(|(from, _)| *from <= price);
+    begun.unwrap_or(&steps[0]).1.raw()
+}
+
+/// The next price above one of the table.
+pub(super) fn price_above(ticks: &TickTable, price: Price) -> Price {
+    Price::from_raw(price.raw() + tick_at(ticks, price))
+}
+
+/// The next price below one of the table: of each step the last one below it, and of those the highest.
+pub(super) fn price_below(ticks: &TickTable, price: Price) -> Option<Price> {
+    let last_of = |(from, tick): (Price, Price)| {
+        let steps = (price.raw() - 1 - from.raw()).div_euclid(tick.raw());
+        (steps >= 0).then(|| Price::from_raw(from.raw() + steps * tick.raw()))
+    };
+    ticks.steps().filter_map(last_of).max()
+}
+
+/// "at the maker's price, or better for the taker where the maker offered an improvement"
+pub(super) fn trade_price(maker: &Order) -> Price {
+    let for_taker = if maker.side == Side::Bid { 1 } else { -1 };
+    Price::from_raw(maker.price.raw() + for_taker * maker.improvement.raw())
+}
+
+/// "cancel the newest, the oldest, both, or take the smaller quantity from both": what the order in the book
+/// and the one that comes lose, of what they have.
+pub(super) fn prevented(mode: SelfTrade, book: u64, comes: u64) -> (u64, u64) {
+    match mode {
+        SelfTrade::Allow => (0, 0),
+        SelfTrade::CancelNewest => (0, comes),
+        SelfTrade::CancelOldest => (book, 0),
+        SelfTrade::CancelBoth => (book, comes),
+        SelfTrade::Decrement if book < comes => (book, book),
+        SelfTrade::Decrement => (comes, comes),
+    }
 }
 
 /// Self-trade prevention "is the incoming order's choice and is about orders of the same `Firm`".

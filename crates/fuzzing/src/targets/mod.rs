@@ -1,5 +1,6 @@
 //! The targets themselves, by the crate they are about.
 
+mod archive;
 mod backtest;
 mod book;
 mod engine;
@@ -22,6 +23,7 @@ mod subscriptions;
 mod super_books;
 mod wire;
 
+pub use archive::archive;
 pub use backtest::backtest;
 pub use book::book;
 pub use engine::engine;

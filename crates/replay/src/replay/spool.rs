@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tickwire_runtime::files;
@@ -18,14 +18,48 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Names that are tried: others may stand in the folder.
 const NAMES: u32 = 16;
 
+/// Whether a path means standard input.
+pub(super) fn is_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Calls `then` with files that can be read twice: standard input is kept before. What else it is given names
+/// that in texts again.
+pub(super) fn with_files<T>(
+    files: &[PathBuf],
+    stop: &StopFlag,
+    then: impl FnOnce(&[PathBuf], &dyn Fn(String) -> String) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let spooled = match files.iter().filter(|path| is_input(path)).count() {
+        0 => return then(files, &|text| text),
+        1 => Spooled::take(stop)?,
+        _ => {
+            return Err(Failure::config(
+                "standard input can be read once only: give `-` once",
+            ));
+        }
+    };
+    let opened = spooled.path();
+    let kept = files.iter().map(|path| match is_input(path) {
+        true => opened.clone(),
+        false => path.clone(),
+    });
+    let kept: Vec<PathBuf> = kept.collect();
+    let named = |text: String| text.replace(&*opened.to_string_lossy(), NAME);
+    then(&kept, &named).map_err(|failure| Failure {
+        message: named(failure.message),
+        ..failure
+    })
+}
+
 /// All of standard input. The file has lost its name before anything is in it: nobody else can open it, and
 /// it is gone with the process, however that ends.
-pub(super) struct Spooled(File);
+struct Spooled(File);
 
 impl Spooled {
     /// Reads standard input to its end. It takes as much room in the folder for temporary files as the
     /// recording has bytes.
-    pub(super) fn take(stop: &StopFlag) -> Result<Spooled, Failure> {
+    fn take(stop: &StopFlag) -> Result<Spooled, Failure> {
         let folder = std::env::temp_dir();
         let failed = |e: io::Error| {
             Failure::system(format!(
@@ -65,7 +99,7 @@ impl Spooled {
     }
 
     /// A path that opens it anew, from its beginning.
-    pub(super) fn path(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 }

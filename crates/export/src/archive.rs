@@ -1,0 +1,330 @@
+//! Recordings as archives of events: `tickwire archive`. See [`tickwire_archive`].
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use tickwire_archive::{ArchiveWriter, ChannelFacts, Known};
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_console::failure::Failure;
+use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_lab::Histogram;
+use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol};
+use tickwire_replay::played::{Cost, Play};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
+use tickwire_runtime::files::Pending;
+use tickwire_runtime::signal::StopFlag;
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::wiring::{self, Reception, WithChannel};
+
+/// The arguments of `tickwire archive`.
+#[derive(clap::Args, Debug)]
+pub struct ArchiveArgs {
+    /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The archive to write
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Only these symbols (repeatable)
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Vec<String>,
+    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are
+    /// found out
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What the payloads are; without it, told by --config, else recognised
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub protocol: Option<Protocol>,
+    /// FAST template file of MOEX, or `builtin` (repeatable)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub templates: Vec<PathBuf>,
+    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
+    #[arg(long, value_name = "N")]
+    pub max_orders: Option<u32>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Archived {
+    /// Events.
+    pub events: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Channels.
+    pub channels: usize,
+}
+
+/// Runs `tickwire archive`: writes the archive and says what is in it.
+///
+/// # Errors
+/// A file that cannot be read or written, files that are no packets, a signal: nothing has the name then.
+/// After everything is written, damage or gaps in the recording, which the archive tells of as well.
+pub fn run(args: &ArchiveArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let (archived, fault) = archive(args, stop)?;
+    println!(
+        "{} events of {} channels in {} bytes",
+        archived.events, archived.channels, archived.bytes
+    );
+    fault.map_or(Ok(()), |fault| Err(Failure::check(fault)))
+}
+
+/// Writes the archive: what is in it, and why books made of it are not to be relied on, if so.
+///
+/// # Errors
+/// As [`run`], but for damage and gaps.
+pub fn archive(args: &ArchiveArgs, stop: &StopFlag) -> Result<(Archived, Option<String>), Failure> {
+    let cannot = |e: io::Error| Failure::system(format!("cannot write {}: {e}", args.out.display()));
+    let pending = Pending::create(&args.out).map_err(cannot)?;
+    let out = BufWriter::with_capacity(1 << 20, pending.file().map_err(cannot)?);
+    let shared = Rc::new(RefCell::new(Shared {
+        writer: Some(ArchiveWriter::new(out).map_err(cannot)?),
+        failed: None,
+        channels: 0,
+    }));
+    let replayed = ReplayArgs {
+        config: args.config.clone(),
+        protocol: args.protocol,
+        templates: args.templates.clone(),
+        symbol: args.symbol.clone(),
+        max_orders: args.max_orders,
+        ..ReplayArgs::of(args.files.clone())
+    };
+    let Fed { fault, .. } = replay::feed(&replayed, stop, &mut Make(shared.clone()))?;
+    let mut shared = shared.borrow_mut();
+    if let Some(e) = shared.failed.take() {
+        return Err(cannot(e));
+    }
+    let mut archived = Archived {
+        channels: shared.channels,
+        ..Archived::default()
+    };
+    if let Some(writer) = shared.writer.take() {
+        archived.events = writer.events();
+        let (bytes, out) = writer.finish().map_err(cannot)?;
+        archived.bytes = bytes;
+        drop(out);
+    }
+    pending.finish().map_err(cannot)?;
+    Ok((archived, fault))
+}
+
+struct Shared {
+    writer: Option<ArchiveWriter<BufWriter<File>>>,
+    /// Why nothing is written any more.
+    failed: Option<io::Error>,
+    channels: usize,
+}
+
+impl Shared {
+    fn write(&mut self, write: impl FnOnce(&mut ArchiveWriter<BufWriter<File>>) -> io::Result<()>) {
+        if self.failed.is_none()
+            && let Some(writer) = &mut self.writer
+            && let Err(e) = write(writer)
+        {
+            self.failed = Some(e);
+        }
+    }
+}
+
+struct Make(Rc<RefCell<Shared>>);
+
+impl MakePlay for Make {
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure> {
+        let boxed = Boxed {
+            shared: self.0.clone(),
+            protocol: feed.protocol(),
+            name,
+            books,
+        };
+        wiring::with_channel(feed, number, reception, boxed)
+    }
+
+    fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
+        Err(Failure::config(format!(
+            "{}: archives are made of packets and ITCH files; files of records are read as quickly as an archive",
+            file.name()
+        )))
+    }
+
+    fn is_for_channels(&self) -> bool {
+        true
+    }
+}
+
+struct Boxed {
+    shared: Rc<RefCell<Shared>>,
+    protocol: Protocol,
+    name: String,
+    books: BooksConfig,
+}
+
+impl WithChannel for Boxed {
+    type Output = Box<dyn Play>;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Box<dyn Play> {
+        let books = BooksConfig {
+            depth,
+            venue: channel.venue(),
+            ..self.books
+        };
+        let number = {
+            let mut shared = self.shared.borrow_mut();
+            shared.channels += 1;
+            shared
+                .writer
+                .as_mut()
+                .map_or(0, |writer| writer.add_channel(channel.venue()))
+        };
+        Box::new(Archiving {
+            channel,
+            sink: Sink {
+                books: Books::new(books),
+                events: Vec::new(),
+            },
+            shared: self.shared,
+            number,
+            protocol: self.protocol,
+            cost: Cost {
+                name: self.name,
+                packets: 0,
+                bytes: 0,
+                per_packet: Histogram::new(),
+                busy_ticks: 0,
+            },
+        })
+    }
+}
+
+/// The events of a packet, and books: a channel asks them what does not fit.
+struct Sink {
+    books: Books,
+    events: Vec<MarketEvent>,
+}
+
+impl EventSink for Sink {
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.books.apply(event);
+        self.events.push(*event);
+    }
+
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+    }
+
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
+}
+
+/// A channel whose events are written down.
+struct Archiving<C> {
+    channel: C,
+    sink: Sink,
+    shared: Rc<RefCell<Shared>>,
+    number: usize,
+    protocol: Protocol,
+    cost: Cost,
+}
+
+impl<C: Channel> Archiving<C> {
+    fn hand_over(&mut self, now: Nanos, bytes: usize) {
+        let (number, events) = (self.number, &self.sink.events);
+        if !events.is_empty() {
+            self.shared
+                .borrow_mut()
+                .write(|writer| writer.packet(number, now, events));
+            self.sink.events.clear();
+        }
+        self.cost.packets += 1;
+        self.cost.bytes += bytes as u64;
+    }
+}
+
+impl<C: Channel> Play for Archiving<C> {
+    fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
+        if self.channel.poll_timeout().is_some_and(|t| t <= now) {
+            self.channel.handle_timeout(now, &mut self.sink);
+        }
+        self.channel.on_datagram(now, port, line, bytes, &mut self.sink);
+        self.hand_over(now, bytes.len());
+    }
+
+    fn on_message(&mut self, now: Nanos, message: &[u8]) {
+        self.channel.on_message(now, message, &mut self.sink);
+        self.hand_over(now, message.len() + 2);
+    }
+
+    fn finish(&mut self, now: Nanos) {
+        self.channel.handle_timeout(now, &mut self.sink);
+        let mut instruments = Vec::new();
+        self.channel.instruments(&mut |instrument| {
+            instruments.push(Known {
+                instrument: *instrument,
+                point: self.channel.point_value(instrument.id),
+            });
+        });
+        let books = self.sink.books.config();
+        let facts = ChannelFacts {
+            name: self.cost.name.clone(),
+            venue: self.channel.venue(),
+            protocol: self.protocol.name().to_owned(),
+            depth: books.depth,
+            room: [books.instruments, books.orders, books.levels],
+            state: self.channel.state(),
+            next: self.channel.next_seq(),
+            counters: self.channel.counters(),
+            instruments,
+        };
+        let (number, events) = (self.number, &self.sink.events);
+        self.shared.borrow_mut().write(|writer| {
+            writer.end_channel(number, facts);
+            writer.last_words(number, now, events)
+        });
+        self.sink.events.clear();
+    }
+
+    fn take_shown(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn state(&self) -> FeedState {
+        self.channel.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.channel.next_seq()
+    }
+
+    fn counters(&self) -> Counters {
+        let mut all = self.channel.counters();
+        all.merge(self.sink.books.counters());
+        all
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.sink.books);
+    }
+
+    fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {
+        let mut known = BTreeMap::new();
+        self.channel
+            .instruments(&mut |i| _ = known.insert(i.symbol, i.id));
+        known
+    }
+
+    fn cost(&self) -> &Cost {
+        &self.cost
+    }
+}
