@@ -352,10 +352,11 @@ impl Trader {
                     self.said.push(Said::Quoted(now, request, quote));
                 }
             }
-            6 if is_open && (1..=u32::from(SYMBOLS)).all(|id| !is_busy(ctx, InstrumentId(id))) => {
-                if ctx.cancel_quotes() > 0 {
-                    self.said.push(Said::QuotesCancelled(now));
-                }
+            6 if is_open
+                && (1..=u32::from(SYMBOLS)).all(|id| !is_busy(ctx, InstrumentId(id)))
+                && ctx.cancel_quotes() > 0 =>
+            {
+                self.said.push(Said::QuotesCancelled(now));
             }
             7 if held > 0 => self.submit(ctx, id, Side::Ask, qty, bid, false),
             8 if held < 0 => self.submit(ctx, id, Side::Bid, qty, ask, false),

@@ -508,7 +508,7 @@ enum Heard {
     Order(OrderReport),
     Quoted(ClientOrderId),
     QuotesCancelled(ClientOrderId),
-    QuoteFilled(ExecutionReport),
+    QuoteFilled(Box<ExecutionReport>),
 }
 
 fn heard_of(m: &Message<'_>, is_quote: impl Fn(u64) -> bool) -> Heard {
@@ -528,7 +528,7 @@ fn heard_of(m: &Message<'_>, is_quote: impl Fn(u64) -> bool) -> Heard {
     if m.msg_type() == ExecutionReport::MSG_TYPE {
         let execution = ExecutionReport::decode(m).expect("an execution report");
         if execution.cl_ord_id.to_number().is_some_and(is_quote) {
-            return Heard::QuoteFilled(execution);
+            return Heard::QuoteFilled(Box::new(execution));
         }
     }
     Heard::Order(report_of(m))
