@@ -2,13 +2,13 @@
 //! order, every report, at the same time.
 //!
 //! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over
-//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`], or FIX 4.4, [`fix`]), and its own orders are in what is published. In the
-//! backtest ours stands as a marker right before the order that it once was, and takes what that one took.
-//! Stop orders: the venue's engine lets them act within the step whose trade triggers them. The recording has
-//! their executions a time later than that trade, as the backtest has those of an order that comes when the
-//! trade is told; so the strategy hears of them when it hears of the trade.
-//! Over sockets time is the machine's: there orders and reports are compared by the number of the message
-//! that the strategy had heard last.
+//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`], or FIX 4.4, [`fix`]), and its own orders are in what is
+//! published. In the backtest ours stands as a marker right before the order that it once was, and takes what
+//! that one took. Stop orders: the venue's engine lets them act within the step whose trade triggers them.
+//! The recording has their executions a time later than that trade, as the backtest has those of an order
+//! that comes when the trade is told; so the strategy hears of them when it hears of the trade. Over sockets
+//! time is the machine's: there orders and reports are compared by the number of the message that the
+//! strategy had heard last.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -91,7 +91,8 @@ struct Trader {
     heard: u64,
     /// The last message that was a trade.
     traded: SeqNo,
-    /// Of [`Style::Stops`]: requests that were not answered, and stop orders that wait, by instrument and side.
+    /// Of [`Style::Stops`]: requests that were not answered, and stop orders that wait, by instrument and
+    /// side.
     asked: BTreeMap<ClientOrderId, InstrumentId>,
     stops: BTreeMap<(InstrumentId, Side), ClientOrderId>,
     stamp: Stamp,
@@ -325,8 +326,8 @@ impl Trader {
                     }
                     _ => {}
                 }
-                // The recording has what was quoted before as somebody's order, until it is told gone: what is
-                // quoted through that trades in the backtest alone.
+                // The recording has what was quoted before as somebody's order, until it is told gone: what
+                // is quoted through that trades in the backtest alone.
                 let meets_itself = quotes.iter().any(|quote| {
                     let own = ctx.own_quote(quote.instrument).filter(|own| own.is_open());
                     own.is_some_and(|own| {

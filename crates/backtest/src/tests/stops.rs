@@ -209,7 +209,8 @@ fn a_trigger_between_ticks_is_refused_and_a_halt_ends_what_is_triggered() {
     assert_eq!(heard(&rig).last().map(|h| h.1), Some(OrderState::Cancelled));
 }
 
-/// Order 1 has 40 left where it stood: on Moscow's order log it was executed, elsewhere its owner took 20 back.
+/// Order 1 has 40 left where it stood: on Moscow's order log it was executed, elsewhere its owner took 20
+/// back.
 fn less(rig: &mut Rig, at: u64) {
     rig.event(
         at,
