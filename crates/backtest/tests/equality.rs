@@ -2,13 +2,13 @@
 //! order, every report, at the same time.
 //!
 //! The venue is the exchange simulator's matching engine; the strategy trades in it, in memory or over
-//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`]), and its own orders are in what is published. In the
-//! backtest ours stands as a marker right before the order that it once was, and takes what that one took.
-//! Stop orders: the venue's engine lets them act within the step whose trade triggers them. The recording has
-//! their executions a time later than that trade, as the backtest has those of an order that comes when the
-//! trade is told; so the strategy hears of them when it hears of the trade.
-//! Over sockets time is the machine's: there orders and reports are compared by the number of the message
-//! that the strategy had heard last.
+//! sockets (MoldUDP64 and OUCH 5.0, [`sockets`], or FIX 4.4, [`fix`]), and its own orders are in what is
+//! published. In the backtest ours stands as a marker right before the order that it once was, and takes what
+//! that one took. Stop orders: the venue's engine lets them act within the step whose trade triggers them.
+//! The recording has their executions a time later than that trade, as the backtest has those of an order
+//! that comes when the trade is told; so the strategy hears of them when it hears of the trade. Over sockets
+//! time is the machine's: there orders and reports are compared by the number of the message that the
+//! strategy had heard last.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use tickwire_backtest::{Backtest, BacktestConfig};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
-    CrossFill, Engine, EngineConfig, Execution, ItchWriter, Listener, Milestone, NewOrder, Order, Owner,
-    Tape, listings,
+    CrossFill, Engine, EngineConfig, Execution, Firm, ItchWriter, Listener, Milestone, NewOrder, Order,
+    Owner, Tape, listings,
 };
 use tickwire_feed::{
     ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig, Start,
@@ -27,11 +27,14 @@ use tickwire_market::{
     Price, Qty, SeqNo, Side, TimeInForce, TradingStatus,
 };
 use tickwire_trading::strategy::{
-    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
-    Strategy, Subscription, Ticket, Trade,
+    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Quote,
+    QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, Rejected, Strategy, Subscription,
+    Ticket, Trade,
 };
 use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportKind, RiskConfig};
 
+#[path = "equality/fix.rs"]
+mod fix;
 #[path = "equality/sockets.rs"]
 mod sockets;
 
@@ -60,6 +63,9 @@ enum Said {
     Moved(u64, ClientOrderId, ClientOrderId, Price),
     Cancelled(u64, ClientOrderId),
     Triggered(u64, ClientOrderId),
+    Quoted(u64, ClientOrderId, Quote),
+    QuotesCancelled(u64),
+    OwnQuote(u64, InstrumentId, QuoteEventKind, [Qty; 2]),
     Heard(u64, ClientOrderId, OrderState, u32),
 }
 
@@ -72,6 +78,9 @@ enum Style {
     Mixed,
     /// The same with stop and stop-limit orders, one on each side of the market, whose triggers it moves.
     Stops,
+    /// Mass quotes of one or several instruments, that rest or take, cancellations of them, and orders that
+    /// take.
+    Quotes,
 }
 
 struct Trader {
@@ -82,7 +91,8 @@ struct Trader {
     heard: u64,
     /// The last message that was a trade.
     traded: SeqNo,
-    /// Of [`Style::Stops`]: requests that were not answered, and stop orders that wait, by instrument and side.
+    /// Of [`Style::Stops`]: requests that were not answered, and stop orders that wait, by instrument and
+    /// side.
     asked: BTreeMap<ClientOrderId, InstrumentId>,
     stops: BTreeMap<(InstrumentId, Side), ClientOrderId>,
     stamp: Stamp,
@@ -118,6 +128,9 @@ impl Strategy for Trader {
         let (Some((bid, _)), Some((ask, _))) = (best(Side::Bid), best(Side::Ask)) else {
             return;
         };
+        if self.style == Style::Quotes {
+            return self.with_quotes(ctx, change.instrument, (bid, ask));
+        }
         if self.style == Style::Stops {
             return self.with_stops(ctx, change, (bid, ask));
         }
@@ -168,6 +181,13 @@ impl Strategy for Trader {
 
     fn on_trade(&mut self, _: &mut Context<'_>, trade: &Trade) {
         self.traded = trade.seq;
+    }
+
+    fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
+        let open = Side::BOTH.map(|side| event.quote.open(side));
+        let now = self.stamp(ctx);
+        self.said
+            .push(Said::OwnQuote(now, event.quote.instrument, event.kind, open));
     }
 
     fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
@@ -226,11 +246,9 @@ impl Trader {
                     self.said.push(Said::Stop(now, order, side, trigger, limit, qty));
                 }
             }
-            (0, Some(stop)) => {
-                if ctx.cancel(stop).is_ok() {
-                    self.asked.insert(stop, id);
-                    self.said.push(Said::Cancelled(now, stop));
-                }
+            (0, Some(stop)) if ctx.cancel(stop).is_ok() => {
+                self.asked.insert(stop, id);
+                self.said.push(Said::Cancelled(now, stop));
             }
             (1..=2, Some(stop)) => {
                 let trigger = away(self.rng.below(3));
@@ -254,6 +272,95 @@ impl Trader {
                     self.said.push(Said::Cancelled(now, order));
                 }
             }
+            _ => {}
+        }
+    }
+
+    /// Anything with quotes, but nothing while a request about the same instrument is under way.
+    fn with_quotes(&mut self, ctx: &mut Context<'_>, id: InstrumentId, (bid, ask): (Price, Price)) {
+        let now = self.stamp(ctx);
+        let is_busy = |ctx: &Context<'_>, id: InstrumentId| {
+            let quote = ctx.own_quote(id);
+            let is_asked = quote.is_some_and(|quote| quote.asked.is_some() || quote.cancel.is_some());
+            is_asked || self.asked.values().any(|asked| *asked == id)
+        };
+        if is_busy(ctx, id) {
+            return;
+        }
+        let tick = Price::from_4dp(100).raw();
+        let qty = 1 + self.rng.below(300) as u32;
+        let held = ctx.position(id).qty;
+        let is_open = ctx.own_quote(id).is_some_and(|quote| quote.is_open());
+        match self.rng.below(20) {
+            what @ 0..=4 => {
+                let behind = self.rng.below(3) as i64 * tick;
+                let mut quotes = vec![Quote::new(
+                    id,
+                    qty,
+                    Price::from_raw(bid.raw() - behind),
+                    Price::from_raw(ask.raw() + behind),
+                )];
+                match what {
+                    // One side alone.
+                    0 => quotes[0].sides[self.rng.below(2) as usize].1 = Qty::ZERO,
+                    // The same again with another quantity.
+                    1 => {
+                        if let Some(own) = ctx.own_quote(id).filter(|own| own.is_open()) {
+                            let [bid, ask] = own.live.map(|side| (side.price, Qty(side.left.0.min(qty))));
+                            quotes[0].sides = [bid, ask];
+                        }
+                    }
+                    2 => {
+                        for other in (1..=u32::from(SYMBOLS)).map(InstrumentId) {
+                            let best = |side| {
+                                let book = ctx.book(other)?;
+                                Some(book.best(side)?.price)
+                            };
+                            if other != id
+                                && !is_busy(ctx, other)
+                                && let (Some(bid), Some(ask)) = (best(Side::Bid), best(Side::Ask))
+                            {
+                                quotes.push(Quote::new(other, qty, bid, ask));
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                // The recording has what was quoted before as somebody's order, until it is told gone: what
+                // is quoted through that trades in the backtest alone.
+                let meets_itself = quotes.iter().any(|quote| {
+                    let own = ctx.own_quote(quote.instrument).filter(|own| own.is_open());
+                    own.is_some_and(|own| {
+                        let [bid, ask] = own.live.map(|side| (!side.left.is_zero()).then_some(side.price));
+                        let [(new_bid, _), (new_ask, _)] = quote.sides;
+                        bid.is_some_and(|bid| new_ask <= bid) || ask.is_some_and(|ask| new_bid >= ask)
+                    })
+                });
+                if meets_itself {
+                    return;
+                }
+                if let Ok(request) = ctx.mass_quote(&quotes) {
+                    let all = quotes.into_iter();
+                    self.said
+                        .extend(all.map(|quote| Said::Quoted(now, request, quote)));
+                }
+            }
+            // Through the other side: what it does not get rests.
+            5 if !is_open && held.abs() < 2_000 => {
+                let next = Price::from_raw(ask.raw() + tick);
+                let quote = Quote::new(id, qty, ask, next);
+                if let Ok(request) = ctx.mass_quote(&[quote]) {
+                    self.said.push(Said::Quoted(now, request, quote));
+                }
+            }
+            6 if is_open
+                && (1..=u32::from(SYMBOLS)).all(|id| !is_busy(ctx, InstrumentId(id)))
+                && ctx.cancel_quotes() > 0 =>
+            {
+                self.said.push(Said::QuotesCancelled(now));
+            }
+            7 if held > 0 => self.submit(ctx, id, Side::Ask, qty, bid, false),
+            8 if held < 0 => self.submit(ctx, id, Side::Bid, qty, ask, false),
             _ => {}
         }
     }
@@ -318,14 +425,29 @@ fn trader(which: Which) -> Trader {
     }
 }
 
+/// What a strategy sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Request {
+    Order(OrderIntent),
+    Quotes {
+        id: ClientOrderId,
+        entries: Vec<QuoteEntry>,
+        is_cancel: bool,
+    },
+}
+
 /// Where the strategy runs while the venue is simulated.
 trait Host {
     /// It hears a message.
     fn message(&mut self, now: Nanos, message: &[u8]);
     /// It hears of an order of its own.
     fn report(&mut self, now: Nanos, report: &OrderReport);
+    /// It hears of quotes of its own.
+    fn quote_report(&mut self, _: Nanos, report: &QuoteReport<'_>) {
+        panic!("{report:?}: there are no quotes over this protocol");
+    }
     /// What it has sent since this was last asked.
-    fn requests(&mut self) -> Vec<OrderIntent>;
+    fn requests(&mut self) -> Vec<Request>;
     /// What it said.
     fn finish(self) -> Vec<Said>;
 }
@@ -379,7 +501,13 @@ impl<C: Channel> Host for InMemory<C> {
         heard.expect("one of ours");
     }
 
-    fn requests(&mut self) -> Vec<OrderIntent> {
+    fn quote_report(&mut self, now: Nanos, report: &QuoteReport<'_>) {
+        let markets = Markets::new(&self.books, 3);
+        self.conductor
+            .on_quote_report(now, report, markets, &mut self.port);
+    }
+
+    fn requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.port.0)
     }
 
@@ -399,6 +527,7 @@ fn conductor() -> ConductorConfig {
         instrument_bits: 3,
         max_orders: 1 << 14,
         last_id: 0,
+        max_quotes: SYMBOLS.into(),
         risk: RiskConfig {
             max_order_qty: Qty(1_000),
             price_band_bp: 10_000,
@@ -438,11 +567,24 @@ fn channel() -> impl Channel {
 
 /// Where the strategy's requests go until the venue takes them.
 #[derive(Default)]
-struct Sent(Vec<OrderIntent>);
+struct Sent(Vec<Request>);
 
 impl OrderPort for Sent {
     fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
-        self.0.push(*request);
+        self.0.push(Request::Order(*request));
+        Ok(())
+    }
+
+    fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let (id, entries, is_cancel) = match *request {
+            QuoteIntent::Mass { id, entries, .. } => (id, entries, false),
+            QuoteIntent::Cancel { id, entries, .. } => (id, entries, true),
+        };
+        self.0.push(Request::Quotes {
+            id,
+            entries: entries.to_vec(),
+            is_cancel,
+        });
         Ok(())
     }
 }
@@ -455,6 +597,8 @@ struct Ours<'a> {
     published: &'a Published,
     makers: Vec<Traded>,
     takers: Vec<Traded>,
+    /// Sides of quotes that were entered.
+    quotes: Vec<(OrderId, Side)>,
     /// Stop orders that acted.
     acted: Vec<Acted>,
     /// Somebody has traded.
@@ -465,6 +609,7 @@ struct Ours<'a> {
 #[derive(Clone, Copy)]
 struct Traded {
     order: OrderId,
+    side: Side,
     qty: Qty,
     price: Price,
 }
@@ -484,6 +629,7 @@ impl Ours<'_> {
             published,
             makers: Vec::new(),
             takers: Vec::new(),
+            quotes: Vec::new(),
             acted: Vec::new(),
             is_traded: false,
         }
@@ -491,11 +637,17 @@ impl Ours<'_> {
 }
 
 impl Listener for Ours<'_> {
+    fn accepted(&mut self, order: &Order) {
+        if order.owner == OWN && order.is_quote() {
+            self.quotes.push((order.id, order.side));
+        }
+    }
     fn rested(&mut self, _: &Order) {}
     fn executed(&mut self, e: &Execution) {
         self.is_traded = true;
         let of = |order: &Order| Traded {
             order: order.id,
+            side: order.side,
             qty: e.qty,
             price: e.price,
         };
@@ -548,6 +700,17 @@ struct Sim<'a> {
     makers: VecDeque<Traded>,
     /// Stop orders that have acted behind what the strategy has yet to hear.
     acted: VecDeque<Acted>,
+    /// Sides of quotes that stand there, by the name of the quote; and each as it was entered last.
+    quotes: BTreeMap<OrderId, (u64, Side)>,
+    quoted: BTreeMap<(u64, Side), (Price, Qty)>,
+}
+
+/// A part of a quote that has traded.
+#[derive(Clone, Copy)]
+struct QuoteFill {
+    name: u64,
+    side: Side,
+    traded: (Price, u32),
 }
 
 impl Sim<'_> {
@@ -729,6 +892,58 @@ impl Sim<'_> {
         }
     }
 
+    /// A mass quote, or a cancellation of quotes: what of them has traded at once.
+    fn quote(&mut self, entries: &[QuoteEntry], writer: &mut impl Listener) -> Vec<QuoteFill> {
+        let mut fills = Vec::new();
+        for entry in entries {
+            let [(bid, bid_qty), (ask, ask_qty)] = entry.quote.sides;
+            let quote = tickwire_exchange::QuoteEntry {
+                instrument: entry.quote.instrument,
+                owner: OWN,
+                bid,
+                bid_qty,
+                ask,
+                ask_qty,
+            };
+            for (side, of) in Side::BOTH.into_iter().zip(entry.quote.sides) {
+                self.quoted.insert((entry.name, side), of);
+            }
+            let (mut ours, mut results) = (Ours::new(self.published), [Ok(())]);
+            let out = &mut (&mut *writer, &mut ours);
+            let done = self.engine.mass_quote(Firm(1), &[quote], &mut results, out);
+            assert_eq!((done, results), (Ok(()), [Ok(())]), "{entry:?}");
+            let entered = std::mem::take(&mut ours.quotes).into_iter();
+            self.quotes
+                .extend(entered.map(|(order, side)| (order, (entry.name, side))));
+            for part in self.note(ours) {
+                let same = |last: &&mut QuoteFill| (last.side, last.traded.0) == (part.side, part.price);
+                match fills.last_mut().filter(same) {
+                    Some(last) => last.traded.1 += part.qty.0,
+                    None => fills.push(QuoteFill {
+                        name: entry.name,
+                        side: part.side,
+                        traded: (part.price, part.qty.0),
+                    }),
+                }
+            }
+        }
+        let engine = &self.engine;
+        self.quotes.retain(|order, _| engine.order(*order).is_some());
+        fills
+    }
+
+    fn tell_quote_fill(&self, fill: &QuoteFill, now: Nanos, host: &mut impl Host) {
+        let QuoteFill { name, side, traded } = *fill;
+        let report = QuoteReport::Filled {
+            name,
+            side,
+            qty: Qty(traded.1),
+            price: traded.0,
+            of: self.quoted[&(name, side)],
+        };
+        host.quote_report(now, &report);
+    }
+
     fn number_of(&self, id: ClientOrderId) -> Option<OrderId> {
         let waiting = self.stops.iter().map(|(number, (own, ..))| (number, own));
         let mut all = self.ours.iter().chain(waiting);
@@ -813,6 +1028,8 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
         stops: BTreeMap::new(),
         makers: VecDeque::new(),
         acted: VecDeque::new(),
+        quotes: BTreeMap::new(),
+        quoted: BTreeMap::new(),
     };
     // The venue's own reading of what it publishes.
     let (mut channel, mut books) = (channel(), books());
@@ -841,22 +1058,27 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
                 host.message(now, &message);
                 for event in events_of(&mut channel, now, &message) {
                     books.apply(&event);
-                    let own = sim.ours.get(&event.order_id).copied();
-                    if event.kind == tickwire_market::EventKind::Execute
-                        && let Some(id) = own
-                    {
-                        let traded = sim.makers.pop_front().expect("one that was executed");
-                        let Traded {
-                            order: number,
-                            qty,
-                            price,
-                        } = traded;
-                        assert_eq!(number, event.order_id);
-                        let report = sim.fill(id, qty, price);
-                        if sim.engine.order(number).is_none() && books.order(number).is_none() {
-                            sim.ours.remove(&number);
-                        }
+                    if event.kind != tickwire_market::EventKind::Execute {
+                        continue;
+                    }
+                    let number = event.order_id;
+                    let own = sim.ours.get(&number).copied();
+                    let quote = sim.quotes.get(&number).copied();
+                    if own.is_none() && quote.is_none() {
+                        continue;
+                    }
+                    let traded = sim.makers.pop_front().expect("one that was executed");
+                    assert_eq!(number, traded.order);
+                    if sim.engine.order(number).is_none() && books.order(number).is_none() {
+                        sim.ours.remove(&number);
+                        sim.quotes.remove(&number);
+                    }
+                    if let Some(id) = own {
+                        let report = sim.fill(id, traded.qty, traded.price);
                         host.report(now, &report);
+                    } else if let Some((name, side)) = quote {
+                        let traded = (traded.price, traded.qty.0);
+                        sim.tell_quote_fill(&QuoteFill { name, side, traded }, now, &mut host);
                     }
                 }
                 recording.push((now, message));
@@ -871,8 +1093,30 @@ fn sim(seed: u64, steps: u32, mut host: impl Host) -> (Vec<Said>, Recording) {
                     break;
                 }
                 for request in requests {
-                    for report in sim.request(&request, &mut writer) {
-                        host.report(now, &report);
+                    match request {
+                        Request::Order(request) => {
+                            for report in sim.request(&request, &mut writer) {
+                                host.report(now, &report);
+                            }
+                        }
+                        Request::Quotes {
+                            id,
+                            entries,
+                            is_cancel,
+                        } => {
+                            for fill in sim.quote(&entries, &mut writer) {
+                                sim.tell_quote_fill(&fill, now, &mut host);
+                            }
+                            let answer = match is_cancel {
+                                true => QuoteReport::Cancelled { id, is_done: true },
+                                false => QuoteReport::Answered {
+                                    id,
+                                    is_rejected: false,
+                                    refused: &[],
+                                },
+                            };
+                            host.quote_report(now, &answer);
+                        }
                     }
                 }
             }
@@ -1004,4 +1248,72 @@ fn stop_orders_act_in_a_backtest_as_they_did_in_the_venue() {
     }
     println!("{all:?}: stop orders, stop-limit orders, triggers moved, orders triggered");
     assert!(all.iter().all(|count| *count > 300), "{all:?}");
+}
+
+#[test]
+fn over_fix_in_memory_and_in_a_backtest_stops_and_quotes_are_the_same_by_what_was_heard_before() {
+    let (mut all, mut triggered, mut quoted) = ([0, 0], 0, 0);
+    for seed in 1..=3 {
+        for style in [Style::Mixed, Style::Stops, Style::Quotes] {
+            let which = Which {
+                seed,
+                style,
+                stamp: Stamp::Heard,
+            };
+            let (in_memory, recording) = sim(seed, 2_000, in_memory(which));
+            let (over_fix, received) = sim(seed, 2_000, fix::over_fix(which));
+            agree(which, &in_memory, &over_fix);
+            assert_eq!(in_memory.len(), over_fix.len(), "{which:?}");
+            assert!(
+                recording == received,
+                "{which:?}: the venue has published something else"
+            );
+            let again = backtest(which, &received);
+            agree(which, &over_fix, &again);
+            assert!(over_fix.len() - again.len() <= 8, "{which:?}");
+            all = std::array::from_fn(|at| all[at] + counted(&over_fix)[at]);
+            let is_triggered = |said: &&Said| matches!(said, Said::Triggered(..));
+            triggered += over_fix.iter().filter(is_triggered).count();
+            let is_of_quote =
+                |said: &&Said| matches!(said, Said::OwnQuote(_, _, QuoteEventKind::Filled { .. }, _));
+            quoted += over_fix.iter().filter(is_of_quote).count();
+        }
+    }
+    println!(
+        "{all:?}: orders over FIX, reports of orders that were filled; {triggered} triggered, {quoted} fills of quotes"
+    );
+    assert!(all.iter().all(|count| *count > 200), "{all:?}");
+    assert!(triggered > 50 && quoted > 50, "{triggered}, {quoted}");
+}
+
+#[test]
+fn mass_quotes_do_in_a_backtest_what_they_did_in_the_venue() {
+    let mut all = [0; 5];
+    for seed in 1..=12 {
+        let which = Which {
+            seed,
+            style: Style::Quotes,
+            stamp: Stamp::Time,
+        };
+        let (really, recording) = sim(seed, 4_000, in_memory(which));
+        let again = backtest(which, &recording);
+        agree(which, &really, &again);
+        let short = really.len() - again.len();
+        assert!(short <= 8, "{} of {}", again.len(), really.len());
+        let count = |is: fn(&Said) -> bool| really.iter().filter(|said| is(said)).count();
+        let of_several = really.windows(2).filter(|two| match two {
+            [Said::Quoted(_, a, _), Said::Quoted(_, b, _)] => a == b,
+            _ => false,
+        });
+        let counts = [
+            count(|said| matches!(said, Said::Quoted(..))),
+            of_several.count(),
+            count(|said| matches!(said, Said::OwnQuote(_, _, QuoteEventKind::Filled { .. }, _))),
+            count(|said| matches!(said, Said::QuotesCancelled(..))),
+            count(|said| matches!(said, Said::New(..))),
+        ];
+        all = std::array::from_fn(|at| all[at] + counts[at]);
+    }
+    println!("{all:?}: quotes, further ones of one request, fills of quotes, cancellations, orders");
+    assert!(all.iter().all(|count| *count > 100), "{all:?}");
 }

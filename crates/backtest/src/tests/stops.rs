@@ -208,3 +208,79 @@ fn a_trigger_between_ticks_is_refused_and_a_halt_ends_what_is_triggered() {
     assert_eq!((rig.fills(), summary.rejects), (vec![], 1));
     assert_eq!(heard(&rig).last().map(|h| h.1), Some(OrderState::Cancelled));
 }
+
+/// Order 1 has 40 left where it stood: on Moscow's order log it was executed, elsewhere its owner took 20
+/// back.
+fn less(rig: &mut Rig, at: u64) {
+    rig.event(
+        at,
+        MarketEvent {
+            kind: EventKind::Modify,
+            order_id: OrderId(1),
+            side: Side::Bid,
+            price: price(10),
+            qty: Volume(40),
+            flags: EventFlags::KEEPS_PRIORITY,
+            ..MarketEvent::default()
+        },
+    );
+}
+
+#[test]
+fn on_moscows_order_log_a_trade_before_any_order_of_ours_is_known_to_later_stops() {
+    for model in MODELS {
+        let moscow = BacktestConfig {
+            less_is_executed: vec![true],
+            ..config(model)
+        };
+        let sale = (30, stop(Side::Ask, 30, 10));
+        // Nothing of ours stands, one stands where the trade is of no concern to it, or another stop waits
+        // that it does not trigger.
+        let before: [(&[(u64, Do)], usize); 3] = [
+            (&[], 0),
+            (&[(10, Do::Submit(Ticket::limit(Side::Ask, ID, 5, price(20))))], 1),
+            (&[(10, stop(Side::Ask, 5, 7))], 1),
+        ];
+        for (before, others) in before {
+            let script = [before, &[sale]].concat();
+            let mut rig = standing(&script, moscow.clone());
+            less(&mut rig, 20);
+            assert_eq!(rig.fills(), [], "{model:?}: nothing of ours was reached");
+            rig.add(40, 7, Side::Bid, 1, 1);
+            assert_eq!(
+                rig.fills(),
+                [(30, 30, 10, false)],
+                "{model:?}, {others} before it"
+            );
+            assert_eq!(rig.test.resting(), others, "{model:?}");
+
+            // Where a feed tells executions, becoming less is none.
+            let mut rig = standing(&script, config(model));
+            less(&mut rig, 20);
+            rig.add(40, 7, Side::Bid, 1, 1);
+            assert_eq!(
+                (rig.fills(), rig.test.resting()),
+                (vec![], others + 1),
+                "{model:?}"
+            );
+        }
+        // An order that goes to the end of its queue, or becomes more, was not executed.
+        let mut rig = standing(&[sale], moscow);
+        for (at, qty, flags) in [(20, 40, EventFlags::NONE), (21, 90, EventFlags::KEEPS_PRIORITY)] {
+            rig.event(
+                at,
+                MarketEvent {
+                    kind: EventKind::Modify,
+                    order_id: OrderId(1),
+                    side: Side::Bid,
+                    price: price(10),
+                    qty: Volume(qty),
+                    flags,
+                    ..MarketEvent::default()
+                },
+            );
+        }
+        rig.add(40, 7, Side::Bid, 1, 1);
+        assert_eq!((rig.fills(), rig.test.resting()), (vec![], 1), "{model:?}");
+    }
+}

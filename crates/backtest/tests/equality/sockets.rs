@@ -28,14 +28,14 @@ use tickwire_wire::ouch50::{
 };
 use tickwire_wire::soupbintcp::{LoginAccepted, Packet, split};
 
-use super::{Host, InMemory, SYMBOLS, Said, Which, in_memory};
+use super::{Host, InMemory, Request, SYMBOLS, Said, Which, in_memory};
 
-const SESSION: [u8; 10] = *b"EQUALITY  ";
+pub(super) const SESSION: [u8; 10] = *b"EQUALITY  ";
 /// Nothing takes as long unless something is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the venue waits for beside the sockets.
-enum Step {
+pub(super) enum Step {
     Datagram,
     Report,
     Over,
@@ -189,9 +189,11 @@ impl Host for OverSockets {
         self.step(Step::Report);
     }
 
-    fn requests(&mut self) -> Vec<OrderIntent> {
+    fn requests(&mut self) -> Vec<Request> {
         let count = std::mem::take(&mut self.sent);
-        (0..count).map(|_| intent(&self.packet()[1..])).collect()
+        (0..count)
+            .map(|_| Request::Order(intent(&self.packet()[1..])))
+            .collect()
     }
 
     fn finish(self) -> Vec<Said> {
@@ -402,6 +404,9 @@ impl<C: Channel> Trading<C> {
     fn send(&mut self) -> usize {
         let (now, requests) = (self.now(), self.host.requests());
         for request in &requests {
+            let Request::Order(request) = request else {
+                panic!("{request:?}: OUCH 5.0 has no quotes");
+            };
             match *request {
                 OrderIntent::New {
                     id,
