@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
 use serde_json::Value;
-use tickwire_market::{Level, Side};
+use tickwire_market::{Counter, Level, Side};
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::shared::Attachment;
 use tickwire_shm::{BookCopy, SourceState};
@@ -314,4 +314,77 @@ fn without_rights_the_words_name_what_is_missing() {
             "{words}"
         );
     }
+}
+
+/// Some instruments are wanted, more of them in mid-session, and packets without any are dropped at the hook:
+/// the books are the exchange's all the same.
+#[test]
+fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
+    let Some(pair) = namespaces() else { return };
+    let folder = Folder::new("path-filter");
+    let changes = [
+        ("rate = 20000", "rate = 6000"),
+        ("duration_s = 30.0", "duration_s = 6.0\nlinger_s = 8"),
+        ("symbols = [\"*\"]", "symbols = [\"AAPL\", \"M*\"]"),
+        ("[receiver]\n", "[receiver]\nfilter = true\n"),
+    ];
+    let config = folder.file("feed.toml", between(&pair, DAEMON, "xdp", &changes));
+    let region = folder.0.join("region");
+    let feed = ["feed", "-c", path(&config), "--folder", path(&region)];
+    let mut daemon = start(&pair, 1, &folder, "feed", &feed);
+    let attachment = wait_for("the region", || Attachment::attach(&region).ok());
+    let results = ["exchange", "-c", path(&config), "--results", path(&folder.0)];
+    let mut exchange = start(&pair, 0, &folder, "exchange.said", &results);
+    let counted = |source: u16, what: Counter| {
+        attachment
+            .reader()
+            .counters(source)
+            .expect("one release")
+            .get(what)
+    };
+    wait_for("packets that the filter drops", || {
+        (counted(0, Counter::HookFiltered) > 50 && counted(3, Counter::HookFiltered) > 50).then_some(())
+    });
+    for pattern in ["A*", "T*"] {
+        let told = tickwire()
+            .args(["subscribe", pattern, "--folder", path(&region)])
+            .output();
+        let told = told.expect("the program starts");
+        assert!(told.status.success(), "{}", text(&told.stderr));
+    }
+    wait_for("the end of the session", || {
+        let reader = attachment.reader();
+        let ended = (0..5).all(|source| reader.source_state(source) == SourceState::Ended);
+        ended.then_some(())
+    });
+    let ended = exchange.wait(PATIENCE).expect("it ends");
+    assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+    let mut theirs = books_of_exchange(&folder, "exchange");
+    let all = theirs.len();
+    theirs.retain(|name, _| name.starts_with(['A', 'M', 'T']));
+    assert!(
+        theirs.len() > 10 && theirs.len() < all,
+        "{} of {all} sides",
+        theirs.len()
+    );
+    let ours = books_of_region(&attachment, &[0]);
+    let differs = theirs
+        .iter()
+        .find(|(name, levels)| ours.get(*name) != Some(levels));
+    assert_eq!(differs, None, "{:?}", differs.map(|(name, _)| ours.get(name)));
+    let words = said(&folder, "feed");
+    assert!(words.contains("; 2 of 5 channels behind the filter"), "{words}");
+    let counts = [
+        Counter::HookFiltered,
+        Counter::HookDuplicates,
+        Counter::HookDoubts,
+    ];
+    println!(
+        "{words}\nnasdaq {:?}, nyse {:?}",
+        counts.map(|c| counted(0, c)),
+        counts.map(|c| counted(3, c))
+    );
+    assert_eq!(counted(0, Counter::BookRejects), 0);
+    signal("INT", daemon.0.id());
+    daemon.wait(PATIENCE).expect("it ends");
 }

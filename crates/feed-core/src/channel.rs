@@ -183,6 +183,19 @@ pub trait Channel {
     /// last one decides.
     fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
 
+    /// Whether messages of an instrument are wanted by now, or it joins: what a filter in front of the channel
+    /// must let pass. Of a number without a name, `true`.
+    fn wants(&self, id: InstrumentId) -> bool {
+        let _ = id;
+        true
+    }
+
+    /// Whether any instrument joins: until none does, a filter in front of the channel must let everything
+    /// pass.
+    fn has_joins(&self) -> bool {
+        true
+    }
+
     /// How many messages of each type were seen, and how many of them dropped undecoded; types never seen are
     /// left out.
     fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
@@ -290,6 +303,15 @@ macro_rules! answers_from_feed {
 
         fn subscriptions(&self, each: &mut dyn FnMut(&$crate::Rule)) {
             self.feed.filter().rules(each);
+        }
+
+        fn wants(&self, id: tickwire_market::InstrumentId) -> bool {
+            let filter = self.feed.filter();
+            filter.instrument(id).is_none() || filter.has(id) || filter.is_joining(id)
+        }
+
+        fn has_joins(&self) -> bool {
+            self.feed.filter().has_joins()
         }
 
         fn kinds(&self, each: &mut dyn FnMut(tickwire_market::MessageType, $crate::Seen)) {

@@ -308,6 +308,14 @@ impl Filter {
         self.joins.has(id) || self.round.has(id)
     }
 
+    /// Whether any instrument joins, now or next. A search: not for the hot path.
+    pub fn has_joins(&self) -> bool {
+        let mut any = false;
+        self.joins.each(|_| any = true);
+        self.round.each(|_| any = true);
+        any
+    }
+
     /// Whether an instrument's messages are wanted and its book is kept right by them, and there is a
     /// snapshot of it to make it right when it is not.
     pub fn is_followed(&self, id: InstrumentId) -> bool {

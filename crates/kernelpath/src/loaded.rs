@@ -149,9 +149,15 @@ impl LoadedFilter {
     }
 
     /// Delivers everything from now on. A packet that the program is in the middle of cannot be dropped any
-    /// more.
-    pub fn disarm(&mut self, channel: u16) {
-        self.word(channel, layout::WORD).store(0, Ordering::SeqCst);
+    /// more. Gives the number before which everything was seen in sequence, if the channel was armed.
+    pub fn disarm(&mut self, channel: u16) -> Option<u64> {
+        let word = self.word(channel, layout::WORD).swap(0, Ordering::SeqCst);
+        (word != 0).then_some(word & layout::NEXT_MASK)
+    }
+
+    /// How many deliveries of a channel were made, modulo 2^32.
+    pub fn made(&self, channel: u16) -> u32 {
+        self.word(channel, layout::DELIVERIES).load(Ordering::SeqCst) as u32
     }
 
     /// Drops from now on what nobody wants. `session` is that of [`Framing`], `next` the number that the

@@ -258,6 +258,11 @@ impl KernelReceiver {
         self.filter.seen_up_to(channel, progress.taken()?)
     }
 
+    /// How many deliveries of a channel were taken, modulo 2^32, if none before is missing.
+    pub fn taken(&self, channel: u16) -> Option<u32> {
+        self.progress.get(usize::from(channel))?.taken()
+    }
+
     /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the
     /// channel: they keep the memberships, and hear what the program leaves to the kernel (fragments, IP
     /// options, a queue without a socket). To be read in the slow part of a loop.

@@ -9,17 +9,34 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
+use tickwire_kernel::layout::Count;
 use tickwire_kernelpath::{FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError};
 use tickwire_runtime::clock::{monotonic, wall};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::wait::{Waiter, Watch};
 use tickwire_runtime::xdp::{XdpError, XdpMode};
+use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{ReceiverSection, XdpWay};
 
+use crate::filtering::{Filtering, Gate, framing_of};
 use crate::receiver::{Consumer, Source, Taken};
 
 /// Datagrams of an interface that are taken before others are looked at.
 const PACKETS_PER_LOOK: u32 = 32;
+
+/// Looks at the rings before what is in them is given up for a gap: twice what they hold.
+const DRAIN_LOOKS_MAX: u32 = 2 * (1 << 14) / PACKETS_PER_LOOK;
+
+/// What the filter has counted of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct HookCounts {
+    /// Packets dropped: nothing wanted in them.
+    pub filtered: u64,
+    /// Packets dropped: the other line was first.
+    pub duplicates: u64,
+    /// Packets delivered in doubt while armed.
+    pub doubts: u64,
+}
 
 /// The interfaces of this process that have a program, for what is said of a second one.
 static TAKEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
@@ -29,6 +46,8 @@ static TAKEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 pub struct LiveLines {
     /// Where they are joined.
     pub interface: Interface,
+    /// What the packets are.
+    pub protocol: Protocol,
     /// Line A, then line B if there is one.
     pub groups: Vec<(SocketAddrV4, Option<std::net::Ipv4Addr>)>,
 }
@@ -46,6 +65,34 @@ pub struct Hooked<'a> {
     pub arrived: Option<NonZeroU64>,
     /// So many datagrams of the channel before it found no room in the ring.
     pub lost: u32,
+    /// Everything before this number was seen in sequence by the filter, and what was not delivered nobody
+    /// wants.
+    pub seen_up_to: Option<u64>,
+}
+
+/// A channel of a filter.
+struct ChannelGate<'f> {
+    filter: &'f mut LoadedFilter,
+    channel: u16,
+}
+
+impl Gate for ChannelGate<'_> {
+    fn drops(&mut self) -> bool {
+        self.filter.is_armed(self.channel) && !self.filter.holds(self.channel)
+    }
+
+    fn disarm(&mut self) {
+        self.filter.disarm(self.channel);
+    }
+
+    fn want(&mut self, bit: usize, wanted: bool) {
+        let set = self.filter.spec().channels[usize::from(self.channel)].set;
+        self.filter.want(set, bit, wanted);
+    }
+
+    fn arm(&mut self, session: [u64; 2], next: u64) {
+        self.filter.arm(self.channel, session, next);
+    }
 }
 
 /// An interface's way past the sockets. Dropping it takes the program away.
@@ -54,6 +101,10 @@ pub(crate) struct Hook {
     interface: String,
     /// Which source each channel of the program is.
     sources: Vec<usize>,
+    /// Some channel is filtered.
+    is_filtering: bool,
+    /// Packets of each channel as counted last: more of them are a sign of life.
+    packets: Vec<u64>,
     /// What tells a thread that sleeps of frames.
     pub(crate) watches: Vec<Watch>,
     /// From the program's clock to the system's, nanoseconds.
@@ -68,8 +119,14 @@ impl Hook {
         section: &ReceiverSection,
         waiter: &mut Waiter,
     ) -> Result<Hook, ReceiverError> {
+        let channels = (0..).zip(&sources);
+        let channels = channels.map(|(number, (_, lines))| channel(lines, number, section.filter));
+        let channels: Vec<ChannelSpec> = channels.collect();
+        let is_filtering = channels.iter().any(|channel| channel.framing != Framing::Any);
         let spec = FilterSpec {
-            channels: sources.iter().map(|(_, lines)| channel(lines)).collect(),
+            sets: u16::try_from(channels.len()).unwrap_or(u16::MAX),
+            channels,
+            cpus: 64,
             ..FilterSpec::default()
         };
         let (mode, zero_copy) = match section.xdp_mode {
@@ -93,21 +150,52 @@ impl Hook {
         let watches = receiver.sockets().iter().map(|socket| waiter.watch(socket));
         let watches = watches.collect();
         taken().insert(interface.name().to_owned());
-        Ok(Hook {
+        let mut hook = Hook {
+            packets: vec![0; sources.len()],
+            is_filtering,
             receiver,
             interface: interface.name().to_owned(),
             sources: sources.into_iter().map(|(source, _)| source).collect(),
             watches,
             to_wall_ns: to_wall_ns(),
-        })
+        };
+        for channel in 0..hook.sources.len() as u16 {
+            let framing = hook.framing(channel);
+            if framing != Framing::Any {
+                Filtering::new(framing).begin(&mut hook.gate(channel));
+            }
+        }
+        Ok(hook)
+    }
+
+    fn framing(&self, channel: u16) -> Framing {
+        self.receiver.filter().spec().channels[usize::from(channel)].framing
+    }
+
+    fn gate(&mut self, channel: u16) -> ChannelGate<'_> {
+        ChannelGate {
+            filter: self.receiver.filter_mut(),
+            channel,
+        }
+    }
+
+    /// The sources whose channels are filtered, with how their packets are made up.
+    pub(crate) fn filtered(&self) -> impl Iterator<Item = (usize, Framing)> + '_ {
+        let channels = self.sources.iter().zip(&self.receiver.filter().spec().channels);
+        let channels = channels.map(|(source, channel)| (*source, channel.framing));
+        channels.filter(|(_, framing)| *framing != Framing::Any)
     }
 
     /// How it receives, for people.
     pub(crate) fn in_use(&self) -> String {
         let groups = self.receiver.filter().spec().channels.iter();
         let groups: usize = groups.map(|channel| channel.groups.len()).sum();
+        let filtered = match self.filtered().count() {
+            0 => String::new(),
+            n => format!("; {n} of {} channels behind the filter", self.sources.len()),
+        };
         format!(
-            "receiving {groups} groups on {} by AF_XDP: {}",
+            "receiving {groups} groups on {} by AF_XDP: {}{filtered}",
             self.interface,
             self.receiver.in_use()
         )
@@ -129,17 +217,77 @@ impl Hook {
                 tsc: delivery.stamp.tsc,
                 arrived: hook_ns.and_then(|ns| ns.checked_add(self.to_wall_ns)),
                 lost: delivery.lost,
+                seen_up_to: delivery.seen_up_to,
             };
-            let source = self.sources[usize::from(delivery.channel)];
+            let channel = delivery.channel;
+            let source = self.sources[usize::from(channel)];
             sources[source].take(&datagram, hot);
+            if self.is_filtering {
+                sources[source].guard(&mut self.gate(channel));
+            }
         }
         Taken::Part
     }
 
-    /// For the slow part of a loop: follows the system's clock, and gives up what the rings lost.
-    pub(crate) fn settle(&mut self) {
+    /// Disarms every channel, and takes everything that the rings had until then: what the filter has dropped
+    /// lies before what the channels know next, so that their subscriptions may change. What finds no end in
+    /// time is a gap, and asked for.
+    pub(crate) fn open<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
+        if !self.is_filtering {
+            return;
+        }
+        for channel in 0..self.sources.len() as u16 {
+            let seen = self.receiver.filter_mut().disarm(channel);
+            let Some(seen) = seen else { continue };
+            let made = self.receiver.filter().made(channel);
+            let is_behind = |hook: &Hook| match hook.receiver.taken(channel) {
+                Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
+                None => true,
+            };
+            let mut looks = 0;
+            while is_behind(self) && looks < DRAIN_LOOKS_MAX {
+                looks += 1;
+                self.receive(sources, hot);
+            }
+            if !is_behind(self) {
+                sources[self.sources[usize::from(channel)]].seen(hot.now(), Some(seen));
+            }
+        }
+    }
+
+    /// For the slow part of a loop: follows the system's clock, gives up what the rings lost, tells channels
+    /// what was seen of them though nothing was delivered, and arms what can be armed.
+    pub(crate) fn settle<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
         self.to_wall_ns = to_wall_ns();
         self.receiver.settle();
+        if !self.is_filtering {
+            return;
+        }
+        for channel in 0..self.sources.len() as u16 {
+            if self.framing(channel) == Framing::Any {
+                continue;
+            }
+            let source = &mut sources[self.sources[usize::from(channel)]];
+            let filter = self.receiver.filter();
+            let count = |what: &[Count]| what.iter().map(|what| filter.count(channel, *what)).sum();
+            let packets = count(&[Count::Packets]);
+            let before = std::mem::replace(&mut self.packets[usize::from(channel)], packets);
+            source.note_filter(HookCounts {
+                filtered: count(&[Count::Filtered]),
+                duplicates: count(&[Count::Duplicate]),
+                doubts: count(&[
+                    Count::Ahead,
+                    Count::Behind,
+                    Count::Race,
+                    Count::Doubt,
+                    Count::Session,
+                ]),
+            });
+            if packets != before {
+                source.seen(hot.now(), self.receiver.seen_up_to(channel));
+            }
+            source.settle(&mut self.gate(channel));
+        }
     }
 }
 
@@ -158,15 +306,18 @@ fn to_wall_ns() -> u64 {
     wall().0.saturating_sub(monotonic().0)
 }
 
-fn channel(lines: &LiveLines) -> ChannelSpec {
+fn channel(lines: &LiveLines, number: u16, filter: bool) -> ChannelSpec {
     let group = |(group, source): &(SocketAddrV4, Option<std::net::Ipv4Addr>)| Group {
         source: source.map(|source| source.octets()),
         ..Group::new(group.ip().octets(), group.port())
     };
     ChannelSpec {
-        framing: Framing::Any,
+        framing: match filter {
+            true => framing_of(lines.protocol),
+            false => Framing::Any,
+        },
         groups: lines.groups.iter().map(group).collect(),
-        set: 0,
+        set: number,
     }
 }
 

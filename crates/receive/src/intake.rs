@@ -15,8 +15,9 @@ use tickwire_runtime::wait::{Waiter, Watch};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::SocketHealth;
 use tickwire_venues::ports::Ports;
+use tickwire_venues::protocol::Protocol;
 
-use crate::hook::LiveLines;
+use crate::hook::{HookCounts, LiveLines};
 
 /// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16
 /// times.
@@ -78,6 +79,8 @@ pub(crate) struct Intake {
     lines: LiveLines,
     /// Datagrams of live lines that found no room in a ring of AF_XDP.
     pub(crate) lost: u64,
+    /// What the filter in front of the lines has counted.
+    pub(crate) hook: HookCounts,
     live_health: Vec<SocketHealth>,
     /// What tells that they have input.
     pub(crate) live_watches: Vec<Watch>,
@@ -94,6 +97,7 @@ impl Intake {
     /// when the channel wants them.
     pub(crate) fn join(
         ports: &Ports,
+        protocol: Protocol,
         receive_buffer_bytes: u32,
         stamping: Stamping,
         waiter: &mut Waiter,
@@ -103,9 +107,11 @@ impl Intake {
             live: Vec::new(),
             lines: LiveLines {
                 interface: interface.clone(),
+                protocol,
                 groups: Vec::new(),
             },
             lost: 0,
+            hook: HookCounts::default(),
             live_health: Vec::new(),
             live_watches: Vec::new(),
             recovery: Vec::new(),
@@ -278,6 +284,9 @@ impl Intake {
     /// who was not asked.
     pub(crate) fn count_into(&self, counters: &mut Counters) {
         counters.add(Counter::KernelDrops, self.kernel_drops() + self.lost);
+        counters.add(Counter::HookFiltered, self.hook.filtered);
+        counters.add(Counter::HookDuplicates, self.hook.duplicates);
+        counters.add(Counter::HookDoubts, self.hook.doubts);
         counters.add(Counter::AnswersUnasked, self.unasked);
         let groups = self.recovery.iter().map(|group| &group.health);
         let requests = self.requests.iter().flat_map(|r| [&r.asking, &r.hearing]);

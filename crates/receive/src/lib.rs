@@ -71,6 +71,7 @@
 #[macro_use]
 extern crate tickwire_console;
 
+pub mod filtering;
 pub mod hook;
 mod intake;
 pub mod receiver;

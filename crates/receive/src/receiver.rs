@@ -14,7 +14,8 @@ use std::num::NonZeroU64;
 
 use tickwire_book::Depth;
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Symbol, Venue};
+use tickwire_kernel::filter::Framing;
+use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, Stamping};
@@ -28,7 +29,8 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
-use crate::hook::{self, Hook, Hooked, LiveLines};
+use crate::filtering::{Filtering, Gate};
+use crate::hook::{self, Hook, HookCounts, Hooked, LiveLines};
 use crate::intake::Intake;
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
@@ -156,6 +158,7 @@ pub trait Source<H: Consumer> {
     fn join(
         &mut self,
         ports: &Ports,
+        protocol: Protocol,
         receive_buffer: u32,
         stamping: Stamping,
         waiter: &mut Waiter,
@@ -167,6 +170,16 @@ pub trait Source<H: Consumer> {
     fn live_lines(&self) -> Option<&LiveLines>;
     /// From now on the live lines come by [`Source::take`], and their sockets are looked at seldom.
     fn leave_sockets(&mut self);
+    /// A filter stands in front of the live lines, which takes packets to be made up so.
+    fn filter(&mut self, framing: Framing);
+    /// Disarms the filter if something is missing.
+    fn guard(&mut self, gate: &mut dyn Gate);
+    /// Arms the filter if it can be.
+    fn settle(&mut self, gate: &mut dyn Gate);
+    /// The line lives; and all before this number was seen in sequence by the filter.
+    fn seen(&mut self, now: Nanos, up_to: Option<u64>);
+    /// What the filter has counted.
+    fn note_filter(&mut self, counts: HookCounts);
     /// A datagram of a live line that was taken at the hook of the network driver.
     fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H);
     /// A datagram out of a recording; timers that were due before it are handled first.
@@ -206,6 +219,8 @@ pub struct Received<C> {
     intake: Option<Intake>,
     /// Live lines come by AF_XDP.
     is_hooked: bool,
+    /// The owner's part of the filter in front of them.
+    filtering: Option<Filtering>,
 }
 
 impl<C: Channel> Received<C> {
@@ -216,6 +231,7 @@ impl<C: Channel> Received<C> {
             channel,
             intake: None,
             is_hooked: false,
+            filtering: None,
         }
     }
 
@@ -257,11 +273,12 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     fn join(
         &mut self,
         ports: &Ports,
+        protocol: Protocol,
         receive_buffer: u32,
         stamping: Stamping,
         waiter: &mut Waiter,
     ) -> Result<(), Failure> {
-        let intake = Intake::join(ports, receive_buffer, stamping, waiter)?;
+        let intake = Intake::join(ports, protocol, receive_buffer, stamping, waiter)?;
         intake.introduce(&mut self.channel);
         self.intake = Some(intake);
         Ok(())
@@ -306,12 +323,49 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         self.is_hooked = true;
     }
 
+    fn filter(&mut self, framing: Framing) {
+        self.filtering = Some(Filtering::new(framing));
+    }
+
+    #[inline]
+    fn guard(&mut self, gate: &mut dyn Gate) {
+        if let Some(filtering) = &self.filtering {
+            filtering.guard(&self.channel, gate);
+        }
+    }
+
+    fn settle(&mut self, gate: &mut dyn Gate) {
+        if let Some(filtering) = &self.filtering {
+            filtering.settle(&self.channel, gate);
+        }
+    }
+
+    fn seen(&mut self, now: Nanos, up_to: Option<u64>) {
+        self.channel.alive(now);
+        if let Some(next) = up_to {
+            self.channel.seen_up_to(now, SeqNo(next));
+        }
+    }
+
+    fn note_filter(&mut self, counts: HookCounts) {
+        if let Some(intake) = &mut self.intake {
+            intake.hook = counts;
+        }
+    }
+
     #[inline]
     fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H) {
         hot.turn_to(self.number);
         let received = hot.begins(datagram.tsc);
+        if let Some(next) = datagram.seen_up_to {
+            self.channel.seen_up_to(received, SeqNo(next));
+        }
+        let before = self.channel.next_seq();
         self.channel
             .on_datagram(received, Port::Live, datagram.line, datagram.bytes, hot);
+        if let Some(filtering) = &mut self.filtering {
+            filtering.note(datagram.bytes, self.channel.next_seq() != before);
+        }
         hot.ends(&self.channel, Port::Live, || datagram.arrived);
         if let Some(intake) = &mut self.intake {
             intake.lost += u64::from(datagram.lost);
@@ -570,7 +624,8 @@ impl<H: Consumer> Receiver<H> {
         stamping: Stamping,
     ) -> Result<(), Failure> {
         let ports = config.channels[self.facts[number].channel].ports(&config.interface);
-        self.sources[number].join(&ports, receive_buffer, stamping, &mut self.waiter)
+        let protocol = self.facts[number].protocol;
+        self.sources[number].join(&ports, protocol, receive_buffer, stamping, &mut self.waiter)
     }
 
     /// Joins every group, takes live lines off their sockets where `section` says so, and says on the terminal
@@ -627,6 +682,9 @@ impl<H: Consumer> Receiver<H> {
                     numbers
                         .iter()
                         .for_each(|number| self.sources[*number].leave_sockets());
+                    for (number, framing) in self.hooks.iter().flat_map(Hook::filtered) {
+                        self.sources[number].filter(framing);
+                    }
                 }
                 Err(error) => {
                     let why = hook::explained(&interface, &error);
@@ -735,14 +793,20 @@ impl<H: Consumer> Receiver<H> {
 
     /// For the slow part of a loop: shows the consumer every channel.
     pub fn look(&mut self, hot: &mut H) {
-        self.hooks.iter_mut().for_each(Hook::settle);
+        for hook in &mut self.hooks {
+            hook.settle(&mut self.sources, hot);
+        }
         for source in &mut self.sources {
             source.look(hot);
         }
     }
 
-    /// Lets the consumer change every channel ([`Consumer::visits`]).
+    /// Lets the consumer change every channel ([`Consumer::visits`]); filters in front of them let everything
+    /// pass until they know of it.
     pub fn visit(&mut self, now: Nanos, hot: &mut H) {
+        for hook in &mut self.hooks {
+            hook.open(&mut self.sources, hot);
+        }
         for source in &mut self.sources {
             source.visit(now, hot);
         }
@@ -750,6 +814,9 @@ impl<H: Consumer> Receiver<H> {
 
     /// The same of one.
     pub fn visit_one(&mut self, number: usize, now: Nanos, hot: &mut H) {
+        for hook in &mut self.hooks {
+            hook.open(&mut self.sources, hot);
+        }
         self.sources[number].visit(now, hot);
     }
 

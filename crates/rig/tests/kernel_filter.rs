@@ -26,6 +26,7 @@ use tickwire_market::{
     Counter, Counters, DynSink, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
     Nanos, OrderId, Port, SeqNo, Symbol, Venue,
 };
+use tickwire_receive::filtering::{Filtering, Gate};
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
 
 const UNIT: u8 = 7;
@@ -45,6 +46,8 @@ struct Filter {
     deliveries: u32,
     /// Of the last packet, where packets have one.
     session: [u64; 2],
+    /// The owner's part, as the programs have it, for the protocols that they filter.
+    filtering: Option<Filtering>,
     /// Instruments whose books are not right yet.
     joining: BTreeSet<u32>,
     dropped: u64,
@@ -86,9 +89,13 @@ impl Filter {
             deliveries: 0,
             session: [u64::from(UNIT) * u64::from(framing == Framing::Pitch), 0],
             joining: BTreeSet::new(),
+            filtering: matches!(framing, Framing::Itch | Framing::Nyse).then(|| Filtering::new(framing)),
             dropped: 0,
         };
         filter.put_session();
+        if let Some(filtering) = filter.filtering.clone() {
+            filtering.begin(&mut filter);
+        }
         filter
     }
 
@@ -158,6 +165,10 @@ impl Filter {
 
     /// Armed while the channel is whole and its books are right; disarmed otherwise.
     fn settle<C: Channel>(&mut self, channel: &C) {
+        // What ships, where it does.
+        if let Some(filtering) = self.filtering.clone() {
+            return filtering.settle(channel, self);
+        }
         let is_whole = channel.state() == FeedState::Live && self.joining.is_empty();
         let is_armed = self.word() != 0 && !self.holds();
         if is_armed && !is_whole {
@@ -182,6 +193,33 @@ impl Filter {
     fn count(&mut self, what: Count) -> u64 {
         let at = layout::COUNTERS + what.offset();
         u64::from_ne_bytes(self.state()[at..at + 8].try_into().expect("eight"))
+    }
+}
+
+impl Gate for Filter {
+    fn drops(&mut self) -> bool {
+        self.word() != 0 && !self.holds()
+    }
+
+    fn disarm(&mut self) {
+        self.set_word(0);
+    }
+
+    fn want(&mut self, bit: usize, wanted: bool) {
+        let at = self.sizes.sets_at() + bit / 8;
+        let byte = &mut self.machine.value(layout::SETS)[at];
+        match wanted {
+            true => *byte |= 1 << (bit % 8),
+            false => *byte &= !(1 << (bit % 8)),
+        }
+    }
+
+    fn arm(&mut self, session: [u64; 2], next: u64) {
+        self.session = session;
+        self.put_session();
+        self.epoch += 1;
+        self.state()[layout::HOLD..layout::HOLD + 4].fill(0);
+        self.set_word(layout::word(self.epoch, next));
     }
 }
 
@@ -279,9 +317,16 @@ impl<C: Channel> Channel for Filtered<C> {
         if let Some((_, next)) = claim {
             self.channel.seen_up_to(now, SeqNo(next));
         }
+        let before = self.channel.next_seq();
         self.with(sink, |channel, ear| {
             channel.on_datagram(now, port, line, bytes, ear)
         });
+        let moved = self.channel.next_seq() != before;
+        let filter = self.filter.get_mut();
+        if let Some(mut filtering) = filter.filtering.take() {
+            filtering.note(bytes, moved);
+            filter.filtering = Some(filtering);
+        }
     }
 
     fn subscribe(
@@ -303,8 +348,15 @@ impl<C: Channel> Channel for Filtered<C> {
         pattern: &Pattern,
         sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull> {
+        let filter = self.filter.get_mut();
+        if filter.filtering.is_some() {
+            filter.set_word(0);
+        }
         let result = self.channel.unsubscribe(now, pattern, sink);
         let filter = self.filter.get_mut();
+        if filter.filtering.is_some() {
+            return result;
+        }
         filter.want(&self.channel);
         // Nobody waits for its book any more.
         let mut rules = Vec::new();

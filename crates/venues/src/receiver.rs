@@ -44,6 +44,9 @@ pub struct ReceiverSection {
     pub xdp_queues: u32,
     /// Frames of each queue for receiving, 2 KiB each, and as many for sending: a power of two. For AF_XDP.
     pub xdp_frames: u32,
+    /// Whether packets in which nobody wants anything, and copies of the other line, are dropped at the hook,
+    /// where the program can look into the protocol. For AF_XDP.
+    pub filter: bool,
     /// Socket receive buffer per line, bytes.
     pub receive_buffer: u32,
     /// How long a gap waits for the other line before it is requested, microseconds.
@@ -99,6 +102,7 @@ impl Default for ReceiverSection {
             xdp_mode: XdpWay::Auto,
             xdp_queues: 0,
             xdp_frames: 1 << 14,
+            filter: false,
             receive_buffer: 8 << 20,
             line_wait_us: 500,
             request_timeout_ms: 20,

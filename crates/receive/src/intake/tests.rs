@@ -20,7 +20,8 @@ fn ports(text: &str) -> Ports {
 
 fn join(ports: &Ports) -> (Intake, Waiter) {
     let mut waiter = Waiter::new(WaitStrategy::Spin);
-    let intake = Intake::join(ports, 1 << 16, Stamping::OnDemand, &mut waiter).expect("joined");
+    let intake =
+        Intake::join(ports, Protocol::Itch50, 1 << 16, Stamping::OnDemand, &mut waiter).expect("joined");
     (intake, waiter)
 }
 

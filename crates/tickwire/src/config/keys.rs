@@ -71,6 +71,7 @@ delta = 10.0
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("receiver.receive_buffer", "receiver.rs", "section.receive_buffer"),
     ("receiver.xdp_queues", "hook.rs", "section.xdp_queues"),
+    ("receiver.filter", "hook.rs", "section.filter"),
     ("receiver.xdp_frames", "hook.rs", "section.xdp_frames"),
     ("receiver.line_wait_us", "wiring.rs", "c.line_wait_us"),
     ("receiver.request_timeout_ms", "wiring.rs", "c.request_timeout_ms"),

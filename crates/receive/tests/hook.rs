@@ -1,0 +1,232 @@
+//! Live lines by AF_XDP between two network namespaces, with a filter at the hook: what is wanted comes, what
+//! is not does not, and a change of what is wanted loses nothing. Needs root: says so where there is none, and
+//! fails with `TICKWIRE_ROOT_TESTS=1`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tickwire_feed::{Channel, Pattern};
+use tickwire_market::{Counter, EventKind, EventSink, MarketEvent, Nanos, SeqNo};
+use tickwire_receive::receiver::{Consumer, Receiver};
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::interface::Interface;
+use tickwire_runtime::netns::VethPair;
+use tickwire_runtime::udp::{MulticastSender, Stamping};
+use tickwire_runtime::wait::WaitStrategy;
+use tickwire_venues::channels::FeedFile;
+use tickwire_venues::receiver::{Backend, ReceiverSection};
+use tickwire_venues::wiring::Reception;
+use tickwire_wire::itch50::{AddOrder, StockDirectory};
+use tickwire_wire::layout::{Alpha, Char, Pod, Price4};
+use tickwire_wire::moldudp64::PacketBuilder;
+
+const FEED: &str = "[[feed]]\nvenue = \"nasdaq\"\ninterface = \"veth0\"\nsession = \"HOOK000001\"\n\
+    [[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.9.31:26931\", b = \"239.192.9.32:26932\" }\n";
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Instruments, by stock locate from 1 on.
+const NAMES: [&[u8]; 4] = [b"ONE", b"TWO", b"THREE", b"FOUR"];
+
+/// Counts what is added, by instrument, and wants what it is told to.
+struct Counts {
+    clock: Clock,
+    added: [u64; 5],
+    arrived: u64,
+    wants: Pattern,
+}
+
+impl EventSink for Counts {
+    fn on_event(&mut self, event: &MarketEvent) {
+        if event.kind == EventKind::Add {
+            self.added[event.instrument.index()] += 1;
+        }
+    }
+}
+
+impl Consumer for Counts {
+    type Successor = Counts;
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn turn_to(&mut self, _: usize) {}
+
+    fn begins(&mut self, tsc: u64) -> Nanos {
+        self.clock.nanos_at(tsc)
+    }
+
+    fn ends<C: Channel>(
+        &mut self,
+        _: &C,
+        _: tickwire_market::Port,
+        arrived: impl FnOnce() -> Option<std::num::NonZeroU64>,
+    ) {
+        let now = self.clock.wall_at(self.clock.now()).0;
+        // The hook's time is one of the system's clock, and not in the future.
+        self.arrived += u64::from(
+            arrived().is_some_and(|ns| ns.get() <= now + 1_000_000 && ns.get() + 60_000_000_000 > now),
+        );
+    }
+
+    fn visits<C: Channel>(&mut self, now: Nanos, channel: &mut C) {
+        channel
+            .subscribe(now, &self.wants, &mut |_: &MarketEvent| {})
+            .expect("room");
+    }
+}
+
+fn pattern(text: &str) -> Pattern {
+    text.parse().expect("a pattern")
+}
+
+#[test]
+fn what_nobody_wants_is_dropped_at_the_hook() {
+    let pair = match VethPair::create("twhook") {
+        Ok(pair) if tickwire_runtime::xdp::caps::missing().is_empty() => pair,
+        made => {
+            let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
+            assert!(!must_run, "{made:?}");
+            return tickwire_testdata::not_tested("no network namespaces, or no rights for AF_XDP here");
+        }
+    };
+    let (pair, sent, stop, go) = (
+        &pair,
+        &AtomicU64::new(0),
+        &AtomicBool::new(false),
+        &AtomicBool::new(false),
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            pair.enter(0).expect("entered");
+            let interface = Interface::find("veth0").expect("an end");
+            let lines = ["239.192.9.31:26931", "239.192.9.32:26932"].map(|group| {
+                MulticastSender::open(group.parse().expect("a group"), &interface, 1).expect("a sender")
+            });
+            while !go.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let mut seq = 1;
+            while !stop.load(Ordering::SeqCst) {
+                let mut buffer = [0; 256];
+                let mut packet = PacketBuilder::new(&mut buffer, *b"HOOK000001", SeqNo(seq));
+                let locate = 1 + (seq % 4) as u16;
+                match seq <= 4 {
+                    true => {
+                        let mut directory = StockDirectory::at(seq as u16, seq);
+                        directory.stock = Alpha::new(NAMES[seq as usize - 1]).expect("a symbol");
+                        assert!(packet.push(directory.as_bytes()));
+                    }
+                    false => {
+                        let add = AddOrder {
+                            order_ref: seq.into(),
+                            side: Char(b'S'),
+                            shares: 100.into(),
+                            price: Price4::new(873_900),
+                            ..AddOrder::at(locate, seq)
+                        };
+                        assert!(packet.push(add.as_bytes()));
+                    }
+                }
+                let length = packet.finish();
+                lines
+                    .iter()
+                    .for_each(|line| line.send(&buffer[..length]).expect("sent"));
+                sent.store(seq, Ordering::SeqCst);
+                seq += 1;
+                if seq % 8 == 0 {
+                    std::thread::sleep(Duration::from_micros(400));
+                }
+            }
+        });
+        let receiver = scope.spawn(move || {
+            pair.enter(1).expect("entered");
+            receive(sent, stop, go);
+        });
+        receiver.join().expect("no panic");
+    });
+}
+
+/// Ends the sender, whatever becomes of the receiver.
+struct Ends<'a>(&'a AtomicBool, &'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+        self.1.store(true, Ordering::SeqCst);
+    }
+}
+
+fn receive(sent: &AtomicU64, stop: &AtomicBool, go: &AtomicBool) {
+    let _ends = Ends(stop, go);
+    let feeds = FeedFile::parse(FEED).expect("a feed").feeds;
+    let section = ReceiverSection {
+        backend: Backend::Xdp,
+        filter: true,
+        max_instruments: 64,
+        ..ReceiverSection::default()
+    };
+    let mut reception = Reception::new(&section);
+    reception.symbols = Some(Vec::new());
+    let mut counts = Counts {
+        clock: Clock::calibrate(),
+        added: [0; 5],
+        arrived: 0,
+        wants: pattern("TWO"),
+    };
+    let mut receiver: Receiver<Counts> = Receiver::empty(WaitStrategy::Poll, 2);
+    receiver.add(&feeds[0], (0, 0), &reception).expect("a channel");
+    receiver
+        .join_one(0, &feeds[0], 1 << 20, Stamping::OnDemand)
+        .expect("joined");
+    receiver.visit_one(0, Nanos::ZERO, &mut counts);
+    let said = receiver.hook(&section).expect("AF_XDP");
+    println!("{said:?}");
+    go.store(true, Ordering::SeqCst);
+    let turn = |receiver: &mut Receiver<Counts>,
+                counts: &mut Counts,
+                what: &str,
+                done: &dyn Fn(&Receiver<Counts>, &Counts) -> bool| {
+        let began = Instant::now();
+        let mut next_look = Nanos::ZERO;
+        while !done(receiver, counts) {
+            receiver.receive(counts);
+            let now = counts.now();
+            receiver.timers(now, counts);
+            if now >= next_look {
+                next_look = now.after(10 * Nanos::MILLI);
+                receiver.look(counts);
+            }
+            receiver.wait(now, None);
+            let state = receiver.source(0).state();
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{what}: {state:?} {:?} {:?}",
+                counts.added,
+                receiver.counters()
+            );
+        }
+    };
+    let filtered = |receiver: &Receiver<Counts>| receiver.counters().get(Counter::HookFiltered);
+    turn(&mut receiver, &mut counts, "dropped packets", &|r, _| {
+        filtered(r) > 2000
+    });
+    let (added, counters) = (counts.added, receiver.counters());
+    assert!(added[2] > 500 && added[1] == 0 && added[3] == 0, "{added:?}");
+    assert!(counters.get(Counter::HookDuplicates) > 500, "{counters:?}");
+    assert_eq!(counters.get(Counter::Gaps), 0, "{counters:?}");
+    assert!(counts.arrived > 500, "{} stamps", counts.arrived);
+
+    // A visit opens the filter; nothing that is wanted is lost by it, to the last message.
+    receiver.visit(counts.now(), &mut counts);
+    turn(&mut receiver, &mut counts, "it is armed again", &|r, _| {
+        filtered(r) > 3000
+    });
+    stop.store(true, Ordering::SeqCst);
+    std::thread::sleep(Duration::from_millis(20));
+    let last = sent.load(Ordering::SeqCst);
+    let wanted = (5..=last).filter(|seq| seq % 4 == 1).count() as u64;
+    turn(&mut receiver, &mut counts, "the last message", &|_, counts| {
+        counts.added[2] >= wanted
+    });
+    assert_eq!(counts.added, [0, 0, wanted, 0, 0]);
+}
