@@ -9,10 +9,11 @@ use std::hint::black_box;
 use tickwire_book::Books;
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
-use tickwire_market::{Counter, EventSink, Nanos, SeqNo, Side};
+use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, moldudp64};
@@ -20,8 +21,8 @@ use tickwire_wire::{itch50, moldudp64};
 use crate::cli::BenchArgs;
 use tickwire_console::failure::Failure;
 use tickwire_node::hot::HotPath;
-use tickwire_node::live;
-use tickwire_node::memory::{self, MemoryOut, answer, memory_path};
+use tickwire_node::live::Live;
+use tickwire_node::memory::{self, MemoryOut, answer, memory_path, strategy_path};
 use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
 
 /// One line of the throughput table.
@@ -221,12 +222,7 @@ fn path(
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(session.symbols);
-    let mut hot = memory_path::<true>(
-        memory::books(session.symbols),
-        session.symbols.into(),
-        symbol,
-        clock.clone(),
-    )?;
+    let mut hot = memory_path::<true>(memory::books(session.symbols), symbol, clock.clone())?;
     for packet in walk(packets) {
         let before = hot.sessions[0].out.orders;
         let begin = tsc();
@@ -235,7 +231,7 @@ fn path(
         all.record(ns);
         if hot.sessions[0].out.orders > before {
             orders.record(ns);
-            answer(&mut hot);
+            answer(&mut hot, clock.now());
         }
     }
     check_books(session, &hot.books[0])?;
@@ -288,34 +284,42 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
 fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut hot = memory_path::<STAMPED>(
-        memory::books(session.symbols),
-        session.symbols.into(),
-        symbol,
-        clock.clone(),
-    )?;
-    warm(&mut hot, clock, times, |hot, _| answer(hot))
+    let mut hot = memory_path::<STAMPED>(memory::books(session.symbols), symbol, clock.clone())?;
+    warm(&mut hot, clock, times)
 }
 
 /// The same with the rule as a strategy of one's own.
 fn warm_path_of_strategy(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let taker = live::Taker::new(symbol);
-    let mut hot =
-        live::memory_path::<_, false>(taker, memory::books(session.symbols), symbol, clock.clone())?;
-    warm(&mut hot, clock, times, live::answer)
+    let taker = Taker(symbol);
+    let books = memory::books(session.symbols);
+    let mut hot = strategy_path::<_, false>(taker, books, symbol, clock.clone())?;
+    warm(&mut hot, clock, times)
 }
 
-fn warm<R, const STAMPED: bool>(
-    hot: &mut HotPath<MemoryOut, STAMPED, R>,
+/// The built-in rule, written as anybody would.
+struct Taker(Symbol);
+
+impl Strategy for Taker {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::Symbol(self.0)]
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        if change.is_live()
+            && let Some(offer) = change.new_best_price(Side::Ask)
+        {
+            let _ = ctx.buy_now(change.instrument, 100, offer);
+        }
+    }
+}
+
+fn warm<S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>,
     clock: &Clock,
     times: &mut Histogram,
-    mut answer: impl FnMut(&mut HotPath<MemoryOut, STAMPED, R>, Nanos),
-) -> Result<u64, Failure>
-where
-    HotPath<MemoryOut, STAMPED, R>: EventSink,
-{
+) -> Result<u64, Failure> {
     const PACKETS: u64 = 40_000;
     let packets = best_offer_packets(PACKETS);
     let mut feed = feed(1);
@@ -405,18 +409,12 @@ mod tests {
         for packets in [&single, &many] {
             let mut feed = feed(session.symbols);
             let symbol = tickwire_exchange::listings(1)[0].symbol;
-            let mut hot = memory_path::<true>(
-                memory::books(session.symbols),
-                session.symbols.into(),
-                symbol,
-                clock.clone(),
-            )
-            .unwrap();
+            let mut hot = memory_path::<true>(memory::books(session.symbols), symbol, clock.clone()).unwrap();
             let ((), count) = count_allocations(|| {
                 for packet in walk(packets) {
                     feed.on_packet(clock.now(), Line::A, packet, &mut hot);
                     feed.on_packet(clock.now(), Line::B, packet, &mut hot);
-                    answer(&mut hot);
+                    answer(&mut hot, clock.now());
                 }
             });
             assert!(hot.sessions[0].out.orders > 0);
@@ -432,13 +430,7 @@ mod tests {
         let packets: Vec<&[u8]> = walk(&packets).collect();
         let mut feed = feed(session.symbols);
         let symbol = tickwire_exchange::listings(1)[0].symbol;
-        let mut hot = memory_path::<true>(
-            memory::books(session.symbols),
-            session.symbols.into(),
-            symbol,
-            clock.clone(),
-        )
-        .unwrap();
+        let mut hot = memory_path::<true>(memory::books(session.symbols), symbol, clock.clone()).unwrap();
         let ((), count) = count_allocations(|| {
             for group in packets.chunks(50) {
                 // The first of each group comes last: 49 packets wait for it.
@@ -446,7 +438,7 @@ mod tests {
                     feed.on_packet(clock.now(), Line::A, packet, &mut hot);
                 }
                 feed.on_packet(clock.now(), Line::B, group[0], &mut hot);
-                answer(&mut hot);
+                answer(&mut hot, clock.now());
             }
         });
         assert_eq!(session.differences(&hot.books[0]), 0);

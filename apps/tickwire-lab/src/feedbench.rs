@@ -18,7 +18,7 @@ use tickwire_wire::fast::Plan;
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
-use tickwire_node::memory::{answer, memory_path};
+use tickwire_node::memory::{MemoryOut, answer, memory_path_to, watch};
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::{STEP_NS, Session};
@@ -96,7 +96,8 @@ impl WithChannel for WarmPath<'_> {
         let mut exchange = venue::exchange_of(self.config)?;
         let listing = exchange.listings()[0];
         let books = Books::new(books_config(&self.config.receiver, channel.venue(), depth));
-        let mut hot = memory_path::<false>(books, 2, listing.symbol, self.clock.clone())?;
+        let mut hot =
+            memory_path_to::<_, false>(MemoryOut::new(), books, listing.symbol, self.clock.clone())?;
         let mut now = VIRTUAL_START;
         exchange.open(now);
         while exchange.phase() != DayPhase::Open {
@@ -106,9 +107,7 @@ impl WithChannel for WarmPath<'_> {
                 channel.on_datagram(now, d.port, Line::A, d.bytes, &mut hot);
             }
         }
-        if let Some(id) = channel.find(&listing.symbol) {
-            hot.rule.watch(id);
-        }
+        watch(&mut hot, &channel, &listing.symbol);
         // An offer one tick better than the best, and away again.
         let best = |exchange: &Exchange, side| exchange.engine().best(listing.id, side).map(|l| l.price);
         while let (Some(bid), Some(ask)) = (best(&exchange, Side::Bid), best(&exchange, Side::Ask))
@@ -149,11 +148,11 @@ impl WithChannel for WarmPath<'_> {
                 if i > 1_000 {
                     self.times.record(self.clock.span_ns(took));
                 }
-                answer(&mut hot);
+                answer(&mut hot, now);
             }
             let _ = exchange.trade(now, |engine, tape| engine.cancel(id, tape));
             drain(&mut exchange, now, &mut channel, &mut hot);
-            answer(&mut hot);
+            answer(&mut hot, now);
         }
         match orders {
             0 => Err(Failure::check(

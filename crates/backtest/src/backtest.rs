@@ -312,7 +312,7 @@ impl<S: Strategy> Backtest<S> {
         for at in 0..self.entered.len() {
             if self.entered[at].hears[feed] {
                 self.parts(at, |conductor, markets, port| {
-                    conductor.on_event(feed, told, outcome, is_grouped, markets, port)
+                    conductor.on_event(feed, told, &outcome, is_grouped, markets, port)
                 });
             }
         }

@@ -484,7 +484,7 @@ impl<C: Channel> InMemory<C> {
         );
         let markets = Markets::new(&self.books, 3);
         self.conductor
-            .on_event(0, event, outcome, false, markets, &mut self.port);
+            .on_event(0, event, &outcome, false, markets, &mut self.port);
     }
 }
 

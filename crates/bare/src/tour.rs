@@ -4,19 +4,21 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
-use tickwire_book::{Applied, Books, BooksConfig};
-use tickwire_exchange::generate_itch;
+use tickwire_book::{Books, BooksConfig};
+use tickwire_exchange::{generate_itch, listings};
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_fix::{Again, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig};
 use tickwire_kernel::asm::action;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::interp::Machine;
 use tickwire_market::{
-    Counter, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
+    Counter, Instrument, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
+    TimeInForce,
 };
 use tickwire_options::{Kind, Terms, black76, edge, implied};
 use tickwire_shm::{Identity, Next, Reader, Record, Region, RegionConfig, RegionState};
-use tickwire_trading::{TickToTrade, TradingConfig};
+use tickwire_trading::BestOffer;
+use tickwire_trading::strategy::{Conductor, ConductorConfig, Markets, OrderPort, Outcome, Rejected};
 use tickwire_wire::itch50;
 use tickwire_wire::moldudp64::PacketBuilder;
 
@@ -35,6 +37,23 @@ pub(crate) fn every_crate() -> bool {
         && a_filter_is_made()
 }
 
+/// Instruments are numbered below two to the power of this.
+const BITS: u32 = 4;
+
+fn markets(books: &Books) -> Markets<'_> {
+    Markets::new(core::slice::from_ref(books), BITS)
+}
+
+/// Counts orders.
+struct Sent(u32);
+
+impl OrderPort for Sent {
+    fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        self.0 += u32::from(matches!(request, OrderIntent::New { .. }));
+        Ok(())
+    }
+}
+
 fn market_data_becomes_orders() -> bool {
     let decoder = ItchDecoder::new(ItchConfig {
         instruments_max: u32::from(SYMBOLS) + 1,
@@ -47,11 +66,23 @@ fn market_data_becomes_orders() -> bool {
         levels: 1 << 14,
         ..BooksConfig::default()
     });
-    let mut trader = TickToTrade::new(&TradingConfig {
-        instrument: InstrumentId(1),
-        ..TradingConfig::default()
-    });
-    let (mut seq, mut orders, mut is_well) = (1, 0, true);
+    let Some(instrument) = listings(1).first().map(|listing| Instrument {
+        id: InstrumentId(1),
+        symbol: listing.symbol,
+        ..Instrument::default()
+    }) else {
+        return false;
+    };
+    let rule = BestOffer::new(instrument.symbol, Qty(100), TimeInForce::ImmediateOrCancel);
+    let config = ConductorConfig {
+        instrument_bits: BITS,
+        max_orders: 1 << 10,
+        ..ConductorConfig::default()
+    };
+    let mut conductor = Conductor::new(rule, &config);
+    let mut port = Sent(0);
+    conductor.define(NOW, 0, &instrument, None, markets(&books), &mut port);
+    let (mut seq, mut is_well) = (1, true);
     let mut packet = Box::new([0; 1500]);
     let engine = generate_itch(1, MESSAGES, SYMBOLS, &mut |message: &[u8]| {
         is_well &= itch50::parse(message).is_ok();
@@ -60,12 +91,8 @@ fn market_data_becomes_orders() -> bool {
         let len = builder.finish();
         seq += 1;
         feed.on_packet(NOW, Line::A, &packet[..len], &mut |event: &MarketEvent| {
-            if let Applied::Update(update) = books.apply(event) {
-                orders += u32::from(matches!(
-                    trader.on_update(NOW, update),
-                    Some(OrderIntent::New { .. })
-                ));
-            }
+            let applied = Outcome::of(&mut books, event);
+            conductor.on_event(0, event, &applied, false, markets(&books), &mut port);
         });
     });
     drop(engine);
@@ -73,7 +100,7 @@ fn market_data_becomes_orders() -> bool {
     is_well
         && delivered == seq - 1
         && delivered >= MESSAGES
-        && orders > 0
+        && port.0 > 0
         && books.counters().get(Counter::BookRejects) == 0
 }
 

@@ -348,6 +348,12 @@ impl Books {
         }
     }
 
+    /// What the last event that changed a book ([`Applied::Update`]) left of it.
+    #[inline(always)]
+    pub fn last(&self) -> &BookUpdate {
+        &self.last
+    }
+
     /// The book of an instrument, `None` beyond the configured number.
     pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'_>> {
         BookRef::new(self, instrument)

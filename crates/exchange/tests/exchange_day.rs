@@ -219,20 +219,17 @@ impl World {
                     assert_eq!(client.session.handle_bytes(self.now, bytes), bytes.len());
                     moved = true;
                     while let Some(event) = client.session.poll_event() {
-                        match event {
-                            Event::Message { .. } => {
-                                let message = client.session.message().expect("the event is about it");
-                                match message.msg_type() {
-                                    ExecutionReport::MSG_TYPE => {
-                                        client.reports.push(ExecutionReport::decode(&message).unwrap());
-                                    }
-                                    OrderCancelReject::MSG_TYPE => {
-                                        client.rejects.push(OrderCancelReject::decode(&message).unwrap());
-                                    }
-                                    _ => client.session.refuse(self.now),
+                        if let Event::Message { .. } = event {
+                            let message = client.session.message().expect("the event is about it");
+                            match message.msg_type() {
+                                ExecutionReport::MSG_TYPE => {
+                                    client.reports.push(ExecutionReport::decode(&message).unwrap());
                                 }
+                                OrderCancelReject::MSG_TYPE => {
+                                    client.rejects.push(OrderCancelReject::decode(&message).unwrap());
+                                }
+                                _ => client.session.refuse(self.now),
                             }
-                            _ => {}
                         }
                     }
                 }

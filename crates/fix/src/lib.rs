@@ -110,7 +110,7 @@ pub use quote_answer::{
     QuoteAnswer, QuoteEntries, QuoteLine, QuoteSets, put_cancel_all_orders, put_cancel_all_quotes,
     put_cancel_quotes, put_mass_quote, put_quote_status_request, quote_status_answers, read_quote_answer,
 };
-pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
+pub use quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
 pub use session::{

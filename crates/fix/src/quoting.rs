@@ -18,7 +18,7 @@ use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{Cause, MassQuoteEntry, Nanos, Price, Symbol};
+use tickwire_market::{Cause, MassQuoteEntry, Nanos, Price, Qty, Symbol};
 
 /// What a mass quote says besides its entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,16 @@ pub struct QuotePrices {
     pub decimals: QuoteDecimals,
 }
 
+/// A quote as a prepared message says it ([`MassQuoteTemplate::prepare`]), at prices that need not be ticks
+/// of one product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PreparedQuote {
+    /// The place that its instrument was prepared at.
+    pub place: u16,
+    /// Price and quantity by [`tickwire_market::Side`]; a side without quantity is taken away.
+    pub sides: [(Price, Qty); 2],
+}
+
 /// Digits behind the point, and as many before it as make eight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteDecimals {
@@ -55,7 +65,7 @@ pub enum QuoteDecimals {
 const E8: u64 = 100_000_000;
 /// `132=000000.00|133=000000.00|134=000000|135=000000|`.
 const NUMBERS: usize = 50;
-/// `299=65535|55=`, a symbol of 16 and the numbers, in whole vectors.
+/// `299=` and a name of 15 digits, `55=` and a symbol of 16, and the numbers, in whole vectors.
 const SLOT: usize = 96;
 const HEAD_MAX: usize = 512;
 /// Digits of BodyLength.
@@ -72,6 +82,8 @@ struct Slot {
     sum: u8,
     /// Of the digits of both sizes.
     sums: [u8; 2],
+    /// Of its prices.
+    decimals: QuoteDecimals,
     qty: [u32; 2],
 }
 
@@ -105,6 +117,7 @@ pub struct MassQuoteTemplate {
     /// Units of the last decimal.
     tick_units: u32,
     entries_max: usize,
+    version: Version,
 }
 
 impl MassQuoteTemplate {
@@ -151,7 +164,7 @@ impl MassQuoteTemplate {
         let slots: Option<Vec<Slot>> = symbols
             .iter()
             .enumerate()
-            .map(|(quote, symbol)| Slot::new(quote, *symbol, prices.decimals, version))
+            .map(|(quote, symbol)| Slot::new(quote as u64, *symbol, prices.decimals, version))
             .collect();
         Some(MassQuoteTemplate {
             heads: [head(false)?, head(true)?],
@@ -159,7 +172,102 @@ impl MassQuoteTemplate {
             decimals: prices.decimals,
             tick_units,
             entries_max,
+            version,
         })
+    }
+
+    /// The same for instruments that are not known yet: room for so many of them.
+    fn empty_of(
+        room: u16,
+        entries_max: u8,
+        version: Version,
+        precision: Precision,
+        header: impl Fn(&mut Encoder<'_>, &[u8]),
+    ) -> Option<MassQuoteTemplate> {
+        if !(1..100).contains(&entries_max) {
+            return None;
+        }
+        let entries_max = usize::from(entries_max);
+        let head = |reset| Head::new(reset, entries_max, version, precision, &header);
+        Some(MassQuoteTemplate {
+            heads: [head(false)?, head(true)?],
+            slots: vec![Slot::EMPTY; usize::from(room)].into_boxed_slice(),
+            decimals: QuoteDecimals::Two,
+            tick_units: 1,
+            entries_max,
+            version,
+        })
+    }
+
+    /// Prepares an instrument at a place, where it is known by a name (QuoteEntryID, below 10^15); without
+    /// allocating. `false` if there is no such place, or its symbol, name or tick cannot be written: a tick
+    /// is a whole number of the sixth decimal.
+    pub fn prepare(&mut self, place: u16, name: u64, symbol: Symbol, tick: Price) -> bool {
+        let all = [QuoteDecimals::Two, QuoteDecimals::Four, QuoteDecimals::Six];
+        let is_whole = |decimals: &QuoteDecimals| tick.raw() > 0 && tick.raw() % decimals.unit() == 0;
+        let (Some(decimals), Some(slot)) = (
+            all.into_iter().find(is_whole),
+            self.slots.get_mut(usize::from(place)),
+        ) else {
+            return false;
+        };
+        if name >= 1_000_000_000_000_000 {
+            return false;
+        }
+        let made = Slot::new(name, symbol, decimals, self.version);
+        *slot = made.unwrap_or(Slot::EMPTY);
+        slot.len > 0
+    }
+
+    /// The message of prepared instruments; `None` as for [`MassQuoteTemplate::write`], and for a price that
+    /// its instrument's digits cannot say.
+    #[inline(never)]
+    fn write_prepared(
+        &mut self,
+        now: Nanos,
+        seq: u64,
+        message: &MassQuoteHead,
+        quotes: &[PreparedQuote],
+    ) -> Option<&[u8]> {
+        if !self.is_good(seq, message, quotes.len()) {
+            return None;
+        }
+        let head = &mut self.heads[usize::from(message.reset)];
+        let mut at = head.len;
+        let mut sum = 0_u8;
+        for quote in quotes {
+            let slot = self.slots.get_mut(usize::from(quote.place))?;
+            let [(bid, bid_qty), (ask, ask_qty)] = quote.sides;
+            let (prices, qty) = ([bid, ask], [bid_qty.0, ask_qty.0]);
+            slot.set_sizes(qty)?;
+            let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
+            *out = slot.text;
+            let of_prices = match slot.decimals {
+                QuoteDecimals::Two => {
+                    slot.put_units::<6>(units::<{ QuoteDecimals::Two as u32 }>(prices, qty)?, out)?
+                }
+                QuoteDecimals::Four => {
+                    slot.put_units::<4>(units::<{ QuoteDecimals::Four as u32 }>(prices, qty)?, out)?
+                }
+                QuoteDecimals::Six => {
+                    slot.put_units::<2>(units::<{ QuoteDecimals::Six as u32 }>(prices, qty)?, out)?
+                }
+            };
+            at += usize::from(slot.len);
+            sum = sum.wrapping_add(slot.sum).wrapping_add(of_prices);
+        }
+        let sum = sum.wrapping_add(head.patch(now, seq, message, quotes.len(), at - head.body));
+        put_check_sum(&mut head.buf[at..at + 7], sum);
+        Some(&head.buf[..at + 7])
+    }
+
+    /// Whether the head can say this.
+    #[inline(always)]
+    fn is_good(&self, seq: u64, message: &MassQuoteHead, entries: usize) -> bool {
+        seq < E8
+            && message.id < E8 * E8
+            && message.cause.seq.0 < E8 * E8
+            && (1..=self.entries_max).contains(&entries)
     }
 
     /// Sends a mass quote: the bytes are for the caller to transmit at once. It is not kept, and a peer that
@@ -199,6 +307,34 @@ impl MassQuoteTemplate {
         let _ = self.write(time, seq.0, head, entries);
     }
 
+    /// A prepared MassQuote for up to `room` instruments, each of which [`MassQuoteTemplate::prepare`] adds
+    /// later, up to `entries_max` of them a message (1 to 99). `None` as for [`MassQuoteTemplate::new`].
+    pub fn empty<S: Store>(session: &Session<S>, room: u16, entries_max: u8) -> Option<MassQuoteTemplate> {
+        let header = session.prepared_header()?;
+        let put = |e: &mut Encoder<'_>, time: &[u8]| header.put(e, b"i", time);
+        MassQuoteTemplate::empty_of(room, entries_max, header.version(), header.precision(), put)
+    }
+
+    /// Sends a mass quote of prepared instruments, as [`MassQuoteTemplate::send`] does.
+    ///
+    /// # Errors
+    /// As there; `NotEncodable` also for a price that the digits of its instrument cannot say.
+    #[inline]
+    pub fn send_prepared<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        quotes: &[PreparedQuote],
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve(now)?;
+        let message = self
+            .write_prepared(reserved.time(), reserved.seq().0, head, quotes)
+            .ok_or(SendError::NotEncodable)?;
+        reserved.commit(message, Again::GapFill)?;
+        Ok(message)
+    }
+
     /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a
     /// value that does not fit its width: a sequence number of more than 8 digits, a QuoteID of more than 16,
     /// a size of more than 6.
@@ -211,16 +347,13 @@ impl MassQuoteTemplate {
         message: &MassQuoteHead,
         entries: &[MassQuoteEntry],
     ) -> Option<&[u8]> {
-        let is_good = seq < E8
-            && message.id < E8 * E8
-            && message.cause.seq.0 < E8 * E8
-            && (1..=self.entries_max).contains(&entries.len());
-        if !is_good {
+        if !self.is_good(seq, message, entries.len()) {
             return None;
         }
         // Nothing in this round waits for another, so that slots which are in no cache come all at once.
         for entry in entries {
-            self.slots.get_mut(usize::from(entry.quote))?.set_sizes(entry)?;
+            let slot = self.slots.get_mut(usize::from(entry.quote))?;
+            slot.set_sizes([entry.bid_qty.0, entry.ask_qty.0])?;
         }
         let head = &mut self.heads[usize::from(message.reset)];
         let mut at = head.len;
@@ -228,7 +361,7 @@ impl MassQuoteTemplate {
         for entry in entries {
             let slot = self.slots.get_mut(usize::from(entry.quote))?;
             // Again, in case the message has an instrument twice.
-            slot.set_sizes(entry)?;
+            slot.set_sizes([entry.bid_qty.0, entry.ask_qty.0])?;
             // Whole vectors: the next entry, or the checksum, is written over what is beyond this one.
             let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
             *out = slot.text;
@@ -246,8 +379,38 @@ impl MassQuoteTemplate {
     }
 }
 
+/// Prices in units of the last of so many decimals; `None` for one that is none, or has more than eight
+/// digits.
+#[inline(always)]
+fn units<const DECIMALS: u32>(prices: [Price; 2], qty: [u32; 2]) -> Option<[u32; 2]> {
+    let unit = const { 10_i64.pow(9 - DECIMALS) };
+    let of = |side: usize| {
+        let raw = if qty[side] == 0 { 0 } else { prices[side].raw() };
+        let units = raw / unit;
+        (units * unit == raw && (0..E8 as i64).contains(&units)).then_some(units as u32)
+    };
+    Some([of(0)?, of(1)?])
+}
+
+impl QuoteDecimals {
+    /// One of the last decimal, in 1e-9.
+    const fn unit(self) -> i64 {
+        10_i64.pow(9 - self as u32)
+    }
+}
+
 impl Slot {
-    fn new(quote: usize, symbol: Symbol, decimals: QuoteDecimals, version: Version) -> Option<Slot> {
+    /// Nothing is prepared.
+    const EMPTY: Slot = Slot {
+        text: [0; SLOT],
+        len: 0,
+        sum: 0,
+        sums: [0; 2],
+        decimals: QuoteDecimals::Two,
+        qty: [0; 2],
+    };
+
+    fn new(name: u64, symbol: Symbol, decimals: QuoteDecimals, version: Version) -> Option<Slot> {
         if symbol.as_bytes().is_empty() {
             return None;
         }
@@ -255,7 +418,7 @@ impl Slot {
         let mut e = Encoder::new(&mut scratch, version);
         // The encoder wants a message; its one entry is cut out of it.
         e.text(tag::MSG_TYPE, b"i");
-        e.unsigned(tag::QUOTE_ENTRY_ID, quote as u64);
+        e.unsigned(tag::QUOTE_ENTRY_ID, name);
         e.text(tag::SYMBOL, symbol.as_bytes());
         for tag in [tag::BID_PX, tag::OFFER_PX] {
             let mut zero = [b'0'; 9];
@@ -276,6 +439,7 @@ impl Slot {
             len: entry.len() as u8,
             sum: sum_of(entry).wrapping_sub(zeros(16)),
             sums: [zeros(6); 2],
+            decimals,
             qty: [0; 2],
         })
     }
@@ -289,8 +453,7 @@ impl Slot {
     /// Writes sizes that differ from those before, which they seldom do; `None`, and nothing, for more than 6
     /// digits.
     #[inline(always)]
-    fn set_sizes(&mut self, entry: &MassQuoteEntry) -> Option<()> {
-        let qty = [entry.bid_qty.0, entry.ask_qty.0];
+    fn set_sizes(&mut self, qty: [u32; 2]) -> Option<()> {
         if qty == self.qty {
             return Some(());
         }
@@ -319,13 +482,19 @@ impl Slot {
         tick_units: u32,
         copy: &mut [u8; SLOT],
     ) -> Option<u8> {
-        let from = self.numbers()?;
-        let numbers: &mut [u8; NUMBERS] = copy.get_mut(from..from + NUMBERS)?.try_into().ok()?;
         let ticks = |qty: u32, ticks: u16| if qty == 0 { 0 } else { u32::from(ticks) };
-        let (words, sum) = two_of_digits8([
+        let units = [
             ticks(entry.bid_qty.0, entry.bid_ticks) * tick_units,
             ticks(entry.ask_qty.0, entry.ask_ticks) * tick_units,
-        ]);
+        ];
+        self.put_units::<WHOLE>(units, copy)
+    }
+
+    #[inline(always)]
+    fn put_units<const WHOLE: usize>(&self, units: [u32; 2], copy: &mut [u8; SLOT]) -> Option<u8> {
+        let from = self.numbers()?;
+        let numbers: &mut [u8; NUMBERS] = copy.get_mut(from..from + NUMBERS)?.try_into().ok()?;
+        let (words, sum) = two_of_digits8(units);
         for (word, at) in words.into_iter().zip([4, 18]) {
             let digits = word.to_le_bytes();
             numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
@@ -461,7 +630,7 @@ mod tests {
     use super::*;
     use crate::decode::{Frame, frame};
     use proptest::prelude::*;
-    use tickwire_market::{Qty, SeqNo, Venue};
+    use tickwire_market::{SeqNo, Venue};
 
     fn template(tick: i64, decimals: QuoteDecimals, entries_max: u8) -> MassQuoteTemplate {
         let symbols: Vec<Symbol> = (0..300)
@@ -612,5 +781,69 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn prepared_instruments_say_what_the_encoder_says_at_prices_of_any_tick() {
+        let header = |e: &mut Encoder<'_>, time: &[u8]| {
+            e.text(tag::MSG_TYPE, b"i");
+            e.text(tag::SENDER_COMP_ID, b"MM1");
+            e.text(tag::TARGET_COMP_ID, b"EXCH");
+            e.text(tag::MSG_SEQ_NUM, b"00000000");
+            e.text(tag::SENDING_TIME, time);
+        };
+        let mut template =
+            MassQuoteTemplate::empty_of(4, 3, Version::Fix44, Precision::Millis, header).expect("heads fit");
+        let symbol = |text: &[u8]| Symbol::new(text).unwrap();
+        let raw = Price::from_raw;
+        assert!(template.prepare(0, 900_000_000_001, symbol(b"ESZ6 C5000"), raw(250_000_000)));
+        assert!(template.prepare(3, 900_000_000_002, symbol(b"AAPL"), raw(100_000)));
+        assert!(template.prepare(1, 7, symbol(b"6EZ6 C1.1"), raw(5_000)));
+        assert!(!template.prepare(4, 8, symbol(b"X"), raw(1_000)), "no such place");
+        assert!(!template.prepare(2, 8, symbol(b"X"), raw(1)), "no such digits");
+        assert!(!template.prepare(2, 10_u64.pow(15), symbol(b"X"), raw(1_000_000_000)));
+        let quote = |place, bid: (i64, u32), ask: (i64, u32)| PreparedQuote {
+            place,
+            sides: [(raw(bid.0), Qty(bid.1)), (raw(ask.0), Qty(ask.1))],
+        };
+        let head = MassQuoteHead {
+            id: 42,
+            cause: Cause {
+                venue: Venue::Cme,
+                seq: SeqNo(9),
+                recv_ts: Nanos(11),
+            },
+            reset: false,
+        };
+        let quotes = [
+            quote(3, (187_240_100_000, 5), (0, 0)),
+            quote(0, (12_500_000_000, 10), (12_750_000_000, 999_999)),
+            quote(1, (1_100_005_000, 1), (1_100_010_000, 2)),
+        ];
+        let bytes = template
+            .write_prepared(Nanos(1), 3, &head, &quotes)
+            .expect("it fits");
+        let text = alloc::string::String::from_utf8_lossy(bytes).replace('\u{1}', "|");
+        let entries = "299=900000000002|55=AAPL|132=0187.2401|133=0000.0000|134=000005|135=000000|\
+            299=900000000001|55=ESZ6 C5000|132=000012.50|133=000012.75|134=000010|135=999999|\
+            299=7|55=6EZ6 C1.1|132=01.100005|133=01.100010|134=000001|135=000002|10=";
+        assert!(text.contains(entries), "{text}");
+        assert_eq!(frame(bytes, 4096), Frame::Whole(bytes.len()), "{text}");
+        assert!(
+            Index::new(64).decode(bytes).is_ok(),
+            "its checksum is right: {text}"
+        );
+        let mut fails = |wrong: PreparedQuote| {
+            assert_eq!(
+                template.write_prepared(Nanos(1), 3, &head, &[wrong]),
+                None,
+                "{wrong:?}"
+            );
+        };
+        fails(quote(2, (0, 0), (0, 0)));
+        fails(quote(0, (12_501_000_000, 1), (13_000_000_000, 1)));
+        fails(quote(0, (1_000_000_000_000_000, 1), (0, 0)));
+        fails(quote(0, (-10_000_000, 1), (0, 0)));
+        fails(quote(0, (10_000_000, 1_000_000), (0, 0)));
     }
 }

@@ -197,7 +197,7 @@ impl<S: Strategy> Rig<S> {
             let outcome = Outcome::of(&mut self.books[0], event);
             let markets = Markets::new(&self.books, 4);
             self.conductor
-                .on_event(0, event, outcome, false, markets, &mut self.port);
+                .on_event(0, event, &outcome, false, markets, &mut self.port);
             // An immediate order is over at once: nothing stays open.
             if let Some(OrderIntent::New { id, .. }) = self.port.last.take() {
                 let report = OrderReport {

@@ -246,7 +246,7 @@ impl<E: Engine> Strategy for Machine<E> {
         let Some(place) = self.place(change.instrument) else {
             return;
         };
-        self.show(place, &change.after, ctx.now());
+        self.show(place, change.after, ctx.now());
         self.call(self.calls[place].book, ctx);
     }
 

@@ -337,7 +337,7 @@ impl<E: Engine> Rig<'_, E> {
         let outcome = Outcome::of(&mut self.books[feed], &event);
         let markets = Markets::new(&self.books, BITS);
         self.conductor
-            .on_event(feed, &event, outcome, true, markets, &mut self.port);
+            .on_event(feed, &event, &outcome, true, markets, &mut self.port);
     }
 
     fn book(&mut self, instrument: u16, levels: &[Option<Vec<(i64, i64)>>; 2]) {

@@ -124,7 +124,7 @@ fn nothing_is_allocated_after_the_start_and_a_trap_stops_everything() {
             };
             let outcome = Outcome::of(&mut books[0], &event);
             let markets = Markets::new(&books, 4);
-            conductor.on_event(0, &event, outcome, false, markets, &mut port);
+            conductor.on_event(0, &event, &outcome, false, markets, &mut port);
             conductor.on_time(now, markets, &mut port);
             let (id, kind) = match port.1.take() {
                 Some(OrderIntent::New { id, .. }) => (id, ReportKind::Accepted),

@@ -1,22 +1,20 @@
 //! What the built-in rule costs from an event that moves the best offer to the order's bytes in memory,
-//! without decoding; with `HOT=strategy` the same rule as a strategy. A regression here means more work
-//! between the book and the wire. For counting instructions: `PACKETS=20000`, then
-//! `PACKETS=40000`, under `valgrind --tool=callgrind`; what the second has more, by 20,000. The answer is
-//! checked: an order for every change.
+//! without decoding. A regression here means more work between the book and the wire. For counting
+//! instructions: `PACKETS=20000`, then `PACKETS=40000`, under `valgrind --tool=callgrind`; what the second
+//! has more, by 20,000. The answer is checked: an order for every change.
 
 use std::hint::black_box;
 
 use tickwire_market::{
     EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderId, Price, SeqNo, Side, Venue, Volume,
 };
-use tickwire_node::{live, memory};
+use tickwire_node::memory;
 use tickwire_rig::recorded;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns};
 
 fn main() {
     let count = std::env::var("PACKETS").ok().and_then(|n| n.parse().ok());
     let count: u64 = count.unwrap_or(1_000);
-    let is_strategy = std::env::var("HOT").is_ok_and(|hot| hot == "strategy");
     let clock = Clock::calibrate();
     let symbol = recorded::first_symbol();
     let event = |seq: u64, kind, order, side, cents: u32| MarketEvent {
@@ -46,24 +44,13 @@ fn main() {
         events.push(event(4 + 2 * i, EventKind::Delete, 3 + i, Side::Ask, 10_009));
     }
     let books = memory::books(1);
-    let (sent, took) = if is_strategy {
-        let taker = live::Taker::new(symbol);
-        let mut hot = live::memory_path::<_, false>(taker, books, symbol, clock.clone()).expect("it logs on");
-        let begin = thread_cpu_ns();
-        for event in &events {
-            hot.on_event(black_box(event));
-            live::answer(&mut hot, event.recv_ts);
-        }
-        (hot.sessions[0].out.orders, thread_cpu_ns() - begin)
-    } else {
-        let mut hot = memory::memory_path::<false>(books, 1, symbol, clock.clone()).expect("it logs on");
-        let begin = thread_cpu_ns();
-        for event in &events {
-            hot.on_event(black_box(event));
-            memory::answer(&mut hot);
-        }
-        (hot.sessions[0].out.orders, thread_cpu_ns() - begin)
-    };
+    let mut hot = memory::memory_path::<false>(books, symbol, clock.clone()).expect("it logs on");
+    let begin = thread_cpu_ns();
+    for event in &events {
+        hot.on_event(black_box(event));
+        memory::answer(&mut hot, event.recv_ts);
+    }
+    let (sent, took) = (hot.sessions[0].out.orders, thread_cpu_ns() - begin);
     println!(
         "{sent} orders for {count} changes of the best offer, {:.1} ns of processor time each",
         took as f64 / count as f64

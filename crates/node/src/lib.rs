@@ -2,7 +2,8 @@
 //!
 //! - [`trader`]: the loop around it: sockets, timers, the order entry session, what happens when data is
 //!   silent or the session is lost.
-//! - [`hot`]: one packet to an order, as calls in order. [`live`]: the same with a strategy of one's own.
+//! - [`hot`]: one packet to an order, as calls in order. [`live`]: the strategies in the middle of it, the
+//!   built-in rule as anybody's.
 //! - [`link`]: the connection to the venue, lost and made again, for trader, strategies and quoter.
 //! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another
 //!   process.
@@ -13,7 +14,7 @@
 //! use tickwire_market::{
 //!     BookState, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderId, Price, Side, Symbol, Volume,
 //! };
-//! use tickwire_node::live::memory_path;
+//! use tickwire_node::memory::strategy_path;
 //! use tickwire_runtime::clock::Clock;
 //! use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 //!
@@ -41,7 +42,7 @@
 //!     ..BooksConfig::default()
 //! });
 //! // The trader's hot path with memory in the place of its sockets: a session that is logged on, instrument 1 is `symbol`.
-//! let mut hot = memory_path::<_, true>(Taker(symbol), books, symbol, Clock::calibrate())?;
+//! let mut hot = strategy_path::<_, true>(Taker(symbol), books, symbol, Clock::calibrate())?;
 //! // The order is sent at the second offer: before, there is no price that its own could be compared with.
 //! for (id, side, price) in [(1, Side::Bid, 1_872_400), (2, Side::Ask, 1_872_600), (3, Side::Ask, 1_872_500)] {
 //!     hot.on_event(&MarketEvent {

@@ -6,15 +6,18 @@ use std::hint::black_box;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
-use tickwire_fix::{CompId, OrderTemplate, Role, Session, SessionConfig};
+use tickwire_feed::Channel;
+use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::Probes;
-use tickwire_market::{ClientOrderId, Counter, InstrumentId, Nanos, OrderId, Qty, Symbol, Venue};
+use tickwire_market::{Instrument, InstrumentId, Nanos, OrderId, Qty, Symbol, TimeInForce, Venue};
 use tickwire_runtime::clock::Clock;
-use tickwire_trading::{ControlsConfig, RiskConfig, TickToTrade, TradingConfig};
+use tickwire_trading::strategy::{ConductorConfig, QuoteReport, Strategy};
+use tickwire_trading::{BestOffer, ControlsConfig, OrderReport, ReportKind, RiskConfig};
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::{ReceiverSection, books_config};
 
 use crate::hot::{HotPath, OrderOut, OrderSession};
+use crate::live::{self, Live};
 use crate::trader;
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
@@ -51,7 +54,7 @@ impl MemoryOut {
 }
 
 impl OrderOut for MemoryOut {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.last[..bytes.len()].copy_from_slice(bytes);
         self.len = bytes.len();
@@ -72,55 +75,119 @@ pub fn books(symbols: u16) -> Books {
     })
 }
 
-/// A hot path whose order entry session is logged on, with nothing but memory around it.
+/// A hot path around the built-in rule, which trades instrument 1 under this symbol: its order entry session
+/// is logged on, and there is nothing but memory around it.
+///
+/// # Errors
+/// The session does not log on.
 pub fn memory_path<const STAMPED: bool>(
     books: Books,
-    symbols: u32,
     symbol: Symbol,
     clock: Clock,
 ) -> Result<HotPath<MemoryOut, STAMPED>, Failure> {
-    memory_path_to(MemoryOut::new(), books, symbols, symbol, clock)
+    strategy_path(rule(symbol), books, symbol, clock)
 }
 
-/// The same with somewhere else for its orders to go.
+/// The same around any strategy, which is told of changed books as the built-in rule is.
+///
+/// # Errors
+/// As [`memory_path`].
+pub fn strategy_path<S: Strategy, const STAMPED: bool>(
+    strategy: S,
+    books: Books,
+    symbol: Symbol,
+    clock: Clock,
+) -> Result<HotPath<MemoryOut, STAMPED, Live<S>>, Failure> {
+    let mut hot = path_of(MemoryOut::new(), strategy, books, clock)?;
+    let instrument = Instrument {
+        id: InstrumentId(1),
+        symbol,
+        ..Instrument::default()
+    };
+    define(&mut hot, &instrument);
+    Ok(hot)
+}
+
+/// Tells the strategy of an instrument.
+pub fn define<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    instrument: &Instrument,
+) {
+    let now = hot.clock.now();
+    live::define_one(hot, now, instrument, None);
+}
+
+/// The built-in rule with somewhere else for its orders to go. It trades nothing until [`watch`].
+///
+/// # Errors
+/// As [`memory_path`].
 pub fn memory_path_to<O: OrderOut, const STAMPED: bool>(
     out: O,
     books: Books,
-    symbols: u32,
     symbol: Symbol,
     clock: Clock,
 ) -> Result<HotPath<O, STAMPED>, Failure> {
-    let rule = TickToTrade::new(&limits_of_memory(symbols));
-    let mut hot = memory_path_of(out, books, rule, clock)?;
-    hot.rule.set_session(true);
-    hot.template = OrderTemplate::new(&hot.sessions[0].fix, symbol);
+    path_of(out, rule(symbol), books, clock)
+}
+
+/// Tells the strategy of an instrument of the channel; whether the channel knows it.
+pub fn watch<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    channel: &C,
+    symbol: &Symbol,
+) -> bool {
+    let Some(instrument) = channel
+        .find(symbol)
+        .and_then(|id| channel.instrument(id))
+        .copied()
+    else {
+        return false;
+    };
+    let point = channel.point_value(instrument.id).map(|point| point.raw());
+    let now = hot.clock.now();
+    live::define_one(hot, now, &instrument, point);
+    true
+}
+
+fn rule(symbol: Symbol) -> BestOffer {
+    BestOffer::new(symbol, Qty(100), TimeInForce::ImmediateOrCancel)
+}
+
+fn path_of<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    out: O,
+    strategy: S,
+    books: Books,
+    clock: Clock,
+) -> Result<HotPath<O, STAMPED, Live<S>>, Failure> {
+    let instruments = books.config().instruments.max(2).next_power_of_two();
+    let config = ConductorConfig {
+        instrument_bits: instruments.trailing_zeros(),
+        max_orders: 1 << 21,
+        risk: limits_of_memory(),
+        ..ConductorConfig::default()
+    };
+    let mut hot = memory_path_of(out, books, Live::alone(strategy, &config, true), clock)?;
+    live::start(&mut hot);
     Ok(hot)
 }
 
 /// The limits of a path in memory.
-pub fn limits_of_memory(symbols: u32) -> TradingConfig {
-    TradingConfig {
-        instrument: InstrumentId(1),
-        lot: Qty(100),
-        max_instruments: symbols + 1,
-        max_orders: 1 << 21,
-        risk: RiskConfig {
-            max_order_qty: Qty(1000),
-            price_band_bp: 10_000,
-            max_orders_per_window: 1 << 16,
-            window_ns: Nanos::SECOND,
-            max_open_orders: u32::MAX,
-            max_position: u64::MAX,
-            // As shipped, but for those that an hour of trading in a second would pass.
-            controls: ControlsConfig {
-                executions_max: 0,
-                instrument_messages: 1 << 20,
-                strategy_loss_max: u64::MAX >> 1,
-                loss_max: u64::MAX >> 1,
-                ..ControlsConfig::default()
-            },
+pub fn limits_of_memory() -> RiskConfig {
+    RiskConfig {
+        max_order_qty: Qty(1000),
+        price_band_bp: 10_000,
+        max_orders_per_window: 1 << 16,
+        window_ns: Nanos::SECOND,
+        max_open_orders: u32::MAX,
+        max_position: u64::MAX,
+        // As shipped, but for those that an hour of trading in a second would pass.
+        controls: ControlsConfig {
+            executions_max: 0,
+            instrument_messages: 1 << 20,
+            strategy_loss_max: u64::MAX >> 1,
+            loss_max: u64::MAX >> 1,
+            ..ControlsConfig::default()
         },
-        ..TradingConfig::default()
     }
 }
 
@@ -140,13 +207,10 @@ pub fn memory_path_of<O: OrderOut, R, const STAMPED: bool>(
         consolidated: None,
         source: 0,
         rule,
-        symbol: Symbol::EMPTY,
         sessions: vec![OrderSession::new(initiator, out)],
-        template: None,
         probes: Probes::new(1 << 16),
         samples: 0,
         clock,
-        withdrawn: 0,
         at_close: BTreeMap::new(),
     })
 }
@@ -185,22 +249,47 @@ fn acceptor_of(section: &OrderEntrySection) -> Session {
     Session::new(config)
 }
 
-/// Fills the last order sent if it is still open, so that orders do not pile up.
-pub fn answer<const STAMPED: bool>(hot: &mut HotPath<MemoryOut, STAMPED>) {
-    use tickwire_trading::{OrderReport, ReportKind};
-    let last = ClientOrderId(hot.rule.counters().get(Counter::OrdersSent));
-    if let Some(order) = hot.rule.orders().get(last).copied().filter(|o| o.state.is_open()) {
-        let kind = ReportKind::Filled {
-            qty: order.qty,
-            price: order.price,
-            cumulative: order.qty,
+/// Takes every quote that was asked for and not answered yet.
+pub fn accept_quotes<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    while let Some(id) = live::first_asked(hot) {
+        let report = QuoteReport::Answered {
+            id,
+            is_rejected: false,
+            refused: &[],
+        };
+        live::tell_quotes(hot, now, &report);
+    }
+}
+
+/// Fills the orders that are open, up to eight, so that they do not pile up.
+pub fn answer<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    for _ in 0..8 {
+        let Some(order) = live::first_open(hot) else {
+            return;
+        };
+        let (id, kind) = match order.replaces {
+            Some(old) if order.is_replacing() => (old, ReportKind::ReplaceRejected { by: order.id }),
+            _ => {
+                let filled = ReportKind::Filled {
+                    qty: order.remaining(),
+                    price: order.price,
+                    cumulative: order.qty,
+                };
+                (order.id, filled)
+            }
         };
         let report = OrderReport {
-            id: last,
-            venue_id: Some(OrderId(last.0)),
+            id,
+            venue_id: Some(OrderId(id.0)),
             kind,
         };
         // Cannot fail for an open order; if it did, the open-order count would show it.
-        let _ = hot.rule.on_report(&report);
+        let _ = live::report(hot, now, &report);
     }
 }

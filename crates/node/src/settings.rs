@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
-use tickwire_market::{Symbol, TimeInForce};
+use tickwire_market::{Nanos, Qty, Symbol, TimeInForce};
+use tickwire_trading::RiskConfig;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::ReceiverSection;
@@ -37,6 +38,26 @@ pub struct NodeConfig {
     pub watchdog: WatchdogSection,
     /// Who may ask it what.
     pub access: AccessSection,
+}
+
+impl NodeConfig {
+    /// Limits of a strategy, with the controls.
+    pub fn risk_of(&self, risk: &RiskSection) -> RiskConfig {
+        risk_of(&self.controls, risk)
+    }
+}
+
+/// Limits of a strategy, with the controls.
+pub fn risk_of(controls: &ControlsSection, risk: &RiskSection) -> RiskConfig {
+    RiskConfig {
+        max_order_qty: Qty(risk.max_order_qty),
+        price_band_bp: risk.price_band_bp,
+        max_orders_per_window: risk.max_orders_per_s,
+        window_ns: Nanos::SECOND,
+        max_open_orders: risk.max_open_orders,
+        max_position: risk.max_position,
+        controls: controls.of_trader(),
+    }
 }
 
 /// The name of the session of `[order_entry]`.

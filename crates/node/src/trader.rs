@@ -16,19 +16,20 @@ use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Precision, Role, Session, SessionConfig, Version};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Port, Qty, Symbol, Venue};
+use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_trading::strategy::Consolidated;
-use tickwire_trading::{RiskConfig, Silence, TickToTrade, TradingConfig};
+use tickwire_trading::{BestOffer, Silence};
 
 use crate::controls::beat::Beat;
 use crate::controls::{Guards, named};
 use crate::hot::{HotPath, OrderSession};
 use crate::link::Entry;
+use crate::live::{Hosting, Live};
 use crate::settings::NodeConfig;
 use tickwire_console::failure::Failure;
 use tickwire_console::health::follow_clock;
@@ -56,25 +57,20 @@ const STALL_NS: u64 = Nanos::SECOND;
 /// How long the answers to the last cancels are waited for at the end of a run.
 const LEAVING_NS: u64 = 2 * Nanos::SECOND;
 
-/// The rule and its limits.
-pub fn rule_of(c: &NodeConfig) -> TickToTrade {
+/// The built-in rule and its limits: a strategy as any other, on the first channel of the first feed.
+pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
     let t = &c.trader;
-    TickToTrade::new(&TradingConfig {
-        instrument: InstrumentId::WHOLE_FEED,
-        lot: Qty(t.lot.0),
-        time_in_force: t.time_in_force.into(),
-        max_instruments: c.receiver.max_instruments,
+    let rule = BestOffer::new(t.symbol.0, Qty(t.lot.0), t.time_in_force.into());
+    let hosting = Hosting {
+        name: "the rule".to_string(),
+        strategy: rule,
+        feeds: None,
+        sessions: None,
+        on_every_event: true,
         max_orders: t.risk.max_orders,
-        risk: RiskConfig {
-            max_order_qty: Qty(t.risk.max_order_qty),
-            price_band_bp: t.risk.price_band_bp,
-            max_orders_per_window: t.risk.max_orders_per_s,
-            window_ns: Nanos::SECOND,
-            max_open_orders: t.risk.max_open_orders,
-            max_position: t.risk.max_position,
-            controls: c.controls.of_trader(),
-        },
-    })
+        risk: c.risk_of(&t.risk),
+    };
+    Live::hosting(vec![hosting]).on_first_channel()
 }
 
 /// The initiator's side of the order entry session.
@@ -208,8 +204,8 @@ pub fn run(
     run_rule(config, results, is_child, stop, rule_of(config))
 }
 
-/// The same with another rule, or with strategies: of these every channel of every feed is received, over as
-/// many order sessions as serve them.
+/// The same with strategies of one's own: of these every channel of every feed is received, over as many
+/// order sessions as serve them.
 pub fn run_rule<R: Rule + 'static>(
     config: &NodeConfig,
     results: Option<&Path>,
@@ -279,7 +275,7 @@ where
     /// given.
     fn start(config: &'a NodeConfig, clock: Clock, mut rule: R) -> Result<Trader<'a, R>, Failure> {
         let mut channels = channels_of(&config.feed);
-        if !R::WANTS_ALL_FEEDS {
+        if !rule.wants_all_feeds() {
             channels.truncate(1);
         }
         if channels.is_empty() {
@@ -331,13 +327,10 @@ where
                 consolidated,
                 source: 0,
                 rule,
-                symbol: config.trader.symbol.0,
                 sessions,
-                template: None,
                 probes,
                 samples: 0,
                 clock,
-                withdrawn: 0,
                 at_close: BTreeMap::new(),
             },
             receiver,
@@ -625,7 +618,7 @@ where
 
     /// What is held: of the instrument traded, or of all of them together.
     fn position(&self) -> i64 {
-        let id = self.receiver.source(0).find(&self.hot.symbol);
+        let id = self.receiver.source(0).find(&self.config.trader.symbol.0);
         self.hot.rule.position(id)
     }
 

@@ -1,5 +1,5 @@
-//! `tickwire watchdog`: a process of its own, with a session of its own at the venue, that cancels what a
-//! trading process has open when that process does not turn any more.
+//! `tickwire watchdog`: a process of its own, with a session of its own at every venue that the trading
+//! process has one at, that cancels what a trading process has open when that process does not turn any more.
 //!
 //! ```text
 //! trade · quote ── a count in shared memory, one store a turn ──► watchdog ── OrderMassCancelRequest (q), all of the firm's ──► venue
@@ -23,9 +23,10 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 
 use crate::controls::beat::BeatView;
-use crate::settings::NodeConfig;
+use crate::settings::{FIRST_SESSION, NodeConfig};
 use tickwire_console::failure::Failure;
 use tickwire_console::{say, warn};
+use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::values::CompId;
 
 /// How long it sleeps between two looks.
@@ -130,24 +131,38 @@ pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
         ));
     };
     let section = &config.watchdog;
-    let mut dog = Dog {
-        config,
-        clock: Clock::calibrate(),
-        session: session_of(config),
+    let clock = Clock::calibrate();
+    let venues = venues_of(config)?;
+    let names: Vec<&str> = venues.iter().map(|(name, _)| name.as_str()).collect();
+    say(format_args!(
+        "watching {}: what is open of the firm is cancelled when it has not turned for {} ms{}",
+        path.display(),
+        section.stall_ms,
+        match names.len() {
+            1 => String::new(),
+            _ => format!(", over {}", names.join(", ")),
+        }
+    ));
+    let is_one = venues.len() == 1;
+    let dog = |(name, order_entry): (String, OrderEntrySection)| Dog {
+        of: if is_one {
+            String::new()
+        } else {
+            format!("{name}: ")
+        },
+        section,
+        clock: clock.clone(),
+        session: session_of(section, &order_entry),
+        order_entry,
         stream: None,
         connect_at: Nanos::ZERO,
         asked: None,
-        request: 0,
+        // Numbers above those of every run before.
+        request: clock.now().0 / Nanos::MILLI,
         fired: None,
         was_up: false,
     };
-    // Numbers above those of every run before.
-    dog.request = dog.clock.now().0 / Nanos::MILLI;
-    say(format_args!(
-        "watching {}: what is open of the firm is cancelled when it has not turned for {} ms",
-        path.display(),
-        section.stall_ms
-    ));
+    let mut dogs: Vec<Dog<'_>> = venues.into_iter().map(dog).collect();
     let mut judge = Judge::new(u64::from(section.stall_ms) * Nanos::MILLI);
     let mut view: Option<BeatView> = None;
     let mut watched = Watched::Nobody;
@@ -155,7 +170,7 @@ pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
     let mut looks = 0_u64;
     loop {
         if let Some(reason) = stop.reason() {
-            dog.leave();
+            dogs.iter_mut().for_each(Dog::leave);
             return Err(Failure::interrupted(format!(
                 "{reason}; nobody watches {} any more",
                 path.display()
@@ -189,34 +204,57 @@ pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
             }
             watched = is;
         }
-        dog.serve(now);
-        match is {
-            Watched::Still => dog.cancel(now),
-            Watched::Turning | Watched::Nobody => (dog.fired, dog.asked) = (None, None),
+        for dog in &mut dogs {
+            // What is due leaves before anything else is waited for: connecting to a venue that is gone takes
+            // its time.
+            if is == Watched::Still {
+                dog.cancel(now);
+            }
+        }
+        for dog in &mut dogs {
+            dog.serve(now);
+            match is {
+                Watched::Still => dog.cancel(now),
+                Watched::Turning | Watched::Nobody => (dog.fired, dog.asked) = (None, None),
+            }
         }
         std::thread::sleep(LOOK);
     }
 }
 
-fn session_of(config: &NodeConfig) -> Session {
+/// The order entry sessions that any feed needs, by name: a process may have all of them.
+fn venues_of(config: &NodeConfig) -> Result<Vec<(String, OrderEntrySection)>, Failure> {
+    let feeds: Vec<&str> = config.feed.iter().map(|feed| feed.name()).collect();
+    let (sections, routes) = config.sessions(&feeds)?;
+    let all: Vec<(String, OrderEntrySection)> = routes.sessions.into_iter().zip(sections).collect();
+    match all.is_empty() {
+        true => Ok(vec![(FIRST_SESSION.to_string(), config.order_entry.clone())]),
+        false => Ok(all),
+    }
+}
+
+fn session_of(section: &WatchdogSection, order_entry: &OrderEntrySection) -> Session {
     let id = |s: CompId| FixId::new(s.0.as_bytes()).expect("a symbol fits a CompID");
-    let version = config.order_entry.version_of(config.watchdog.comp_id);
+    let version = order_entry.version_of(section.comp_id);
     Session::new(SessionConfig {
-        heartbeat_s: config.watchdog.heartbeat_s,
+        heartbeat_s: section.heartbeat_s,
         reset_on_logon: true,
         precision: Precision::Millis,
         ..SessionConfig::new(
             Role::Initiator,
-            id(config.watchdog.comp_id),
-            id(config.order_entry.exchange_comp_id),
+            id(section.comp_id),
+            id(order_entry.exchange_comp_id),
         )
         .of_version(version)
     })
 }
 
-/// The session and what was asked for.
+/// A session and what was asked for.
 struct Dog<'c> {
-    config: &'c NodeConfig,
+    /// Which of several, in front of a sentence.
+    of: String,
+    section: &'c WatchdogSection,
+    order_entry: OrderEntrySection,
     clock: Clock,
     session: Session,
     stream: Option<TcpStream>,
@@ -235,10 +273,10 @@ impl Dog<'_> {
         if self.stream.is_none() {
             if now >= self.connect_at {
                 self.connect_at = now.after(RECONNECT_NS);
-                let address = self.config.order_entry.address.into();
+                let address = self.order_entry.address.into();
                 if let Ok(stream) = TcpStream::connect(address, CONNECT) {
                     self.stream = Some(stream);
-                    self.session = session_of(self.config);
+                    self.session = session_of(self.section, &self.order_entry);
                     self.session.handle_connected(self.clock.now());
                     self.transmit();
                 }
@@ -287,11 +325,15 @@ impl Dog<'_> {
             match event {
                 Event::LoggedOn { .. } => {
                     self.was_up = true;
-                    say(format_args!("logged on: it can cancel"));
+                    say(format_args!("{}logged on: it can cancel", self.of));
                 }
                 Event::Message { .. } => self.answer(now),
                 Event::Disconnect { reason, text } => {
-                    warn(format_args!("the session ended: {reason} {}", text.as_str()));
+                    warn(format_args!(
+                        "{}the session ended: {reason} {}",
+                        self.of,
+                        text.as_str()
+                    ));
                     return false;
                 }
                 _ => {}
@@ -315,13 +357,14 @@ impl Dog<'_> {
             true => {
                 self.fired = Some(now);
                 say(format_args!(
-                    "the venue has cancelled everything of the firm, {:.1} ms after it was asked",
+                    "{}the venue has cancelled everything of the firm, {:.1} ms after it was asked",
+                    self.of,
                     now.since(since) as f64 / 1e6
                 ));
             }
             false => warn(format_args!(
-                "ALERT: the venue refused to cancel: is cancels_firm set for {}?",
-                self.config.watchdog.comp_id.0
+                "ALERT: {}the venue refused to cancel: is cancels_firm set for {}?",
+                self.of, self.section.comp_id.0
             )),
         }
     }
@@ -358,7 +401,8 @@ impl Dog<'_> {
     fn lose(&mut self, why: &str) {
         if std::mem::replace(&mut self.was_up, false) {
             warn(format_args!(
-                "ALERT: the watchdog has no session with the venue ({why}): it cannot cancel until it has; it tries again"
+                "ALERT: {}the watchdog has no session with the venue ({why}): it cannot cancel until it has; it tries again",
+                self.of
             ));
         }
         self.session.handle_disconnected(self.clock.now());
@@ -377,6 +421,8 @@ impl Dog<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::SessionSection;
+    use tickwire_venues::channels::FeedConfig;
 
     const MS: u64 = Nanos::MILLI;
 
@@ -400,6 +446,43 @@ mod tests {
         assert_eq!(look(5, Some(100)), Watched::Turning);
         assert_eq!(look(5, None), Watched::Nobody, "it has ended");
         assert_eq!(look(5, Some(100)), Watched::Turning, "another one");
+    }
+
+    #[test]
+    fn every_session_that_a_feed_needs_is_covered() {
+        let feed = |name: &str| -> FeedConfig {
+            let text = format!(r#"{{"name": "{name}", "venue": "{name}", "channel": []}}"#);
+            serde_json::from_str(&text).expect("a feed")
+        };
+        let mut config = NodeConfig {
+            feed: Vec::new(),
+            receiver: Default::default(),
+            order_entry: OrderEntrySection::default(),
+            session: Vec::new(),
+            trader: Default::default(),
+            controls: Default::default(),
+            watchdog: WatchdogSection::default(),
+            access: Default::default(),
+        };
+        let names = |config: &NodeConfig| -> Vec<String> {
+            venues_of(config)
+                .expect("they fit")
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
+        };
+        assert_eq!(names(&config), [FIRST_SESSION], "a quoter's");
+        config.feed = vec![feed("nasdaq"), feed("bzx")];
+        config.session = vec![SessionSection {
+            name: Some("BZX".to_string()),
+            feeds: vec!["bzx".to_string()],
+            order_entry: OrderEntrySection::default(),
+        }];
+        assert_eq!(names(&config), [FIRST_SESSION, "BZX"]);
+        config.session[0].feeds.push("nasdaq".to_string());
+        assert_eq!(names(&config), ["BZX"]);
+        config.session[0].feeds.push("edgx".to_string());
+        assert!(venues_of(&config).is_err(), "there is no such feed");
     }
 
     #[test]

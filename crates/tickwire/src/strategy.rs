@@ -10,10 +10,8 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::de::DeserializeOwned;
-use tickwire_market::{Nanos, Qty};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
-use tickwire_trading::RiskConfig;
 use tickwire_trading::strategy::{Strategy, Subscription};
 
 use crate::config::{Config, StrategySection};
@@ -21,7 +19,7 @@ use crate::demo::{DemoArgs, DemoKind};
 use crate::sides::{self, ExchangeArgs, SideArgs};
 use tickwire_console::failure::Failure;
 use tickwire_node::live::{Hosting, Live};
-use tickwire_node::settings::RiskSection;
+use tickwire_node::settings::risk_of;
 use tickwire_node::trader;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::{DurationS, Rate, Symbols};
@@ -296,18 +294,6 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
     }
 }
 
-fn risk_of(config: &Config, risk: &RiskSection) -> RiskConfig {
-    RiskConfig {
-        max_order_qty: Qty(risk.max_order_qty),
-        price_band_bp: risk.price_band_bp,
-        max_orders_per_window: risk.max_orders_per_s,
-        window_ns: Nanos::SECOND,
-        max_open_orders: risk.max_open_orders,
-        max_position: risk.max_position,
-        controls: config.controls.of_trader(),
-    }
-}
-
 /// The strategies of a configuration: that of `[strategy]`, or those of `[[strategies]]`.
 fn strategies<S: DeserializeOwned>(config: &Config, file: &Path) -> Result<Vec<Hosting<S>>, Failure> {
     let hosting = |strategy: S, section: Option<&StrategySection>| {
@@ -318,8 +304,9 @@ fn strategies<S: DeserializeOwned>(config: &Config, file: &Path) -> Result<Vec<H
             strategy,
             feeds: section.and_then(|section| section.feeds.clone()),
             sessions: section.and_then(|section| section.sessions.clone()),
+            on_every_event: false,
             max_orders: risk.max_orders,
-            risk: risk_of(config, risk),
+            risk: risk_of(&config.controls, risk),
         }
     };
     if config.strategies.is_empty() {

@@ -10,12 +10,16 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 use tickwire_market::{
-    BookState, BookUpdate, InstrumentId, Nanos, OrderIntent, Price, Qty, SeqNo, TimeInForce, Venue, Volume,
+    BookState, BookUpdate, Nanos, OrderIntent, Price, Qty, SeqNo, TimeInForce, Venue, Volume,
 };
 use tickwire_runtime::affinity::Cores;
-use tickwire_trading::{ControlsConfig, OrderReport, ReportKind, RiskConfig, TickToTrade, TradingConfig};
+use tickwire_trading::{ControlsConfig, OrderReport, ReportKind, RiskConfig};
 
-const ID: InstrumentId = InstrumentId(1);
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{ID, RuleRig};
+
 const SLOTS: usize = 64;
 
 /// Words in the slots, the producer's and the consumer's index each on a cache line of its own.
@@ -63,7 +67,7 @@ impl Ring {
     }
 }
 
-fn desk() -> TickToTrade {
+fn desk() -> RuleRig {
     let risk = RiskConfig {
         max_orders_per_window: 1_000,
         window_ns: 1,
@@ -72,15 +76,10 @@ fn desk() -> TickToTrade {
         controls: ControlsConfig::NONE,
         ..RiskConfig::default()
     };
-    let mut desk = TickToTrade::new(&TradingConfig {
-        instrument: ID,
-        lot: Qty(100),
-        time_in_force: TimeInForce::ImmediateOrCancel,
-        max_instruments: 2,
-        max_orders: 1_024,
-        risk,
-    });
-    desk.risk_mut().set_reference(ID, Price::from_4dp(100_0050));
+    let mut desk = RuleRig::new(Qty(100), TimeInForce::ImmediateOrCancel, 1_024, risk);
+    desk.conductor
+        .risk_mut()
+        .set_reference(ID, Price::from_4dp(100_0050));
     desk
 }
 
@@ -102,14 +101,14 @@ fn update(seq: u64) -> BookUpdate {
 }
 
 /// Decides, and ends the order so that the next may go out; the order's number, 0 for none.
-fn decide(desk: &mut TickToTrade, update: &BookUpdate) -> u64 {
+fn decide(desk: &mut RuleRig, update: &BookUpdate) -> u64 {
     match desk.on_update(update.recv_ts, update) {
         Some(OrderIntent::New { id, .. }) => id.0,
         _ => 0,
     }
 }
 
-fn close(desk: &mut TickToTrade, id: u64) {
+fn close(desk: &mut RuleRig, id: u64) {
     let report = OrderReport {
         id: tickwire_market::ClientOrderId(id),
         venue_id: None,

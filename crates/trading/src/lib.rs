@@ -1,8 +1,9 @@
 //! How we decide: from a changed book to an order, and from an execution report to a position.
 //!
-//! [`TickToTrade`] is the whole of it: [`TickToTrade::on_update`] asks the strategy ([`BestOfferTaker`]),
-//! then the pre-trade checks ([`Risk`]), and gives the order its place in the table ([`Orders`]);
-//! [`TickToTrade::on_report`] moves that order along and keeps the [`Positions`]. The parts stand alone too.
+//! [`strategy::Strategy`] is a trading rule, [`BestOffer`] the built-in one, and [`strategy::Conductor`] what
+//! drives any of them: it tells the rule of a changed book, has what the rule wants pass the pre-trade checks
+//! ([`Risk`]), gives the order its place in the table ([`Orders`]), moves it along with every execution
+//! report and keeps the [`Positions`]. The parts stand alone too.
 //!
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue
 //! what differs. [`Eye`] takes what others quote too well, by a ladder of its own. [`MarketMaker`] is both
@@ -14,7 +15,7 @@
 //! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the hot path.
 //!
 //! **Invariant.** Integers only on the hot path, no clock (`now` is an argument), no allocation after `new`:
-//! everything is sized by [`TradingConfig`].
+//! everything is sized by [`strategy::ConductorConfig`].
 //!
 //! ```
 //! use tickwire_market::{Side, Symbol};
@@ -44,6 +45,7 @@
 
 extern crate alloc;
 
+mod best_offer;
 mod controls;
 mod exposure;
 mod eye;
@@ -55,9 +57,8 @@ mod positions;
 mod quoter;
 mod risk;
 pub mod strategy;
-mod taker;
-mod tick_to_trade;
 
+pub use best_offer::BestOffer;
 pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
@@ -74,5 +75,3 @@ pub use quoter::{
     SideRequest, SideRequestKind, SideSink, Silence, SilenceConfig,
 };
 pub use risk::{Risk, RiskConfig, RiskReject};
-pub use taker::BestOfferTaker;
-pub use tick_to_trade::{TickToTrade, TradingConfig};

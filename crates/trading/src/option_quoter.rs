@@ -450,7 +450,7 @@ impl<L: Ladders> Strategy for OptionQuoter<L> {
         let now = ctx.now();
         if self.known.underlying == Some(change.instrument) {
             self.quoter.on_change(now);
-            let mut top = change.after;
+            let mut top = *change.after;
             if !ctx.is_trading(change.instrument) {
                 top.state = BookState::Stale;
             }

@@ -353,7 +353,7 @@ impl Orders {
     }
 
     /// The same as [`Orders::insert`], with how the order is meant.
-    #[inline]
+    #[inline(always)]
     pub fn insert_as(&mut self, new: &NewOrder, terms: Terms) -> Result<ClientOrderId, OrdersFull> {
         if self.open as usize == self.slots.len() {
             return Err(OrdersFull);

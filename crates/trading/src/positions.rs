@@ -66,6 +66,12 @@ impl Positions {
         Positions(vec![Position::default(); max_instruments as usize])
     }
 
+    /// The same without a copy; `None` beyond the configured number.
+    #[inline(always)]
+    pub fn at(&self, instrument: InstrumentId) -> Option<&Position> {
+        self.0.get(instrument.index())
+    }
+
     /// The position in an instrument.
     #[inline]
     pub fn get(&self, instrument: InstrumentId) -> Position {
@@ -83,6 +89,16 @@ impl Positions {
     pub fn on_sent(&mut self, instrument: InstrumentId, side: Side, qty: Qty) {
         if let Some(position) = self.0.get_mut(instrument.index()) {
             position.working[side as usize] += qty;
+        }
+    }
+
+    /// A quote was sent, so much of each [`Side`].
+    #[inline]
+    pub fn on_quoted(&mut self, instrument: InstrumentId, qty: [Qty; 2]) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            for (working, qty) in position.working.iter_mut().zip(qty) {
+                *working += qty;
+            }
         }
     }
 

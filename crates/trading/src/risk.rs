@@ -192,20 +192,9 @@ impl Risk {
         if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
             return Err(RiskReject::SelfTrade);
         }
-        for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
-            if qty.is_zero() {
-                continue;
-            }
-            let wanted = Wanted {
-                strategy: StrategyId::Rule,
-                slot: instrument.index(),
-                side,
-                price,
-                qty,
-                cause: None,
-            };
-            self.controls.check_apart(now, &wanted, price)?;
-            if position.worst(side, qty) > self.config.max_position {
+        self.controls.check_sides(now, instrument.index(), &sides)?;
+        for (side, (_, qty)) in Side::BOTH.into_iter().zip(sides) {
+            if !qty.is_zero() && position.worst(side, qty) > self.config.max_position {
                 return Err(RiskReject::Position);
             }
         }
@@ -386,7 +375,7 @@ impl Window {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, now: Nanos) -> bool {
         let Some(oldest) = self.times.get_mut(self.oldest) else {
             return false;

@@ -1,16 +1,16 @@
-//! [`TickToTrade`] against a recount: after every step the whole history is gone through again, in the
-//! plainest way, and must give the same orders, positions and verdicts.
+//! The built-in rule and its conductor against a recount: after every step the whole history is gone through
+//! again, in the plainest way, and must give the same orders, positions and verdicts.
 
 use proptest::prelude::*;
 use tickwire_market::{
-    BookState, BookUpdate, Cause, ClientOrderId, Counter, InstrumentId, Nanos, OrderIntent, Price, Qty, Side,
-    TimeInForce, Volume,
+    BookState, BookUpdate, ClientOrderId, Counter, Nanos, OrderIntent, Price, Qty, Side, TimeInForce, Volume,
 };
-use tickwire_trading::{
-    ControlsConfig, OrderReport, OrderState, ReportError, ReportKind, RiskConfig, TickToTrade, TradingConfig,
-};
+use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportError, ReportKind, RiskConfig};
 
-const ID: InstrumentId = InstrumentId(3);
+mod common;
+
+use common::{ID, RuleRig};
+
 const RISK: RiskConfig = RiskConfig {
     max_order_qty: Qty(50),
     price_band_bp: 200,
@@ -262,7 +262,7 @@ impl History {
 }
 
 struct Pair {
-    desk: TickToTrade,
+    desk: RuleRig,
     history: History,
     now: Nanos,
 }
@@ -275,7 +275,7 @@ impl Pair {
             Op::Report { back, kind, qty, off } => self.report(back, kind, qty, off),
             Op::CancelAll => self.cancel_all(),
             Op::Revive => {
-                self.desk.risk_mut().revive();
+                self.desk.conductor.risk_mut().revive();
                 self.history.killed = false;
             }
         }
@@ -294,7 +294,7 @@ impl Pair {
         };
         self.history.books.push((self.now, update));
         let expected = self.history.decision();
-        let before = self.desk.counters().clone();
+        let before = self.desk.conductor.counters().clone();
         match (self.desk.on_update(self.now, &update), expected) {
             (
                 Some(OrderIntent::New {
@@ -318,11 +318,11 @@ impl Pair {
                 });
             }
             (None, Some(Err(counter))) => assert_eq!(
-                self.desk.counters().get(counter),
+                self.desk.conductor.counters().get(counter),
                 before.get(counter) + 1,
                 "{counter:?}"
             ),
-            (None, None) => assert_eq!(self.desk.counters(), &before),
+            (None, None) => assert_eq!(self.desk.conductor.counters(), &before),
             (intent, expected) => panic!("{intent:?} where {expected:?} was expected"),
         }
     }
@@ -395,7 +395,7 @@ impl Pair {
             .filter(|s| self.history.is_open(s.id) && !self.history.is_cancel_pending(s.id));
         let wanted: Vec<ClientOrderId> = wanted.map(|sent| sent.id).collect();
         let mut asked = Vec::new();
-        while let Some(OrderIntent::Cancel { target, .. }) = self.desk.cancel_next(Cause::default()) {
+        while let Some(OrderIntent::Cancel { target, .. }) = self.desk.cancel_next() {
             asked.push(target);
         }
         self.history
@@ -406,7 +406,7 @@ impl Pair {
     }
 
     fn compare(&self) {
-        let (desk, history) = (&self.desk, &self.history);
+        let (desk, history) = (&self.desk.conductor, &self.history);
         for state in OrderState::ALL {
             let count = history
                 .sent
@@ -451,15 +451,8 @@ proptest! {
 
     #[test]
     fn orders_positions_and_verdicts_equal_a_recount_of_the_history(ops in ops()) {
-        let config = TradingConfig {
-            instrument: ID,
-            lot: LOT,
-            time_in_force: TimeInForce::Day,
-            max_instruments: 4,
-            max_orders: 512,
-            risk: RISK,
-        };
-        let mut pair = Pair { desk: TickToTrade::new(&config), history: History::default(), now: Nanos(1_000_000) };
+        let desk = RuleRig::new(LOT, TimeInForce::Day, 512, RISK);
+        let mut pair = Pair { desk, history: History::default(), now: Nanos(1_000_000) };
         for op in ops {
             pair.step(op);
         }

@@ -16,15 +16,17 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use tickwire_market::{
-    BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, OrderId, OrderIntent, Price, Qty,
-    SeqNo, TimeInForce, TradingStatus, Venue, Volume,
+    BookState, BookUpdate, ClientOrderId, InstrumentId, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo,
+    TimeInForce, TradingStatus, Venue, Volume,
 };
-use tickwire_trading::{Change, ControlsConfig, OrderReport, ReportKind, TickToTrade, TradingConfig};
+use tickwire_trading::{Change, ControlsConfig, OrderReport, ReportKind, RiskConfig};
 
-const ID: InstrumentId = InstrumentId(1);
+mod common;
+
+use common::{ID, RuleRig};
 
 struct Desk {
-    desk: TickToTrade,
+    desk: RuleRig,
     now: Nanos,
     seq: SeqNo,
 }
@@ -80,14 +82,12 @@ fn play(text: &str) -> String {
 
 impl Desk {
     fn new(settings: &str) -> Desk {
-        let mut config = TradingConfig {
-            instrument: ID,
-            max_instruments: 2,
-            max_orders: 16,
-            ..TradingConfig::default()
-        };
+        let (mut lot, mut time_in_force) = (Qty(100), TimeInForce::ImmediateOrCancel);
         // Without those that a transcript is not about; it names what it is.
-        config.risk.controls = ControlsConfig::NONE;
+        let mut risk = RiskConfig {
+            controls: ControlsConfig::NONE,
+            ..RiskConfig::default()
+        };
         for (key, value) in settings
             .split_whitespace()
             .filter_map(|setting| setting.split_once('='))
@@ -98,33 +98,28 @@ impl Desk {
                     .unwrap_or_else(|_| panic!("{key} takes a number, not {value}"))
             };
             match key {
-                "lot" => config.lot = Qty(n()),
-                "tif" if value == "day" => config.time_in_force = TimeInForce::Day,
-                "tif" => config.time_in_force = TimeInForce::ImmediateOrCancel,
-                "size" => config.risk.max_order_qty = Qty(n()),
-                "band" => config.risk.price_band_bp = n(),
-                "rate" => config.risk.max_orders_per_window = n(),
-                "window_ms" => config.risk.window_ns = u64::from(n()) * Nanos::MILLI,
-                "open" => config.risk.max_open_orders = n(),
-                "position" => config.risk.max_position = u64::from(n()),
-                "value" => config.risk.controls.value_max = n().into(),
-                "drift" => {
-                    (config.risk.controls.drift_bp, config.risk.controls.drift_ns) = (n(), Nanos::SECOND)
-                }
-                "messages" => config.risk.controls.instrument_messages = n(),
+                "lot" => lot = Qty(n()),
+                "tif" if value == "day" => time_in_force = TimeInForce::Day,
+                "tif" => time_in_force = TimeInForce::ImmediateOrCancel,
+                "size" => risk.max_order_qty = Qty(n()),
+                "band" => risk.price_band_bp = n(),
+                "rate" => risk.max_orders_per_window = n(),
+                "window_ms" => risk.window_ns = u64::from(n()) * Nanos::MILLI,
+                "open" => risk.max_open_orders = n(),
+                "position" => risk.max_position = u64::from(n()),
+                "value" => risk.controls.value_max = n().into(),
+                "drift" => (risk.controls.drift_bp, risk.controls.drift_ns) = (n(), Nanos::SECOND),
+                "messages" => risk.controls.instrument_messages = n(),
                 "executions" => {
-                    (
-                        config.risk.controls.executions_max,
-                        config.risk.controls.executions_ns,
-                    ) = (n(), Nanos::SECOND)
+                    (risk.controls.executions_max, risk.controls.executions_ns) = (n(), Nanos::SECOND)
                 }
-                "held" => config.risk.controls.strategy_position_max = n().into(),
-                "loss" => config.risk.controls.strategy_loss_max = n().into(),
+                "held" => risk.controls.strategy_position_max = n().into(),
+                "loss" => risk.controls.strategy_loss_max = n().into(),
                 _ => panic!("no setting {key}"),
             }
         }
         Desk {
-            desk: TickToTrade::new(&config),
+            desk: RuleRig::new(lot, time_in_force, 16, risk),
             now: Nanos::ZERO,
             seq: SeqNo(0),
         }
@@ -159,15 +154,15 @@ impl Desk {
                 return self.report(id, kind);
             }
             ["withdraw", id] => return format!("withdrawn: {}\n", self.desk.withdraw(number(id))),
-            ["kill"] => self.desk.kill(),
-            ["revive"] => self.desk.risk_mut().revive(),
+            ["kill"] => self.desk.conductor.kill(),
+            ["revive"] => self.desk.conductor.risk_mut().revive(),
             ["void"] => self.desk.forget_statuses(),
             ["venue", status] => self
                 .desk
                 .on_status(InstrumentId::WHOLE_FEED, trading_status(status)),
             ["instrument", status] => self.desk.on_status(ID, trading_status(status)),
             ["other", status] => self.desk.on_status(InstrumentId(2), trading_status(status)),
-            ["session", state] => self.desk.set_session(*state == "up"),
+            ["session", state] => self.desk.conductor.set_session(*state == "up"),
             ["cancel-all"] => return self.cancel_all(),
             _ => panic!("no command {line}"),
         }
@@ -196,7 +191,7 @@ impl Desk {
             qty: [bid_qty, ask_qty],
             ..BookUpdate::default()
         };
-        let before = self.desk.counters().clone();
+        let before = self.desk.conductor.counters().clone();
         let intent = self.desk.on_update(self.now, &update);
         intent.map_or_else(|| self.stopped(&before), |intent| shown(&intent))
     }
@@ -205,6 +200,7 @@ impl Desk {
     fn stopped(&self, before: &tickwire_market::Counters) -> String {
         let raised = self
             .desk
+            .conductor
             .counters()
             .iter()
             .filter(|(counter, n)| *n > before.get(*counter));
@@ -220,7 +216,7 @@ impl Desk {
             venue_id: Some(OrderId(900 + number(id).0)),
             kind,
         };
-        let killed = self.desk.risk().is_killed();
+        let killed = self.desk.conductor.risk().is_killed();
         let mut text = match self.desk.on_report(&report) {
             Ok(Change { order, .. }) => format!(
                 "{id}: {:?} filled {} of {}\n",
@@ -228,22 +224,21 @@ impl Desk {
             ),
             Err(error) => format!("{id}: not applied: {error:?}\n"),
         };
-        let position = self.desk.positions().get(ID);
+        let position = self.desk.conductor.positions().get(ID);
         let cost = Price::from_raw(i64::try_from(position.cost).expect("transcripts trade little"));
         let _ = writeln!(
             text,
             "position {} cost {cost} working {:?}",
             position.qty, position.working
         );
-        if self.desk.risk().is_killed() != killed {
+        if self.desk.conductor.risk().is_killed() != killed {
             text.push_str("kill switch on\n");
         }
         text
     }
 
     fn cancel_all(&mut self) -> String {
-        let cause = Cause::default();
-        std::iter::from_fn(|| self.desk.cancel_next(cause))
+        std::iter::from_fn(|| self.desk.cancel_next())
             .map(|intent| shown(&intent))
             .collect()
     }

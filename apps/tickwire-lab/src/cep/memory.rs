@@ -11,7 +11,7 @@ use tickwire_runtime::clock::{Clock, tsc};
 use super::{Checker, Log, Problems};
 use tickwire_console::failure::Failure;
 use tickwire_node::hot::{HotPath, OrderOut};
-use tickwire_node::memory::memory_path_to;
+use tickwire_node::memory::{memory_path_to, watch};
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::ReceiverSection;
@@ -99,7 +99,7 @@ impl WithChannel for Run<'_> {
             bytes: Vec::with_capacity(128 * 512),
             ends: Vec::with_capacity(128),
         };
-        let mut hot: HotPath<Taken, false> = memory_path_to(out, books, 64, symbol, clock.clone())?;
+        let mut hot: HotPath<Taken, false> = memory_path_to(out, books, symbol, clock.clone())?;
         let mut pass = Pass {
             timed: Vec::with_capacity(log.len()),
             silent: Vec::with_capacity(log.len()),
@@ -119,9 +119,8 @@ impl WithChannel for Run<'_> {
             let before = tsc();
             channel.on_datagram(now, Port::Live, Line::A, payload, &mut hot);
             let after = tsc();
-            if !is_watching && let Some(id) = channel.find(&symbol) {
-                hot.rule.watch(id);
-                is_watching = true;
+            if !is_watching {
+                is_watching = watch(&mut hot, &channel, &symbol);
             }
             pass.orders += hot.sessions[0].out.ends.len() as u64;
             if !checker.follows() {

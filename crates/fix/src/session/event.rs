@@ -85,10 +85,6 @@ impl fmt::Display for DisconnectReason {
 }
 
 /// What a session tells its owner.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events live in a ring allocated once; a box would allocate each time"
-)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A Logon that is right in form, where [`SessionConfig::asks_about_logons`]: [`Session::logon_request`]

@@ -4,14 +4,55 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use tickwire_book::{BooksConfig, Depth};
+use crate::memory::{self, MemoryOut, answer, strategy_path};
+use crate::trader::Rule;
+use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::Line;
-use tickwire_market::{BookState, ClientOrderId, Counter, EventFlags, Price, Qty, SeqNo, Volume};
+use tickwire_fix::QuoteAnswer;
+use tickwire_market::{
+    BookState, Cause, Counter, Counters, EventFlags, OrderIntent, Price, Qty, SeqNo, Side, Volume,
+};
 use tickwire_rig::recorded::{self, Recorded};
 use tickwire_runtime::alloc::count_allocations;
+use tickwire_runtime::clock::Clock;
 use tickwire_trading::ControlsConfig;
-use tickwire_trading::strategy::{Consolidated, NotSent, Quote, QuoteEvent, SuperChange, Ticket, TimerId};
+use tickwire_trading::strategy::{
+    BookChange, Consolidated, Context, NotSent, OrderEvent, Quote, QuoteEvent, Subscription, SuperChange,
+    Ticket, TimerId,
+};
+use tickwire_trading::{ReportKind, RiskReject};
 use tickwire_venues::protocol::Protocol;
+
+/// The built-in rule, written as anybody would.
+struct Taker {
+    symbol: Symbol,
+    /// Orders that have ended.
+    ends: u64,
+}
+
+impl Taker {
+    fn new(symbol: Symbol) -> Taker {
+        Taker { symbol, ends: 0 }
+    }
+}
+
+impl Strategy for Taker {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::Symbol(self.symbol)]
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        if change.is_live()
+            && let Some(offer) = change.new_best_price(Side::Ask)
+        {
+            let _ = ctx.buy_now(change.instrument, 100, offer);
+        }
+    }
+
+    fn on_order(&mut self, _: &mut Context<'_>, event: &OrderEvent) {
+        self.ends += u64::from(!event.order.state.is_open());
+    }
+}
 
 /// Everything else that a strategy can do, at every change of the book.
 struct Busy {
@@ -46,19 +87,15 @@ fn the_rule_as_a_strategy_sends_the_rules_orders_and_allocates_nothing() {
     let symbol = recorded::first_symbol();
     for packets in [session.packets(1), session.packets(30)] {
         let mut feed = recorded::feed(session.symbols);
-        let mut built_in = memory::memory_path::<true>(
-            memory::books(session.symbols),
-            session.symbols.into(),
-            symbol,
-            clock.clone(),
-        )
-        .expect("it logs on");
+        let mut built_in = memory::memory_path::<true>(memory::books(session.symbols), symbol, clock.clone())
+            .expect("it logs on");
         for packet in recorded::walk(&packets) {
-            feed.on_packet(clock.now(), Line::A, packet, &mut built_in);
-            memory::answer(&mut built_in);
+            let now = clock.now();
+            feed.on_packet(now, Line::A, packet, &mut built_in);
+            answer(&mut built_in, now);
         }
         let mut feed = recorded::feed(session.symbols);
-        let mut own = memory_path::<_, true>(
+        let mut own = strategy_path::<_, true>(
             Taker::new(symbol),
             memory::books(session.symbols),
             symbol,
@@ -80,7 +117,10 @@ fn the_rule_as_a_strategy_sends_the_rules_orders_and_allocates_nothing() {
                     .map(|order| (order.id.0, (order.price.raw(), order.qty, order.cause.seq.0)))
                     .collect()
             };
-        let expected = sent(built_in.rule.orders(), built_in.rule.counters());
+        let expected = {
+            let conductor = &built_in.rule.hosted[0].conductor;
+            sent(conductor.orders(), conductor.counters())
+        };
         assert!(expected.len() > 100);
         assert_eq!(
             sent(
@@ -101,7 +141,7 @@ fn everything_that_a_strategy_can_do_allocates_nothing() {
     let symbol = recorded::first_symbol();
     let packets = session.packets(3);
     let mut feed = recorded::feed(session.symbols);
-    let mut own = memory_path::<_, true>(
+    let mut own = strategy_path::<_, true>(
         Busy { symbol },
         memory::books(session.symbols),
         symbol,
@@ -197,6 +237,7 @@ fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosti
         strategy: Told::new(is_consolidated),
         feeds: None,
         sessions: None,
+        on_every_event: false,
         max_orders: 1 << 10,
         risk: RiskConfig {
             price_band_bp: 10_000,
@@ -251,24 +292,8 @@ fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
         ..Instrument::default()
     };
     for source in 0..2 {
-        if let Some(all) = &mut hot.consolidated {
-            let named = (instrument.id, &instrument.symbol);
-            all.define(now, source, named, &hot.books[source]).expect("room");
-        }
-        for at in 0..hot.rule.hosted.len() {
-            let template = OrderTemplate::new(&hot.sessions[source].fix, instrument.symbol);
-            let index = (source << hot.rule.bits) | 1;
-            hot.rule.hosted[at].traded[index] = Some(Box::new(Traded {
-                symbol: instrument.symbol,
-                template,
-            }));
-            parts(&mut hot, at, 0, |conductor, markets, port| {
-                conductor.define(now, source, &instrument, None, markets, port);
-            });
-        }
-        if let Some(all) = &mut hot.consolidated {
-            all.forget(source);
-        }
+        hot.source = source;
+        define_one(&mut hot, now, &instrument, None);
         for (order, side, price) in [(1, Side::Bid, 99), (2, Side::Ask, 101)] {
             add(&mut hot, source, order, side, price);
         }
@@ -499,11 +524,12 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         .expect("it is within every limit")
         .0;
     let sent = last(&hot, 0);
-    let expected = format!("117={id}|537=1|301=2|");
+    let expected = format!("117={id:016}|537=1|301=2|");
     assert!(sent.starts_with(&expected), "{sent}");
     let symbol = recorded::first_symbol();
-    let entries =
-        format!("|296=1|302=1|304=1|295=1|299=900000000000|55={symbol}|132=98.00|133=102.00|134=10|135=10|");
+    let entries = format!(
+        "|296=1|302=1|304=01|295=01|299=900000000000|55={symbol}|132=000098.00|133=000102.00|134=000010|135=000010|"
+    );
     assert!(sent.ends_with(&entries), "{sent}");
     // A venue has one quote of an instrument.
     let met = Err(NotSent::Check(RiskReject::SelfTrade));

@@ -1,10 +1,11 @@
-//! What the trading thread asks of what it runs: the built-in rule, or strategies of one's own.
+//! What the trading thread asks of what it runs: strategies ([`crate::live::Live`]), or what a test puts in
+//! their place.
 
 use tickwire_feed::Channel;
-use tickwire_fix::{ExecutionReport, OrderTemplate, QuoteAnswer};
+use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
 use tickwire_receive::receiver::SourceFacts;
-use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId, TickToTrade};
+use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
 use crate::hot::{HotPath, OrderOut};
 use tickwire_console::failure::Failure;
@@ -12,7 +13,7 @@ use tickwire_console::failure::Failure;
 /// See the module. What concerns books or sessions gets the whole path. Sessions are named by their place.
 pub trait Rule: Sized {
     /// Whether every channel of every feed is received, or the first one alone.
-    const WANTS_ALL_FEEDS: bool;
+    fn wants_all_feeds(&self) -> bool;
 
     /// How many rules there are, each with limits of its own.
     fn count(&self) -> usize {
@@ -131,114 +132,4 @@ pub struct Routes {
 pub struct Wants {
     /// The symbols of which it wants books over all feeds, and the bits of an instrument's number.
     pub consolidated: Option<(u32, u32)>,
-}
-
-impl Rule for TickToTrade {
-    const WANTS_ALL_FEEDS: bool = false;
-
-    fn name(&self, _: usize) -> &str {
-        "the rule"
-    }
-
-    fn stopped(&self, _: usize) -> Option<RiskReject> {
-        TickToTrade::risk(self).stopped()
-    }
-
-    fn is_killed(&self) -> bool {
-        TickToTrade::risk(self).is_killed()
-    }
-
-    fn gain(&self) -> i64 {
-        TickToTrade::risk(self).controls().gain(StrategyId::Rule)
-    }
-
-    fn counters(&self) -> Counters {
-        TickToTrade::counters(self).clone()
-    }
-
-    fn open(&self, _: Option<usize>) -> u32 {
-        TickToTrade::orders(self).open()
-    }
-
-    fn order(&self, _: usize, id: ClientOrderId) -> Option<&Order> {
-        TickToTrade::orders(self).get(id)
-    }
-
-    fn each_open(&self, _: usize, each: &mut dyn FnMut(&Order)) {
-        TickToTrade::orders(self).iter_open().for_each(each);
-    }
-
-    fn each_order(&self, _: usize, each: &mut dyn FnMut(&Order)) {
-        TickToTrade::orders(self).iter().for_each(each);
-    }
-
-    fn set_session(&mut self, _: usize, is_up: bool) {
-        TickToTrade::set_session(self, is_up);
-    }
-
-    fn kill(&mut self) {
-        TickToTrade::kill(self);
-    }
-
-    fn revive(&mut self) {
-        TickToTrade::risk_mut(self).revive();
-    }
-
-    fn cancel_next(&mut self, _: usize, cause: Cause) -> Option<OrderIntent> {
-        TickToTrade::cancel_next(self, cause)
-    }
-
-    fn symbol_of(&self, _: InstrumentId) -> Option<Symbol> {
-        None
-    }
-
-    fn position(&self, instrument: Option<InstrumentId>) -> i64 {
-        instrument.map_or(0, |id| TickToTrade::positions(self).get(id).qty)
-    }
-
-    fn callback(&self) -> String {
-        "the rule".to_string()
-    }
-
-    #[inline]
-    fn next_timer(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn prepare(&mut self, _: &[SourceFacts], _: &Routes, _: u32) -> Result<Wants, Failure> {
-        Ok(Wants::default())
-    }
-
-    fn start<O: OrderOut>(_: &mut HotPath<O, true, Self>, _: Nanos) {}
-
-    #[inline]
-    fn on_time<O: OrderOut>(_: &mut HotPath<O, true, Self>, _: Nanos) {}
-
-    #[inline]
-    fn after_packet<O: OrderOut, C: Channel>(_: &mut HotPath<O, true, Self>, _: &C) {}
-
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
-        if hot.template.is_some() || !hot.sessions[0].is_active() {
-            return;
-        }
-        if let Some(id) = channel.find(&hot.symbol) {
-            if let Some(value) = channel.point_value(id) {
-                let controls = hot.rule.risk_mut().controls_mut();
-                controls.set_point(id.index(), value.raw());
-            }
-            hot.template = OrderTemplate::new(&hot.sessions[0].fix, hot.symbol);
-            hot.rule.watch(id);
-        }
-    }
-
-    fn on_report<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
-        _: usize,
-        _: Nanos,
-        report: &OrderReport,
-    ) -> Result<Change, ReportError> {
-        hot.rule.on_report(report)
-    }
-
-    fn finish<O: OrderOut>(_: &mut HotPath<O, true, Self>, _: Nanos) {}
 }

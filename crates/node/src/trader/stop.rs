@@ -319,52 +319,70 @@ pub fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hot::HotPath;
+    use crate::live::{self, Live};
+    use crate::memory::{self, MemoryOut};
     use tickwire_fix::{ExecType, Id, Reason};
     use tickwire_market::{
-        BookState, BookUpdate, InstrumentId, OrderType, Price, SeqNo, TimeInForce, Volume,
+        EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderType, Price, SeqNo, TimeInForce,
+        Volume,
     };
-    use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
+    use tickwire_runtime::clock::Clock;
+    use tickwire_trading::BestOffer;
+
+    type Hot = HotPath<MemoryOut, true, Live<BestOffer>>;
 
     /// What the trader does: the order ends as the venue says.
-    fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
-        let (found, reports) = super::compare(rule, 0, report);
+    fn compare(hot: &mut Hot, report: &ExecutionReport) -> Option<Difference> {
+        let (found, reports) = super::compare(&hot.rule, 0, report);
         for report in reports.iter().flatten() {
-            rule.on_report(report).expect("it was open");
+            live::report(hot, Nanos(1), report).expect("it was open");
         }
         found
     }
 
-    const ID: InstrumentId = InstrumentId(1);
+    /// The offer moves; whether an order left.
+    fn moves(hot: &mut Hot, kind: EventKind, seq: u64, side: Side, price_4dp: u32) -> bool {
+        let before = hot.sessions[0].out.orders;
+        hot.on_event(&MarketEvent {
+            kind,
+            instrument: InstrumentId(1),
+            seq: SeqNo(seq),
+            recv_ts: Nanos(seq * 10 * Nanos::MILLI),
+            order_id: OrderId(if kind == EventKind::Replace { seq - 1 } else { seq }),
+            ref_id: seq,
+            side,
+            price: Price::from_4dp(price_4dp),
+            qty: Volume(1),
+            flags: EventFlags::LAST,
+            ..MarketEvent::default()
+        });
+        hot.sessions[0].out.orders > before
+    }
 
     /// A rule with so many open orders of 100.
-    fn rule(orders: u32) -> TickToTrade {
-        let mut rule = TickToTrade::new(&TradingConfig {
-            instrument: ID,
-            max_instruments: 2,
-            max_orders: 1 << 12,
-            time_in_force: TimeInForce::Day,
-            risk: RiskConfig {
-                max_orders_per_window: 10_000,
-                max_open_orders: 10_000,
-                max_position: u64::MAX,
-                ..RiskConfig::default()
-            },
-            ..TradingConfig::default()
+    fn rule(orders: u32) -> Hot {
+        let symbol = Symbol::new(b"AAPL").unwrap();
+        let own = BestOffer::new(symbol, Qty(100), TimeInForce::Day);
+        let mut hot =
+            memory::strategy_path::<_, true>(own, memory::books(1), symbol, Clock::calibrate()).unwrap();
+        hot.on_event(&MarketEvent {
+            kind: EventKind::Recovered,
+            instrument: InstrumentId::WHOLE_FEED,
+            ..MarketEvent::default()
         });
-        let price = Price::from_4dp;
+        assert!(!moves(&mut hot, EventKind::Add, 1, Side::Bid, 99_0000));
         for n in 0..=orders {
-            let update = BookUpdate {
-                seq: SeqNo(u64::from(n) + 1),
-                recv_ts: Nanos(u64::from(n) * 10 * Nanos::MILLI),
-                instrument: ID,
-                state: BookState::Live,
-                price: [price(99_0000), price(100_0000 + n % 2 * 100)],
-                qty: [Volume(1), Volume(1)],
-                ..BookUpdate::default()
+            let kind = if n == 0 {
+                EventKind::Add
+            } else {
+                EventKind::Replace
             };
-            assert_eq!(rule.on_update(update.recv_ts, &update).is_some(), n > 0);
+            let seq = u64::from(n) + 2;
+            let sent = moves(&mut hot, kind, seq, Side::Ask, 100_0000 + n % 2 * 100);
+            assert_eq!(sent, n > 0, "{n}");
         }
-        rule
+        hot
     }
 
     fn status(id: u64, ord_status: OrdStatus, cum_qty: u32) -> ExecutionReport {
@@ -396,68 +414,54 @@ mod tests {
 
     #[test]
     fn every_open_order_is_cancelled_once_and_nothing_is_sent_after_the_kill() {
-        let mut rule = rule(1_000);
-        assert_eq!(rule.orders().open(), 1_000);
-        rule.kill();
+        let mut hot = rule(1_000);
+        assert_eq!(hot.rule.open(None), 1_000);
+        hot.rule.kill();
         let symbol = Symbol::new(b"AAPL").unwrap();
         let mut targets = Vec::new();
-        while let Some(cancel) = next_cancel(&mut rule, 0, symbol, Nanos(1)) {
+        while let Some(cancel) = next_cancel(&mut hot.rule, 0, symbol, Nanos(1)) {
             assert_ne!(cancel.cl_ord_id, cancel.orig_cl_ord_id);
             targets.push(cancel.orig_cl_ord_id.to_number().unwrap());
         }
         assert_eq!(targets, (1..=1_000).collect::<Vec<u64>>());
-        let again = BookUpdate {
-            seq: SeqNo(5_000),
-            recv_ts: Nanos(100 * Nanos::SECOND),
-            instrument: ID,
-            state: BookState::Live,
-            price: [Price::from_4dp(99_0000), Price::from_4dp(101_0000)],
-            qty: [Volume(1), Volume(1)],
-            ..BookUpdate::default()
-        };
-        assert_eq!(rule.on_update(again.recv_ts, &again), None, "it is killed");
-        rule.risk_mut().revive();
-        let next = BookUpdate {
-            price: [again.price[0], Price::from_4dp(101_0100)],
-            seq: SeqNo(5_001),
-            ..again
-        };
-        assert!(rule.on_update(next.recv_ts, &next).is_some(), "the next good one");
+        let is_killed = !moves(&mut hot, EventKind::Replace, 1_003, Side::Ask, 101_0000);
+        assert!(is_killed);
+        hot.rule.revive();
+        let is_sent = moves(&mut hot, EventKind::Replace, 1_004, Side::Ask, 101_0100);
+        assert!(is_sent, "the next good one");
     }
 
     #[test]
     fn what_the_venue_has_otherwise_is_noticed_and_an_order_it_has_no_more_ends() {
-        let mut rule = rule(4);
-        assert_eq!(compare(&mut rule, &status(1, OrdStatus::New, 0)), None);
+        let mut hot = rule(4);
+        assert_eq!(compare(&mut hot, &status(1, OrdStatus::New, 0)), None);
         assert_eq!(
-            compare(&mut rule, &status(99, OrdStatus::New, 0)),
+            compare(&mut hot, &status(99, OrdStatus::New, 0)),
             None,
             "none of ours"
         );
-        let found = compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)).unwrap();
+        let found = compare(&mut hot, &status(1, OrdStatus::PartiallyFilled, 40)).unwrap();
         assert_eq!((found.filled, found.is_over), ([Qty(0), Qty(40)], false));
         // What traded unheard is held, and said once.
-        assert_eq!(rule.positions().get(ID).qty, 40);
+        assert_eq!(hot.rule.position(None), 40);
         assert_eq!(
-            compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)),
+            compare(&mut hot, &status(1, OrdStatus::PartiallyFilled, 40)),
             None
         );
-        let found = compare(&mut rule, &status(2, OrdStatus::Canceled, 0)).unwrap();
+        let found = compare(&mut hot, &status(2, OrdStatus::Canceled, 0)).unwrap();
         assert!(found.is_over);
         // It never had it.
-        assert!(compare(&mut rule, &status(3, OrdStatus::Rejected, 0)).is_some());
-        assert_eq!(rule.orders().open(), 2, "those two are over here as well");
+        assert!(compare(&mut hot, &status(3, OrdStatus::Rejected, 0)).is_some());
+        assert_eq!(hot.rule.open(None), 2, "those two are over here as well");
         // It traded a part and was cancelled, unheard; and another traded in full.
-        assert!(compare(&mut rule, &status(4, OrdStatus::Canceled, 30)).is_some());
-        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (1, 70));
-        assert!(compare(&mut rule, &status(1, OrdStatus::Filled, 100)).is_some());
-        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (0, 130));
+        assert!(compare(&mut hot, &status(4, OrdStatus::Canceled, 30)).is_some());
+        assert_eq!((hot.rule.open(None), hot.rule.position(None)), (1, 70));
+        assert!(compare(&mut hot, &status(1, OrdStatus::Filled, 100)).is_some());
+        assert_eq!((hot.rule.open(None), hot.rule.position(None)), (0, 130));
+        let filled = hot.rule.order(0, ClientOrderId(1)).unwrap();
+        assert_eq!(filled.state, OrderState::Filled);
         assert_eq!(
-            rule.orders().get(ClientOrderId(1)).unwrap().state,
-            OrderState::Filled
-        );
-        assert_eq!(
-            compare(&mut rule, &status(2, OrdStatus::Canceled, 0)),
+            compare(&mut hot, &status(2, OrdStatus::Canceled, 0)),
             None,
             "agreed"
         );

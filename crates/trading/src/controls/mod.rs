@@ -258,6 +258,34 @@ impl Controls {
         self.judge::<true>(now, wanted, near)
     }
 
+    /// Both sides of a quote of a strategy, each as [`Controls::check_apart`] has one; a side without
+    /// quantity is not looked at.
+    ///
+    /// # Errors
+    /// The first control that stops one of them.
+    #[inline]
+    pub(crate) fn check_sides(
+        &mut self,
+        now: Nanos,
+        slot: usize,
+        sides: &[(Price, Qty); 2],
+    ) -> Result<(), RiskReject> {
+        for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
+            if !qty.is_zero() {
+                let wanted = Wanted {
+                    strategy: StrategyId::Rule,
+                    slot,
+                    side,
+                    price: *price,
+                    qty: *qty,
+                    cause: None,
+                };
+                self.judge::<true>(now, &wanted, *price)?;
+            }
+        }
+        Ok(())
+    }
+
     /// `near` is the price that is compared with the mid price.
     #[inline(always)]
     fn judge<const IS_APART: bool>(
@@ -365,7 +393,7 @@ impl Controls {
 
     /// An order left that [`Controls::check`] let pass. `rests`: it may stay in the book, so that until
     /// [`Controls::closed`] none of ours may meet it.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, now: Nanos, wanted: &Wanted, rests: bool) {
         self.charge(now, wanted.slot);
         let Some(slot) = self.slots.get_mut(wanted.slot) else {
@@ -385,7 +413,7 @@ impl Controls {
     }
 
     /// A message about an instrument left.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&mut self, now: Nanos, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.full_at = Nanos(slot.full_at.0.max(now.0).saturating_add(self.token_ns));

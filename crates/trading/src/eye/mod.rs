@@ -21,6 +21,7 @@
 //! answer is late, and when one fits nothing. Nothing leaves while it is off, hedges included:
 //! [`Eye::unhedged_milli`] says what they would have been.
 
+mod config;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -30,112 +31,16 @@ use crate::quoter::ladder::BLOCK;
 use crate::quoter::{half_tick, places, table};
 use crate::risk::Window;
 use crate::{
-    Change, Ladder, MarketGuard, NO_ASK, NO_BID, NewOrder, OrderReport, Orders, Quoter, ReportError,
-    ReportKind, Row,
+    Change, Ladder, NO_ASK, NO_BID, NewOrder, OrderReport, Orders, Quoter, ReportError, ReportKind, Row,
 };
 use alloc::boxed::Box;
 use alloc::vec;
+pub use config::{EyeConfig, HedgeConfig};
 use taken::Taken;
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent,
     OrderType, Price, Qty, Side, TimeInForce,
 };
-
-/// What to take and within which limits. Prices of options are in ticks of `option_tick`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EyeConfig {
-    /// What the options are on.
-    pub underlying: InstrumentId,
-    /// Tick of the underlying.
-    pub underlying_tick: Price,
-    /// The finest tick of the options; a market price between two counts as the one that is worse for us.
-    pub option_tick: Price,
-    /// The largest order, in contracts. Default 10.
-    pub size_max: Qty,
-    /// Ticks by which a market may cross the trigger and is still believed. Default 40.
-    pub believed_ticks: u16,
-    /// How far our value, the middle of both triggers, may be from the middle of the option's market, and
-    /// whether there has to be one; its other bounds are of quotes. `None`: nothing compares them. Default
-    /// `None`; `tickwire quote` has it on.
-    pub market: Option<MarketGuard>,
-    /// Contracts within `contracts_window_ns`, by when they were ordered; what did not trade does not count.
-    /// Default 50.
-    pub contracts_max: u32,
-    /// That window, in nanoseconds. Default one second.
-    pub contracts_window_ns: u64,
-    /// Orders in options within `orders_window_ns`. Default 20.
-    pub orders_max: u32,
-    /// That window, in nanoseconds. Default one second.
-    pub orders_window_ns: u64,
-    /// Orders under way, hedges included, rounded up to a power of two: with more, none goes out. Default 64.
-    pub open_max: u32,
-    /// For how long an option is left alone after its order was answered, in nanoseconds. Default 10 ms.
-    pub cool_down_ns: u64,
-    /// Most contracts held, bought less sold, if every order and every quote of ours traded. Default 1000.
-    pub long_max: u64,
-    /// Most contracts short. Default 1000.
-    pub short_max: u64,
-    /// Most premium, in ticks times contracts, of everything bought and sold since the start, indexed by
-    /// [`Side`]: by the orders' limits, so that what was decided is what counts, whatever the price of the
-    /// fill. Default no limit.
-    pub premium_max: [u64; 2],
-    /// Ticks between bid and ask of the underlying that are too many. Default 10.
-    pub spread_max_ticks: u32,
-    /// Half ticks of the underlying from one look to the next that are a jump. Default 40.
-    pub jump_half_ticks: u32,
-    /// How long the underlying must have been good after it was not. Default 100 ms.
-    pub calm_ns: u64,
-    /// A ladder older than this is not traded by; 0 is any age. Default 5 s: whoever prices has to make a new
-    /// one that often.
-    pub ladder_age_max_ns: u64,
-    /// An answer that takes longer turns it off. Default one second.
-    pub answer_max_ns: u64,
-    /// For how long the operator's client turns it on at a time. Default 5 s.
-    pub armed_ns: u64,
-    /// Whether fills are hedged. Default no.
-    pub hedge: Option<HedgeConfig>,
-}
-
-/// How the delta of fills is traded away in the underlying.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HedgeConfig {
-    /// Ticks beyond the other side's best price.
-    pub through_ticks: u16,
-    /// The largest order, in contracts; the rest is done when the underlying changes next.
-    pub size_max: Qty,
-    /// Orders within [`EyeConfig::orders_window_ns`]: apart from those in options, so that a fill can be
-    /// hedged whatever was sent before.
-    pub orders_max: u32,
-}
-
-impl Default for EyeConfig {
-    fn default() -> EyeConfig {
-        EyeConfig {
-            underlying: InstrumentId::WHOLE_FEED,
-            underlying_tick: Price::from_raw(Price::ONE_RAW / 4),
-            option_tick: Price::from_raw(Price::ONE_RAW / 20),
-            size_max: Qty(10),
-            believed_ticks: 40,
-            market: None,
-            contracts_max: 50,
-            contracts_window_ns: Nanos::SECOND,
-            orders_max: 20,
-            orders_window_ns: Nanos::SECOND,
-            open_max: 64,
-            cool_down_ns: 10 * Nanos::MILLI,
-            long_max: 1_000,
-            short_max: 1_000,
-            premium_max: [u64::MAX; 2],
-            spread_max_ticks: 10,
-            jump_half_ticks: 40,
-            calm_ns: 100 * Nanos::MILLI,
-            ladder_age_max_ns: 5 * Nanos::SECOND,
-            answer_max_ns: Nanos::SECOND,
-            armed_ns: 5 * Nanos::SECOND,
-            hedge: None,
-        }
-    }
-}
 
 /// Whether it trades.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -255,34 +160,12 @@ struct Tag {
 #[derive(Clone, Debug)]
 pub struct Eye {
     config: EyeConfig,
-    instruments: Box<[InstrumentId]>,
-    ladder: Option<Box<Ladder>>,
-    ladder_at: Nanos,
-    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could
-    /// be traded with.
-    bids: Box<[u16]>,
-    asks: Box<[u16]>,
-    shown: Box<[[u32; 2]]>,
-    /// Options with an order under way, by block.
-    busy: Box<[u64]>,
-    /// Those not watched.
-    idle: Box<[u64]>,
-    /// Left alone before then.
-    until: Box<[Nanos]>,
-    sizes: Box<[u32]>,
-    deltas: Box<[i32]>,
-    positions: Box<[i64]>,
-    orders: Orders,
-    tags: Box<[Tag]>,
-    /// No order below it is under way, and none from `next` on.
-    oldest: u64,
-    next: u64,
+    market: Market,
+    options: Options,
+    sent: Sent,
     taken: Taken,
     rate: Window,
     hedge_rate: Window,
-    /// Orders in options under way, by side.
-    open: [Exposure; 2],
-    premium: [u64; 2],
     /// Bought less sold.
     net: i64,
     /// Thousandths of a contract of the underlying still to be bought, hedges under way included as done.
@@ -291,9 +174,49 @@ pub struct Eye {
     calm_at: Nanos,
     state: EyeState,
     has_session: bool,
-    /// Orders sent since [`Eye::take_sent`].
-    uncounted: u32,
     counters: Counters,
+}
+
+/// What others quote, and what is wanted beside it.
+#[derive(Clone, Debug)]
+struct Market {
+    ladder: Option<Box<Ladder>>,
+    ladder_at: Nanos,
+    /// Best bids and offers by place, whole blocks; [`NO_BID`] and [`NO_ASK`] where there is none that could
+    /// be traded with.
+    bids: Box<[u16]>,
+    asks: Box<[u16]>,
+    shown: Box<[[u32; 2]]>,
+}
+
+/// The options, in the order of the ladder's quotes.
+#[derive(Clone, Debug)]
+struct Options {
+    instruments: Box<[InstrumentId]>,
+    /// Those with an order under way, by block.
+    busy: Box<[u64]>,
+    /// Those not watched.
+    idle: Box<[u64]>,
+    /// Left alone before then.
+    until: Box<[Nanos]>,
+    sizes: Box<[u32]>,
+    deltas: Box<[i32]>,
+    positions: Box<[i64]>,
+}
+
+/// Orders under way.
+#[derive(Clone, Debug)]
+struct Sent {
+    orders: Orders,
+    tags: Box<[Tag]>,
+    /// No order below it is under way, and none from `next` on.
+    oldest: u64,
+    next: u64,
+    /// In options, by side.
+    open: [Exposure; 2],
+    premium: [u64; 2],
+    /// Sent since [`Eye::take_sent`].
+    uncounted: u32,
 }
 
 impl Eye {
@@ -314,37 +237,43 @@ impl Eye {
         };
         Eye {
             config,
-            instruments: options.into(),
-            ladder: None,
-            ladder_at: Nanos::ZERO,
-            bids: vec![NO_BID; padded].into_boxed_slice(),
-            asks: vec![NO_ASK; padded].into_boxed_slice(),
-            shown: vec![[0; 2]; count].into_boxed_slice(),
-            busy: vec![0; padded / BLOCK].into_boxed_slice(),
-            idle: vec![0; padded / BLOCK].into_boxed_slice(),
-            until: vec![Nanos::ZERO; count].into_boxed_slice(),
-            sizes: vec![config.size_max.0; count].into_boxed_slice(),
-            deltas: vec![0; count].into_boxed_slice(),
-            positions: vec![0; count].into_boxed_slice(),
-            orders: Orders::new(open_max),
-            tags: vec![tag; open_max as usize].into_boxed_slice(),
-            oldest: 1,
-            next: 1,
+            market: Market {
+                ladder: None,
+                ladder_at: Nanos::ZERO,
+                bids: vec![NO_BID; padded].into_boxed_slice(),
+                asks: vec![NO_ASK; padded].into_boxed_slice(),
+                shown: vec![[0; 2]; count].into_boxed_slice(),
+            },
+            options: Options {
+                instruments: options.into(),
+                busy: vec![0; padded / BLOCK].into_boxed_slice(),
+                idle: vec![0; padded / BLOCK].into_boxed_slice(),
+                until: vec![Nanos::ZERO; count].into_boxed_slice(),
+                sizes: vec![config.size_max.0; count].into_boxed_slice(),
+                deltas: vec![0; count].into_boxed_slice(),
+                positions: vec![0; count].into_boxed_slice(),
+            },
+            sent: Sent {
+                orders: Orders::new(open_max),
+                tags: vec![tag; open_max as usize].into_boxed_slice(),
+                oldest: 1,
+                next: 1,
+                open: [Exposure::default(); 2],
+                premium: [0; 2],
+                uncounted: 0,
+            },
             taken: Taken::new(config.contracts_max, config.contracts_window_ns),
             rate: Window::new(config.orders_max, config.orders_window_ns),
             hedge_rate: Window::new(
                 config.hedge.map_or(0, |hedge| hedge.orders_max),
                 config.orders_window_ns,
             ),
-            open: [Exposure::default(); 2],
-            premium: [0; 2],
             net: 0,
             carry_milli: 0,
             look: None,
             calm_at: Nanos::ZERO,
             state: EyeState::Off(EyeOff::Disarmed),
             has_session: false,
-            uncounted: 0,
             counters: Counters::default(),
         }
     }
@@ -392,17 +321,22 @@ impl Eye {
         sink: &mut impl OrderSink,
     ) {
         let at = usize::from(option);
-        if at >= self.shown.len() {
+        if at >= self.market.shown.len() {
             return;
         }
         let (bid, ask) = self.best(update);
-        (self.bids[at], self.asks[at]) = (bid, ask);
-        self.shown[at] = update.qty.map(|qty| qty.0.min(u64::from(u32::MAX)) as u32);
+        (self.market.bids[at], self.market.asks[at]) = (bid, ask);
+        self.market.shown[at] = update.qty.map(|qty| qty.0.min(u64::from(u32::MAX)) as u32);
         if self.masked(at / BLOCK) & 1 << (at % BLOCK) != 0 {
             return;
         }
         let Some(look) = self.look else { return };
-        let Some(row) = self.ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) else {
+        let Some(row) = self
+            .market
+            .ladder
+            .as_ref()
+            .and_then(|ladder| ladder.row(look.half_tick))
+        else {
             return;
         };
         let (buys, sells) = (row.bids[at], row.asks[at]);
@@ -422,13 +356,13 @@ impl Eye {
     /// messages ([`Quoter::on_sent_beside`]).
     #[inline]
     pub fn take_sent(&mut self) -> u32 {
-        core::mem::take(&mut self.uncounted)
+        core::mem::take(&mut self.sent.uncounted)
     }
 
     /// The options' feed has a gap: nothing is known of an option until its book changes next.
     pub fn forget_books(&mut self) {
-        self.bids.fill(NO_BID);
-        self.asks.fill(NO_ASK);
+        self.market.bids.fill(NO_BID);
+        self.market.asks.fill(NO_ASK);
     }
 
     /// Best bid and ask in ticks; none of a book that is not live, or locked or crossed, or out of range.
@@ -466,12 +400,12 @@ impl Eye {
         own: &impl OwnQuotes,
         sink: &mut impl OrderSink,
     ) -> Option<Box<Ladder>> {
-        if ladder.quotes() != self.shown.len() {
+        if ladder.quotes() != self.market.shown.len() {
             // It is not of these options.
             return Some(ladder);
         }
-        let before = self.ladder.replace(ladder);
-        self.ladder_at = now;
+        let before = self.market.ladder.replace(ladder);
+        self.market.ladder_at = now;
         self.decide_all(now, own, sink);
         before
     }
@@ -485,16 +419,16 @@ impl Eye {
             return;
         }
         // Taken out for as long as a row is borrowed from it.
-        let ladder = self.ladder.take();
+        let ladder = self.market.ladder.take();
         if let Some(row) = ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) {
-            for block in 0..self.busy.len() {
+            for block in 0..self.options.busy.len() {
                 for at in places(block, self.crossed(&row, block)) {
                     let triggers = (row.bids[at], row.asks[at]);
                     self.cross(now, at as u16, triggers, &look.cause, own, sink);
                 }
             }
         }
-        self.ladder = ladder;
+        self.market.ladder = ladder;
     }
 
     /// Which options of a block have a market that crosses a trigger. Without branches, in arrays, so that
@@ -504,8 +438,8 @@ impl Eye {
         let at = block * BLOCK..(block + 1) * BLOCK;
         let buys = table::array(&row.bids[at.clone()]);
         let sells = table::array(&row.asks[at.clone()]);
-        let bids = table::array(&self.bids[at.clone()]);
-        let asks = table::array(&self.asks[at]);
+        let bids = table::array(&self.market.bids[at.clone()]);
+        let asks = table::array(&self.market.asks[at]);
         let mut found = [0_u8; BLOCK];
         for i in 0..BLOCK {
             found[i] = u8::from(asks[i] <= buys[i]) | u8::from(bids[i] >= sells[i]);
@@ -516,7 +450,7 @@ impl Eye {
     /// The options of a block that are not looked at.
     #[inline]
     fn masked(&self, block: usize) -> u64 {
-        self.busy[block] | self.idle[block]
+        self.options.busy[block] | self.options.idle[block]
     }
 
     /// Whether anything may leave now.
@@ -536,7 +470,7 @@ impl Eye {
     #[inline]
     fn may_trade(&mut self, now: Nanos) -> bool {
         let age_max = self.config.ladder_age_max_ns;
-        self.may_send(now) && (age_max == 0 || now.since(self.ladder_at) <= age_max)
+        self.may_send(now) && (age_max == 0 || now.since(self.market.ladder_at) <= age_max)
     }
 
     /// An option's market crosses one of its triggers: sends an order if everything allows it.
@@ -552,18 +486,18 @@ impl Eye {
     ) {
         let at = usize::from(option);
         self.counters.bump(Counter::EyeSeen);
-        let (side, limit, beyond) = if self.asks[at] <= buys {
-            (Side::Bid, buys, buys - self.asks[at])
+        let (side, limit, beyond) = if self.market.asks[at] <= buys {
+            (Side::Bid, buys, buys - self.market.asks[at])
         } else {
-            (Side::Ask, sells, self.bids[at] - sells)
+            (Side::Ask, sells, self.market.bids[at] - sells)
         };
-        if now < self.until[at] {
+        if now < self.options.until[at] {
             return self.counters.bump(Counter::EyeCooling);
         }
         if beyond > self.config.believed_ticks {
             return self.counters.bump(Counter::EyeUnlikely);
         }
-        let market = (self.bids[at], self.asks[at]);
+        let market = (self.market.bids[at], self.market.asks[at]);
         if let Some(guard) = &self.config.market
             && !guard.is_near((buys, sells), market)
         {
@@ -577,7 +511,7 @@ impl Eye {
         if is_own {
             return self.counters.bump(Counter::EyeOwn);
         }
-        if !own.admits(now, self.uncounted + 1) {
+        if !own.admits(now, self.sent.uncounted + 1) {
             return self.counters.bump(Counter::EyeThrottled);
         }
         let qty = self.room(now, at, (side, limit), own);
@@ -593,11 +527,11 @@ impl Eye {
             taken: self.taken.take(now, qty),
             sent: now,
         };
-        self.open[side as usize].add(Exposure::of(qty, limit));
-        self.premium[side as usize] += u64::from(qty) * u64::from(limit);
-        self.busy[at / BLOCK] |= 1 << (at % BLOCK);
+        self.sent.open[side as usize].add(Exposure::of(qty, limit));
+        self.sent.premium[side as usize] += u64::from(qty) * u64::from(limit);
+        self.options.busy[at / BLOCK] |= 1 << (at % BLOCK);
         let order = NewOrder {
-            instrument: self.instruments[at],
+            instrument: self.options.instruments[at],
             side,
             price: Price::from_raw(self.config.option_tick.raw().max(1) * i64::from(limit)),
             qty: Qty(qty),
@@ -611,38 +545,38 @@ impl Eye {
     #[inline]
     fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), own: &impl OwnQuotes) -> u32 {
         let quoted = own.open_all()[side as usize];
-        let shown = self.shown[at][!side as usize];
-        let most = u64::from(shown.min(self.sizes[at]));
+        let shown = self.market.shown[at][!side as usize];
+        let most = u64::from(shown.min(self.options.sizes[at]));
         let (held, position_max) = match side {
             Side::Bid => (self.net, self.config.long_max),
             Side::Ask => (-self.net, self.config.short_max),
         };
-        let open = u128::from(self.open[side as usize].contracts) + u128::from(quoted);
+        let open = u128::from(self.sent.open[side as usize].contracts) + u128::from(quoted);
         let left = i128::from(position_max) - i128::from(held) - open as i128;
         let position = left.clamp(0, i128::from(u32::MAX)) as u64;
-        let premium = self.config.premium_max[side as usize].saturating_sub(self.premium[side as usize])
+        let premium = self.config.premium_max[side as usize].saturating_sub(self.sent.premium[side as usize])
             / u64::from(limit.max(1));
         let window = self.taken.room(now);
-        let (theirs, open) = (own.room(side), self.open[side as usize]);
+        let (theirs, open) = (own.room(side), self.sent.open[side as usize]);
         let by_quoter = (theirs.premium.saturating_sub(open.premium) / u64::from(limit.max(1)))
             .min(theirs.contracts.saturating_sub(open.contracts));
         most.min(position).min(premium).min(window).min(by_quoter) as u32
     }
 
     fn is_full(&self) -> bool {
-        self.orders.open() as usize >= self.tags.len()
+        self.sent.orders.open() as usize >= self.sent.tags.len()
     }
 
     /// Gives an order its number and sends it; one that was not sent ends at once.
     #[inline]
     fn send(&mut self, now: Nanos, tag: Tag, order: &NewOrder, sink: &mut impl OrderSink) {
-        let Ok(id) = self.orders.insert(order) else {
+        let Ok(id) = self.sent.orders.insert(order) else {
             // Asked for before: there is room.
             return debug_assert!(false, "no room for an order");
         };
-        self.next = id.0 + 1;
+        self.sent.next = id.0 + 1;
         let place = self.place(id);
-        self.tags[place] = tag;
+        self.sent.tags[place] = tag;
         let NewOrder {
             instrument,
             side,
@@ -662,7 +596,7 @@ impl Eye {
             cause,
         };
         if sink.order(tag.option, &intent) {
-            self.uncounted += 1;
+            self.sent.uncounted += 1;
             self.counters.bump(Counter::OrdersSent);
         } else {
             self.counters.bump(Counter::EyeThrottled);
@@ -671,7 +605,7 @@ impl Eye {
     }
 
     fn place(&self, id: ClientOrderId) -> usize {
-        id.0 as usize & (self.tags.len() - 1)
+        id.0 as usize & (self.sent.tags.len() - 1)
     }
 
     // ---- what the venue answers -------------------------------------------------------------------------------
@@ -709,7 +643,7 @@ impl Eye {
             ReportKind::Triggered => {}
             ReportKind::Rejected => {
                 self.counters.bump(Counter::OrdersRejected);
-                if let Some(option) = self.tags[self.place(report.id)].option {
+                if let Some(option) = self.sent.tags[self.place(report.id)].option {
                     self.set_watched(option, false);
                 }
             }
@@ -721,8 +655,8 @@ impl Eye {
     }
 
     fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
-        let change = self.orders.apply(report)?;
-        let tag = self.tags[self.place(report.id)];
+        let change = self.sent.orders.apply(report)?;
+        let tag = self.sent.tags[self.place(report.id)];
         // An order whose trade is broken is over for long, or goes on.
         let is_over = !change.order.state.is_open() && change.broken.is_zero();
         let side = change.order.side;
@@ -741,18 +675,18 @@ impl Eye {
         let unpaid = Exposure::of(change.released.0 + change.broken.0, tag.limit_ticks);
         // One of both is 0.
         let traded = signed(change.filled) - signed(change.broken);
-        self.positions[at] += traded;
+        self.options.positions[at] += traded;
         self.net += traded;
-        self.open[side as usize].remove(gone);
-        self.premium[side as usize] -= unpaid.premium;
+        self.sent.open[side as usize].remove(gone);
+        self.sent.premium[side as usize] -= unpaid.premium;
         self.taken.release(tag.taken, change.released.0);
         if self.config.hedge.is_some() {
-            let delta = traded.saturating_mul(self.deltas[at].into());
+            let delta = traded.saturating_mul(self.options.deltas[at].into());
             self.carry_milli = self.carry_milli.saturating_sub(delta);
         }
         if is_over {
-            self.busy[at / BLOCK] &= !(1 << (at % BLOCK));
-            self.until[at] = now.after(self.config.cool_down_ns);
+            self.options.busy[at / BLOCK] &= !(1 << (at % BLOCK));
+            self.options.until[at] = now.after(self.config.cool_down_ns);
         }
         Ok(change)
     }
@@ -829,7 +763,7 @@ impl Eye {
     /// as cancelled.
     pub fn forget_open(&mut self, now: Nanos) {
         loop {
-            let open = self.orders.iter_open().next().map(|order| order.id);
+            let open = self.sent.orders.iter_open().next().map(|order| order.id);
             let Some(id) = open else { break };
             self.end(now, id, ReportKind::Cancelled);
         }
@@ -907,12 +841,17 @@ impl Eye {
 
     /// When the oldest order under way was sent.
     fn oldest_sent(&mut self) -> Option<Nanos> {
-        while self.oldest < self.next {
-            let id = ClientOrderId(self.oldest);
-            if self.orders.get(id).is_some_and(|order| order.state.is_open()) {
-                return Some(self.tags[self.place(id)].sent);
+        while self.sent.oldest < self.sent.next {
+            let id = ClientOrderId(self.sent.oldest);
+            if self
+                .sent
+                .orders
+                .get(id)
+                .is_some_and(|order| order.state.is_open())
+            {
+                return Some(self.sent.tags[self.place(id)].sent);
             }
-            self.oldest += 1;
+            self.sent.oldest += 1;
         }
         None
     }
@@ -920,20 +859,20 @@ impl Eye {
     /// Whether an option is looked at; all are at first.
     pub fn set_watched(&mut self, option: u16, is_watched: bool) {
         let at = usize::from(option);
-        if at >= self.shown.len() {
+        if at >= self.market.shown.len() {
             return;
         }
         let bit = 1 << (at % BLOCK);
         if is_watched {
-            self.idle[at / BLOCK] &= !bit;
+            self.options.idle[at / BLOCK] &= !bit;
         } else {
-            self.idle[at / BLOCK] |= bit;
+            self.options.idle[at / BLOCK] |= bit;
         }
     }
 
     /// The largest order in an option; [`EyeConfig::size_max`] at first, and never more than that.
     pub fn set_size(&mut self, option: u16, size: Qty) {
-        if let Some(old) = self.sizes.get_mut(usize::from(option)) {
+        if let Some(old) = self.options.sizes.get_mut(usize::from(option)) {
             *old = size.0.min(self.config.size_max.0);
         }
     }
@@ -941,7 +880,7 @@ impl Eye {
     /// Contracts of the underlying that hedge one of an option, in thousandths: its delta, times the ratio of
     /// their multipliers.
     pub fn set_delta(&mut self, option: u16, milli: i32) {
-        if let Some(delta) = self.deltas.get_mut(usize::from(option)) {
+        if let Some(delta) = self.options.deltas.get_mut(usize::from(option)) {
             *delta = milli;
         }
     }
@@ -955,7 +894,7 @@ impl Eye {
     /// What orders in an option have traded before, bought less sold: of a process before this one, or of an
     /// order that is not known any more. Nothing happens for an option that there is none of.
     pub fn hold(&mut self, option: u16, contracts: i64) {
-        if let Some(position) = self.positions.get_mut(usize::from(option)) {
+        if let Some(position) = self.options.positions.get_mut(usize::from(option)) {
             *position = position.saturating_add(contracts);
             self.add_net(contracts);
         }
@@ -972,12 +911,12 @@ impl Eye {
     /// Whether an option is looked at.
     pub fn is_watched(&self, option: u16) -> bool {
         let at = usize::from(option);
-        at < self.shown.len() && self.idle[at / BLOCK] & 1 << (at % BLOCK) == 0
+        at < self.market.shown.len() && self.options.idle[at / BLOCK] & 1 << (at % BLOCK) == 0
     }
 
     /// Contracts it traded in an option, bought less sold.
     pub fn position(&self, option: u16) -> i64 {
-        self.positions[usize::from(option)]
+        self.options.positions[usize::from(option)]
     }
 
     /// Contracts of all options, bought less sold, those from elsewhere included.
@@ -987,13 +926,13 @@ impl Eye {
 
     /// Orders in options under way, by side, by their limits.
     pub fn open(&self) -> [Exposure; 2] {
-        self.open
+        self.sent.open
     }
 
     /// Premium of what was bought and sold, orders under way included, in ticks times contracts, by the
     /// orders' limits.
     pub fn premium(&self) -> [u64; 2] {
-        self.premium
+        self.sent.premium
     }
 
     /// Contracts of the underlying still to be bought (sold, below 0), in thousandths; hedges under way count
@@ -1004,7 +943,7 @@ impl Eye {
 
     /// Its orders.
     pub fn orders(&self) -> &Orders {
-        &self.orders
+        &self.sent.orders
     }
 
     /// What happened how often.

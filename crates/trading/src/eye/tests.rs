@@ -2,6 +2,7 @@
 //! at every step.
 
 use super::*;
+use crate::MarketGuard;
 use crate::quoter::tests::{QUOTES, Random, UNDERLYING, half_tick_of, look, theos};
 use crate::{MarketNeed, PriceGrid, QuoteTerms, Quoting};
 use alloc::vec::Vec;

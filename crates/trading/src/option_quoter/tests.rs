@@ -225,7 +225,7 @@ impl Both {
         let outcome = Outcome::of(&mut self.books[0], &event);
         let markets = Markets::new(&self.books, BITS);
         self.conductor
-            .on_event(0, &event, outcome, true, markets, &mut self.session);
+            .on_event(0, &event, &outcome, true, markets, &mut self.session);
     }
 
     /// The underlying moves.

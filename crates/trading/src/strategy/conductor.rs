@@ -56,8 +56,21 @@ struct Watch {
     symbol: Symbol,
     is_dirty: bool,
     changed: UpdateFlags,
-    shown: BookUpdate,
-    pending: BookUpdate,
+    /// The top that the strategy was told last, at the place `told`, and beside it the next one.
+    tops: [BookUpdate; 2],
+    told: u8,
+}
+
+impl Watch {
+    #[inline(always)]
+    fn next(&mut self) -> &mut BookUpdate {
+        &mut self.tops[usize::from(self.told & 1 ^ 1)]
+    }
+
+    #[inline(always)]
+    fn shown(&self) -> &BookUpdate {
+        &self.tops[usize::from(self.told & 1)]
+    }
 }
 
 fn sorted(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
@@ -124,6 +137,7 @@ impl<S: Strategy> Conductor<S> {
                 feeds_trade: vec![true; feeds as usize],
                 trades: vec![true; instruments as usize],
                 watched: vec![false; instruments as usize],
+                may_enter: vec![false; instruments as usize],
                 timers: [Nanos::ZERO; TIMERS],
                 next_timer: Nanos::ZERO,
                 notes: Vec::with_capacity(NOTES),
@@ -189,16 +203,17 @@ impl<S: Strategy> Conductor<S> {
             NONE => {
                 self.watch_of[id.index()] = self.watches.len() as u32;
                 self.state.watched[id.index()] = true;
+                self.state.review(self.bits, id.index()..id.index() + 1);
                 self.watches.push(Watch {
                     instrument: id,
                     symbol: instrument.symbol,
                     is_dirty: false,
                     changed: UpdateFlags::NONE,
-                    shown: BookUpdate {
+                    tops: [BookUpdate {
                         instrument: id,
                         ..BookUpdate::default()
-                    },
-                    pending: BookUpdate::default(),
+                    }; 2],
+                    told: 0,
                 });
             }
             place => self.watches[place as usize].symbol = instrument.symbol,
@@ -216,9 +231,12 @@ impl<S: Strategy> Conductor<S> {
         });
         // The book may have been built before anybody asked for it.
         if let Some(book) = markets.book(id) {
-            let update = book.update();
             let place = self.watch_of[id.index()];
-            self.touch(place, &update, UpdateFlags::STATE);
+            *self.watches[place as usize].next() = BookUpdate {
+                instrument: id,
+                ..book.update()
+            };
+            self.touch(place, UpdateFlags::STATE);
             self.flush(now, feed, markets, port);
         }
         true
@@ -256,85 +274,150 @@ impl<S: Strategy> Conductor<S> {
         &mut self,
         feed: usize,
         event: &MarketEvent,
-        applied: Outcome,
+        applied: &Outcome,
         is_grouped: bool,
         markets: Markets<'_>,
         port: &mut dyn OrderPort,
     ) {
-        let now = event.recv_ts;
+        let (top, hit) = match applied {
+            Outcome::Update(top, hit) => (Some(top), *hit),
+            Outcome::Other => (None, None),
+        };
+        self.on_applied(feed, event, top, hit, is_grouped, markets, port);
+    }
+
+    /// The same of an event that changed a book to `top`; of an execution, `hit` is price and side of the
+    /// order that was hit.
+    #[inline]
+    pub fn on_applied(
+        &mut self,
+        feed: usize,
+        event: &MarketEvent,
+        top: Option<&BookUpdate>,
+        hit: Option<(Price, Side)>,
+        is_grouped: bool,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
         let index = (feed << self.bits) | event.instrument.index();
         let place = self.watch_of.get(index).copied().unwrap_or(NONE);
-        if matches!(
-            event.kind,
-            EventKind::Status | EventKind::Clear | EventKind::Gap | EventKind::Recovered
-        ) {
-            self.on_whole(feed, event, markets, port);
+        if is_told_apart(event.kind) {
+            self.on_apart(feed, event, hit, place, markets, port);
         }
-        if place != NONE {
-            match event.kind {
-                EventKind::Execute | EventKind::Trade => self.on_trade(event, applied, place, markets, port),
-                EventKind::Quote | EventKind::Imbalance => self.on_message(event, place, markets, port),
-                _ => {}
-            }
-            if let Outcome::Update(update, _) = &applied {
-                self.touch(place, update, update.changed);
+        let is_over = !is_grouped || event.flags.has(EventFlags::LAST);
+        if let Some(top) = top
+            && place != NONE
+        {
+            let watch = &mut self.watches[place as usize];
+            let instrument = watch.instrument;
+            let next = watch.next();
+            *next = *top;
+            (next.instrument, next.recv_ts) = (instrument, event.recv_ts);
+            if is_over && self.dirty.is_empty() {
+                // Nothing else waits to be told: this change is all of it.
+                self.change(event.recv_ts, place, top.changed, markets, port);
+            } else {
+                self.touch(place, top.changed);
             }
         }
-        let has_news = !self.dirty.is_empty() || markets.has_super_changes();
-        if has_news && (!is_grouped || event.flags.has(EventFlags::LAST)) {
-            self.flush(now, feed, markets, port);
+        if is_over && (!self.dirty.is_empty() || markets.has_super_changes()) {
+            self.flush(event.recv_ts, feed, markets, port);
         }
     }
 
-    #[inline]
-    fn touch(&mut self, place: u32, update: &BookUpdate, changed: UpdateFlags) {
+    /// What is told beside a change of a book, or instead of it: trades, quotes, auctions, and what is about
+    /// more than one book.
+    #[inline(never)]
+    fn on_apart(
+        &mut self,
+        feed: usize,
+        event: &MarketEvent,
+        hit: Option<(Price, Side)>,
+        place: u32,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        match event.kind {
+            EventKind::Status | EventKind::Clear | EventKind::Gap | EventKind::Recovered => {
+                self.on_whole(feed, event, markets, port)
+            }
+            _ if place == NONE => {}
+            EventKind::Execute | EventKind::Trade => self.on_trade(event, hit, place, markets, port),
+            _ => self.on_message(event, place, markets, port),
+        }
+    }
+
+    /// A book has changed, and its group of messages goes on.
+    fn touch(&mut self, place: u32, changed: UpdateFlags) {
         let watch = &mut self.watches[place as usize];
-        watch.pending = BookUpdate {
-            instrument: watch.instrument,
-            ..*update
-        };
         watch.changed = watch.changed.with(changed);
         if !core::mem::replace(&mut watch.is_dirty, true) {
             self.dirty.push(place);
         }
     }
 
+    /// Tells of a book that has changed: its next top is there.
+    #[inline(always)]
+    fn change(
+        &mut self,
+        now: Nanos,
+        place: u32,
+        changed: UpdateFlags,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        let watch = &mut self.watches[place as usize];
+        watch.told ^= 1;
+        let change = BookChange {
+            instrument: watch.instrument,
+            before: &watch.tops[usize::from(watch.told & 1 ^ 1)],
+            after: &watch.tops[usize::from(watch.told & 1)],
+            changed,
+        };
+        let cause = Cause {
+            venue: change.after.venue,
+            seq: change.after.seq,
+            recv_ts: now,
+        };
+        let mut context = Context {
+            now,
+            cause,
+            markets,
+            live: match change.after.state {
+                BookState::Live => change.instrument,
+                _ => InstrumentId::WHOLE_FEED,
+            },
+            state: &mut self.state,
+            port,
+        };
+        if change.before.state != change.after.state {
+            tell_state(&mut self.strategy, &self.callback, &mut context, &change);
+        }
+        self.callback.set("on_book");
+        self.strategy.on_book(&mut context, &change);
+        // The price band is judged by the middle before this change: a book that jumps must not vouch for
+        // itself.
+        self.state.risk.observe(change.after);
+        self.last = cause;
+    }
+
     /// Tells of every book of a feed that has changed, then of every consolidated book that this feed has
     /// changed.
+    #[inline(never)]
     fn flush(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
         let mut kept = 0;
         for at in 0..self.dirty.len() {
-            let place = self.dirty[at] as usize;
-            let watch = &mut self.watches[place];
+            let place = self.dirty[at];
+            let watch = &mut self.watches[place as usize];
             if watch.instrument.index() >> self.bits != feed {
                 // Its own group is not over.
-                self.dirty[kept] = place as u32;
+                self.dirty[kept] = place;
                 kept += 1;
                 continue;
             }
             watch.is_dirty = false;
-            let change = BookChange {
-                instrument: watch.instrument,
-                before: watch.shown,
-                after: watch.pending,
-                changed: core::mem::replace(&mut watch.changed, UpdateFlags::NONE),
-            };
-            watch.shown = watch.pending;
-            let cause = Cause {
-                venue: change.after.venue,
-                seq: change.after.seq,
-                recv_ts: now,
-            };
-            if change.before.state != change.after.state {
-                self.told_state(now, cause, &change, markets, port);
-            }
-            self.call("on_book", now, cause, markets, port, |s, ctx| {
-                s.on_book(ctx, &change)
-            });
-            // The price band is judged by the middle before this change: a book that jumps must not vouch for
-            // itself.
-            self.state.risk.observe(&change.after);
-            self.last = cause;
+            let changed = core::mem::replace(&mut watch.changed, UpdateFlags::NONE);
+            self.change_later(now, place, changed, markets, port);
         }
         self.dirty.truncate(kept);
         for change in markets
@@ -351,23 +434,17 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
-    #[cold]
-    fn told_state(
+    /// [`Conductor::change`] out of line: where it is not the way of a single message.
+    #[inline(never)]
+    fn change_later(
         &mut self,
         now: Nanos,
-        cause: Cause,
-        change: &BookChange,
+        place: u32,
+        changed: UpdateFlags,
         markets: Markets<'_>,
         port: &mut dyn OrderPort,
     ) {
-        let id = change.instrument;
-        if change.after.state == BookState::Live {
-            self.call("on_live", now, cause, markets, port, |s, ctx| s.on_live(ctx, id));
-        } else if change.before.state == BookState::Live {
-            self.call("on_stale", now, cause, markets, port, |s, ctx| {
-                s.on_stale(ctx, id)
-            });
-        }
+        self.change(now, place, changed, markets, port);
     }
 
     /// What is about more than one event's book: a status, a gap, its end, a clear.
@@ -383,6 +460,13 @@ impl<S: Strategy> Conductor<S> {
             };
             if let Some(place) = place {
                 *place = trades;
+                let of_feed = (feed << self.bits)..((feed + 1) << self.bits);
+                let concerned = if is_feed {
+                    of_feed
+                } else {
+                    id.index()..id.index() + 1
+                };
+                self.state.review(self.bits, concerned);
             }
             if is_feed || self.watches(feed, event.instrument) {
                 let status = event.status;
@@ -399,19 +483,21 @@ impl<S: Strategy> Conductor<S> {
             // Everything that was heard is void: a venue that says nothing is taken to trade.
             let of_feed = (feed << self.bits)..((feed + 1) << self.bits);
             self.state.feeds_trade[feed] = true;
-            self.state.trades[of_feed].fill(true);
+            self.state.trades[of_feed.clone()].fill(true);
+            self.state.review(self.bits, of_feed);
         }
         for place in 0..self.watches.len() as u32 {
             let watched = self.watches[place as usize].instrument;
             if markets.local(watched).0 == feed
                 && let Some(book) = markets.book(watched)
             {
-                let update = BookUpdate {
+                *self.watches[place as usize].next() = BookUpdate {
+                    instrument: watched,
                     recv_ts: now,
                     seq: event.seq,
                     ..book.update()
                 };
-                self.touch(place, &update, UpdateFlags::STATE);
+                self.touch(place, UpdateFlags::STATE);
             }
         }
         self.flush(now, feed, markets, port);
@@ -420,17 +506,17 @@ impl<S: Strategy> Conductor<S> {
     fn on_trade(
         &mut self,
         event: &MarketEvent,
-        applied: Outcome,
+        hit: Option<(Price, Side)>,
         place: u32,
         markets: Markets<'_>,
         port: &mut dyn OrderPort,
     ) {
-        let (price, resting) = match (event.kind, applied) {
+        let (price, resting) = match (event.kind, hit) {
             (EventKind::Trade, _) => {
                 let has_side = !event.flags.has(EventFlags::NO_SIDE);
                 (event.price, has_side.then_some(event.side))
             }
-            (_, Outcome::Update(_, Some((price, side)))) => (price, Some(side)),
+            (_, Some((price, side))) => (price, Some(side)),
             _ => return,
         };
         if event.flags.has(EventFlags::NOT_PRINTABLE) {
@@ -512,6 +598,7 @@ impl<S: Strategy> Conductor<S> {
     pub fn stop(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
         self.context(now, Cause::default(), markets, port).cancel_all();
         self.state.is_stopping = true;
+        self.state.may_enter.fill(false);
         self.call("on_stop", now, Cause::default(), markets, port, |s, ctx| {
             s.on_stop(ctx)
         });
@@ -669,7 +756,7 @@ impl<S: Strategy> Conductor<S> {
     /// Every instrument that was subscribed to and is known, with the top of its book as the strategy was
     /// told last.
     pub fn instruments(&self) -> impl Iterator<Item = (InstrumentId, Symbol, &BookUpdate)> + '_ {
-        self.watches.iter().map(|w| (w.instrument, w.symbol, &w.shown))
+        self.watches.iter().map(|w| (w.instrument, w.symbol, w.shown()))
     }
 
     /// What the strategy has noted since this was last called, and how many notes had no place.
@@ -694,6 +781,7 @@ impl<S: Strategy> Conductor<S> {
             now,
             cause,
             markets,
+            live: InstrumentId::WHOLE_FEED,
             state: &mut self.state,
             port,
         }
@@ -714,6 +802,7 @@ impl<S: Strategy> Conductor<S> {
             now,
             cause,
             markets,
+            live: InstrumentId::WHOLE_FEED,
             state: &mut self.state,
             port,
         };
@@ -733,10 +822,43 @@ pub enum Outcome {
 
 impl Outcome {
     /// Applies an event to the books of its feed.
-    #[inline]
+    #[inline(always)]
     pub fn of(books: &mut Books, event: &MarketEvent) -> Outcome {
         let hit = Outcome::hit(books, event);
         Outcome::told(books.apply(event), event, hit)
+    }
+}
+
+/// Whether an event of this kind is told by a callback other than `on_book`.
+#[inline(always)]
+fn is_told_apart(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Status
+            | EventKind::Clear
+            | EventKind::Gap
+            | EventKind::Recovered
+            | EventKind::Execute
+            | EventKind::Trade
+            | EventKind::Quote
+            | EventKind::Imbalance
+    )
+}
+
+/// A book may be trusted again, or not any more.
+#[cold]
+fn tell_state<S: Strategy>(
+    strategy: &mut S,
+    callback: &Cell<&'static str>,
+    context: &mut Context<'_>,
+    change: &BookChange<'_>,
+) {
+    if change.after.state == BookState::Live {
+        callback.set("on_live");
+        strategy.on_live(context, change.instrument);
+    } else if change.before.state == BookState::Live {
+        callback.set("on_stale");
+        strategy.on_stale(context, change.instrument);
     }
 }
 
@@ -749,6 +871,14 @@ fn cause_of(event: &MarketEvent) -> Cause {
 }
 
 impl State {
+    /// Which of these instruments orders may be entered in, as far as statuses say.
+    fn review(&mut self, bits: u32, instruments: core::ops::Range<usize>) {
+        for index in instruments {
+            let trades = self.feeds_trade.get(index >> bits).copied().unwrap_or(true);
+            self.may_enter[index] = self.watched[index] && self.trades[index] && trades && !self.is_stopping;
+        }
+    }
+
     /// Takes back an order that could not be sent.
     pub(super) fn take_back(&mut self, id: ClientOrderId) -> bool {
         let is_pending = |order: &Order| order.state == crate::OrderState::PendingNew;

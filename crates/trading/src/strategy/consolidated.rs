@@ -276,7 +276,7 @@ fn is_national(venue: Venue) -> bool {
 
 impl Outcome {
     /// What an execution hits, before it is applied.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hit(books: &Books, event: &MarketEvent) -> Option<(Price, Side)> {
         match event.kind == EventKind::Execute {
             true => books.order(event.order_id).map(|order| (order.price, order.side)),
@@ -285,7 +285,7 @@ impl Outcome {
     }
 
     /// What applying it came to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn told(applied: Applied<'_>, event: &MarketEvent, hit: Option<(Price, Side)>) -> Outcome {
         let Applied::Update(update) = applied else {
             return Outcome::Other;

@@ -6,8 +6,8 @@ use core::fmt;
 use tickwire_book::super_books::FeedView;
 use tickwire_book::{BookRef, Books, SuperId, SuperRef};
 use tickwire_market::{
-    BookState, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, OrderType, Price,
-    Qty, Side, Symbol, TimeInForce, Volume,
+    BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent,
+    OrderType, Price, Qty, Side, Symbol, TimeInForce, Volume,
 };
 
 use super::consolidated::{Consolidated, SuperChange};
@@ -223,6 +223,7 @@ pub struct Markets<'a> {
 
 impl<'a> Markets<'a> {
     /// Books of feeds, whose instruments have numbers below two to the power of `bits`.
+    #[inline(always)]
     pub fn new(books: &'a [Books], bits: u32) -> Markets<'a> {
         Markets {
             books,
@@ -232,6 +233,7 @@ impl<'a> Markets<'a> {
     }
 
     /// With consolidated books over them.
+    #[inline(always)]
     pub fn with(self, consolidated: Option<&'a Consolidated>) -> Markets<'a> {
         Markets { consolidated, ..self }
     }
@@ -262,6 +264,12 @@ impl<'a> Markets<'a> {
         InstrumentId(((feed as u32) << self.bits) | local.0)
     }
 
+    /// What the last event of a feed that changed a book left of it.
+    #[inline(always)]
+    pub fn last(&self, feed: usize) -> Option<&'a BookUpdate> {
+        self.books.get(feed).map(Books::last)
+    }
+
     /// A book.
     #[inline]
     pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'a>> {
@@ -284,6 +292,8 @@ pub(super) struct State {
     pub(super) trades: Vec<bool>,
     /// Which instruments were subscribed to.
     pub(super) watched: Vec<bool>,
+    /// Of which of these orders may be entered: it and its venue trade, and the run goes on.
+    pub(super) may_enter: Vec<bool>,
     pub(super) timers: [Nanos; TIMERS],
     pub(super) next_timer: Nanos,
     pub(super) notes: Vec<Note>,
@@ -296,6 +306,8 @@ pub struct Context<'a> {
     pub(super) now: Nanos,
     pub(super) cause: Cause,
     pub(super) markets: Markets<'a>,
+    /// The instrument whose book is known to be live: that of the change told of.
+    pub(super) live: InstrumentId,
     pub(super) state: &'a mut State,
     pub(super) port: &'a mut dyn OrderPort,
 }
@@ -469,8 +481,75 @@ impl<'a> Context<'a> {
     /// left then.
     #[inline]
     pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
-        let done = self.enter(ticket, None);
+        let done = match (ticket.price, ticket.stop) {
+            (Some(price), None) if self.state.orders.waiting() == 0 => self.limit(&ticket, price),
+            _ => self.enter(ticket, None),
+        };
         self.counted(done)
+    }
+
+    /// A limit order, while no stop order waits: the way of most orders.
+    #[inline(always)]
+    fn limit(&mut self, ticket: &Ticket, price: Price) -> Result<ClientOrderId, NotSent> {
+        let (instrument, side, qty) = (ticket.instrument, ticket.side, ticket.qty);
+        let state = &mut *self.state;
+        let may_enter = state
+            .may_enter
+            .get(instrument.index())
+            .copied()
+            .unwrap_or_default();
+        if !may_enter || instrument != self.live {
+            // Another book's state is looked up, and what stops the order named.
+            return self.enter(*ticket, None);
+        }
+        let order = NewOrder {
+            instrument,
+            side,
+            price,
+            qty,
+            cause: self.cause,
+        };
+        let rests = ticket.time_in_force.rests();
+        let open = state.orders.open();
+        let position = state.positions.at(instrument);
+        let position = position.ok_or(NotSent::UnknownInstrument)?;
+        state
+            .risk
+            .check(self.now, &order, (open, rests), position)
+            .map_err(NotSent::Check)?;
+        let terms = Terms {
+            order_type: OrderType::Limit,
+            stop: None,
+            time_in_force: ticket.time_in_force,
+        };
+        let Ok(id) = state.orders.insert_as(&order, terms) else {
+            return Err(state.full(instrument, side, rests));
+        };
+        state.positions.on_sent(instrument, side, qty);
+        let request = OrderIntent::New {
+            id,
+            instrument,
+            side,
+            order_type: OrderType::Limit,
+            price,
+            stop: None,
+            qty,
+            time_in_force: ticket.time_in_force,
+            cause: self.cause,
+        };
+        match self.port.send(self.now, &request) {
+            Ok(()) => {
+                self.state.counters.bump(Counter::OrdersSent);
+                Ok(id)
+            }
+            Err(error) => Err(self.not_left(id, error)),
+        }
+    }
+
+    #[cold]
+    fn not_left(&mut self, id: ClientOrderId, error: Rejected) -> NotSent {
+        self.state.take_back(id);
+        not_sent(error)
     }
 
     /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded
@@ -605,7 +684,7 @@ impl<'a> Context<'a> {
         self.enter(ticket, Some(&old))
     }
 
-    #[inline]
+    #[inline(never)]
     fn enter(&mut self, ticket: Ticket, old: Option<&Order>) -> Result<ClientOrderId, NotSent> {
         let Ticket {
             instrument,
@@ -672,11 +751,7 @@ impl<'a> Context<'a> {
             None => state.orders.insert_as(&order, terms),
         };
         let Ok(id) = entered else {
-            // The check counted it as one that rests.
-            if rests {
-                state.risk.closed(instrument, side);
-            }
-            return Err(NotSent::OrdersFull);
+            return Err(state.full(instrument, side, rests));
         };
         let open = Qty(qty.0 - old.map_or(0, |old| old.filled.0 + old.broken.0));
         state.positions.on_sent(instrument, side, open);
@@ -711,10 +786,7 @@ impl<'a> Context<'a> {
                 self.state.counters.bump(Counter::OrdersSent);
                 Ok(id)
             }
-            Err(error) => {
-                self.state.take_back(id);
-                Err(not_sent(error))
-            }
+            Err(error) => Err(self.not_left(id, error)),
         }
     }
 }
@@ -729,6 +801,15 @@ pub(super) fn not_sent(error: Rejected) -> NotSent {
 }
 
 impl State {
+    /// Every place of the table is taken, by an order that the checks have let pass.
+    #[cold]
+    fn full(&mut self, instrument: InstrumentId, side: Side, rests: bool) -> NotSent {
+        if rests {
+            self.risk.closed(instrument, side);
+        }
+        NotSent::OrdersFull
+    }
+
     /// What concerns stop orders: where the trigger of one is, and whether one could trade with another order
     /// of ours.
     #[cold]

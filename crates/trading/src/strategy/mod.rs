@@ -40,6 +40,7 @@ pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
 pub use quotes::{
     OwnQuote, QUOTES_MAX, Quote, QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, QuoteSide,
+    place_of,
 };
 
 pub use several::{NUMBERS, share, whose};
@@ -191,18 +192,18 @@ pub fn tick_of(instrument: &Instrument, price: Price) -> Price {
 
 /// A book before and after.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BookChange {
+pub struct BookChange<'a> {
     /// Whose book. Walk it by [`Context::book`].
     pub instrument: InstrumentId,
     /// The top as the strategy was told last.
-    pub before: BookUpdate,
+    pub before: &'a BookUpdate,
     /// The top as it is.
-    pub after: BookUpdate,
+    pub after: &'a BookUpdate,
     /// Everything that changed on the way from one to the other.
     pub changed: UpdateFlags,
 }
 
-impl BookChange {
+impl BookChange<'_> {
     /// The best price of a side, where it is another one than before, or the first.
     #[inline]
     pub fn new_best_price(&self, side: Side) -> Option<Price> {
@@ -214,7 +215,7 @@ impl BookChange {
     /// The middle between both bests: rounded down to 1e-9; `None` unless both sides are there and apart.
     #[inline]
     pub fn mid(&self) -> Option<Price> {
-        mid_of(&self.after)
+        mid_of(self.after)
     }
 
     /// Whether the book may be trusted.

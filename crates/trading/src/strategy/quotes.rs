@@ -16,6 +16,12 @@ pub const QUOTES_MAX: usize = crate::ENTRIES_MAX;
 /// which it is about.
 pub(super) const NAMES: u64 = 900_000_000_000;
 
+/// The place of a quote among those of its strategy, below 65 535, by its name ([`QuoteEntry::name`]).
+#[inline]
+pub fn place_of(name: u64) -> u16 {
+    (name % super::NUMBERS).saturating_sub(NAMES) as u16
+}
+
 /// What is wanted of one instrument: it takes the place of the quote that is there as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote {
@@ -277,6 +283,9 @@ const NONE: u16 = u16::MAX;
 pub(super) struct Quotes {
     of_instrument: Vec<u16>,
     quotes: Vec<OwnQuote>,
+    /// By place: the mass quote that named it last.
+    rounds: Vec<u32>,
+    round: u32,
     first_name: u64,
 }
 
@@ -291,6 +300,8 @@ impl Quotes {
                 vec![NONE; instruments as usize]
             },
             quotes: Vec::with_capacity(room),
+            rounds: vec![0; room],
+            round: 0,
             first_name,
         }
     }
@@ -341,26 +352,50 @@ impl Quotes {
         self.quotes.iter_mut()
     }
 
-    /// Whether there is room for so many more.
-    pub(super) fn has_room(&self, more: usize) -> bool {
-        !self.of_instrument.is_empty() && self.quotes.len() + more <= self.quotes.capacity()
+    /// Places there are.
+    fn room(&self) -> u16 {
+        self.rounds.len() as u16
     }
 
-    /// Notes what is asked for of an instrument, which has a place now.
-    pub(super) fn ask(&mut self, id: ClientOrderId, quote: &Quote) -> Option<QuoteEntry> {
-        let place = self.of_instrument.get_mut(quote.instrument.index())?;
+    /// Another mass quote begins.
+    fn begin(&mut self) {
+        self.round = self.round.wrapping_add(1);
+    }
+
+    /// The quote of an instrument, which has a place from now on.
+    ///
+    /// # Errors
+    /// Every place is taken, or the mass quote under way has named the instrument before.
+    #[inline]
+    fn take_place(&mut self, instrument: InstrumentId) -> Result<&OwnQuote, NotSent> {
+        let place = self.of_instrument.get_mut(instrument.index());
+        let place = place.ok_or(NotSent::QuotesFull)?;
         if *place == NONE {
+            if self.quotes.len() == self.quotes.capacity() {
+                return Err(NotSent::QuotesFull);
+            }
             *place = self.quotes.len() as u16;
             self.quotes.push(OwnQuote {
                 name: self.first_name + u64::from(*place),
-                instrument: quote.instrument,
+                instrument,
                 live: [QuoteSide::default(); 2],
                 asked: None,
                 cancel: None,
             });
         }
-        let own = self.quotes.get_mut(usize::from(*place))?;
-        own.asked = Some((id, quote.sides.map(QuoteSide::of)));
+        let place = usize::from(*place);
+        match core::mem::replace(&mut self.rounds[place], self.round) == self.round {
+            true => Err(NotSent::QuoteCount),
+            false => Ok(&self.quotes[place]),
+        }
+    }
+
+    /// Notes what is asked for of an instrument that has a place.
+    #[inline]
+    fn ask(&mut self, id: ClientOrderId, quote: &Quote) -> Option<QuoteEntry> {
+        let own = self.of_mut(quote.instrument)?;
+        let [bid, ask] = quote.sides;
+        own.asked = Some((id, [QuoteSide::of(bid), QuoteSide::of(ask)]));
         Some(QuoteEntry {
             name: own.name,
             quote: *quote,
@@ -481,19 +516,9 @@ impl Context<'_> {
         if quotes.is_empty() || quotes.len() > QUOTES_MAX {
             return Err(NotSent::QuoteCount);
         }
-        let mut new = 0;
-        for (place, quote) in quotes.iter().enumerate() {
-            if quotes[..place]
-                .iter()
-                .any(|other| other.instrument == quote.instrument)
-            {
-                return Err(NotSent::QuoteCount);
-            }
-            new += usize::from(state.quotes.of(quote.instrument).is_none());
+        state.quotes.begin();
+        for quote in quotes {
             state.check_quote(self.now, quote, self.markets)?;
-        }
-        if !state.quotes.has_room(new) {
-            return Err(NotSent::QuotesFull);
         }
         state.risk.take_message(self.now).map_err(NotSent::Check)?;
         let id = state.orders.issue_id();
@@ -502,10 +527,9 @@ impl Context<'_> {
             if let Some(asked) = state.quotes.ask(id, quote) {
                 *entry = asked;
             }
-            for (side, (_, qty)) in Side::BOTH.into_iter().zip(quote.sides) {
-                state.positions.on_sent(quote.instrument, side, qty);
-                state.count_resting(quote.instrument, side);
-            }
+            let [(_, bid), (_, ask)] = quote.sides;
+            state.positions.on_quoted(quote.instrument, [bid, ask]);
+            state.count_quoted(quote.instrument);
             state.risk.quoted(self.now, quote.instrument);
         }
         let request = QuoteIntent::Mass {
@@ -570,6 +594,11 @@ impl<S: Strategy> Conductor<S> {
         self.state.quotes.iter()
     }
 
+    /// How many instruments may be quoted.
+    pub fn quotes_max(&self) -> u16 {
+        self.state.quotes.room()
+    }
+
     /// Whether a number that a report names is a quote's rather than an order's.
     pub fn is_quote(&self, number: u64) -> bool {
         self.state.quotes.is_name(number)
@@ -597,38 +626,70 @@ impl<S: Strategy> Conductor<S> {
 }
 
 impl State {
-    /// Whether a quote may leave.
+    /// Whether a quote may leave; it has a place then.
+    #[inline]
     fn check_quote(&mut self, now: Nanos, quote: &Quote, markets: Markets<'_>) -> Result<(), NotSent> {
         let instrument = quote.instrument;
         if !self.watched.get(instrument.index()).copied().unwrap_or_default() {
             return Err(NotSent::UnknownInstrument);
         }
-        let own = self.quotes.of(instrument);
-        if own.is_some_and(|own| own.asked.is_some() || own.cancel.is_some()) {
+        let own = self.quotes.take_place(instrument)?;
+        if own.asked.is_some() || own.cancel.is_some() {
             return Err(NotSent::Pending);
         }
         let book = markets.book(instrument).ok_or(NotSent::UnknownInstrument)?;
-        let (feed, _) = markets.local(instrument);
         if quote.is_any() {
-            if !(self.feeds_trade.get(feed).copied().unwrap_or(true) && self.trades[instrument.index()]) {
+            if !self.may_enter[instrument.index()] {
                 return Err(NotSent::NotTrading);
             }
             if book.state() != BookState::Live {
                 return Err(NotSent::StaleBook);
             }
         }
-        let position = self.positions.get(instrument);
+        let position = self.positions.at(instrument).ok_or(NotSent::UnknownInstrument)?;
         self.risk
-            .check_quote(now, instrument, quote.sides, &position)
+            .check_quote(now, instrument, quote.sides, position)
             .map_err(NotSent::Check)?;
+        match self.orders.open() > 0 && self.meets_orders(quote) {
+            true => Err(NotSent::Check(RiskReject::SelfTrade)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a quote could trade with an order of ours.
+    fn meets_orders(&self, quote: &Quote) -> bool {
         let is_met = |side: Side, (price, qty): (Price, Qty)| {
             let mut orders = self.orders.iter_open();
             !qty.is_zero()
-                && orders.any(|order| order.instrument == instrument && order.is_met(side, price, None))
+                && orders.any(|order| order.instrument == quote.instrument && order.is_met(side, price, None))
         };
-        match is_met(Side::Bid, quote.sides[0]) || is_met(Side::Ask, quote.sides[1]) {
-            true => Err(NotSent::Check(RiskReject::SelfTrade)),
-            false => Ok(()),
+        is_met(Side::Bid, quote.sides[0]) || is_met(Side::Ask, quote.sides[1])
+    }
+
+    /// A quote counts among what rests: see [`State::count_resting`].
+    #[inline]
+    fn count_quoted(&mut self, instrument: InstrumentId) {
+        if self.orders.open() > 0 {
+            Side::BOTH
+                .into_iter()
+                .for_each(|side| self.count_resting(instrument, side));
+            return;
+        }
+        let Some(own) = self.quotes.of(instrument) else {
+            return;
+        };
+        for side in Side::BOTH {
+            let (mut count, mut best) = (0, Price::ZERO);
+            let asked = own.asked.as_ref().map(|(_, asked)| &asked[side as usize]);
+            for quoted in [Some(&own.live[side as usize]), asked].into_iter().flatten() {
+                if !quoted.left.is_zero() {
+                    if count == 0 || side.better(quoted.price, best) {
+                        best = quoted.price;
+                    }
+                    count += 1;
+                }
+            }
+            self.risk.resting(instrument, side, (count, best));
         }
     }
 
@@ -636,8 +697,8 @@ impl State {
     pub(super) fn quote_gone(&mut self, instrument: InstrumentId, gone: [Qty; 2]) {
         for (side, gone) in Side::BOTH.into_iter().zip(gone) {
             self.positions.on_released(instrument, side, gone);
-            self.count_resting(instrument, side);
         }
+        self.count_quoted(instrument);
     }
 
     /// What a report makes of one of the quotes, by its place; `None` if it does not concern it.

@@ -190,7 +190,7 @@ impl Rig {
         };
         let outcome = Outcome::of(&mut self.books[feed], &event);
         let (c, m) = (&mut self.conductor, Markets::new(&self.books, BITS));
-        c.on_event(feed, &event, outcome, is_grouped, m, &mut self.port);
+        c.on_event(feed, &event, &outcome, is_grouped, m, &mut self.port);
     }
 
     fn add(&mut self, feed: usize, local: u32, order: u64, side: Side, price: i64, qty: u64) {
@@ -215,6 +215,7 @@ impl Rig {
             now: Nanos(5),
             cause: Default::default(),
             markets: Markets::new(&self.books, BITS),
+            live: InstrumentId::WHOLE_FEED,
             state: &mut self.conductor.state,
             port: &mut self.port,
         };

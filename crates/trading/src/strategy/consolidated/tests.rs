@@ -132,7 +132,7 @@ impl Rig {
         let outcome = self.all.apply(feed, &mut self.books[feed], &event);
         let markets = Markets::new(&self.books, BITS).with(Some(&self.all));
         self.conductor
-            .on_event(feed, &event, outcome, is_grouped, markets, &mut self.out);
+            .on_event(feed, &event, &outcome, is_grouped, markets, &mut self.out);
         self.all.told(feed, &event, is_grouped);
     }
 

@@ -1,0 +1,437 @@
+//! Where requests of a strategy go: into the session and out, inside the callback.
+
+use tickwire_fix::{
+    Again, Encoder, Id, MassQuoteHead, MassQuoteTemplate, NewOrder, NewOrderSingle,
+    OrderCancelReplaceRequest, OrderCancelRequest, PreparedQuote, QuoteLine, Stamp, Version,
+    put_cancel_quotes, put_mass_quote,
+};
+use tickwire_lab::{Probes, Stage};
+use tickwire_market::{
+    Cause, InstrumentId, Nanos, OrderId, OrderIntent, OrderType, Price, Qty, Symbol, Venue,
+};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_trading::strategy::{
+    Conductor, OrderPort, QUOTES_MAX, QuoteEntry, QuoteIntent, Rejected, Strategy, place_of,
+};
+
+use super::{Hosted, Traded, Wiring};
+use crate::hot::{OrderOut, OrderSession, stamp};
+
+/// Where the strategy's requests go: into the session and out, inside the callback.
+pub(super) struct Port<'a, O, S, const STAMPED: bool> {
+    pub(super) sessions: &'a mut Vec<OrderSession<O>>,
+    pub(super) wiring: &'a mut Wiring,
+    pub(super) bits: u32,
+    pub(super) probes: &'a mut Probes,
+    pub(super) clock: &'a Clock,
+    /// The other strategies, if there are any.
+    pub(super) others: Option<[&'a [Hosted<S>]; 2]>,
+    /// By channel.
+    pub(super) venues: &'a Vec<Venue>,
+    /// Whose packet is in hand, and the number of its message; 0 outside of one.
+    pub(super) source: usize,
+    pub(super) seq: u64,
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    #[inline]
+    fn session_of(&self, instrument: InstrumentId) -> usize {
+        let source = instrument.index() >> self.bits;
+        self.wiring.routes.get(source).copied().unwrap_or_default()
+    }
+
+    /// Sends a message that is kept for no resend: see [`crate::hot`].
+    fn message(
+        &mut self,
+        session: usize,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
+    ) -> Result<(), Rejected> {
+        let session = self.sessions.get_mut(session).ok_or(Rejected::NoSession)?;
+        let sent = session.fix.send(now, msg_type, Again::GapFill, fields);
+        sent.map_err(|_| Rejected::NoSession)?;
+        session.transmit();
+        Ok(())
+    }
+
+    /// Whether the message that caused an order is one of the venue that it goes to: another venue has never
+    /// published it.
+    #[inline]
+    fn is_cause_known(&self, session: usize, cause: Cause) -> bool {
+        if self.sessions.len() < 2 {
+            return true;
+        }
+        if self.seq > 0 {
+            return self
+                .wiring
+                .routes
+                .get(self.source)
+                .is_none_or(|route| *route == session);
+        }
+        let of_venue = self
+            .venues
+            .iter()
+            .zip(&self.wiring.routes)
+            .filter(|(venue, _)| **venue == cause.venue);
+        let mut routes = of_venue.map(|(_, route)| *route == session).peekable();
+        routes.peek().is_some() && routes.all(|is_known| is_known)
+    }
+
+    /// Whether a request is one that another strategy has something against; of one alone nothing is looked
+    /// at.
+    #[inline]
+    fn is_met(&self, is_by: impl Fn(&Conductor<S>) -> bool) -> bool {
+        let mut others = self.others.into_iter().flatten().flatten();
+        others.any(|hosted| is_by(&hosted.conductor))
+    }
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    /// The session that all of these are traded over, if it is one.
+    fn session_of_quotes(&self, entries: &[QuoteEntry]) -> Result<usize, Rejected> {
+        let mut sessions = entries
+            .iter()
+            .map(|entry| self.session_of(entry.quote.instrument));
+        let first = sessions.next().ok_or(Rejected::Unsupported)?;
+        if !sessions.all(|session| session == first) {
+            return Err(Rejected::SeveralSessions);
+        }
+        Ok(first)
+    }
+
+    /// Sends quotes as a prepared message; `None` where it cannot say them, and nothing has left then.
+    #[inline]
+    fn send_quotes(
+        &mut self,
+        place: usize,
+        now: Nanos,
+        head: &MassQuoteHead,
+        entries: &[QuoteEntry],
+    ) -> Option<()> {
+        let template = self.wiring.quotes.get_mut(place)?.as_deref_mut()?;
+        let session = self.sessions.get_mut(place)?;
+        if session.fix.config().version < Version::Fix42 {
+            return None;
+        }
+        let mut quotes = [PreparedQuote {
+            place: 0,
+            sides: [(Price::ZERO, Qty::ZERO); 2],
+        }; QUOTES_MAX];
+        for (quote, entry) in quotes.iter_mut().zip(entries) {
+            *quote = PreparedQuote {
+                place: place_of(entry.name),
+                sides: entry.quote.sides,
+            };
+        }
+        let quotes = &quotes[..entries.len().min(QUOTES_MAX)];
+        if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, quotes) {
+            if let Err(error) = session.out.send(bytes) {
+                session.failure.get_or_insert(error);
+            }
+            return Some(());
+        }
+        // Some of them have not been quoted before.
+        prepare(template, &self.wiring.traded, entries);
+        let bytes = template.send_prepared(&mut session.fix, now, head, quotes).ok()?;
+        if let Err(error) = session.out.send(bytes) {
+            session.failure.get_or_insert(error);
+        }
+        Some(())
+    }
+
+    /// Sends a request about quotes from no prepared message.
+    #[cold]
+    fn send_quote_request(
+        &mut self,
+        place: usize,
+        now: Nanos,
+        request: &QuoteIntent<'_>,
+    ) -> Result<(), Rejected> {
+        let (QuoteIntent::Mass {
+            id, entries, cause, ..
+        }
+        | QuoteIntent::Cancel { id, entries, cause }) = *request;
+        let cause = self.is_cause_known(place, cause).then_some(cause);
+        let mut lines = [QuoteLine::default(); QUOTES_MAX];
+        for (line_of, entry) in lines.iter_mut().zip(entries) {
+            *line_of = line(entry, self.symbol_of(entry.quote.instrument));
+        }
+        let lines = &lines[..entries.len().min(QUOTES_MAX)];
+        let session = self.sessions.get_mut(place).ok_or(Rejected::NoSession)?;
+        if session.fix.config().version < Version::Fix42 {
+            return Err(Rejected::Unsupported);
+        }
+        let sent = match *request {
+            QuoteIntent::Mass { resets, .. } => session.fix.send(now, b"i", Again::GapFill, |e, _| {
+                put_mass_quote(e, id.0, cause, resets, lines)
+            }),
+            QuoteIntent::Cancel { .. } => session.fix.send(now, b"Z", Again::GapFill, |e, _| {
+                put_cancel_quotes(e, id.0, lines)
+            }),
+        };
+        sent.map_err(|_| Rejected::NoSession)?;
+        session.transmit();
+        Ok(())
+    }
+
+    fn symbol_of(&self, instrument: InstrumentId) -> Symbol {
+        let traded = self
+            .wiring
+            .traded
+            .get(instrument.index())
+            .and_then(Option::as_deref);
+        traded.map_or(Symbol::EMPTY, |traded| traded.symbol)
+    }
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    #[inline(always)]
+    fn is_alone(&self) -> bool {
+        self.others.is_none()
+    }
+
+    /// Sends a new order from its instrument's prepared message; `None` if it has none, or cannot say the
+    /// order.
+    #[inline(always)]
+    fn send_prepared(
+        &mut self,
+        place: usize,
+        now: Nanos,
+        instrument: InstrumentId,
+        request: &OrderIntent,
+    ) -> Option<Result<(), Rejected>> {
+        let traded = self
+            .wiring
+            .traded
+            .get_mut(instrument.index())
+            .and_then(Option::as_deref_mut)?;
+        let (template, order) = (traded.template.as_mut()?, NewOrder::of(request)?);
+        let Some(session) = self.sessions.get_mut(place) else {
+            return Some(Err(Rejected::NoSession));
+        };
+        let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {
+            return Some(Err(Rejected::NoSession));
+        };
+        stamp::<STAMPED>(self.probes, Stage::Encode);
+        let sent = session.out.send(bytes);
+        stamp::<STAMPED>(self.probes, Stage::Send);
+        // An order that no message caused has no way from a packet to measure.
+        if STAMPED && self.seq > 0 {
+            self.probes.commit(self.seq);
+        }
+        if let Err(error) = sent {
+            session.failure.get_or_insert(error);
+        }
+        Some(Ok(()))
+    }
+
+    /// Sends any request: of several strategies, over several sessions, from no prepared message.
+    #[inline(never)]
+    fn send_any(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let (instrument, cause) = (request.instrument(), request.cause());
+        let without_cause;
+        let request = match self.is_cause_known(self.session_of(instrument), cause) {
+            true => request,
+            false => {
+                without_cause = request.without_cause();
+                &without_cause
+            }
+        };
+        if self.is_met(|other| other.meets(request)) {
+            return Err(Rejected::SelfTrade);
+        }
+        match *request {
+            OrderIntent::New { instrument, .. } => {
+                let place = self.session_of(instrument);
+                if let Some(done) = self.send_prepared(place, now, instrument, request) {
+                    return done;
+                }
+                let traded = self
+                    .wiring
+                    .traded
+                    .get(instrument.index())
+                    .and_then(Option::as_deref);
+                let traded = traded.ok_or(Rejected::NoSession)?;
+                let symbol = traded.symbol;
+                let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
+                let msg_type = NewOrderSingle::MSG_TYPE;
+                self.message(place, now, msg_type, |e, stamp| message.encode(e, stamp))
+            }
+            OrderIntent::Replace {
+                id,
+                target,
+                venue_id,
+                instrument,
+                side,
+                order_type,
+                price,
+                stop,
+                qty,
+                time_in_force,
+                cause,
+            } => {
+                let traded = self
+                    .wiring
+                    .traded
+                    .get(instrument.index())
+                    .and_then(Option::as_deref);
+                let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
+                let message = OrderCancelReplaceRequest {
+                    cl_ord_id: id.into(),
+                    orig_cl_ord_id: target.into(),
+                    order_id: number(venue_id),
+                    symbol,
+                    side,
+                    transact_time: now,
+                    qty,
+                    order_type,
+                    price: (order_type == OrderType::Limit).then_some(price),
+                    stop,
+                    time_in_force,
+                    cause: Some(cause),
+                };
+                let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
+            }
+            OrderIntent::Cancel {
+                id,
+                target,
+                venue_id,
+                instrument,
+                side,
+                qty,
+                cause,
+            } => {
+                let traded = self
+                    .wiring
+                    .traded
+                    .get(instrument.index())
+                    .and_then(Option::as_deref);
+                let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
+                let message = OrderCancelRequest {
+                    cl_ord_id: id.into(),
+                    orig_cl_ord_id: target.into(),
+                    order_id: number(venue_id),
+                    symbol,
+                    side,
+                    transact_time: now,
+                    qty,
+                    cause: Some(cause),
+                };
+                let msg_type = OrderCancelRequest::MSG_TYPE;
+                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
+                    message.encode(e, stamp)
+                })
+            }
+        }
+    }
+}
+
+impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S, STAMPED> {
+    #[inline]
+    fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let decided = tsc();
+        if STAMPED {
+            self.probes.mark(Stage::Decide, decided);
+        }
+        let now = self.clock.nanos_at(decided);
+        if self.sessions.len() < 2
+            && self.is_alone()
+            && let OrderIntent::New { instrument, .. } = request
+            && let Some(done) = self.send_prepared(0, now, *instrument, request)
+        {
+            return done;
+        }
+        self.send_any(now, request)
+    }
+
+    /// Kept for no resend, as orders are not.
+    fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        let now = self.clock.now();
+        if self.others.is_some() && self.is_met(|other| other.meets_quotes(request)) {
+            return Err(Rejected::SelfTrade);
+        }
+        match *request {
+            QuoteIntent::Mass {
+                id,
+                entries,
+                resets,
+                cause,
+            } => {
+                let place = self.session_of_quotes(entries)?;
+                if self.is_cause_known(place, cause) {
+                    let head = MassQuoteHead {
+                        id: id.0,
+                        cause,
+                        reset: resets,
+                    };
+                    if self.send_quotes(place, now, &head, entries).is_some() {
+                        return Ok(());
+                    }
+                }
+                self.send_quote_request(place, now, request)
+            }
+            QuoteIntent::Cancel { entries, .. } => {
+                let place = self.session_of_quotes(entries)?;
+                self.send_quote_request(place, now, request)
+            }
+        }
+    }
+}
+
+/// Writes what does not change of these instruments' quotes into their places.
+#[cold]
+fn prepare(template: &mut MassQuoteTemplate, traded: &[Option<Box<Traded>>], entries: &[QuoteEntry]) {
+    for entry in entries {
+        if let Some(Some(traded)) = traded.get(entry.quote.instrument.index()) {
+            // What cannot be prepared is written by the encoder.
+            template.prepare(place_of(entry.name), entry.name, traded.symbol, traded.tick);
+        }
+    }
+}
+
+/// The bid and the offer of a quote with its names.
+fn line(entry: &QuoteEntry, symbol: Symbol) -> QuoteLine {
+    QuoteLine {
+        name: entry.name,
+        symbol,
+        sides: entry.quote.sides,
+    }
+}
+
+fn number(id: Option<OrderId>) -> Id {
+    id.map_or(Id::EMPTY, |id| Id::from_number(id.0))
+}
+
+/// An order that is not sent from a prepared message.
+fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
+    let OrderIntent::New {
+        id,
+        side,
+        order_type,
+        price,
+        stop,
+        qty,
+        time_in_force,
+        cause,
+        ..
+    } = *request
+    else {
+        return None;
+    };
+    Some(NewOrderSingle {
+        cl_ord_id: id.into(),
+        symbol,
+        side,
+        transact_time: now,
+        qty,
+        order_type,
+        price: (order_type == OrderType::Limit).then_some(price),
+        stop,
+        time_in_force,
+        cause: Some(cause),
+    })
+}

@@ -1,0 +1,428 @@
+//! What the trading thread asks of strategies.
+
+use tickwire_feed::Channel;
+use tickwire_fix::{ExecType, ExecutionReport, QuoteAnswer};
+use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Qty, Symbol};
+use tickwire_receive::receiver::SourceFacts;
+use tickwire_trading::strategy::{QuoteReport, Strategy};
+use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId};
+
+use super::{Hosted, Live, Mark, define, parts};
+use crate::hot::{HotPath, OrderOut, OrderSession};
+use crate::trader::{Routes, Rule, Wants};
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+
+impl<S: Strategy> Rule for Live<S> {
+    fn wants_all_feeds(&self) -> bool {
+        !self.first_channel_alone
+    }
+
+    fn count(&self) -> usize {
+        self.hosted.len()
+    }
+
+    fn name(&self, which: usize) -> &str {
+        match self.hosted.get(which) {
+            Some(hosted) if self.hosted.len() > 1 => &hosted.name,
+            _ => "the rule",
+        }
+    }
+
+    fn stopped(&self, which: usize) -> Option<RiskReject> {
+        self.hosted.get(which)?.conductor.risk().stopped()
+    }
+
+    fn is_killed(&self) -> bool {
+        let mut all = self.hosted.iter();
+        all.any(|hosted| hosted.conductor.risk().is_killed())
+    }
+
+    fn gain(&self) -> i64 {
+        let gains = self.hosted.iter().map(|hosted| {
+            let controls = hosted.conductor.risk().controls();
+            controls.gain(StrategyId::Rule)
+        });
+        gains.fold(0, i64::saturating_add)
+    }
+
+    fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for hosted in &self.hosted {
+            all.merge(hosted.conductor.counters());
+        }
+        all
+    }
+
+    fn open(&self, session: Option<usize>) -> u32 {
+        let of = |hosted: &Hosted<S>| match session {
+            None => hosted.conductor.orders().open() + quotes_of(hosted, self.bits, None),
+            Some(session) => {
+                open_of(hosted, self.bits, session).count() as u32
+                    + quotes_of(hosted, self.bits, Some(session))
+            }
+        };
+        self.hosted.iter().map(of).sum()
+    }
+
+    fn order(&self, session: usize, id: ClientOrderId) -> Option<&Order> {
+        let hosted = self.hosted.get(self.who(id))?;
+        let order = hosted.conductor.orders().get(id)?;
+        (route_of(hosted, self.bits, order.instrument) == session).then_some(order)
+    }
+
+    fn each_open(&self, session: usize, each: &mut dyn FnMut(&Order)) {
+        for hosted in &self.hosted {
+            open_of(hosted, self.bits, session).for_each(&mut *each);
+        }
+    }
+
+    fn each_order(&self, session: usize, each: &mut dyn FnMut(&Order)) {
+        for hosted in &self.hosted {
+            let orders = hosted.conductor.orders().iter();
+            orders
+                .filter(|order| route_of(hosted, self.bits, order.instrument) == session)
+                .for_each(&mut *each);
+        }
+    }
+
+    fn set_session(&mut self, session: usize, is_up: bool) {
+        let bits = self.bits;
+        for hosted in &mut self.hosted {
+            if !hosted.uses(session) {
+                continue;
+            }
+            hosted.is_up[session] = is_up;
+            // One leg of two must not be traded alone: every session that it may need is up, or nothing
+            // leaves.
+            let are_up = (0..hosted.is_up.len()).all(|at| hosted.is_up[at] || !hosted.uses(at));
+            let routes = &hosted.wiring.routes;
+            let is_lost = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+            hosted.conductor.set_sessions(are_up, |id| !is_up && is_lost(id));
+        }
+    }
+
+    fn kill(&mut self) {
+        self.hosted.iter_mut().for_each(|hosted| hosted.conductor.kill());
+    }
+
+    fn revive(&mut self) {
+        for hosted in &mut self.hosted {
+            hosted.conductor.risk_mut().revive();
+        }
+    }
+
+    fn cancel_next(&mut self, session: usize, cause: Cause) -> Option<OrderIntent> {
+        let bits = self.bits;
+        self.hosted.iter_mut().find_map(|hosted| {
+            let routes = &hosted.wiring.routes;
+            let is_meant = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+            hosted.conductor.cancel_next_of(cause, is_meant)
+        })
+    }
+
+    fn symbol_of(&self, instrument: InstrumentId) -> Option<Symbol> {
+        let mut all = self.hosted.iter();
+        all.find_map(|hosted| Some(hosted.wiring.traded.get(instrument.index())?.as_deref()?.symbol))
+    }
+
+    fn position(&self, _: Option<InstrumentId>) -> i64 {
+        let of = |hosted: &Hosted<S>| -> i64 {
+            let held = hosted.conductor.instruments();
+            held.map(|(id, ..)| hosted.conductor.positions().get(id).qty)
+                .sum()
+        };
+        self.hosted.iter().map(of).sum()
+    }
+
+    fn callback(&self) -> String {
+        let ran = self.hosted.get(self.running);
+        let callback = ran.map_or("none", |hosted| hosted.conductor.callback());
+        match ran {
+            Some(hosted) if self.hosted.len() > 1 => format!("{} of strategy {}", callback, hosted.name),
+            _ => callback.to_string(),
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Nanos> {
+        let timers = self
+            .hosted
+            .iter()
+            .filter_map(|hosted| hosted.conductor.next_timer());
+        timers.min()
+    }
+
+    fn prepare(
+        &mut self,
+        sources: &[SourceFacts],
+        routes: &Routes,
+        instruments: u32,
+    ) -> Result<Wants, Failure> {
+        self.bits = instruments.max(2).next_power_of_two().trailing_zeros();
+        self.venues = sources.iter().map(|source| source.venue).collect();
+        self.is_grouped = sources
+            .iter()
+            .map(|source| source.protocol.tells_match_events())
+            .collect();
+        self.marks = vec![Mark::New; sources.len() << self.bits];
+        for source in 0..sources.len() {
+            // The whole feed is no instrument.
+            self.marks[(source << self.bits) | InstrumentId::WHOLE_FEED.index()] = Mark::Known;
+        }
+        self.news = sources
+            .iter()
+            .map(|_| Vec::with_capacity(1 << self.bits))
+            .collect();
+        for (place, waiting) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
+            let hosted = self.host(waiting, place, sources, routes)?;
+            self.hosted.push(hosted);
+        }
+        let mut symbols: Vec<Symbol> = self
+            .hosted
+            .iter()
+            .flat_map(|hosted| hosted.conductor.consolidated().iter().copied())
+            .collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        self.hears_everything = self
+            .is_grouped
+            .iter()
+            .map(|is_grouped| *is_grouped || !symbols.is_empty())
+            .collect();
+        Ok(Wants {
+            consolidated: (!symbols.is_empty()).then_some((symbols.len() as u32, self.bits)),
+        })
+    }
+
+    fn start<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.start(now, markets, port)
+            });
+        }
+    }
+
+    #[inline]
+    fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            let due = hot.rule.hosted[at].conductor.next_timer();
+            if due.is_some_and(|due| due <= now) {
+                parts(hot, at, 0, |conductor, markets, port| {
+                    conductor.on_time(now, markets, port)
+                });
+            }
+        }
+    }
+
+    #[inline]
+    fn after_packet<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
+        hot.rule.share();
+        if !hot.rule.news[hot.source].is_empty() && hot.sessions.iter().all(OrderSession::is_active) {
+            define(hot, channel);
+        }
+    }
+
+    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
+        Self::after_packet(hot, channel);
+        for hosted in &mut hot.rule.hosted {
+            let lost = hosted
+                .conductor
+                .take_notes(|note| eprintln!("note: {} {}", note.text, note.value));
+            if lost > 0 {
+                warn(format_args!(
+                    "{lost} notes of the strategy were dropped: more than 1,024 in 0.1 s"
+                ));
+            }
+        }
+    }
+
+    fn on_report<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        report: &OrderReport,
+    ) -> Result<Change, ReportError> {
+        let at = hot.rule.who(report.id);
+        let known = hot.rule.hosted.get(at).and_then(|hosted| {
+            let order = hosted.conductor.orders().get(report.id)?;
+            Some(route_of(hosted, hot.rule.bits, order.instrument))
+        });
+        if known.is_some_and(|own| own != session) {
+            // A venue that speaks of an order of another one's: what it says of it is not believed.
+            if report.kind.is_trade() {
+                hot.rule.kill();
+            }
+            return Err(ReportError::Unknown);
+        }
+        let done = parts(hot, at, 0, |conductor, markets, port| {
+            conductor.on_report(now, report, markets, port)
+        });
+        hot.rule.share();
+        done
+    }
+
+    fn on_quotes<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        answer: &QuoteAnswer,
+        names: &[u64],
+    ) {
+        let id = |id| ClientOrderId(id);
+        match *answer {
+            QuoteAnswer::Answered { id: of, is_rejected } => {
+                let report = QuoteReport::Answered {
+                    id: id(of),
+                    is_rejected,
+                    refused: names,
+                };
+                quote_report(hot, session, Some(of), now, &report);
+            }
+            QuoteAnswer::Removed { .. } => {
+                for at in 0..hot.rule.hosted.len() {
+                    let conductor = &hot.rule.hosted[at].conductor;
+                    if let Some(name) = names.iter().find(|name| conductor.is_quote(**name)) {
+                        quote_report(hot, session, Some(*name), now, &QuoteReport::Removed { names });
+                    }
+                }
+            }
+            QuoteAnswer::Cancelled { id: of, is_done } => {
+                let report = QuoteReport::Cancelled { id: id(of), is_done };
+                quote_report(hot, session, Some(of), now, &report);
+            }
+            QuoteAnswer::Left { symbol, open } => {
+                for at in 0..hot.rule.hosted.len() {
+                    let hosted = &hot.rule.hosted[at];
+                    let is_it = |instrument: InstrumentId| {
+                        let traded = hosted
+                            .wiring
+                            .traded
+                            .get(instrument.index())
+                            .and_then(Option::as_deref);
+                        traded.is_some_and(|traded| traded.symbol == symbol)
+                            && route_of(hosted, hot.rule.bits, instrument) == session
+                    };
+                    let quotes = hosted.conductor.quotes().filter(|quote| quote.is_open());
+                    let mut own = quotes.filter(|quote| is_it(quote.instrument));
+                    let Some((name, instrument)) = own.next().map(|quote| (quote.name, quote.instrument))
+                    else {
+                        continue;
+                    };
+                    drop(own);
+                    let report = QuoteReport::Left {
+                        instrument,
+                        left: open.map(Qty),
+                    };
+                    quote_report(hot, session, Some(name), now, &report);
+                }
+            }
+        }
+    }
+
+    fn on_quotes_unknown<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos) {
+        quote_report(hot, session, None, now, &QuoteReport::Unknown);
+    }
+
+    fn on_quote_trade<O: OrderOut>(
+        hot: &mut HotPath<O, true, Self>,
+        session: usize,
+        now: Nanos,
+        report: &ExecutionReport,
+    ) -> bool {
+        let name = report.cl_ord_id.to_number().unwrap_or_default();
+        let at = hot.rule.who(ClientOrderId(name));
+        let hosted = hot.rule.hosted.get(at);
+        if !hosted.is_some_and(|hosted| hosted.conductor.is_quote(name)) {
+            return false;
+        }
+        let (side, qty, price) = (report.side, report.last_qty, report.last_px.unwrap_or_default());
+        let told = match report.exec_type {
+            ExecType::Trade => QuoteReport::Filled {
+                name,
+                side,
+                qty,
+                price,
+                of: (report.price.unwrap_or_default(), report.qty),
+            },
+            ExecType::TradeCancel => QuoteReport::Broken {
+                name,
+                side,
+                qty,
+                price,
+            },
+            _ => return true,
+        };
+        quote_report(hot, session, Some(name), now, &told);
+        true
+    }
+
+    fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
+        let bits = hot.rule.bits;
+        for at in 0..hot.rule.hosted.len() {
+            let hosted = &hot.rule.hosted[at];
+            if quotes_of(hosted, bits, Some(session)) == 0 {
+                continue;
+            }
+            let routes = hosted.wiring.routes.clone();
+            parts(hot, at, 0, |conductor, markets, port| {
+                let is_meant = |id: InstrumentId| routes.get(id.index() >> bits) == Some(&session);
+                conductor.cancel_quotes_of(now, again, is_meant, markets, port)
+            });
+        }
+    }
+
+    fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.stop(now, markets, port)
+            });
+            let prefix = match hot.rule.hosted.len() {
+                1 => String::new(),
+                _ => format!("{}: ", hot.rule.hosted[at].name),
+            };
+            hot.rule.hosted[at]
+                .conductor
+                .strategy()
+                .figures(&mut |name, value| eprintln!("{prefix}{name}: {value}"));
+        }
+    }
+}
+
+/// The session that a strategy's instrument is traded over.
+fn route_of<S>(hosted: &Hosted<S>, bits: u32, instrument: InstrumentId) -> usize {
+    let source = instrument.index() >> bits;
+    hosted.wiring.routes.get(source).copied().unwrap_or_default()
+}
+
+/// How many of a strategy's quotes are open, over one session or over all.
+fn quotes_of<S: Strategy>(hosted: &Hosted<S>, bits: u32, session: Option<usize>) -> u32 {
+    let quotes = hosted.conductor.quotes().filter(|quote| quote.is_open());
+    let is_over = |instrument| session.is_none_or(|session| route_of(hosted, bits, instrument) == session);
+    quotes.filter(|quote| is_over(quote.instrument)).count() as u32
+}
+
+/// Tells the strategy whose request or quote `of` is, or all of them, what a venue said.
+fn quote_report<O: OrderOut, S: Strategy>(
+    hot: &mut HotPath<O, true, Live<S>>,
+    session: usize,
+    of: Option<u64>,
+    now: Nanos,
+    report: &QuoteReport<'_>,
+) {
+    let only = of.map(|of| hot.rule.who(ClientOrderId(of)));
+    for at in 0..hot.rule.hosted.len() {
+        if only.is_none_or(|only| only == at) && hot.rule.hosted[at].uses(session) {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_quote_report(now, report, markets, port)
+            });
+        }
+    }
+    hot.rule.share();
+}
+
+/// A strategy's open orders of a session.
+fn open_of<S: Strategy>(hosted: &Hosted<S>, bits: u32, session: usize) -> impl Iterator<Item = &Order> {
+    let open = hosted.conductor.orders().iter_open();
+    open.filter(move |order| route_of(hosted, bits, order.instrument) == session)
+}
