@@ -513,8 +513,8 @@ impl Arena {
         }
     }
 
-    /// Sets the clock of the machine, as both programs see it, and waits until both have noticed: a second step
-    /// on top of one that only one of them has made would be a clock of its own for each.
+    /// Sets the clock of the machine, as both programs see it, and waits until both have noticed: a second
+    /// step on top of one that only one of them has made would be a clock of its own for each.
     fn step(&mut self, word: &str) {
         let noticed = |said: String| said.matches("the system's clock was set").count();
         let own = self.disk.0.join("said");

@@ -183,8 +183,8 @@ pub trait Channel {
     /// last one decides.
     fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
 
-    /// Whether messages of an instrument are wanted by now, or it joins: what a filter in front of the channel
-    /// must let pass. Of a number without a name, `true`.
+    /// Whether messages of an instrument are wanted by now, or it joins: what a filter in front of the
+    /// channel must let pass. Of a number without a name, `true`.
     fn wants(&self, id: InstrumentId) -> bool {
         let _ = id;
         true

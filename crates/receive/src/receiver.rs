@@ -39,8 +39,8 @@ const PACKETS_PER_LOOK: u32 = 16;
 const LOOK_NS: u64 = 100 * Nanos::MILLI;
 /// How often a thread that never sleeps looks at recovery groups and connections: each look is a system call.
 const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
-/// How often a thread that never sleeps looks at the sockets of lines that come by AF_XDP: they hear only what
-/// the program leaves to the kernel.
+/// How often a thread that never sleeps looks at the sockets of lines that come by AF_XDP: they hear only
+/// what the program leaves to the kernel.
 const PASSED_LOOK_NS: u64 = Nanos::MILLI;
 /// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of
 /// them.
@@ -628,8 +628,8 @@ impl<H: Consumer> Receiver<H> {
         self.sources[number].join(&ports, protocol, receive_buffer, stamping, &mut self.waiter)
     }
 
-    /// Joins every group, takes live lines off their sockets where `section` says so, and says on the terminal
-    /// how they are received and which receive buffers are smaller than what was asked for.
+    /// Joins every group, takes live lines off their sockets where `section` says so, and says on the
+    /// terminal how they are received and which receive buffers are smaller than what was asked for.
     ///
     /// # Errors
     /// An address or interface that cannot be used, a group that cannot be joined; with `backend = "xdp"`,

@@ -1,6 +1,6 @@
 //! Live lines by AF_XDP between two network namespaces, with a filter at the hook: what is wanted comes, what
-//! is not does not, and a change of what is wanted loses nothing. Needs root: says so where there is none, and
-//! fails with `TICKWIRE_ROOT_TESTS=1`.
+//! is not does not, and a change of what is wanted loses nothing. Needs root: says so where there is none,
+//! and fails with `TICKWIRE_ROOT_TESTS=1`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -206,8 +206,8 @@ impl Acceptor {
 }
 
 /// Sets the clock of all programs that have `plan`, `step=SECONDS`, at one moment: a machine has one clock.
-/// The moment is far enough for a program that waits for a core to have read of it, and the file is replaced, not
-/// written to: one that is read while it is empty would set the clock back at once.
+/// The moment is far enough for a program that waits for a core to have read of it, and the file is replaced,
+/// not written to: one that is read while it is empty would set the clock back at once.
 pub(crate) fn set_clocks(plan: &Path, step: &str) {
     let at = tickwire_runtime::clock::monotonic().0 + 1_500_000_000;
     let whole = plan.with_extension("next");

@@ -231,8 +231,8 @@ impl OwnBook {
     }
 
     /// Whether an event that a book took may be of any concern to ours or to what they took: most are of
-    /// levels where nothing of ours stands. `had`: the order that it names as it was before it. Where ours are
-    /// matched in a book of their own every event is.
+    /// levels where nothing of ours stands. `had`: the order that it names as it was before it. Where ours
+    /// are matched in a book of their own every event is.
     #[inline(always)]
     pub(super) fn is_concerned(&self, event: &MarketEvent, had: Option<OrderView>, now: &BookUpdate) -> bool {
         if self.world.is_some() {

@@ -18,8 +18,8 @@ pub struct Way {
 }
 
 /// Tries the ways of an interface, best first, on its first queue: attaches a program that lets everything
-/// pass, and binds a socket that nothing is sent to, each for a moment. Packets go on meanwhile; a driver that
-/// sets its queue up anew for a socket without a copy may lose some.
+/// pass, and binds a socket that nothing is sent to, each for a moment. Packets go on meanwhile; a driver
+/// that sets its queue up anew for a socket without a copy may lose some.
 ///
 /// # Errors
 /// What every way would meet: missing capabilities, another program, another socket.
