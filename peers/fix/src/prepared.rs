@@ -3,8 +3,9 @@
 
 use std::hint::black_box;
 
-use tickwire_fix::{Again, 
-    CompId, MemoryStore, NewOrder, OrderTemplate, Role, Session, SessionConfig, Store, StoreFailed, naive,
+use tickwire_fix::{
+    Again, CompId, MemoryStore, NewOrder, OrderTemplate, Role, Session, SessionConfig, Store, StoreFailed,
+    naive,
 };
 use tickwire_market::{Cause, ClientOrderId, Nanos, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue};
 
@@ -96,7 +97,8 @@ fn run<'a, S: Store + 'a>(orders: &'a [(Nanos, NewOrder)], store: S) -> Run<'a> 
     let (mut session, mut template) = session(orders[0].0, store);
     // What it writes is right: every value comes back from the naive codec.
     for (now, order) in orders {
-        let message = template.send(&mut session, *now, order, Again::Resend)
+        let message = template
+            .send(&mut session, *now, order, Again::Resend)
             .expect("a message");
         let plain = naive::decode(message).expect("a FIX message");
         let value = |tag: u32| {
