@@ -146,7 +146,7 @@ impl Dbn {
         let Some(of_symbols) = batch.words.last() else {
             return Ok(());
         };
-        for row in 0..batch.rows() {
+        for (row, &word_of_symbol) in of_symbols.iter().enumerate().take(batch.rows()) {
             for (column, field) in self.fields.iter().enumerate() {
                 let Some((at, bytes)) = *field else { continue };
                 // A price of none has the same number here and there.
@@ -154,7 +154,7 @@ impl Dbn {
                 self.record[at..at + bytes].copy_from_slice(&word[..bytes]);
             }
             self.body.write_all(&self.record)?;
-            let word = of_symbols[row];
+            let word = word_of_symbol;
             if self.last_symbol != Some(word) {
                 self.last_symbol = Some(word);
                 if *self.channel.get_or_insert(word >> 32) != word >> 32 {

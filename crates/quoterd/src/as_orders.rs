@@ -227,6 +227,14 @@ impl<O: OrderOut> SideSink for SideWire<'_, O> {
     }
 }
 
+impl<O: OrderOut> SideWire<'_, O> {
+    fn send(&mut self, msg_type: &[u8], fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp)) -> bool {
+        self.session
+            .send(self.now, msg_type, Again::GapFill, fields)
+            .is_ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,13 +273,5 @@ mod tests {
         orders.begin_cancel(Nanos(9), 0);
         orders.drop_cancel();
         assert!(!orders.is_cancelling() && orders.waits_since().is_none());
-    }
-}
-
-impl<O: OrderOut> SideWire<'_, O> {
-    fn send(&mut self, msg_type: &[u8], fields: impl FnOnce(&mut Encoder<'_>, &mut Stamp)) -> bool {
-        self.session
-            .send(self.now, msg_type, Again::GapFill, fields)
-            .is_ok()
     }
 }

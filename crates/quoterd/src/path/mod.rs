@@ -206,7 +206,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let templates: Option<Vec<_>> = symbols
             .iter()
             .chain([&underlying])
-            .map(|symbol| OrderTemplate::new(&session, *symbol))
+            .map(|symbol| OrderTemplate::new(session, *symbol))
             .collect();
         let templates = templates.ok_or(NotQuotable(
             "orders in the options cannot be written for this session",

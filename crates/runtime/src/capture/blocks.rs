@@ -175,7 +175,10 @@ mod tests {
         (out, ends)
     }
 
-    fn read(bytes: &[u8]) -> (Vec<(u64, u32, u16, Vec<u8>)>, Result<(), CaptureError>) {
+    /// Time, losses before it, interface and payload.
+    type Recorded = (u64, u32, u16, Vec<u8>);
+
+    fn read(bytes: &[u8]) -> (Vec<Recorded>, Result<(), CaptureError>) {
         let mut all = Vec::new();
         let mut reader = match CaptureReader::from_reader("memory", Cursor::new(bytes.to_vec())) {
             Ok(reader) => reader,

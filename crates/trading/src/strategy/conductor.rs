@@ -288,6 +288,10 @@ impl<S: Strategy> Conductor<S> {
 
     /// The same of an event that changed a book to `top`; of an execution, `hit` is price and side of the
     /// order that was hit.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what stands at the caller is borrowed: a struct of it would be written for each event"
+    )]
     #[inline]
     pub fn on_applied(
         &mut self,
