@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 113u
+#define TW_COUNTERS 116u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -367,7 +367,10 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"end_of_session", "end", "packets", "End-of-session packets."},
         {"book_rejects", "book rejects", "messages", "Events a book could not apply: unknown order, duplicate order, more taken than was there; the book is stale."},
         {"book_full", "book full", "messages", "Events not applied because a configured capacity was exhausted; the book is stale."},
-        {"kernel_drops", "kernel drops", "packets", "Datagrams the kernel dropped because the socket buffer was full."},
+        {"kernel_drops", "kernel drops", "packets", "Datagrams the kernel dropped because the socket buffer, or the AF_XDP ring, was full."},
+        {"hook_filtered", "hook filtered", "packets", "Packets that the filter at the driver's hook dropped: nothing wanted was in them."},
+        {"hook_duplicates", "hook dup", "packets", "Packets that the filter at the driver's hook dropped: the other line had brought them."},
+        {"hook_doubts", "hook doubts", "packets", "Packets that the armed filter at the driver's hook delivered in doubt: behind a gap, late, of another session, not understood."},
         {"net_errors", "net errors", "events", "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."},
         {"net_errors_network", "network", "events", "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."},
         {"net_errors_peer", "peer", "events", "Of the errors of socket calls: the peer refused, reset, closed or did not answer."},

@@ -23,6 +23,7 @@ pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
 
 /// The crates with property tests.
 const CRATES: &[&str] = &[
+    "archive",
     "export",
     "fix",
     "fixmsg",

@@ -221,6 +221,28 @@ const ROWS: &[Row] = &[
     ),
     Row("export", &[], &[], DONE),
     Row(
+        "archive",
+        &[
+            ("feeds.toml", "examples/whole-market.toml"),
+            ("day/*.pcapng", "day.pcap"),
+        ],
+        &[],
+        DONE,
+    ),
+    Row(
+        "strategy backtest examples/strategies/imbalance_taker.tw",
+        &[],
+        &[],
+        By("a_backtest_on_an_archive_is_the_one_on_its_capture"),
+    ),
+    Row(
+        "record",
+        &[],
+        &[],
+        By("a_market_that_is_played_is_recorded_and_gives_the_same_books"),
+    ),
+    Row("inspect day/*.pcapng", &[("day/*.pcapng", "day.pcap")], &[], DONE),
+    Row(
         "inspect 01302020.NASDAQ_ITCH50.gz",
         &[],
         &[],
@@ -254,7 +276,12 @@ const ROWS: &[Row] = &[
         &[],
         By("the_benchmark_checks_its_answer_on_a_small_session"),
     ),
-    Row("host check", &[("2-3", "0"), ("10", "1")], &[], Ends(&[0, 1])),
+    Row(
+        "host check",
+        &[("2-3", "0"), ("10", "1"), ("eth0", "lo")],
+        &[],
+        Ends(&[0, 1]),
+    ),
     Row("host explain", &[], &[], DONE),
     Row("lab list", &[], &[], DONE),
     Row(

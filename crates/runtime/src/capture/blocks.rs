@@ -215,7 +215,11 @@ mod tests {
     #[test]
     fn a_file_cut_anywhere_is_whole_up_to_its_last_block() {
         let (bytes, ends) = file(&[3, 10, 0, 40]);
-        for cut in 1..bytes.len() {
+        // What is shorter than the four bytes that name the format is of none.
+        for cut in 0..4 {
+            assert!(read(&bytes[..cut]).1.is_err(), "{cut}");
+        }
+        for cut in 4..bytes.len() {
             let (packets, ended) = read(&bytes[..cut]);
             assert_eq!(
                 packets.len(),
