@@ -212,6 +212,30 @@ pub(crate) fn programs_alike() -> Vec<String> {
     findings
 }
 
+/// Cargo does not strip the program of a package that has settings of its own in a profile: what is handed on
+/// would have its symbols.
+pub(crate) fn programs_unstripped() -> Vec<String> {
+    let text = crate::source::read(&crate::run::root().join("Cargo.toml"));
+    let root: toml::Table = text.parse().expect("cargo has read it");
+    let programs: Vec<String> = crate::source::manifests()
+        .into_iter()
+        .filter(|(_, manifest)| manifest.contains_key("bin"))
+        .filter_map(|(_, manifest)| Some(manifest.get("package")?.get("name")?.as_str()?.to_owned()))
+        .collect();
+    let own = root["profile"]["dist"]
+        .get("package")
+        .and_then(toml::Value::as_table);
+    own.into_iter()
+        .flat_map(toml::Table::keys)
+        .filter(|name| programs.contains(name))
+        .map(|name| {
+            format!(
+                "Cargo.toml: profile.dist.package.{name}: a program with settings of its own is not stripped"
+            )
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,6 +44,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("package", crate::packages::files_outside()),
         ("unused dependency", crate::packages::unused()),
         ("program", crate::packages::programs_alike()),
+        ("unstripped", crate::packages::programs_unstripped()),
         ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),

@@ -27,7 +27,8 @@ pub enum Outcome {
 /// By which port an order came.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Route {
-    /// A FIX session, in the order of [`OrderEntryConfig::sessions`](super::OrderEntryConfig::sessions), then in the order of coming.
+    /// A FIX session, in the order of [`OrderEntryConfig::sessions`](super::OrderEntryConfig::sessions), then
+    /// in the order of coming.
     Fix(usize),
     /// A user of OUCH, in the order of [`OrderEntryConfig::ouch`](super::OrderEntryConfig::ouch).
     Ouch(usize),

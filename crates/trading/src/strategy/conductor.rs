@@ -15,7 +15,7 @@ use super::quotes::{NAMES, Quotes};
 use super::{
     BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
 };
-use crate::{Change, Order, OrderReport, Orders, Positions, ReportError, ReportKind, Risk, RiskConfig};
+use crate::{Change, OrderReport, Orders, Positions, ReportError, ReportKind, Risk, RiskConfig};
 
 /// Sizes and limits of a strategy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -871,87 +871,5 @@ fn cause_of(event: &MarketEvent) -> Cause {
         venue: event.venue,
         seq: event.seq,
         recv_ts: event.recv_ts,
-    }
-}
-
-impl State {
-    /// Which of these instruments orders may be entered in, as far as statuses say.
-    fn review(&mut self, bits: u32, instruments: core::ops::Range<usize>) {
-        for index in instruments {
-            let trades = self.feeds_trade.get(index >> bits).copied().unwrap_or(true);
-            self.may_enter[index] = self.watched[index] && self.trades[index] && trades && !self.is_stopping;
-        }
-    }
-
-    /// Takes back an order that could not be sent.
-    pub(super) fn take_back(&mut self, id: ClientOrderId) -> bool {
-        let is_pending = |order: &Order| order.state == crate::OrderState::PendingNew;
-        let Some(order) = self.orders.get(id).copied().filter(is_pending) else {
-            return false;
-        };
-        let report = match order.replaces {
-            Some(old) => OrderReport {
-                id: old,
-                venue_id: None,
-                kind: ReportKind::ReplaceRejected { by: id },
-            },
-            None => OrderReport {
-                id,
-                venue_id: None,
-                kind: ReportKind::Rejected,
-            },
-        };
-        self.apply(Nanos::ZERO, &report).is_ok()
-    }
-
-    /// An order has ended or moved: what is left decides which of our own prices must not be crossed.
-    pub(super) fn count_resting(&mut self, instrument: InstrumentId, side: Side) {
-        let (mut count, mut best) = (0, Price::ZERO);
-        for order in self.orders.iter_open() {
-            let rests = order.time_in_force.rests() && !order.is_waiting();
-            if order.instrument == instrument && order.side == side && rests {
-                if count == 0 || side.better(order.price, best) {
-                    best = order.price;
-                }
-                count += 1;
-            }
-        }
-        let quote = self.quotes.of(instrument);
-        for price in quote.into_iter().flat_map(|quote| quote.prices(side)) {
-            if count == 0 || side.better(price, best) {
-                best = price;
-            }
-            count += 1;
-        }
-        self.risk.resting(instrument, side, (count, best));
-    }
-
-    pub(super) fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
-        let change = self.orders.apply(report)?;
-        let order = &change.order;
-        let (instrument, side) = (order.instrument, order.side);
-        match report.kind {
-            ReportKind::Filled { qty, price, .. } => {
-                self.positions.on_fill(instrument, side, qty, price);
-                self.risk.fill(now, instrument, (side, qty, price));
-            }
-            ReportKind::Broken { qty, price, .. } => {
-                self.positions.on_broken(instrument, side, qty, price);
-                self.risk.unfill(instrument, (side, qty, price));
-            }
-            _ => {}
-        }
-        if order.time_in_force.rests()
-            && (!order.state.is_open()
-                || order.stop.is_some()
-                || matches!(
-                    report.kind,
-                    ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. }
-                ))
-        {
-            self.count_resting(instrument, side);
-        }
-        self.positions.on_released(instrument, side, change.released);
-        Ok(change)
     }
 }

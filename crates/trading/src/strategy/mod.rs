@@ -31,6 +31,7 @@ mod conductor;
 mod consolidated;
 mod context;
 mod quotes;
+mod reports;
 mod several;
 #[cfg(test)]
 mod tests;
