@@ -30,6 +30,10 @@ fn main() {
     let profile = out.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.and_then(|name| name.to_str()).unwrap_or("unknown");
     println!("cargo::rustc-env=TICKWIRE_PROFILE={profile}");
+    if profile == "dist" {
+        // Cargo strips no program of a package that has settings of its own in the profile, as this one has.
+        println!("cargo::rustc-link-arg-bins=-s");
+    }
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     match found {
         Some(commit) => {

@@ -213,13 +213,17 @@ pub(crate) fn programs_alike() -> Vec<String> {
 }
 
 /// Cargo does not strip the program of a package that has settings of its own in a profile: what is handed on
-/// would have its symbols.
+/// would have its symbols, unless its build script has the linker strip it.
 pub(crate) fn programs_unstripped() -> Vec<String> {
     let text = crate::source::read(&crate::run::root().join("Cargo.toml"));
     let root: toml::Table = text.parse().expect("cargo has read it");
     let programs: Vec<String> = crate::source::manifests()
         .into_iter()
         .filter(|(_, manifest)| manifest.contains_key("bin"))
+        .filter(|(folder, _)| {
+            let script = std::fs::read_to_string(folder.join("build.rs")).unwrap_or_default();
+            !script.contains("cargo::rustc-link-arg-bins=-s")
+        })
         .filter_map(|(_, manifest)| Some(manifest.get("package")?.get("name")?.as_str()?.to_owned()))
         .collect();
     let own = root["profile"]["dist"]
