@@ -32,7 +32,8 @@ fn main() {
     println!("cargo::rustc-env=TICKWIRE_PROFILE={profile}");
     if profile == "dist" {
         // Cargo strips no program of a package that has settings of its own in the profile, as this one has.
-        println!("cargo::rustc-link-arg-bins=-s");
+        // `-s` alone would stand before what rustc says of debug information, and not hold.
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
     }
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     match found {

@@ -222,7 +222,7 @@ pub(crate) fn programs_unstripped() -> Vec<String> {
         .filter(|(_, manifest)| manifest.contains_key("bin"))
         .filter(|(folder, _)| {
             let script = std::fs::read_to_string(folder.join("build.rs")).unwrap_or_default();
-            !script.contains("cargo::rustc-link-arg-bins=-s")
+            !script.contains("cargo::rustc-link-arg-bins=-Wl,--strip-all")
         })
         .filter_map(|(_, manifest)| Some(manifest.get("package")?.get("name")?.as_str()?.to_owned()))
         .collect();
