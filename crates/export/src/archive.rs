@@ -7,6 +7,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use crate::RecordingArgs;
 use tickwire_archive::{ArchiveWriter, ChannelFacts, Known};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
@@ -14,7 +15,7 @@ use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol};
 use tickwire_replay::played::{Cost, Play};
-use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
 use tickwire_runtime::files::Pending;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
@@ -33,19 +34,9 @@ pub struct ArchiveArgs {
     /// Only these symbols (repeatable)
     #[arg(long, value_name = "SYMBOL")]
     pub symbol: Vec<String>,
-    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are
-    /// found out
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// What the payloads are; without it, told by --config, else recognised
-    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
-    pub protocol: Option<Protocol>,
-    /// FAST template file of MOEX, or `builtin` (repeatable)
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    pub templates: Vec<PathBuf>,
-    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
-    #[arg(long, value_name = "N")]
-    pub max_orders: Option<u32>,
+    /// How the files are read.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
 }
 
 /// What was written.
@@ -86,14 +77,7 @@ pub fn archive(args: &ArchiveArgs, stop: &StopFlag) -> Result<(Archived, Option<
         failed: None,
         channels: 0,
     }));
-    let replayed = ReplayArgs {
-        config: args.config.clone(),
-        protocol: args.protocol,
-        templates: args.templates.clone(),
-        symbol: args.symbol.clone(),
-        max_orders: args.max_orders,
-        ..ReplayArgs::of(args.files.clone())
-    };
+    let replayed = args.recording.replay(&args.files, &args.symbol);
     let Fed { fault, .. } = replay::feed(&replayed, stop, &mut Make(shared.clone()))?;
     let mut shared = shared.borrow_mut();
     if let Some(e) = shared.failed.take() {

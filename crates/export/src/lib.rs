@@ -45,7 +45,7 @@ use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
 use tickwire_replay::played::{Follow, Keep, Play};
-use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
@@ -58,10 +58,12 @@ mod dbn;
 mod out;
 #[cfg(feature = "tables")]
 pub mod parquet;
+mod recording;
 mod rows;
 pub mod schema;
 
 pub use out::{Done, Format};
+pub use recording::RecordingArgs;
 pub use rows::publisher;
 pub use schema::Schema;
 
@@ -100,19 +102,9 @@ pub struct ExportArgs {
     /// The day, in the venue's time zone, of files whose times have none (ITCH, LOBSTER): 2026-01-05
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub date: Option<jiff::civil::Date>,
-    /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are
-    /// found out
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// What the payloads are; without it, told by --config, else recognised
-    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
-    pub protocol: Option<Protocol>,
-    /// FAST template file of MOEX, or `builtin` (repeatable)
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    pub templates: Vec<PathBuf>,
-    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
-    #[arg(long, value_name = "N")]
-    pub max_orders: Option<u32>,
+    /// How the files are read.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
 }
 
 fn time(text: &str) -> Result<u64, String> {
@@ -179,14 +171,7 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
         date: args.date,
         refused: Vec::new(),
     };
-    let replayed = ReplayArgs {
-        config: args.config.clone(),
-        protocol: args.protocol,
-        templates: args.templates.clone(),
-        symbol: args.symbol.clone(),
-        max_orders: args.max_orders,
-        ..ReplayArgs::of(args.files.clone())
-    };
+    let replayed = args.recording.replay(&args.files, &args.symbol);
     let Fed { fault, .. } = replay::feed(&replayed, stop, &mut make)?;
     for name in &make.refused {
         eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
@@ -207,7 +192,12 @@ fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
         "tickwire export 1\nschema {}\nformat {format:?}\n",
         args.schema.name()
     );
-    for path in args.files.iter().chain(&args.config).chain(&args.templates) {
+    for path in args
+        .files
+        .iter()
+        .chain(&args.recording.config)
+        .chain(&args.recording.templates)
+    {
         if path.as_os_str() == tickwire_venues::channels::BUILT_IN {
             continue;
         }
@@ -236,7 +226,7 @@ fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
     _ = writeln!(
         text,
         "symbols {:?} from {:?} to {:?} date {:?} protocol {:?}",
-        args.symbol, args.from, args.to, args.date, args.protocol
+        args.symbol, args.from, args.to, args.date, args.recording.protocol
     );
     Ok(text)
 }
