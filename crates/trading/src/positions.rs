@@ -111,6 +111,13 @@ impl Positions {
         self.on_released(instrument, side, qty);
     }
 
+    /// What no open order is known of has traded.
+    pub fn on_late_fill(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            position.trade(side, qty, price);
+        }
+    }
+
     /// A trade was taken back by the venue.
     pub fn on_broken(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
         if let Some(position) = self.0.get_mut(instrument.index()) {

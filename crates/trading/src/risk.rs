@@ -23,6 +23,26 @@ pub struct RiskConfig {
     pub max_position: u64,
     /// The controls that every strategy shares; size and price band above take the place of theirs.
     pub controls: ControlsConfig,
+    /// To whose account the controls count quotes and orders. Default [`StrategyId::Rule`], both.
+    pub accounts: Accounts,
+}
+
+/// To whose account the controls count what a strategy trades.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accounts {
+    /// Its quotes.
+    pub quotes: StrategyId,
+    /// Its orders.
+    pub orders: StrategyId,
+}
+
+impl Default for Accounts {
+    fn default() -> Accounts {
+        Accounts {
+            quotes: StrategyId::Rule,
+            orders: StrategyId::Rule,
+        }
+    }
 }
 
 impl Default for RiskConfig {
@@ -35,6 +55,7 @@ impl Default for RiskConfig {
             max_open_orders: 16,
             max_position: 10_000,
             controls: ControlsConfig::default(),
+            accounts: Accounts::default(),
         }
     }
 }
@@ -192,7 +213,9 @@ impl Risk {
         if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
             return Err(RiskReject::SelfTrade);
         }
-        self.controls.check_sides(now, instrument.index(), &sides)?;
+        let account = self.config.accounts.quotes;
+        self.controls
+            .check_sides(now, account, instrument.index(), &sides)?;
         for (side, (_, qty)) in Side::BOTH.into_iter().zip(sides) {
             if !qty.is_zero() && position.worst(side, qty) > self.config.max_position {
                 return Err(RiskReject::Position);
@@ -241,7 +264,7 @@ impl Risk {
             return Err(RiskReject::NoSession);
         }
         let wanted = Wanted {
-            strategy: StrategyId::Rule,
+            strategy: config.accounts.orders,
             slot: order.instrument.index(),
             side: order.side,
             price: order.price,
@@ -270,6 +293,12 @@ impl Risk {
         self.controls.resting(instrument.index(), side, resting);
     }
 
+    /// The same of both sides.
+    #[inline(always)]
+    pub fn quote_rests(&mut self, instrument: InstrumentId, resting: [(u32, Price); 2]) {
+        self.controls.both_resting(instrument.index(), resting);
+    }
+
     /// An order that may have rested is over.
     pub fn closed(&mut self, instrument: InstrumentId, side: Side) {
         self.controls.closed(instrument.index(), side);
@@ -278,12 +307,33 @@ impl Risk {
     /// An order traded, `now` on the clock of the market data.
     pub fn fill(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
         self.controls
-            .fill(now, StrategyId::Rule, instrument.index(), traded);
+            .fill(now, self.config.accounts.orders, instrument.index(), traded);
+    }
+
+    /// A quote traded.
+    pub fn quote_filled(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls
+            .fill(now, self.config.accounts.quotes, instrument.index(), traded);
+    }
+
+    /// The venue took a trade of a quote back.
+    pub fn quote_broken(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls
+            .unfill(self.config.accounts.quotes, instrument.index(), traded);
+    }
+
+    /// What orders or quotes (`by_quotes`) of a process or a session before this one have traded: it is held,
+    /// and counts as no execution.
+    pub fn hold(&mut self, instrument: InstrumentId, by_quotes: bool, traded: (Side, Qty, Price)) {
+        let Accounts { quotes, orders } = self.config.accounts;
+        let account = if by_quotes { quotes } else { orders };
+        self.controls.hold(account, instrument.index(), traded);
     }
 
     /// The venue took a trade back.
     pub fn unfill(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
-        self.controls.unfill(StrategyId::Rule, instrument.index(), traded);
+        self.controls
+            .unfill(self.config.accounts.orders, instrument.index(), traded);
     }
 
     /// Takes note of a book: the mid price of a live one with two sides that do not touch is a good one.
@@ -328,7 +378,9 @@ impl Risk {
 
     /// Why nothing leaves until [`Risk::revive`], other than by the kill switch.
     pub fn stopped(&self) -> Option<RiskReject> {
-        self.controls.stopped(StrategyId::Rule)
+        let Accounts { quotes, orders } = self.config.accounts;
+        let stopped = self.controls.stopped(orders);
+        stopped.or_else(|| self.controls.stopped(quotes))
     }
 
     /// The controls, to look at.
@@ -449,6 +501,7 @@ mod tests {
             max_open_orders: 2,
             max_position: 150,
             controls: ControlsConfig::NONE,
+            accounts: Accounts::default(),
         };
         let mut risk = Risk::new(config, 2);
         risk.set_reference(ID, Price::from_4dp(100_0000));

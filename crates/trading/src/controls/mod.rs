@@ -267,13 +267,14 @@ impl Controls {
     pub(crate) fn check_sides(
         &mut self,
         now: Nanos,
+        strategy: StrategyId,
         slot: usize,
         sides: &[(Price, Qty); 2],
     ) -> Result<(), RiskReject> {
         for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
             if !qty.is_zero() {
                 let wanted = Wanted {
-                    strategy: StrategyId::Rule,
+                    strategy,
                     slot,
                     side,
                     price: *price,
@@ -425,6 +426,15 @@ impl Controls {
     pub fn resting(&mut self, slot: usize, side: Side, (orders, best): (u32, Price)) {
         if let Some(slot) = self.slots.get_mut(slot) {
             (slot.open[side as usize], slot.best[side as usize]) = (orders, best);
+        }
+    }
+
+    /// The same of both sides.
+    #[inline(always)]
+    pub(crate) fn both_resting(&mut self, slot: usize, resting: [(u32, Price); 2]) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.open = resting.map(|(orders, _)| orders);
+            slot.best = resting.map(|(_, best)| best);
         }
     }
 

@@ -12,6 +12,7 @@ use tickwire_market::{
 
 use super::context::{NOTES, State};
 use super::quotes::{NAMES, Quotes};
+use super::reconciling::Reconciling;
 use super::{
     BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
 };
@@ -133,6 +134,8 @@ impl<S: Strategy> Conductor<S> {
                 quotes: Quotes::new(instruments, config.max_quotes, config.last_id + NAMES),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
+                reconciling: Reconciling::default(),
+                execution: None,
                 counters: Counters::default(),
                 feeds_trade: vec![true; feeds as usize],
                 trades: vec![true; instruments as usize],
@@ -566,9 +569,32 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
+    /// The host's loop begins another turn.
+    #[inline]
+    pub fn on_turn(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_turn", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_turn(ctx)
+        });
+    }
+
+    /// A packet of a feed is over: what it has changed is told, even where the venue forgot to say that its
+    /// group of messages is.
+    #[inline]
+    pub fn on_packet(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        if !self.dirty.is_empty() {
+            self.flush(now, feed, markets, port);
+        }
+        self.call("on_packet", now, self.last, markets, port, |s, ctx| {
+            s.on_packet(ctx, feed)
+        });
+    }
+
     /// Time has passed: timers that are due are called, the soonest first.
     pub fn on_time(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
-        while let Some(at) = self.next_timer().filter(|at| *at <= now) {
+        if self.state.reconciling.due().is_some_and(|due| due <= now) {
+            self.reconcile(now, markets, port);
+        }
+        while let Some(at) = self.state.next_timer().filter(|at| *at <= now) {
             let Some(timer) = self.state.timers.iter().position(|due| *due == at) else {
                 return;
             };
@@ -588,7 +614,8 @@ impl<S: Strategy> Conductor<S> {
     /// When [`Conductor::on_time`] is to be called.
     #[inline]
     pub fn next_timer(&self) -> Option<Nanos> {
-        (self.state.next_timer != Nanos::ZERO).then_some(self.state.next_timer)
+        let (timer, asking) = (self.state.next_timer(), self.state.reconciling.due());
+        [timer, asking].into_iter().flatten().min()
     }
 
     /// An operator's word.
@@ -690,6 +717,7 @@ impl<S: Strategy> Conductor<S> {
     pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
         self.state.risk.set_session(are_up);
         if !are_up {
+            self.state.reconciling.forget();
             let lost = self.state.quotes.iter_mut();
             lost.filter(|quote| is_lost(quote.instrument))
                 .for_each(|quote| quote.cancel = None);

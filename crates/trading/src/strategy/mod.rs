@@ -30,7 +30,10 @@
 mod conductor;
 mod consolidated;
 mod context;
+mod executions;
 mod quotes;
+mod quoting;
+mod reconciling;
 mod reports;
 mod several;
 #[cfg(test)]
@@ -39,9 +42,10 @@ mod tests;
 pub use conductor::{Conductor, ConductorConfig, Outcome};
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use executions::{Execution, ExecutionId, LateExecution, Once};
 pub use quotes::{
-    OwnQuote, QUOTES_MAX, Quote, QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, QuoteSide,
-    place_of,
+    MassQuoteEvent, OwnQuote, QUOTES_MAX, Quote, QuoteEntries, QuoteEntry, QuoteEvent, QuoteEventKind,
+    QuoteIntent, QuoteReport, QuoteSide, QuoteTerms, Removal, is_name_of_quote, place_of,
 };
 
 pub use several::{NUMBERS, share, whose};
@@ -124,6 +128,33 @@ pub trait Strategy {
     /// traded.
     fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
         let _ = (ctx, event);
+    }
+
+    /// A request about several quotes was answered as a whole, or the venue's protection took quotes away;
+    /// after [`Strategy::on_own_quote`] of each of them.
+    fn on_mass_quote(&mut self, ctx: &mut Context<'_>, event: &MassQuoteEvent<'_>) {
+        let _ = (ctx, event);
+    }
+
+    /// The venue has sent an execution again that no order and no quote of this process has: of a process or
+    /// a session before this one. Whether the strategy has booked it; if not, its position is not known, and
+    /// the kill switch goes on.
+    fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
+        let _ = (ctx, late);
+        false
+    }
+
+    /// The loop of the thread that trades begins another turn, before anything is read in it: what other
+    /// threads have handed over is taken here. Live as often as the loop turns, in a backtest with each
+    /// timer.
+    fn on_turn(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// A packet of a feed, by its place, was taken as a whole: whatever it changed has been told, and what
+    /// was sent because of it leaves now. Live only.
+    fn on_packet(&mut self, ctx: &mut Context<'_>, feed: usize) {
+        let _ = (ctx, feed);
     }
 
     /// A time that was asked for by [`Context::set_timer`] has come.
