@@ -137,6 +137,7 @@ fn by_strategy(
         let event = event(2 + n, kind, UNDERLYING, order, Side::Bid, price);
         let begin = thread_cpu_ns();
         hot.on_event(black_box(&event));
+        hot.let_go();
         took += thread_cpu_ns() - begin;
         bytes += hot.sessions[0].out.last().len() as u64;
         memory::accept_quotes(&mut hot, event.recv_ts);

@@ -18,7 +18,7 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tickwire_market::{
-    BookState, ClientOrderId, Counter, Counters, Instrument, InstrumentId, Nanos, Price, Qty, Side, Symbol,
+    BookState, BookUpdate, ClientOrderId, Counter, Counters, Instrument, InstrumentId, Nanos, Price, Qty, Side, Symbol,
     TradingStatus,
 };
 
@@ -131,8 +131,9 @@ pub struct OptionQuoter<P> {
 #[derive(Debug, Default)]
 struct Watch {
     has_session: bool,
-    /// How long the loop stood still last, in nanoseconds.
+    /// How long the loop stood still last, in nanoseconds, and whether nobody has asked for it yet.
     stood: u64,
+    has_stood: bool,
     /// Packets of that time still wait to be read, and whether one came in this turn.
     is_behind: bool,
     has_packet: bool,
@@ -219,7 +220,90 @@ impl<P: Pricing> OptionQuoter<P> {
         self.trades_lost
     }
 
-    /// Who makes ladders.
+    /// The same, once: for whoever tells an operator.
+    pub fn take_stood(&mut self) -> Option<u64> {
+        core::mem::take(&mut self.watch.has_stood).then_some(self.watch.stood)
+    }
+
+    /// Whether nothing of ours is under way.
+    pub fn is_still(&self) -> bool {
+        self.maker.is_still()
+    }
+
+    /// Whether an option trades, as a host knows it from before: until its status says otherwise.
+    pub fn set_open(&mut self, ctx: &mut Context<'_>, quote: u16, is_open: bool) {
+        if self.known.set_open(quote, is_open) {
+            self.follow_option(ctx, quote);
+        }
+    }
+
+    /// The same of the underlying.
+    pub fn set_underlying_open(&mut self, ctx: &mut Context<'_>, is_open: bool) {
+        self.known.set_underlying_trades(is_open);
+        self.look(ctx);
+    }
+
+    /// Looks whether the session is there as it was: for hosts that cannot wait for the next turn.
+    pub fn sync(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+    }
+
+    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
+    /// ([`Quoter::rehearse`]).
+    pub fn rehearse(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| maker.quoter.rehearse(now, port));
+    }
+
+    /// A newer ladder of the quotes; the one before comes back.
+    pub fn replace_ladder(&mut self, ctx: &mut Context<'_>, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.with(ctx, |maker, now, port| maker.replace_ladder(now, ladder, port))
+    }
+
+    /// A newer ladder of the eye, to be replaced before that of the quotes.
+    pub fn replace_eye_ladder(&mut self, ctx: &mut Context<'_>, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.with(ctx, |maker, now, port| {
+            maker.replace_eye_ladder(now, ladder, port)
+        })
+    }
+
+    /// Time has passed: what quoter and eye have to do by now.
+    pub fn pass(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| maker.handle_timeout(now, port));
+    }
+
+    /// The kill switch: takes every quote away and turns the eye off, until [`OptionQuoter::resume`].
+    pub fn pull(&mut self, ctx: &mut Context<'_>) {
+        self.distrust(ctx);
+    }
+
+    /// The same because more was lost than may be.
+    pub fn pull_on_loss(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| {
+            maker.pull_by(|quoter| quoter.pull_on_loss(now, port));
+        });
+    }
+
+    /// Turns the eye on ([`MarketMaker::arm_eye`]).
+    pub fn arm_eye(&mut self, now: Nanos) -> bool {
+        self.maker.arm_eye(now, self.known.open())
+    }
+
+    /// After a pull that passes: looks at the underlying as it stands, in case that it does not change.
+    pub fn look_up(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+        if matches!(self.maker.quoter.state(), QuotingState::Halted(reason) if reason.is_passing())
+            && self.known.is_underlying_live(ctx)
+        {
+            self.look(ctx);
+        }
+    }
+
+    /// Who makes ladders, and keeps positions.
+    pub fn pricing(&self) -> &P {
+        &self.pricing
+    }
+
+    /// The same to change.
     pub fn pricing_mut(&mut self) -> &mut P {
         &mut self.pricing
     }
@@ -319,10 +403,6 @@ impl<P: Pricing> OptionQuoter<P> {
         });
     }
 
-    fn pull(&mut self, ctx: &mut Context<'_>) {
-        self.distrust(ctx);
-    }
-
     /// Whether an option may be quoted now.
     fn follow_option(&mut self, ctx: &mut Context<'_>, quote: u16) {
         let is_open = self.known.is_open(quote);
@@ -332,8 +412,19 @@ impl<P: Pricing> OptionQuoter<P> {
     /// The underlying as it stands.
     fn look(&mut self, ctx: &mut Context<'_>) {
         if let Some(top) = self.known.top(ctx) {
-            self.with(ctx, |maker, now, port| maker.on_underlying(now, &top, port));
+            self.tick(ctx, &top);
         }
+    }
+
+    #[inline]
+    fn tick(&mut self, ctx: &mut Context<'_>, top: &BookUpdate) {
+        if top.state == BookState::Live
+            && let Some(id) = self.known.underlying()
+        {
+            let best = Side::BOTH.map(|side| top.best(side).map(|(price, _)| price));
+            ctx.observe(id, best);
+        }
+        self.with(ctx, |maker, now, port| maker.on_underlying(now, top, port));
     }
 
     /// Tells whoever keeps positions.
@@ -378,8 +469,11 @@ impl<P: Pricing> OptionQuoter<P> {
             return self.distrust(ctx);
         };
         self.traded(ctx, (TradeOf::Quote, quote), trade);
+        let has_session = self.watch.has_session;
         self.with(ctx, |maker, now, port| match trade.is_broken {
             true => maker.on_broken(now, &fill, port),
+            // Of a session that was lost, heard of before the next one is whole.
+            false if !has_session => maker.on_late_fill(&fill),
             // One that was not answered yet may trade already.
             false if maker.quoter.is_in_flight(quote) => maker.on_order_fill(now, &fill, port),
             false => maker.on_fill(now, &fill, port),
@@ -552,7 +646,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         if self.known.underlying() == Some(change.instrument) {
             self.maker.quoter.on_change(ctx.now());
             let top = self.known.show(change.after);
-            self.with(ctx, |maker, now, port| maker.on_underlying(now, &top, port));
+            self.tick(ctx, &top);
         } else if let Some(quote) = self.known.quote_of(change.instrument) {
             let is_live = change.is_live();
             if self.maker.eye().is_some() {
@@ -560,14 +654,14 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
                     maker.on_option(now, quote, change.after, port)
                 });
             }
-            if self.config.market.is_some()
-                && let Some(book) = ctx.book(change.instrument)
-            {
+            if let Some(book) = ctx.book(change.instrument) {
                 let now = ctx.now();
                 let best = match is_live {
+                    // Ours is no market: it would be judged by what we think ourselves.
                     true => self.maker.quoter.others(now, quote, &book),
                     false => [None; 2],
                 };
+                ctx.observe(change.instrument, best);
                 self.with(ctx, |maker, now, port| {
                     maker.on_market(now, quote, is_live, best, port);
                 });
@@ -589,8 +683,8 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         }
         let of_underlying = self.known.underlying();
         if of_underlying.is_some_and(|id| id == instrument || ctx.is_whole_feed_of(instrument, id)) {
-            self.known
-                .set_underlying_trades(of_underlying.is_some_and(|id| ctx.is_trading(id)));
+            let trades = of_underlying.is_some_and(|id| ctx.is_trading(id));
+            self.known.follow_underlying(trades, status);
             self.look(ctx);
         }
     }
@@ -687,9 +781,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
                     self.early.push(quote);
                 }
             }
-            QuoteEventKind::Refused
-            | QuoteEventKind::Cancelled
-            | QuoteEventKind::CancelRefused => {}
+            QuoteEventKind::Refused | QuoteEventKind::Cancelled | QuoteEventKind::CancelRefused => {}
         }
     }
 
@@ -744,6 +836,9 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
                     true => self.with(ctx, |maker, now, port| maker.on_broken(now, &fill, port)),
                     false => self.maker.on_late_fill(&fill),
                 }
+                if !late.is_again {
+                    self.distrust(ctx);
+                }
             }
             (true, None) => return false,
             (false, _) => {
@@ -759,7 +854,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
                         cumulative: late.qty,
                     },
                 };
-                self.eye_traded(ctx, Some(instrument), (kind, false, true), trade);
+                self.eye_traded(ctx, Some(instrument), (kind, !late.is_again, true), trade);
                 if late.is_broken {
                     self.with(ctx, |maker, now, port| {
                         maker.pull_by(|quoter| quoter.pull_on_break(now, port));
@@ -774,7 +869,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
     fn on_turn(&mut self, ctx: &mut Context<'_>) {
         let stood = self.with(ctx, |maker, now, port| maker.on_turn(now, port));
         if let Some(stood) = stood {
-            self.watch.stood = stood;
+            (self.watch.stood, self.watch.has_stood) = (stood, true);
             self.watch.is_behind = true;
         } else if self.watch.is_behind && !self.watch.has_packet {
             self.watch.is_behind = false;
@@ -798,12 +893,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
     }
 
     fn on_timer(&mut self, ctx: &mut Context<'_>, _: TimerId) {
-        if matches!(self.maker.quoter.state(), QuotingState::Halted(reason) if reason.is_passing())
-            && self.known.is_underlying_live(ctx)
-        {
-            // It may not change.
-            self.look(ctx);
-        }
+        self.look_up(ctx);
         ctx.set_timer(LOOK, ctx.now().after(LOOK_NS));
     }
 
@@ -812,10 +902,14 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
             "pull" => self.pull(ctx),
             "resume" if !ctx.is_stopped() => _ = self.resume(ctx),
             "heartbeat" => self.maker.on_heartbeat(ctx.now()),
-            "arm" => _ = self.maker.arm_eye(ctx.now(), self.known.open()),
+            "arm" => _ = self.arm_eye(ctx.now()),
             "disarm" => self.maker.disarm_eye(),
             _ => ctx.note("not a word of the quoter's", words.len() as i64),
         }
+    }
+
+    fn observes_markets(&self) -> bool {
+        true
     }
 
     fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {

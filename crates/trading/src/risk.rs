@@ -383,6 +383,18 @@ impl Risk {
         stopped.or_else(|| self.controls.stopped(quotes))
     }
 
+    /// What its quotes and orders gained at mid prices, less than 0 is lost, in whole units of money.
+    pub fn gain(&self) -> i64 {
+        let Accounts { quotes, orders } = self.config.accounts;
+        match quotes == orders {
+            true => self.controls.gain(orders),
+            false => self
+                .controls
+                .gain(quotes)
+                .saturating_add(self.controls.gain(orders)),
+        }
+    }
+
     /// The controls, to look at.
     pub fn controls(&self) -> &Controls {
         &self.controls
@@ -391,6 +403,11 @@ impl Risk {
     /// The controls, to say what a point of an instrument is worth.
     pub fn controls_mut(&mut self) -> &mut Controls {
         &mut self.controls
+    }
+
+    /// Takes controls that were made otherwise than of the configuration, of the same instruments.
+    pub fn set_controls(&mut self, controls: Controls) {
+        self.controls = controls;
     }
 
     /// Whether an order entry session is logged on.

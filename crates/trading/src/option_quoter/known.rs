@@ -146,9 +146,22 @@ impl Known {
         let then = match (self.must_trade, said) {
             (false, _) => is_trading,
             (true, Some(status)) => status == TradingStatus::Trading,
-            (true, None) => *is_open && is_trading,
+            // The venue's does not change that of an option: the underlying is halted with it.
+            (true, None) => *is_open,
         };
         core::mem::replace(is_open, then) != then
+    }
+
+    pub(super) fn set_open(&mut self, quote: u16, is_open: bool) -> bool {
+        let known = self.is_open.get_mut(usize::from(quote));
+        known.is_some_and(|known| core::mem::replace(known, is_open) != is_open)
+    }
+
+    pub(super) fn follow_underlying(&mut self, is_trading: bool, said: TradingStatus) {
+        self.underlying_trades = match self.must_trade {
+            true => said == TradingStatus::Trading,
+            false => is_trading,
+        };
     }
 
     pub(super) fn set_underlying_trades(&mut self, trades: bool) {

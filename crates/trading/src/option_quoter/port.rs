@@ -90,12 +90,14 @@ impl Port<'_, '_, '_> {
         Some(())
     }
 
-    /// What stopped something; whether it is more than a rate of messages.
+    /// What stopped something; whether it is more than that there was no room.
     #[cold]
     fn stopped(&mut self, why: NotSent) -> bool {
+        // A session that is lost is told of otherwise.
         let is_rate = matches!(
             why,
-            NotSent::Check(RiskReject::InstrumentRate | RiskReject::OrderRate)
+            NotSent::Check(RiskReject::InstrumentRate | RiskReject::OrderRate | RiskReject::NoSession)
+                | NotSent::NoSession
         );
         if !is_rate {
             self.under_way.stopped_by = Some(why);

@@ -13,6 +13,7 @@ use tickwire_market::{
 use super::context::{NOTES, State};
 use super::quotes::{NAMES, Quotes};
 use super::reconciling::Reconciling;
+use super::several::NUMBERS;
 use super::{
     BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
 };
@@ -28,8 +29,8 @@ pub struct ConductorConfig {
     /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is
     /// needed again. Default 65 536.
     pub max_orders: u32,
-    /// Orders and requests have numbers above this: of several strategies over one session each has its own.
-    /// Default 0.
+    /// Orders and requests have numbers above this: of several strategies over one session each has its own,
+    /// and within them those of a session that outlives the process go on ([`super::numbers_from`]). Default 0.
     pub last_id: u64,
     /// Instruments that may be quoted by mass quotes, below 65 535. Default 1024.
     pub max_quotes: u32,
@@ -131,7 +132,11 @@ impl<S: Strategy> Conductor<S> {
             strategy,
             state: State {
                 orders: Orders::new(config.max_orders).numbered_behind(config.last_id),
-                quotes: Quotes::new(instruments, config.max_quotes, config.last_id + NAMES),
+                quotes: Quotes::new(
+                    instruments,
+                    config.max_quotes,
+                    config.last_id / NUMBERS * NUMBERS + NAMES,
+                ),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
                 reconciling: Reconciling::default(),
@@ -174,6 +179,21 @@ impl<S: Strategy> Conductor<S> {
     #[inline]
     pub fn consolidates(&self, symbol: &Symbol) -> bool {
         self.consolidated.binary_search(symbol).is_ok()
+    }
+
+    /// Has the strategy do something that no callback is for: for hosts that know which one it is.
+    pub fn act<T>(
+        &mut self,
+        now: Nanos,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+        does: impl FnOnce(&mut S, &mut Context<'_>) -> T,
+    ) -> T {
+        let mut done = None;
+        self.call("act", now, Cause::default(), markets, port, |s, ctx| {
+            done = Some(does(s, ctx));
+        });
+        done.expect("it was called")
     }
 
     /// The run begins.
@@ -404,7 +424,9 @@ impl<S: Strategy> Conductor<S> {
         self.strategy.on_book(&mut context, &change);
         // The price band is judged by the middle before this change: a book that jumps must not vouch for
         // itself.
-        self.state.risk.observe(change.after);
+        if !self.strategy.observes_markets() {
+            self.state.risk.observe(change.after);
+        }
         self.last = cause;
     }
 
@@ -693,6 +715,26 @@ impl<S: Strategy> Conductor<S> {
             s.on_order(ctx, &event)
         });
         Ok(change)
+    }
+
+    /// The session is lost, and with it every quote and every order that does not rest: the venue has none of
+    /// them any more, whatever it has said. The strategy is not told.
+    pub fn lose_session(&mut self, now: Nanos) {
+        self.set_session(false);
+        for place in 0..self.state.quotes.count() {
+            self.state.lose_quote(place);
+        }
+        self.state.quotes.cancelling = None;
+        while let Some(id) = self.state.first_passing() {
+            let over = OrderReport {
+                id,
+                venue_id: None,
+                kind: ReportKind::Cancelled,
+            };
+            if self.state.apply(now, &over).is_err() {
+                break;
+            }
+        }
     }
 
     /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was

@@ -667,6 +667,20 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The market of an instrument, best bid and offer, by which the checks judge prices from now on: for
+    /// strategies that say so ([`crate::strategy::Strategy::observes_markets`]). One of a single side, or
+    /// crossed, says nothing.
+    #[inline]
+    pub fn observe(&mut self, instrument: InstrumentId, best: [Option<Price>; 2]) {
+        if let [Some(bid), Some(ask)] = best
+            && bid < ask
+        {
+            let mid = crate::risk::middle(bid, ask);
+            let controls = self.state.risk.controls_mut();
+            controls.observe(self.now, instrument.index(), mid);
+        }
+    }
+
     /// Keeps a record for the host's log. With every place taken the newest is dropped and counted.
     #[inline]
     pub fn note(&mut self, text: &'static str, value: i64) {

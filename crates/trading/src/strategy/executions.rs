@@ -38,8 +38,8 @@ pub struct Execution {
     pub id: ExecutionId,
 }
 
-/// An execution of no order or quote that this process knows: it was sent again by the venue after a logon,
-/// of a process or a session before this one.
+/// An execution of no order or quote that this process knows: of a process or a session before this one, most
+/// often sent again by the venue after a logon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LateExecution {
     /// Of what, as the venue names it.
@@ -56,6 +56,9 @@ pub struct LateExecution {
     pub price: Price,
     /// The venue takes the trade back.
     pub is_broken: bool,
+    /// The venue says that it may have sent it before (PossDupFlag). What is not known without that is of an
+    /// order that should not be there.
+    pub is_again: bool,
 }
 
 impl LateExecution {

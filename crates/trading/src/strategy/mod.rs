@@ -48,7 +48,7 @@ pub use quotes::{
     QuoteIntent, QuoteReport, QuoteSide, QuoteTerms, Removal, is_name_of_quote, place_of,
 };
 
-pub use several::{NUMBERS, share, whose};
+pub use several::{NUMBERS, numbers_from, share, whose};
 
 use alloc::vec::Vec;
 use tickwire_market::{
@@ -136,8 +136,8 @@ pub trait Strategy {
         let _ = (ctx, event);
     }
 
-    /// The venue has sent an execution again that no order and no quote of this process has: of a process or
-    /// a session before this one. Whether the strategy has booked it; if not, its position is not known, and
+    /// The venue has sent an execution that no order and no quote of this process has: of a process or a
+    /// session before this one. Whether the strategy has booked it; if not, its position is not known, and
     /// the kill switch goes on.
     fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
         let _ = (ctx, late);
@@ -170,6 +170,12 @@ pub trait Strategy {
     /// The run ends. The host has cancelled, or cancels, what is open; nothing more is sent.
     fn on_stop(&mut self, ctx: &mut Context<'_>) {
         let _ = ctx;
+    }
+
+    /// Whether it says itself what the market of each instrument is that prices are held to
+    /// ([`Context::observe`]), rather than that the whole book is: for who is most of the book.
+    fn observes_markets(&self) -> bool {
+        false
     }
 
     /// Numbers of its own for the report at the end, by name.

@@ -556,6 +556,10 @@ impl Quotes {
         self.quotes.iter_mut()
     }
 
+    pub(super) fn first_name(&self) -> u64 {
+        self.first_name
+    }
+
     /// Places there are.
     pub(super) fn room(&self) -> u16 {
         self.rounds.len() as u16

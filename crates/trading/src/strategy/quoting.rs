@@ -383,6 +383,11 @@ impl<S: Strategy> Conductor<S> {
         self.state.quotes.room()
     }
 
+    /// The name of the first quote: others follow it, by their places.
+    pub fn first_name(&self) -> u64 {
+        self.state.quotes.first_name()
+    }
+
     /// Whether a number that a report names is a quote's rather than an order's.
     pub fn is_quote(&self, number: u64) -> bool {
         self.state.quotes.is_name(number)
@@ -465,6 +470,16 @@ impl State {
             let gone = own.answer(false);
             self.quote_gone(place, gone);
         }
+    }
+
+    /// The venue has nothing of a quote any more.
+    pub(super) fn lose_quote(&mut self, place: u16) {
+        let Some(own) = self.quotes.at_mut(place) else {
+            return;
+        };
+        own.cancel = None;
+        let (live, asked) = (own.leave([Qty::ZERO; 2]), own.answer(false));
+        self.quote_gone(place, [0, 1].map(|side| Qty(live[side].0 + asked[side].0)));
     }
 
     /// Whether a quote could trade with an order of ours that rests: what trades at once is over at the venue

@@ -15,6 +15,13 @@ impl State {
         }
     }
 
+    /// An open order that does not rest.
+    pub(super) fn first_passing(&self) -> Option<ClientOrderId> {
+        let mut open = self.orders.iter_open();
+        let order = open.find(|order| !order.time_in_force.rests() && !order.is_waiting())?;
+        Some(order.id)
+    }
+
     /// Takes back an order that could not be sent.
     pub(super) fn take_back(&mut self, id: ClientOrderId) -> bool {
         let is_pending = |order: &Order| order.state == OrderState::PendingNew;

@@ -196,6 +196,7 @@ fn late(signed: i64) -> LateExecution {
         qty: Qty(signed.unsigned_abs() as u32),
         price: price(100),
         is_broken: false,
+        is_again: true,
     }
 }
 
