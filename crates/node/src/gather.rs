@@ -21,6 +21,8 @@ pub(crate) struct Gathered {
     held: usize,
     /// So many bytes leave at once.
     enough: usize,
+    /// Messages that were gathered, and their bytes.
+    in_all: [u64; 2],
 }
 
 impl Gathered {
@@ -29,6 +31,7 @@ impl Gathered {
             bytes: vec![0; HELD_BYTES_MAX].into_boxed_slice(),
             held: 0,
             enough: FIRST_BYTES,
+            in_all: [0; 2],
         }
     }
 }
@@ -38,6 +41,8 @@ impl<O: OrderOut> OrderSession<O> {
     #[inline]
     pub fn gather(&mut self, message: &[u8]) {
         let gathered = &mut self.gathered;
+        gathered.in_all[0] += 1;
+        gathered.in_all[1] += message.len() as u64;
         if gathered.held + message.len() > gathered.bytes.len() {
             self.send_held();
         }
@@ -77,6 +82,12 @@ impl<O: OrderOut> OrderSession<O> {
     pub fn replace(&mut self, out: O) {
         (self.out, self.failure) = (out, None);
         (self.gathered.held, self.gathered.enough) = (0, FIRST_BYTES);
+    }
+
+    /// Messages that were sent by [`OrderSession::gather`], and their bytes.
+    #[inline]
+    pub fn gathered_in_all(&self) -> [u64; 2] {
+        self.gathered.in_all
     }
 
     /// Whether everything was handed to the connection.

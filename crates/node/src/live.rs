@@ -24,9 +24,9 @@ use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::trader::Routes;
+pub use own::Cleanness;
 use port::Port;
 pub use sides::QuotesAsOrders;
-pub use own::Cleanness;
 use sides::Sides;
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;

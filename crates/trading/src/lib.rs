@@ -63,7 +63,7 @@ pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use maker::{EyeFill, MarketMaker};
-pub use option_quoter::{Ladders, OptionQuoter, Pricing, QuotedOption, QuoterTrade, TradeOf};
+pub use option_quoter::{Difference, Ladders, OptionQuoter, Pricing, QuotedOption, QuoterTrade, TradeOf};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind, Terms,
 };

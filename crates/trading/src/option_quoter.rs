@@ -18,8 +18,8 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tickwire_market::{
-    BookState, BookUpdate, ClientOrderId, Counter, Counters, Instrument, InstrumentId, Nanos, Price, Qty, Side, Symbol,
-    TradingStatus,
+    BookState, BookUpdate, ClientOrderId, Counter, Counters, Instrument, InstrumentId, Nanos, Price, Qty,
+    Side, Symbol, TradingStatus,
 };
 
 use crate::strategy::{
@@ -123,8 +123,20 @@ pub struct OptionQuoter<P> {
     watch: Watch,
     /// Quotes of the message that is being answered, of which something traded before.
     early: Vec<u16>,
+    difference: Option<Difference>,
     trades_lost: u64,
     last_stop: Option<NotSent>,
+}
+
+/// What the venue has of a quote is otherwise than we believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Which quote.
+    pub quote: u16,
+    /// Contracts of it by side, as the venue has them; `None`: it did not say in time.
+    pub venue: Option<[u32; 2]>,
+    /// The same as we believe.
+    pub ours: [u32; 2],
 }
 
 /// What is known of the host and its loop.
@@ -167,6 +179,7 @@ impl<P: Pricing> OptionQuoter<P> {
             },
             watch: Watch::default(),
             early: Vec::with_capacity(crate::ENTRIES_MAX),
+            difference: None,
             trades_lost: 0,
             last_stop: None,
         }
@@ -223,6 +236,11 @@ impl<P: Pricing> OptionQuoter<P> {
     /// The same, once: for whoever tells an operator.
     pub fn take_stood(&mut self) -> Option<u64> {
         core::mem::take(&mut self.watch.has_stood).then_some(self.watch.stood)
+    }
+
+    /// What the venue had of a quote otherwise, once: for whoever tells an operator.
+    pub fn take_difference(&mut self) -> Option<Difference> {
+        self.difference.take()
     }
 
     /// Whether nothing of ours is under way.
@@ -575,6 +593,21 @@ impl<P: Pricing> OptionQuoter<P> {
         });
     }
 
+    /// The venue has a quote otherwise than we believed, or does not say.
+    #[cold]
+    fn differs(&mut self, ctx: &mut Context<'_>, quote: u16, venue: Option<[u32; 2]>) {
+        ctx.note(
+            "the venue has a quote otherwise: every quote is pulled",
+            quote.into(),
+        );
+        self.difference = Some(Difference {
+            quote,
+            venue,
+            ours: self.maker.quoter.open(quote),
+        });
+        self.distrust(ctx);
+    }
+
     /// Newer ladders, the eye's first; those before go back.
     fn take_ladders(&mut self, ctx: &mut Context<'_>) {
         while let Some(made) = self.pricing.next() {
@@ -757,19 +790,15 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
                 let left = event.quote.live.map(|side| side.left.0);
                 self.maker.quoter.on_left(quote, left);
             }
-            QuoteEventKind::Differs(_) => {
-                ctx.note(
-                    "the venue has a quote otherwise: every quote is pulled",
-                    quote.into(),
-                );
-                self.distrust(ctx);
-            }
-            QuoteEventKind::Unanswered => {
-                ctx.note(
-                    "the venue does not say what it has of a quote: every quote is pulled",
-                    quote.into(),
-                );
-                self.distrust(ctx);
+            QuoteEventKind::Differs(venue) => self.differs(ctx, quote, Some(venue.map(|qty| qty.0))),
+            QuoteEventKind::Unanswered => self.differs(ctx, quote, None),
+            QuoteEventKind::Confirmed => {
+                // The host has it as the venue does: do we?
+                let left = event.quote.live.map(|side| side.left.0);
+                let is_still = !self.maker.quoter.is_in_flight(quote) && self.maker.is_quoting();
+                if is_still && self.maker.quoter.open(quote) != left {
+                    self.differs(ctx, quote, Some(left));
+                }
             }
             QuoteEventKind::Cancelled if self.under_way.cancelling.is_none() => {
                 // The host took it away.

@@ -603,12 +603,18 @@ impl<S: Strategy> Conductor<S> {
     /// group of messages is.
     #[inline]
     pub fn on_packet(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
-        if !self.dirty.is_empty() {
-            self.flush(now, feed, markets, port);
-        }
+        self.end_group(now, feed, markets, port);
         self.call("on_packet", now, self.last, markets, port, |s, ctx| {
             s.on_packet(ctx, feed)
         });
+    }
+
+    /// The same, without a word of the packet: its end was reached otherwise than by receiving it.
+    #[inline]
+    pub fn end_group(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        if !self.dirty.is_empty() {
+            self.flush(now, feed, markets, port);
+        }
     }
 
     /// Time has passed: timers that are due are called, the soonest first.

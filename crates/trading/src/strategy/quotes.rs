@@ -366,6 +366,8 @@ pub enum QuoteEventKind {
     Cancelled,
     /// The request to cancel it was refused: it lives on.
     CancelRefused,
+    /// The host has asked the venue what it has of it, and that is what is live here.
+    Confirmed,
     /// The host has asked the venue what it has of it, and that is something else, by [`Side`].
     Differs([Qty; 2]),
     /// The host has asked the venue what it has of it, and there was no answer in time.

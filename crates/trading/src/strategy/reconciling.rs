@@ -112,10 +112,14 @@ impl<S: Strategy> Conductor<S> {
         }
         self.state.reconciling.compared += 1;
         let ours = Side::BOTH.map(|side| own.live[side as usize].left);
-        if ours != left {
-            self.state.reconciling.differences += 1;
-            self.tell_reconciled(now, asked.place, QuoteEventKind::Differs(left), markets, port);
-        }
+        let kind = match ours == left {
+            true => QuoteEventKind::Confirmed,
+            false => {
+                self.state.reconciling.differences += 1;
+                QuoteEventKind::Differs(left)
+            }
+        };
+        self.tell_reconciled(now, asked.place, kind, markets, port);
     }
 
     fn tell_reconciled(

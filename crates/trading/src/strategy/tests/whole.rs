@@ -156,7 +156,11 @@ fn the_venue_is_asked_about_each_quote_in_turn_and_what_differs_is_told() {
     }
     assert_eq!(names, [NAME_B, NAME_A, NAME_B, NAME_A]);
     assert_eq!(rig.conductor.reconciled_quotes(), [4, 0]);
-    assert!(rig.heard().is_empty());
+    let heard = rig.heard();
+    assert!(
+        heard.len() == 4 && heard[0] == "quote 3 Confirmed open [20, 20]",
+        "{heard:?}"
+    );
     // It has something else.
     let due = rig.conductor.next_timer().expect("a question is due");
     rig.with(|c, m, p| c.on_time(due, m, p));
