@@ -201,11 +201,6 @@ impl Sides {
         self.is_clean
     }
 
-    /// Whether everything is being cancelled.
-    pub(crate) fn is_cancelling(&self) -> bool {
-        self.cancel.is_some()
-    }
-
     /// Since when the venue owes the answer without which a session does not begin.
     pub(crate) fn waits_since(&self) -> Option<Nanos> {
         let cancel = self.cancel.filter(|cancel| cancel.id.is_none())?;
