@@ -104,7 +104,7 @@ impl Live<'_> {
         let clock = self.clock;
         self.places.enter("quoter")?;
         let out = Stamped::new(orders);
-        let (mut path, mut pricer, tick) = path_of(made, &channel, out, (clock, clock.now()));
+        let (mut path, mut pricer, tick) = path_of(made, &channel, out, (&clock, clock.now()));
         path.connected(clock.now());
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut done = Done {
