@@ -293,12 +293,6 @@ impl Risk {
         self.controls.resting(instrument.index(), side, resting);
     }
 
-    /// The same of both sides.
-    #[inline(always)]
-    pub fn quote_rests(&mut self, instrument: InstrumentId, resting: [(u32, Price); 2]) {
-        self.controls.both_resting(instrument.index(), resting);
-    }
-
     /// An order that may have rested is over.
     pub fn closed(&mut self, instrument: InstrumentId, side: Side) {
         self.controls.closed(instrument.index(), side);

@@ -551,6 +551,9 @@ impl<'a> Context<'a> {
         };
         let rests = ticket.time_in_force.rests();
         let open = state.orders.open();
+        if state.quotes.count() > 0 {
+            state.check_quotes(&order, None)?;
+        }
         let position = state.positions.at(instrument);
         let position = position.ok_or(NotSent::UnknownInstrument)?;
         state
@@ -791,6 +794,7 @@ impl<'a> Context<'a> {
         if has_stops {
             state.check_stops(&order, trigger, (time_in_force.rests(), &book))?;
         }
+        state.check_quotes(&order, trigger)?;
         let open = state.orders.open();
         let mut judged = order;
         if may_repeat {
@@ -891,19 +895,24 @@ impl State {
                 return Err(NotSent::StopPrice);
             }
         }
-        let is_quoted = trigger.is_some()
-            && self
-                .quotes
-                .is_met(order.instrument, order.side, order.price, trigger);
-        let is_met = is_quoted
-            || self.orders.iter_open().any(|other| {
-                // What trades at once is compared with what rests by the checks.
-                let is_new = trigger.is_some() || (rests && other.is_waiting());
-                is_new
-                    && other.instrument == order.instrument
-                    && other.is_met(order.side, order.price, trigger)
-            });
+        let is_met = self.orders.iter_open().any(|other| {
+            // What trades at once is compared with what rests by the checks.
+            let is_new = trigger.is_some() || (rests && other.is_waiting());
+            is_new && other.instrument == order.instrument && other.is_met(order.side, order.price, trigger)
+        });
         match is_met {
+            true => Err(NotSent::Check(RiskReject::SelfTrade)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether an order could trade with a quote of ours: what nothing else stops is stopped by that.
+    #[inline(never)]
+    fn check_quotes(&self, order: &NewOrder, trigger: Option<Price>) -> Result<(), NotSent> {
+        let is_met = self
+            .quotes
+            .is_met(order.instrument, order.side, order.price, trigger);
+        match is_met && !self.risk.is_killed() && self.risk.has_session() {
             true => Err(NotSent::Check(RiskReject::SelfTrade)),
             false => Ok(()),
         }

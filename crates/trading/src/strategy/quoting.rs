@@ -176,11 +176,10 @@ impl Context<'_> {
         let sent = self.port.quote(self.now, &request);
         // What left is counted behind it: nothing of it is looked at before this returns.
         state.quotes.note(id, places);
-        for (quote, place) in quotes.iter().zip(places) {
+        for quote in quotes {
             let [(_, bid), (_, ask)] = quote.sides;
             state.positions.on_quoted(quote.instrument, [bid, ask]);
             state.risk.quoted(self.now, quote.instrument);
-            state.count_quoted(*place);
         }
         match sent {
             Ok(()) => {
@@ -436,20 +435,18 @@ impl State {
         markets: Markets<'_>,
     ) -> Result<u16, NotSent> {
         let instrument = quote.instrument;
-        if !self.watched.get(instrument.index()).copied().unwrap_or_default() {
-            return Err(NotSent::UnknownInstrument);
+        let may_enter = self.may_enter.get(instrument.index());
+        if may_enter != Some(&true) {
+            self.check_closed(quote)?;
         }
         let place = self.quotes.take_place(instrument)?;
         let own = self.quotes.at(place).ok_or(NotSent::QuotesFull)?;
         if own.asked.is_some() || own.cancel.is_some() {
             return Err(NotSent::Pending);
         }
-        if quote.is_any() {
-            if !self.may_enter[instrument.index()] {
-                return Err(NotSent::NotTrading);
-            }
+        if !on_stale_book && quote.is_any() {
             let book = markets.book(instrument).ok_or(NotSent::UnknownInstrument)?;
-            if !on_stale_book && book.state() != BookState::Live {
+            if book.state() != BookState::Live {
                 return Err(NotSent::StaleBook);
             }
         }
@@ -460,6 +457,16 @@ impl State {
         match self.orders.open() > 0 && self.meets_orders(quote) {
             true => Err(NotSent::Check(RiskReject::SelfTrade)),
             false => Ok(place),
+        }
+    }
+
+    /// Of an instrument in which nothing may be entered: a quote may still be taken away.
+    #[cold]
+    fn check_closed(&self, quote: &Quote) -> Result<(), NotSent> {
+        match self.watched.get(quote.instrument.index()) {
+            Some(true) if quote.is_any() => Err(NotSent::NotTrading),
+            Some(true) => Ok(()),
+            _ => Err(NotSent::UnknownInstrument),
         }
     }
 
@@ -497,34 +504,6 @@ impl State {
         is_met(Side::Bid, quote.sides[0]) || is_met(Side::Ask, quote.sides[1])
     }
 
-    /// A quote counts among what rests: see [`State::count_resting`].
-    #[inline(always)]
-    fn count_quoted(&mut self, place: u16) {
-        let Some(own) = self.quotes.at(place) else {
-            return;
-        };
-        let instrument = own.instrument;
-        if self.orders.open() > 0 {
-            return Side::BOTH
-                .into_iter()
-                .for_each(|side| self.count_resting(instrument, side));
-        }
-        let resting = |side: Side| {
-            let live = &own.live[side as usize];
-            let asked = own.asked.as_ref().map(|(_, asked)| &asked[side as usize]);
-            let asked = asked.filter(|asked| !asked.left.is_zero());
-            match (live.left.is_zero(), asked) {
-                (true, None) => (0, Price::ZERO),
-                (true, Some(asked)) => (1, asked.price),
-                (false, None) => (1, live.price),
-                (false, Some(asked)) if side.better(asked.price, live.price) => (2, asked.price),
-                (false, Some(_)) => (2, live.price),
-            }
-        };
-        let both = [resting(Side::Bid), resting(Side::Ask)];
-        self.risk.quote_rests(instrument, both);
-    }
-
     /// So much of a quote does not count any more.
     fn quote_gone(&mut self, place: u16, gone: [Qty; 2]) {
         if let Some(own) = self.quotes.at(place) {
@@ -533,7 +512,6 @@ impl State {
                 self.positions.on_released(instrument, side, gone);
             }
         }
-        self.count_quoted(place);
     }
 
     /// What a report makes of one of the quotes, by its place; `None` if it does not concern it.

@@ -55,13 +55,6 @@ impl State {
                 count += 1;
             }
         }
-        let quote = self.quotes.of(instrument);
-        for price in quote.into_iter().flat_map(|quote| quote.prices(side)) {
-            if count == 0 || side.better(price, best) {
-                best = price;
-            }
-            count += 1;
-        }
         self.risk.resting(instrument, side, (count, best));
     }
 
