@@ -142,12 +142,12 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>>
         }
     }
 
-    /// The session is lost, and with it every quote, and every order that does not rest.
-    pub fn lose_session(&mut self, now: Nanos) {
+    /// The session is lost, and with it every quote.
+    pub fn lose_session(&mut self) {
         let hosted = &mut self.rule.hosted[0];
         if let Some(sides) = hosted.wiring.sides(0) {
             sides.forget();
         }
-        hosted.conductor.lose_session(now);
+        hosted.conductor.lose_session();
     }
 }

@@ -545,7 +545,7 @@ mod tests {
     #[test]
     fn a_mass_cancel_is_known_by_its_name_and_once() {
         let mut sides = sides(0);
-        let mut begin = |sides: &mut Sides, since: u64, id: Option<u64>| {
+        let begin = |sides: &mut Sides, since: u64, id: Option<u64>| {
             let name = sides.names.name(sides.orders.number());
             sides.cancel = Some(Cancel {
                 name,

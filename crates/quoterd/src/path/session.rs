@@ -138,7 +138,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn session_lost(&mut self, now: Nanos) {
         (self.session.is_catching_up, self.session.has_asked) = (false, false);
-        self.hot.lose_session(now);
+        self.hot.lose_session();
         self.hot.act(now, |quoter, ctx| quoter.sync(ctx));
     }
 
@@ -256,7 +256,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
         }
         self.session.is_catching_up = false;
-        self.hot.rule.conductor_mut().set_session(true);
+        self.hot.rule.conductor_mut().take_up_session(now);
         self.hot.act(now, |quoter, ctx| quoter.sync(ctx));
     }
 

@@ -723,14 +723,19 @@ impl<S: Strategy> Conductor<S> {
         Ok(change)
     }
 
-    /// The session is lost, and with it every quote and every order that does not rest: the venue has none of
-    /// them any more, whatever it has said. The strategy is not told.
-    pub fn lose_session(&mut self, now: Nanos) {
+    /// The session is lost, and with it every quote: the venue has none of them any more, whatever it has
+    /// said. The strategy is not told. What traded of them may still be heard of.
+    pub fn lose_session(&mut self) {
         self.set_session(false);
         for place in 0..self.state.quotes.count() {
             self.state.lose_quote(place);
         }
         self.state.quotes.cancelling = None;
+    }
+
+    /// The session is there again, and everything that the venue had said meanwhile was heard: orders that do
+    /// not rest and have no end did not arrive, or were cancelled. The strategy is not told.
+    pub fn take_up_session(&mut self, now: Nanos) {
         while let Some(id) = self.state.first_passing() {
             let over = OrderReport {
                 id,
@@ -741,6 +746,7 @@ impl<S: Strategy> Conductor<S> {
                 break;
             }
         }
+        self.set_session(true);
     }
 
     /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was

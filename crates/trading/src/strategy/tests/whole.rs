@@ -251,3 +251,32 @@ fn orders_alike_by_one_message_are_one_unless_they_are_meant() {
     assert!(done[0].is_ok() && done[2].is_ok(), "{done:?}");
     assert_eq!(done[1], Err(NotSent::Check(RiskReject::Duplicate)));
 }
+
+#[test]
+fn what_a_lost_session_had_is_gone_and_what_it_traded_still_counts() {
+    let mut rig = quoted();
+    let ticket = Ticket::limit(Side::Bid, A, 5, price(101)).immediate_or_cancel();
+    let order = rig.act(|c| c.submit(ticket)).expect("it is within every limit");
+    rig.conductor.lose_session();
+    assert!(rig.conductor.quotes().all(|own| !own.is_open()));
+    let working = |rig: &Rig| rig.conductor.positions().get(A).working.map(|qty| qty.0);
+    assert_eq!(working(&rig), [5, 0], "the order may have traded");
+    // Both had, and are heard of in the next session.
+    rig.tell(&QuoteReport::Filled {
+        name: NAME_A,
+        side: Side::Bid,
+        qty: Qty(3),
+        price: price(99),
+        of: (price(99), Qty(10)),
+    });
+    let filled = ReportKind::Filled {
+        qty: Qty(2),
+        price: price(101),
+        cumulative: Qty(2),
+    };
+    rig.report(order.0, filled).expect("it is open");
+    rig.conductor.take_up_session(Nanos(9));
+    assert_eq!(rig.conductor.positions().get(A).qty, 5);
+    assert_eq!((working(&rig), rig.conductor.orders().open()), ([0; 2], 0));
+    assert!(!rig.conductor.risk().is_killed());
+}
