@@ -6,13 +6,13 @@ use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting, theos};
 use crate::strategy::{
     Conductor, ConductorConfig, Markets, OrderPort, Outcome, QuoteIntent, QuoteReport, Rejected,
 };
-use crate::{ControlsConfig, HedgeConfig, MassQuote, OrderSink, QuoteSink, Quoting, RiskConfig};
+use crate::{ControlsConfig, HedgeConfig, MassQuote, OrderReport, OrderSink, QuoteSink, Quoting, RiskConfig};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{
-    BookUpdate, Cause, EventFlags, EventKind, MarketEvent, MassQuoteEntry, OrderIntent, SeqNo, Venue, Volume,
+    Cause, EventFlags, EventKind, Instrument, MarketEvent, MassQuoteEntry, OrderIntent, SeqNo, Venue, Volume,
 };
 
 const BITS: u32 = 8;
