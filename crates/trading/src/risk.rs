@@ -36,12 +36,17 @@ pub struct Accounts {
     pub orders: StrategyId,
 }
 
+impl Accounts {
+    /// Everything counts as the trader's rule.
+    pub const RULE: Accounts = Accounts {
+        quotes: StrategyId::Rule,
+        orders: StrategyId::Rule,
+    };
+}
+
 impl Default for Accounts {
     fn default() -> Accounts {
-        Accounts {
-            quotes: StrategyId::Rule,
-            orders: StrategyId::Rule,
-        }
+        Accounts::RULE
     }
 }
 
