@@ -802,12 +802,22 @@ fn a_stop_order_that_was_triggered_is_told_and_shown_as_such_in_every_version() 
         assert_eq!(shown, format!("{expected} 58=triggered"), "{version:?}");
         let fills = of_stop.iter().skip(1).map(|said| pick(said, &[39, 40]));
         let fills: Vec<String> = fills.collect();
-        assert!(!fills.is_empty() && fills.iter().all(|fill| fill == "39=1 40=4"), "{fills:?}");
+        assert!(
+            !fills.is_empty() && fills.iter().all(|fill| fill == "39=1 40=4"),
+            "{fills:?}"
+        );
         // Reports of 4.0 have no ExecType (150): the product reads none.
         let own = Id::new(b"s").expect("an identifier");
-        let read = client.reports.iter().flatten().find(|report| report.cl_ord_id == own);
+        let read = client
+            .reports
+            .iter()
+            .flatten()
+            .find(|report| report.cl_ord_id == own);
         assert_eq!(read.is_some(), version != Version::Fix40, "{version:?}");
-        assert!(read.is_none_or(|report| report.is_working), "{version:?}: {read:?}");
+        assert!(
+            read.is_none_or(|report| report.is_working),
+            "{version:?}: {read:?}"
+        );
         let (works, read) = ask_for_it(&mut world, &mut client);
         let expected = match version <= Version::Fix42 {
             true => "39=1 40=2",

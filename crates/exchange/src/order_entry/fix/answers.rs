@@ -281,7 +281,10 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     };
     // Whether it works in the book, and was a stop order.
     let works = order.outcome == Outcome::Open
-        && matches!(told, OrderNotice::Triggered | OrderNotice::Status { is_triggered: true });
+        && matches!(
+            told,
+            OrderNotice::Triggered | OrderNotice::Status { is_triggered: true }
+        );
     let exec_type = match told {
         OrderNotice::Accepted => b'0',
         OrderNotice::Refused(_) => b'8',
@@ -299,10 +302,12 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         OrderNotice::Triggered if version >= Version::Fix42 => b'D',
         OrderNotice::Triggered => status,
         OrderNotice::CancelPending => b'6',
-        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status { .. } => match is_old {
-            true => status,
-            false => b'I',
-        },
+        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status { .. } => {
+            match is_old {
+                true => status,
+                false => b'I',
+            }
+        }
     };
     match order.venue_id.0 {
         0 => e.text(tag::ORDER_ID, NO_ORDER.as_bytes()),
