@@ -98,6 +98,8 @@ pub struct RigConfig {
     pub changes: Option<Changes>,
     /// Whether what consolidated books hear of the channel is kept, in [`Outcome::relayed`].
     pub keeps_relayed: bool,
+    /// Whether every event of the channel is kept, in [`Outcome::heard`].
+    pub keeps_heard: bool,
 }
 
 impl Default for RigConfig {
@@ -121,6 +123,7 @@ impl Default for RigConfig {
             forger: None,
             changes: None,
             keeps_relayed: false,
+            keeps_heard: false,
         }
     }
 }
@@ -204,6 +207,8 @@ pub struct Outcome<C> {
     pub breaks_unknown: u64,
     /// What consolidated books hear of the channel; empty unless it was to be kept.
     pub relayed: Vec<MarketEvent>,
+    /// Every event of the channel; empty unless it was to be kept.
+    pub heard: Vec<MarketEvent>,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -220,6 +225,8 @@ struct Sink {
     /// Messages announced, by type.
     messages: BTreeMap<u16, u64>,
     told: BTreeMap<u32, u64>,
+    /// Every event, when it is to be kept.
+    heard: Option<Vec<MarketEvent>>,
 }
 
 impl Guarded for Sink {
@@ -260,6 +267,9 @@ impl EventSink for Sink {
             "nobody wants {event:?}"
         );
         self.kinds[event.kind as usize] += 1;
+        if let Some(heard) = &mut self.heard {
+            heard.push(*event);
+        }
         self.note(event);
         self.twin.apply(&mut self.books, event);
         let level = |price, qty| Level {
@@ -403,6 +413,7 @@ pub fn run<C: Channel>(
         refused: BTreeSet::new(),
         messages: BTreeMap::new(),
         told: BTreeMap::new(),
+        heard: config.keeps_heard.then(Vec::new),
     };
     exchange.open(START);
     let mut now = START;
@@ -502,6 +513,7 @@ pub fn run<C: Channel>(
         messages: sink.messages,
         breaks_unknown: sink.twin.breaks_unknown,
         relayed: sink.twin.relayed.unwrap_or_default(),
+        heard: sink.heard.unwrap_or_default(),
     }
 }
 
