@@ -7,8 +7,8 @@
 //! messages about an order concern one of the last 4,000, the fourth any: orders live for seconds or for
 //! hours.
 //!
-//! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and of
-//! filtered ones; the events are counted, so a decoder that drops some cannot be fast.
+//! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and
+//! of filtered ones; the events are counted, so a decoder that drops some cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;
