@@ -307,7 +307,13 @@ impl<L: Ladders> OptionQuoter<L> {
             let stopped_by = port.answers.stopped_by.take();
             self.last_stop = stopped_by.or(self.last_stop);
             match (stopped_by, port.answers.cancelling) {
-                (Some(NotSent::Check(RiskReject::InstrumentRate | RiskReject::OrderRate)), _) => {}
+                // These pass by themselves.
+                (
+                    Some(NotSent::Check(
+                        RiskReject::InstrumentRate | RiskReject::OrderRate | RiskReject::Silence,
+                    )),
+                    _,
+                ) => {}
                 // What stops one quote stops all, until a person resumes: as the controls of a quoter do.
                 (Some(_), _) => self.quoter.pull_on_control(now, &mut port),
                 (None, Some((id, 0))) => {

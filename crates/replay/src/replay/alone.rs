@@ -11,9 +11,10 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_wire::{Malformed, dbn};
 
 use super::ending::Ending;
+use super::progress::Progress;
 use super::records::Check;
 use super::room::Room;
-use super::survey::{Load, Progress};
+use super::survey::Load;
 use super::{About, LOOK, RecordsFile, Replay, Routes, lobster, records};
 use crate::tape::End;
 

@@ -13,7 +13,8 @@ use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
 
-use super::survey::{Progress, Stopped, Survey};
+use super::progress::Progress;
+use super::survey::{Stopped, Survey};
 use super::{About, Ending, INSTRUMENTS_MAX, ROOM_MAX, Replay, ReplayArgs, Room, Routes};
 use crate::tape::End;
 
