@@ -537,6 +537,7 @@ fn helper_name(number: i32) -> &'static str {
         helper::CPU => "get_smp_processor_id",
         helper::REDIRECT_MAP => "redirect_map",
         helper::ADJUST_META => "xdp_adjust_meta",
+        helper::LOAD_BYTES => "xdp_load_bytes",
         _ => "?",
     }
 }

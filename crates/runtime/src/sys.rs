@@ -220,7 +220,7 @@ pub(crate) fn read(stream: &mut TcpStream, buf: &mut [u8]) -> io::Result<usize> 
 
 /// Bytes to a connection, as many as the kernel takes.
 #[inline]
-pub(crate) fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn write(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     pass(Call::Write)?;
     stream.write(bytes)
 }
