@@ -209,6 +209,19 @@ impl TcpStream {
         self.was_reset
     }
 
+    /// Whether closing ends the connection by a reset, at once and with whatever waits to be sent, and so does
+    /// the end of the process. Default: in good order.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_reset_on_close(&self, resets: bool) -> io::Result<()> {
+        let linger = sys::Linger {
+            is_on: resets.into(),
+            seconds: 0,
+        };
+        sys::set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger)
+    }
+
     /// Says that nothing more will be sent; what the other side still sends can be received.
     pub fn finish(&mut self) {
         // Fails only when the connection is gone, which is what was wanted.

@@ -130,9 +130,17 @@ impl fmt::Display for Counts {
             self.segments,
             self.by_kernel()
         )?;
-        let reasons = Reason::ALL.iter().zip(self.ordinary).filter(|(_, count)| *count > 0);
+        let reasons = Reason::ALL
+            .iter()
+            .zip(self.ordinary)
+            .filter(|(_, count)| *count > 0);
         for (at, (reason, count)) in reasons.enumerate() {
-            write!(f, "{}{count} {}", if at == 0 { " (" } else { ", " }, reason.name())?;
+            write!(
+                f,
+                "{}{count} {}",
+                if at == 0 { " (" } else { ", " },
+                reason.name()
+            )?;
         }
         if self.by_kernel() > 0 {
             f.write_str(")")?;

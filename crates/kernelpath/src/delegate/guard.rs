@@ -39,7 +39,10 @@ fn guards() -> MutexGuard<'static, Vec<(Place, Weak<Guard>)>> {
 /// Where the calling thread sees an interface.
 fn place(interface: &Interface) -> Place {
     let namespace = std::fs::metadata("/proc/thread-self/ns/net");
-    (namespace.map_or(0, |namespace| namespace.ino()), interface.index())
+    (
+        namespace.map_or(0, |namespace| namespace.ino()),
+        interface.index(),
+    )
 }
 
 impl Guard {
@@ -74,7 +77,9 @@ impl Guard {
     pub(crate) fn at(interface: &Interface) -> Result<Arc<Guard>, DelegateError> {
         let at = place(interface);
         let known = guards().iter().find_map(|(place, guard)| {
-            let guard = guard.upgrade().filter(|guard| *place == at && guard.is_attached());
+            let guard = guard
+                .upgrade()
+                .filter(|guard| *place == at && guard.is_attached());
             guard
         });
         let guard = match known {
@@ -145,7 +150,9 @@ impl Watched {
             state.store(guard::FREE, Ordering::SeqCst);
         }
         let ours = u32::from_ne_bytes(ends.addresses[0]);
-        guard.word(number, guard::LOCAL).store(ours.into(), Ordering::SeqCst);
+        guard
+            .word(number, guard::LOCAL)
+            .store(ours.into(), Ordering::SeqCst);
         // Last: from here on its segments are looked at.
         guard
             .word(number, guard::KEY)
@@ -197,19 +204,18 @@ impl Watched {
         for turn in next - count..next {
             let at = guard::SLOTS_AT + (turn as usize % guard::SLOTS) * guard::SLOT;
             let state = self.word(at).load(Ordering::SeqCst);
-            let Some(length) = guard::held(state) else { continue };
+            let Some(length) = guard::held(state) else {
+                continue;
+            };
             let from = (self.number * guard::CONNECTION + at + guard::PACKET) / 8;
             let words = &self.guard.map.words()[from..from + length.div_ceil(8)];
             for (to, word) in self.packet.as_chunks_mut::<8>().0.iter_mut().zip(words) {
                 *to = word.load(Ordering::Relaxed).to_ne_bytes();
             }
             // The program may have taken it back meanwhile: then the kernel has it.
-            let state_now = self.word(at).compare_exchange(
-                state,
-                guard::FREE,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            );
+            let state_now =
+                self.word(at)
+                    .compare_exchange(state, guard::FREE, Ordering::SeqCst, Ordering::SeqCst);
             if state_now.is_err() {
                 continue;
             }

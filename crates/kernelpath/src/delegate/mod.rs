@@ -12,11 +12,16 @@
 //! bytes, and the reason is counted ([`Reason`]). What was asked of the kernel is asked again when it is used
 //! up, and once a second.
 //!
-//! **Nothing is lost or doubled.** Whatever left is booked before anything else is written. If it cannot be
-//! booked (the buffer is full, and cannot be raised), the same bytes are written to the socket: they get the
-//! same numbers, and the peer takes what comes twice for a retransmission. What leaves and is lost on the way
-//! the kernel sends again. A process that is killed between sending and booking leaves a peer that has bytes
-//! which the kernel does not know of: the peer's next segment is answered by a reset.
+//! **Nothing is lost or doubled.** Whatever left is booked before anything else is written. If there is no
+//! room for it, the buffer is raised. If it cannot be booked all the same, the same bytes are written to the
+//! socket: they get the same numbers, and the peer takes what comes twice for a retransmission; and if the
+//! kernel does not take them either, the connection ends. What leaves and is lost on the way
+//! the kernel sends again.
+//!
+//! **The end.** A process that is killed between sending and booking leaves a peer that has bytes which the
+//! kernel does not know of, and closing in good order would fail for minutes. So the connection is set to end
+//! by a reset when it is closed or the process ends: the peer is told at once, or, in that case, with its next
+//! segment. [`Delegate::release`] goes back to an end in good order.
 //!
 //! **Answers that are early.** The kernel drops a segment that acknowledges what it has not sent, with the
 //! data in it. So a program at the interface holds such segments back until the booking is done; see
@@ -56,7 +61,7 @@ use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::trouble::Trouble;
 use tickwire_runtime::xdp::XdpError;
 use tickwire_runtime::xdp::delegate::{
-    ESTABLISHED, Flight, RECOVERING, book, flight, force_send_buffer, neighbour, position,
+    ESTABLISHED, Flight, RECOVERING, book, flight, force_send_buffer, neighbour, position, send_buffer,
 };
 
 use guard::Watched;
@@ -93,7 +98,9 @@ pub enum DelegateError {
     #[error("there is no route to {0}")]
     NoRoute(Ipv4Addr),
     /// The way leaves the machine by something else than Ethernet, or not at all.
-    #[error("{to} is reached by {interface}, which is no Ethernet interface: orders to it are sent by the kernel")]
+    #[error(
+        "{to} is reached by {interface}, which is no Ethernet interface: orders to it are sent by the kernel"
+    )]
     NotEthernet {
         /// The peer.
         to: Ipv4Addr,
@@ -113,7 +120,9 @@ pub enum DelegateError {
     #[error("the guard of {0} knows as many connections as it can")]
     GuardFull(String),
     /// The connection's timestamps are of a kind that is not known.
-    #[error("the connection's timestamps are not milliseconds (the route's feature tcp_usec_ts): orders are sent by the kernel")]
+    #[error(
+        "the connection's timestamps are not milliseconds (the route's feature tcp_usec_ts): orders are sent by the kernel"
+    )]
     Stamps,
     /// A system call.
     #[error("cannot {0}: {1}")]
@@ -195,7 +204,10 @@ impl Delegate {
                 };
                 match delegate.prepare(stream) {
                     Ok(()) => Ok(delegate),
-                    Err(error) => Err((delegate.way, DelegateError::System("ask for the connection's numbers", error))),
+                    Err(error) => Err((
+                        delegate.way,
+                        DelegateError::System("ask for the connection's numbers", error),
+                    )),
                 }
             }
             Err(error) => Err((way, error)),
@@ -232,20 +244,25 @@ impl Delegate {
         let watched = Watched::new(way.guard(), &ends);
         let watched = watched.ok_or_else(|| DelegateError::GuardFull(way.interface().to_owned()))?;
         let template = Template::new(&ends, now.has_stamps);
+        stream
+            .set_reset_on_close(true)
+            .map_err(system("have the connection end by a reset"))?;
         Ok((watched, ends, template, stamps, send_buffer))
     }
 
-    /// The way, for another connection to the same peer; the connection goes on by the kernel.
+    /// Books what left, and has the connection end in good order when it is closed: for a session that is over.
+    /// Until then more may be sent.
     ///
     /// # Errors
     /// What [`Delegate::settle`] says.
-    pub fn into_way(mut self, stream: &mut TcpStream) -> io::Result<Way> {
+    pub fn release(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         self.settle(stream)?;
-        Ok(self.way)
+        stream.set_reset_on_close(false)
     }
 
-    /// The way of a connection that is gone.
-    pub fn abandon(self) -> Way {
+    /// The way, for another connection to the same peer. This one is gone, or goes on by the kernel after
+    /// [`Delegate::release`].
+    pub fn into_way(self) -> Way {
         self.way
     }
 
@@ -316,9 +333,8 @@ impl Delegate {
             return Some(Reason::Long);
         }
         let segments = bytes.div_ceil(self.room.segment_bytes);
-        let has_room = |room: &Room| {
-            room.refused.is_none() && room.bytes >= bytes && room.segments >= segments
-        };
+        let has_room =
+            |room: &Room| room.refused.is_none() && room.bytes >= bytes && room.segments >= segments;
         if has_room(&self.room) {
             return None;
         }
@@ -394,9 +410,7 @@ impl Delegate {
                         return Err(error);
                     }
                     if !is_raised {
-                        // The same bytes with the same numbers, which the peer has already.
-                        self.counts.written_twice += 1;
-                        return stream.send(&self.unbooked[done..]);
+                        return self.write_again(stream, done);
                     }
                 }
             }
@@ -404,15 +418,30 @@ impl Delegate {
         Ok(())
     }
 
+    /// Writes what cannot be booked: the same bytes with the same numbers, which the peer has already. All of
+    /// it has to be taken: acknowledgements of what the kernel does not know of free nothing.
+    #[cold]
+    fn write_again(&mut self, stream: &mut TcpStream, done: usize) -> io::Result<()> {
+        self.counts.written_twice += 1;
+        stream.send(&self.unbooked[done..])?;
+        match stream.has_unsent() {
+            true => Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "the kernel has no room for what was sent past it: the connection cannot go on",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Doubles the send buffer; `false` if it cannot grow.
     #[cold]
     fn raise_buffer(&mut self, stream: &TcpStream) -> bool {
-        let before = self.send_buffer;
+        let before = send_buffer(stream).unwrap_or(SEND_BUFFER_BYTES_MAX);
         if before >= SEND_BUFFER_BYTES_MAX {
             return false;
         }
-        // The kernel doubles it.
-        self.send_buffer = force_send_buffer(stream, before.max(4096)).unwrap_or(before);
+        // The kernel doubles what it is told.
+        self.send_buffer = force_send_buffer(stream, before.max(SEND_BUFFER_BYTES)).unwrap_or(before);
         self.send_buffer > before
     }
 

@@ -65,7 +65,9 @@ impl Stamps {
 fn of(found: &[u32]) -> Option<Stamps> {
     let first = *found.first()?;
     // Around the first one, on a circle of 2^32.
-    let ahead = found.iter().map(|offset| offset.wrapping_sub(first).cast_signed());
+    let ahead = found
+        .iter()
+        .map(|offset| offset.wrapping_sub(first).cast_signed());
     let (low, high) = ahead.fold((0, 0), |(low, high), ahead| (ahead.min(low), ahead.max(high)));
     let offset = first.wrapping_add_signed(high);
     (high - low <= 1).then_some(Stamps { offset })

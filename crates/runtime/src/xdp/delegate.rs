@@ -192,7 +192,15 @@ pub fn force_send_buffer(stream: &TcpStream, bytes: u32) -> io::Result<u32> {
     let fd = stream.as_fd();
     let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
     sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, wanted)?;
-    let have: libc::c_int = sys::get_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF)?;
+    send_buffer(stream)
+}
+
+/// The size of the send buffer, bytes.
+///
+/// # Errors
+/// What the kernel says.
+pub fn send_buffer(stream: &TcpStream) -> io::Result<u32> {
+    let have: libc::c_int = sys::get_option(stream.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF)?;
     Ok(have.cast_unsigned())
 }
 
@@ -250,11 +258,7 @@ pub fn neighbour(interface: &str, address: Ipv4Addr) -> io::Result<Option<[u8; 6
     for (to, byte) in request.arp_dev.iter_mut().zip(interface.bytes()) {
         *to = byte.cast_signed();
     }
-    request.arp_pa.sa_family = libc::AF_INET as libc::sa_family_t;
-    // `struct sockaddr_in` has the address behind the port.
-    for (to, byte) in request.arp_pa.sa_data[2..6].iter_mut().zip(address.octets()) {
-        *to = byte.cast_signed();
-    }
+    request.arp_pa = internet(address);
     // SAFETY: the request reads and writes a `struct arpreq`, exclusively borrowed.
     let answer = check(unsafe {
         libc::ioctl(
@@ -264,13 +268,23 @@ pub fn neighbour(interface: &str, address: Ipv4Addr) -> io::Result<Option<[u8; 6
         )
     });
     match answer {
-        Ok(_) if request.arp_flags & libc::ATF_COM != 0 => {
-            Ok(ethernet(&request.arp_ha, libc::ARPHRD_ETHER))
-        }
+        Ok(_) if request.arp_flags & libc::ATF_COM != 0 => Ok(ethernet(&request.arp_ha, libc::ARPHRD_ETHER)),
         Ok(_) => Ok(None),
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// `struct sockaddr_in` as the general form: the address stands behind the port.
+fn internet(address: Ipv4Addr) -> libc::sockaddr {
+    let mut general = libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: [0; 14],
+    };
+    for (to, byte) in general.sa_data[2..6].iter_mut().zip(address.octets()) {
+        *to = byte.cast_signed();
+    }
+    general
 }
 
 fn ethernet(address: &libc::sockaddr, kind: libc::c_ushort) -> Option<[u8; 6]> {
@@ -321,7 +335,11 @@ impl Route {
             mask,
             metric: words.get(6)?.parse().ok()?,
             interface: (*words.first()?).to_owned(),
-            hop: if flags & ROUTE_GATEWAY != 0 { address(2)? } else { to },
+            hop: if flags & ROUTE_GATEWAY != 0 {
+                address(2)?
+            } else {
+                to
+            },
         })
     }
 }
@@ -339,6 +357,10 @@ pub struct Injector {
     name: String,
 }
 
+/// The address of an [`Injector`] that needs one: of this link alone (RFC 3927), and nobody is asked about it,
+/// as a point-to-point interface has no neighbours.
+const INJECTOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 84, 87);
+
 impl Injector {
     /// Makes one in the calling thread's network namespace, `tickwire0` or the next free number.
     ///
@@ -355,13 +377,22 @@ impl Injector {
         ask(file.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut made)?;
         let letters = made.ifr_name.iter().take_while(|letter| **letter != 0);
         let name: String = letters.map(|letter| char::from(letter.cast_unsigned())).collect();
-        // Packets of the peer come by another interface than the route to it says: looked at loosely, that is
-        // allowed, and the setting of all interfaces is left alone.
         let setting = |kind: &str, what: &str| format!("/proc/sys/net/{kind}/conf/{name}/{what}");
-        std::fs::write(setting("ipv4", "rp_filter"), "2")?;
         // Nothing is to be sent out here; where there is no IPv6 nothing is.
         let _ = std::fs::write(setting("ipv6", "disable_ipv6"), "1");
         let socket = sys::udp_socket()?;
+        // Packets of the peer come by another interface than the route to it says, which is not looked at
+        // here. The stricter of this setting and that of all interfaces holds, and the latter is left alone:
+        // where it is strict, looking loosely is stricter in the kernel's order, and wants an address.
+        let of_all = std::fs::read_to_string("/proc/sys/net/ipv4/conf/all/rp_filter")?;
+        if of_all.trim() == "0" {
+            std::fs::write(setting("ipv4", "rp_filter"), "0")?;
+        } else {
+            std::fs::write(setting("ipv4", "rp_filter"), "2")?;
+            let mut own = request(&name)?;
+            own.ifr_ifru.ifru_addr = internet(INJECTOR_ADDRESS);
+            ask(socket.as_fd(), libc::SIOCSIFADDR as libc::Ioctl, &mut own)?;
+        }
         let mut up = request(&name)?;
         ask(socket.as_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &mut up)?;
         // SAFETY: the request was answered, which fills this member, an integer.
@@ -405,7 +436,11 @@ impl PacketSocket {
     /// `EPERM` without CAP_NET_RAW.
     pub fn open(interface: u32, hears: bool) -> io::Result<PacketSocket> {
         use std::os::fd::{FromRawFd, OwnedFd};
-        let protocol = if hears { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+        let protocol = if hears {
+            (libc::ETH_P_ALL as u16).to_be()
+        } else {
+            0
+        };
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers; a result that is not negative is a new descriptor that nobody else owns.
         let socket = unsafe {
