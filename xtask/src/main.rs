@@ -12,6 +12,7 @@ mod bare;
 mod bindings;
 mod command;
 mod comments;
+mod counts;
 mod deadline;
 #[cfg(test)]
 mod documented;
@@ -100,6 +101,11 @@ const STEPS: &[Step] = &[
         run: run::benches,
     },
     Step {
+        name: "counts",
+        about: "instructions of the hot paths against docs/results/counts.tsv, under Callgrind",
+        run: counts::check,
+    },
+    Step {
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
@@ -127,6 +133,8 @@ The project's own commands.
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
+  cargo xtask counts [PATH…] [--write] [--list]
+                                instructions of the hot paths under Callgrind, against docs/results/counts.tsv
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
@@ -189,6 +197,7 @@ fn main() -> ExitCode {
         ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
+        ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {

@@ -30,7 +30,7 @@ use crate::controls::{Guards, named};
 use crate::hot::{HotPath, OrderSession};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
-use crate::settings::NodeConfig;
+use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::follow_clock;
 use tickwire_console::warn;
@@ -308,13 +308,16 @@ where
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));
+        if routes.send.contains(&SendWay::Delegated) {
+            receiver.guard_orders();
+        }
         receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
-        for (section, name) in sections.iter().zip(&routes.sessions) {
-            let (line, stream) =
-                Line::open(name, section, &config.trader, &mut receiver.waiter, clock.now())?;
-            let mut session = OrderSession::new(session_of(section), Entry(Some(stream)));
+        for ((section, name), send) in sections.iter().zip(&routes.sessions).zip(&routes.send) {
+            let (trader, waiter) = (&config.trader, &mut receiver.waiter);
+            let (line, entry) = Line::open(name, section, *send, trader, waiter, clock.now())?;
+            let mut session = OrderSession::new(session_of(section), entry);
             session.fix.handle_connected(clock.now());
             lines.push(line);
             sessions.push(session);

@@ -2,13 +2,11 @@
 //! before this one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tickwire_fix::{Status, Version};
 use tickwire_market::{Nanos, Qty, SeqNo, TradingStatus};
 use tickwire_receive::receiver::Receiver;
 use tickwire_runtime::spsc;
-use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
 use crate::fills::{FillsFile, Recovered};
@@ -23,7 +21,8 @@ use crate::{QuoteEntry, Run, control};
 use tickwire_console::failure::Failure;
 use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
-use tickwire_node::link::{Entry, Link};
+use tickwire_node::link::Link;
+use tickwire_node::settings::SendWay;
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_venues::receiver::books_of;
 use tickwire_venues::wait::Waiting;
@@ -89,20 +88,19 @@ impl<'a> Opening<'a> {
     /// Joins the groups, then connects to the venue.
     pub(crate) fn connect(&mut self, session: QuoteSession) -> Result<(Talk, Link), Failure> {
         let run = self.run;
+        if run.section.send == SendWay::Delegated {
+            self.receiver.guard_orders();
+        }
         self.receiver.join(&run.config.feed, &run.config.receiver)?;
         let address = run.config.order_entry.address.into();
-        let stream = TcpStream::connect(address, Duration::from_secs(5))
-            .map_err(|e| Failure::system(e.to_string()))?;
-        let watch = self.receiver.waiter.watch(&stream);
         let limits = &run.section.limits;
-        let link = Link::new(
-            address,
-            "every quote went with it",
+        let attempts = (
             limits.reconnects_max,
             u64::from(limits.reconnect_ms) * Nanos::MILLI,
-            watch,
-            run.clock.now(),
         );
+        let (send, meaning) = (run.section.send, "every quote went with it");
+        let waiter = &mut self.receiver.waiter;
+        let (link, stream) = Link::connect(address, send, meaning, attempts, waiter, run.clock.now())?;
         self.started = run.clock.now();
         let talk = Talk {
             stream,
@@ -180,7 +178,7 @@ impl<'a> Opening<'a> {
         self,
         learned: Learned,
         state: Option<State>,
-        link: Link,
+        mut link: Link,
     ) -> Result<Outcome, Failure> {
         let Opening {
             run,
@@ -238,7 +236,8 @@ impl<'a> Opening<'a> {
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
-        let mut path = QuotePath::new(setup, learn.books, Entry(Some(talk.stream)), Ring(trades))
+        let entry = link.entry(talk.stream)?;
+        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades))
             .map_err(|NotQuotable(why)| Failure::config(why))?;
         let now = clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
@@ -333,8 +332,10 @@ impl<'a> Opening<'a> {
             control.end();
         }
         let priced = pricing.end();
-        if let Some(stream) = &mut thread.hot.path.wire.out.to.0 {
-            stream.finish();
+        thread.hot.path.wire.out.to.finish();
+        if run.section.send == SendWay::Delegated && !run.is_child {
+            let counts = thread.link.counts(&thread.hot.path.wire.out.to);
+            println!("order entry: {counts}");
         }
         let results = thread.results(&chain, priced);
         Ok(Outcome { results, ended })

@@ -282,7 +282,8 @@ impl QuotingThread<'_> {
         self.hot.path.disconnected(now);
         // Its number is watched no longer before it may be another file's.
         self.link.lost(now, why, &mut self.receiver.waiter);
-        self.hot.path.wire.out.replace(Entry(None));
+        self.link.close(&mut self.hot.path.wire.out.to);
+        self.hot.path.wire.out.replace(Entry::default());
     }
 
     /// Everything slow, ten times a second; once a second the clock follows the kernel's (`follows`). How the
@@ -328,7 +329,7 @@ impl QuotingThread<'_> {
             && let Some(stream) = self.link.mend(now, &mut self.receiver.waiter)?
         {
             let path = &mut self.hot.path;
-            path.wire.out.replace(Entry(Some(stream)));
+            path.wire.out.replace(self.link.entry_again(stream));
             path.session.ended = None;
             path.connected(now);
         }

@@ -27,6 +27,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod feeds;
 mod forged;
 pub mod recorded;
 mod subscriptions;
@@ -331,39 +332,7 @@ pub fn run<C: Channel>(
     channel: C,
     depth: Depth,
 ) -> Outcome<C> {
-    let first = listings.first().map_or(1, |l| l.id.0);
-    let instruments = first..first + listings.len() as u32;
-    let mut exchange = Exchange::new(
-        ExchangeConfig {
-            listings: listings.to_vec(),
-            max_orders: config.max_live * 2,
-            max_levels: 512,
-            flow: FlowConfig {
-                seed: config.seed,
-                max_live: config.max_live,
-                kinds: config.kinds,
-                ..FlowConfig::default()
-            },
-            auctions: config.auctions,
-            breaks: config.breaks,
-            pace: PaceConfig {
-                rate: config.rate,
-                ..PaceConfig::default()
-            },
-            order_entry: OrderEntryConfig {
-                connections: 1,
-                max_orders: 16,
-                ..OrderEntryConfig::default()
-            },
-            duration_ns: config.duration_ms * Nanos::MILLI,
-            linger_ns: 500 * Nanos::MILLI,
-            ..ExchangeConfig::default()
-        },
-        vec![PublishedChannel {
-            publisher,
-            instruments,
-        }],
-    );
+    let mut exchange = exchange_of(config, listings, publisher);
     let impair = |seed: u64, of: ImpairConfig| {
         Impair::new(ImpairConfig {
             seed: config.seed.wrapping_mul(1000).wrapping_add(seed),
@@ -515,6 +484,43 @@ pub fn run<C: Channel>(
         relayed: sink.twin.relayed.unwrap_or_default(),
         heard: sink.heard.unwrap_or_default(),
     }
+}
+
+/// The venue of such a day, with one channel.
+fn exchange_of(config: &RigConfig, listings: &[Listing], publisher: Box<dyn Publisher>) -> Exchange {
+    let first = listings.first().map_or(1, |l| l.id.0);
+    let instruments = first..first + listings.len() as u32;
+    Exchange::new(
+        ExchangeConfig {
+            listings: listings.to_vec(),
+            max_orders: config.max_live * 2,
+            max_levels: 512,
+            flow: FlowConfig {
+                seed: config.seed,
+                max_live: config.max_live,
+                kinds: config.kinds,
+                ..FlowConfig::default()
+            },
+            auctions: config.auctions,
+            breaks: config.breaks,
+            pace: PaceConfig {
+                rate: config.rate,
+                ..PaceConfig::default()
+            },
+            order_entry: OrderEntryConfig {
+                connections: 1,
+                max_orders: 16,
+                ..OrderEntryConfig::default()
+            },
+            duration_ns: config.duration_ms * Nanos::MILLI,
+            linger_ns: 500 * Nanos::MILLI,
+            ..ExchangeConfig::default()
+        },
+        vec![PublishedChannel {
+            publisher,
+            instruments,
+        }],
+    )
 }
 
 /// Enters orders into every call phase that is scheduled: the flow is silent then.

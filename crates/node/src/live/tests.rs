@@ -253,6 +253,7 @@ fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosti
 fn routes() -> Routes {
     Routes {
         sessions: vec!["order_entry".to_string(), "BZX".to_string()],
+        send: vec![SendWay::Kernel; 2],
         of_source: vec![vec![0], vec![1]],
     }
 }

@@ -11,6 +11,7 @@ use tickwire_trading::{OrderState, ReportKind};
 use super::{Rule, Trader};
 use crate::hot::HotPath;
 use crate::link::Entry;
+use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
 use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 
@@ -60,6 +61,10 @@ where
                 "{}",
                 tickwire_control::summary::trader_summary(&self.results(line))
             );
+            if self.routes.send[line] == SendWay::Delegated {
+                let counts = self.lines[line].link.counts(&self.hot.sessions[line].out);
+                println!("order entry: {counts}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the trading thread asks of what it runs: strategies ([`crate::live::Live`]), or what a test puts in
 //! their place.
 
+use crate::settings::SendWay;
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
@@ -125,6 +126,8 @@ pub trait Rule: Sized {
 pub struct Routes {
     /// The sessions' names, by place; the first is `[order_entry]`.
     pub sessions: Vec<String>,
+    /// How the bytes of each leave.
+    pub send: Vec<SendWay>,
     /// By channel: the sessions that its instruments may be traded over, the one that is taken unless
     /// something else is said first.
     pub of_source: Vec<Vec<usize>>,
