@@ -45,7 +45,7 @@ use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
 use tickwire_replay::played::{Follow, Keep, Play};
-use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
@@ -55,9 +55,11 @@ pub mod archive;
 pub mod batch;
 pub mod csv;
 mod dbn;
+mod looks;
 mod out;
 #[cfg(feature = "tables")]
 pub mod parquet;
+pub mod reader;
 mod recording;
 mod rows;
 pub mod schema;
@@ -164,26 +166,45 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
     let span = [args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX)];
     let what = what(args, format)?;
     let out = Out::new(&args.out, args.schema, (format, args.partition), span, &what)?;
+    let replayed = args.recording.replay(&args.files, &args.symbol);
+    let (done, read) = fill(&replayed, (args.schema, args.date), out, stop)?;
+    for name in &read.left_out {
+        eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
+    }
+    Ok((done, read.fed.fault))
+}
+
+/// How a recording was read.
+struct ReadAll {
+    fed: Fed,
+    /// Channels without orders, of which orders were asked for.
+    left_out: Vec<String>,
+}
+
+/// Reads files into rows of a schema, and these into `out`.
+fn fill(
+    replayed: &ReplayArgs,
+    (schema, date): (Schema, Option<jiff::civil::Date>),
+    out: Out,
+    stop: &StopFlag,
+) -> Result<(Done, ReadAll), Failure> {
     let shared = Rc::new(RefCell::new(out));
     let mut make = Make {
         out: shared.clone(),
-        schema: args.schema,
-        date: args.date,
+        schema,
+        date,
         refused: Vec::new(),
     };
-    let replayed = args.recording.replay(&args.files, &args.symbol);
-    let Fed { fault, .. } = replay::feed(&replayed, stop, &mut make)?;
-    for name in &make.refused {
-        eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
-    }
-    let is_all = !make.refused.is_empty() && make.refused.len() == shared.borrow().venues.len();
+    let fed = replay::feed(replayed, stop, &mut make)?;
+    let left_out = make.refused;
+    let is_all = !left_out.is_empty() && left_out.len() == shared.borrow().venues.len();
     if is_all {
         return Err(Failure::config(
             "no feed of the recording tells orders; give --schema mbp-10 or another one",
         ));
     }
     let done = shared.borrow_mut().finish()?;
-    Ok((done, fault))
+    Ok((done, ReadAll { fed, left_out }))
 }
 
 /// What is exported: a text that differs where the rows may.
@@ -244,15 +265,12 @@ impl Make {
     fn rows(&self, venue: Venue, tells_groups: bool) -> Rows {
         let mut out = self.out.borrow_mut();
         out.venues.push(venue);
-        let midnight = self
-            .date
-            .and_then(|date| rows::midnight_of(date, rows::zone_of(venue)));
         Rows::new(Making {
             schema: self.schema,
             channel: out.venues.len() - 1,
             venue,
             tells_groups,
-            midnight,
+            date: self.date,
         })
     }
 }

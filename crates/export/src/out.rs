@@ -211,7 +211,11 @@ impl Spool {
 enum Target {
     One(Option<Table>, Batch),
     Partitions(PathBuf, Box<Spool>),
+    Handed(Box<Hand>, Batch),
 }
+
+/// Who takes batches of rows instead of a file.
+pub(crate) type Hand = dyn FnMut(&Batch, &Names) -> Result<(), Failure>;
 
 /// What was written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -233,6 +237,8 @@ pub(crate) struct Out {
     stride: usize,
     flags_at: Option<usize>,
     target: Target,
+    /// Rows of a batch.
+    rows: usize,
     pub(crate) names: Names,
     /// By channel.
     pub(crate) venues: Vec<Venue>,
@@ -256,23 +262,34 @@ impl Out {
     ) -> Result<Out, Failure> {
         format.check(schema)?;
         let columns = schema.columns();
-        let (stride, flags_at) = (columns.len(), columns.iter().position(|c| c.name == "flags"));
         let target = match is_partitioned {
             false => Target::One(Some(Table::create(path, format, schema)?), Batch::new(columns)),
             true => Target::Partitions(path.to_path_buf(), Box::new(begin(path, what)?)),
         };
-        Ok(Out {
+        Ok(Out::to(target, (schema, format), span, ROWS))
+    }
+
+    /// Rows that `hand` takes, so many at once.
+    pub(crate) fn handed(schema: Schema, span: [u64; 2], rows: usize, hand: Box<Hand>) -> Out {
+        let target = Target::Handed(hand, Batch::new(schema.columns()));
+        Out::to(target, (schema, Format::Csv), span, rows)
+    }
+
+    fn to(target: Target, (schema, format): (Schema, Format), span: [u64; 2], rows: usize) -> Out {
+        let columns = schema.columns();
+        Out {
             schema,
             format,
-            stride,
-            flags_at,
+            stride: columns.len(),
+            flags_at: columns.iter().position(|c| c.name == "flags"),
             target,
+            rows,
             names: Names::default(),
             venues: Vec::new(),
             span,
             done: Done::default(),
             failed: None,
-        })
+        }
     }
 
     /// Why nothing is taken any more, if so.
@@ -292,7 +309,7 @@ impl Out {
                 continue;
             }
             match &mut self.target {
-                Target::One(_, batch) => batch.push(row),
+                Target::One(_, batch) | Target::Handed(_, batch) => batch.push(row),
                 Target::Partitions(folder, spool) => {
                     let key = ((time / Nanos::DAY) as u32, row[self.stride - 1]);
                     if let Err(e) = spool.push(key, row) {
@@ -302,14 +319,21 @@ impl Out {
             }
             self.count(row);
         }
-        if let Target::One(Some(table), batch) = &mut self.target
-            && batch.rows() >= ROWS
-        {
-            let written = table.rows(batch, &self.names);
-            batch.clear();
-            if let Err(failure) = written {
-                self.fail(failure);
+        let written = match &mut self.target {
+            Target::One(Some(table), batch) if batch.rows() >= self.rows => {
+                let written = table.rows(batch, &self.names);
+                batch.clear();
+                written
             }
+            Target::Handed(hand, batch) if batch.rows() >= self.rows => {
+                let taken = hand(batch, &self.names);
+                batch.clear();
+                taken
+            }
+            _ => Ok(()),
+        };
+        if let Err(failure) = written {
+            self.fail(failure);
         }
     }
 
@@ -330,6 +354,11 @@ impl Out {
                     table.rows(batch, &self.names)?;
                     table.finish()?;
                     self.done.files = 1;
+                }
+            }
+            Target::Handed(hand, batch) => {
+                if batch.rows() > 0 {
+                    hand(batch, &self.names)?;
                 }
             }
             Target::Partitions(folder, spool) => {

@@ -47,7 +47,7 @@ pub fn publisher(venue: Venue) -> u16 {
 }
 
 /// Midnights of a venue, by which times of day become times.
-struct Midnights {
+pub(crate) struct Midnights {
     zone: &'static str,
     /// Said by the user.
     fixed: Option<Nanos>,
@@ -56,9 +56,19 @@ struct Midnights {
 }
 
 impl Midnights {
+    /// Of a venue, on a day that was said, if one was.
+    pub(crate) fn new(venue: Venue, date: Option<jiff::civil::Date>) -> Midnights {
+        let zone = zone_of(venue);
+        Midnights {
+            zone,
+            fixed: date.and_then(|date| midnight_of(date, zone)),
+            last: (0, Nanos::ZERO),
+        }
+    }
+
     /// `at` with its date: a time of day is of the day on which it was received, by the venue's clock, or of
     /// the day that was said. Without either it stays.
-    fn dated(&mut self, at: Nanos, received: Nanos) -> Nanos {
+    pub(crate) fn dated(&mut self, at: Nanos, received: Nanos) -> Nanos {
         if at.0 >= 2 * Nanos::DAY {
             return at;
         }
@@ -84,7 +94,7 @@ impl Midnights {
 }
 
 /// The venue's time zone.
-pub(crate) fn zone_of(venue: Venue) -> &'static str {
+fn zone_of(venue: Venue) -> &'static str {
     match venue {
         Venue::Cme => "America/Chicago",
         Venue::Moex => "Europe/Moscow",
@@ -99,7 +109,7 @@ fn midnight_before(at: Nanos, zone: &str) -> Option<Nanos> {
 }
 
 /// Midnight of a date in a zone.
-pub(crate) fn midnight_of(date: jiff::civil::Date, zone: &str) -> Option<Nanos> {
+fn midnight_of(date: jiff::civil::Date, zone: &str) -> Option<Nanos> {
     let day = date.in_tz(zone).ok()?;
     u64::try_from(day.timestamp().as_nanosecond()).ok().map(Nanos)
 }
@@ -112,7 +122,7 @@ pub(crate) struct Making {
     /// Events say where a venue's group ends; otherwise every message is one.
     pub(crate) tells_groups: bool,
     /// The day of files whose times have none.
-    pub(crate) midnight: Option<Nanos>,
+    pub(crate) date: Option<jiff::civil::Date>,
 }
 
 /// A bar that is being filled.
@@ -160,11 +170,7 @@ impl Rows {
     pub(crate) fn new(making: Making) -> Rows {
         let columns = making.schema.columns();
         Rows {
-            midnights: Midnights {
-                zone: zone_of(making.venue),
-                fixed: making.midnight,
-                last: (0, Nanos::ZERO),
-            },
+            midnights: Midnights::new(making.venue, making.date),
             publisher: publisher(making.venue).into(),
             pending: Vec::new(),
             stride: columns.len(),

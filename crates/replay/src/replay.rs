@@ -220,6 +220,8 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
 pub struct Fed {
     /// Why the books cannot be relied on, if they cannot.
     pub fault: Option<String>,
+    /// The fault is damage of a file, behind which it was not read.
+    pub is_damaged: bool,
     /// Books of which the recording does not have the beginning.
     pub partial: usize,
     /// What the first reading found out; `None` where a configuration says who is who.
@@ -290,6 +292,7 @@ fn feed_files(
     });
     let channels = channels.collect();
     Ok(Fed {
+        is_damaged: replay.damage.is_some(),
         fault: replay.damage.take().or_else(|| replay.fault(true)),
         partial: replay.partial().0,
         channels,
