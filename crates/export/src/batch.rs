@@ -90,7 +90,7 @@ pub enum Value {
 pub fn value_of(kind: Kind, word: u64, names: &Names) -> Value {
     match kind {
         Kind::Time | Kind::Unsigned(_) => Value::Number(word.into()),
-        Kind::Signed => Value::Number((word as i64).into()),
+        Kind::Signed(_) => Value::Number((word as i64).into()),
         Kind::Price if word == NO_PRICE => Value::Price(None),
         Kind::Price => Value::Price(Some(word as i64)),
         Kind::Char => Value::Text(char::from(word as u8).to_string()),

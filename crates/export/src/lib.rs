@@ -52,6 +52,8 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
 
 pub mod archive;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod batch;
 pub mod csv;
 mod dbn;
@@ -157,9 +159,10 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
         (None, Some("csv")) => Format::Csv,
         (None, Some("dbn")) => Format::Dbn,
         (None, Some("parquet")) => Format::Parquet,
+        (None, Some("arrow" | "feather")) => Format::Arrow,
         _ => {
             return Err(Failure::config(
-                "give --format csv, dbn or parquet, or a file that ends so",
+                "give --format csv, dbn, parquet or arrow, or a file that ends so",
             ));
         }
     };

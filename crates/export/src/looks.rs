@@ -175,7 +175,10 @@ impl Look {
         let mut own = *event;
         self.states.apply(&mut own, books.executed_at(event));
         if event.instrument == InstrumentId::WHOLE_FEED {
-            if matches!(event.kind, EventKind::Gap | EventKind::Recovered | EventKind::Clear) {
+            if matches!(
+                event.kind,
+                EventKind::Gap | EventKind::Recovered | EventKind::Clear
+            ) {
                 // Every book that was shown has another state now.
                 let shown: Vec<InstrumentId> = (0..self.known.len() as u32)
                     .map(InstrumentId)
@@ -188,7 +191,10 @@ impl Look {
         }
         let ends = !self.tells_groups
             || event.flags.has(EventFlags::LAST)
-            || matches!(event.kind, EventKind::EndOfGroup | EventKind::Gap | EventKind::Recovered);
+            || matches!(
+                event.kind,
+                EventKind::EndOfGroup | EventKind::Gap | EventKind::Recovered
+            );
         if ends {
             self.end_group(event, books);
         }
@@ -217,9 +223,11 @@ impl Look {
         let Some(book) = books.book(id) else { return };
         let state = book.state();
         let is_same = known.state == Some(state)
-            && Side::BOTH
-                .into_iter()
-                .all(|side| book.levels(side).take(depth).eq(known.sides[side as usize].iter().copied()));
+            && Side::BOTH.into_iter().all(|side| {
+                book.levels(side)
+                    .take(depth)
+                    .eq(known.sides[side as usize].iter().copied())
+            });
         let is_unborn = known.state.is_none() && book.is_empty();
         if is_same || is_unborn {
             return;

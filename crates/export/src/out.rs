@@ -20,6 +20,8 @@ use tickwire_console::failure::Failure;
 use tickwire_market::{Date, Nanos, Venue};
 use tickwire_runtime::files::{self, Pending};
 
+#[cfg(feature = "arrow")]
+use crate::arrow::Ipc;
 use crate::batch::{Batch, Names, ROWS};
 use crate::csv;
 use crate::dbn::{self, Dbn};
@@ -36,6 +38,8 @@ pub enum Format {
     Dbn,
     /// Columns, compressed by zstd, with statistics
     Parquet,
+    /// Arrow's own file, IPC: read without being decoded
+    Arrow,
 }
 
 impl Format {
@@ -45,6 +49,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Dbn => "dbn",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         }
     }
 
@@ -57,6 +62,9 @@ impl Format {
             ))),
             Format::Parquet if cfg!(not(feature = "tables")) => Err(Failure::config(
                 "this program was built without Parquet: build it with `--features tables`, or give --format csv",
+            )),
+            Format::Arrow if cfg!(not(feature = "arrow")) => Err(Failure::config(
+                "this program was built without Arrow: build it with `--features tables`, or give --format csv",
             )),
             _ => Ok(()),
         }
@@ -72,6 +80,8 @@ enum Body {
     Dbn(Box<Dbn>, BufWriter<File>),
     #[cfg(feature = "tables")]
     Parquet(Box<Parquet<BufWriter<File>>>),
+    #[cfg(feature = "arrow")]
+    Arrow(Box<Ipc<BufWriter<File>>>),
 }
 
 /// A file that is being written.
@@ -106,6 +116,10 @@ impl Table {
             )),
             #[cfg(not(feature = "tables"))]
             Format::Parquet => unreachable!("it was checked"),
+            #[cfg(feature = "arrow")]
+            Format::Arrow => Body::Arrow(Box::new(Ipc::new(out, &columns).map_err(|e| cannot(path, e))?)),
+            #[cfg(not(feature = "arrow"))]
+            Format::Arrow => unreachable!("it was checked"),
         };
         Ok(Table {
             path: path.to_path_buf(),
@@ -123,6 +137,8 @@ impl Table {
             Body::Dbn(dbn, _) => dbn.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
+            #[cfg(feature = "arrow")]
+            Body::Arrow(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
         }
     }
 
@@ -132,6 +148,8 @@ impl Table {
             Body::Dbn(dbn, mut out) => dbn.finish(&mut out).map_err(|e| cannot(&self.path, e))?,
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
+            #[cfg(feature = "arrow")]
+            Body::Arrow(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
         }
         self.pending.finish().map_err(|e| cannot(&self.path, e))
     }

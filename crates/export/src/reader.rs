@@ -21,8 +21,7 @@
 //! assert_eq!((first.symbol.as_str(), first.sides[0][0].price.raw()), ("AAPL", 585_330_000_000));
 //! assert!(books.next().expect("a book")?.sides[0].is_empty());
 //! assert!(books.next().is_none());
-//! // LOBSTER files begin in mid-session: the books may lack earlier orders, and that is said.
-//! assert!(books.ending().and_then(|end| end.fault.as_ref()).is_some());
+//! assert_eq!(books.ending().map(|end| (end.rows, end.fault)), Some((2, None)));
 //!
 //! let rows: usize = day.rows(Schema::Mbo)?.map(|batch| batch.map_or(0, |b| b.batch.rows())).sum();
 //! assert_eq!(rows, 2);
@@ -191,6 +190,7 @@ impl Recording {
                 rows: books,
                 marked,
                 unknown: unknown(&recording.symbols, &fed),
+                partial: fed.partial,
                 fault: fed.fault,
                 is_damaged: fed.is_damaged,
                 left_out: Vec::new(),
@@ -221,6 +221,7 @@ impl Recording {
                 rows: done.rows,
                 marked: done.marked,
                 unknown: unknown(&recording.symbols, &read.fed),
+                partial: read.fed.partial,
                 fault: read.fed.fault,
                 is_damaged: read.fed.is_damaged,
                 left_out: read.left_out,
@@ -250,6 +251,8 @@ pub struct Ending {
     pub fault: Option<String>,
     /// The fault is damage of a file: what stands behind the place was not read.
     pub is_damaged: bool,
+    /// Books of which the recording does not have the beginning.
+    pub partial: usize,
     /// Channels that tell levels, of which orders were asked for.
     pub left_out: Vec<String>,
     /// Symbols that were asked for and that the recording does not have.
@@ -466,6 +469,8 @@ impl<T> Drop for Stream<T> {
 
 impl<T> std::fmt::Debug for Stream<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("ending", &self.ending.get()).finish_non_exhaustive()
+        f.debug_struct("Stream")
+            .field("ending", &self.ending.get())
+            .finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ pub enum Kind {
     Price,
     /// A number of so many bits, 8, 16, 32 or 64.
     Unsigned(u8),
-    /// A number of 32 bits with a sign, as the bits of an `i64`.
-    Signed,
+    /// A number of so many bits with a sign, 32 or 64, as the bits of an `i64`.
+    Signed(u8),
     /// One character of ASCII.
     Char,
     /// The instrument's symbol: channel in the upper 32 bits, number of the instrument in the lower ones.
@@ -75,7 +75,7 @@ const DEPTH: Column = column("depth", Kind::Unsigned(8));
 const PRICE: Column = column("price", Kind::Price);
 const SIZE: Column = column("size", Kind::Unsigned(32));
 const FLAGS: Column = column("flags", Kind::Unsigned(8));
-const DELTA: Column = column("ts_in_delta", Kind::Signed);
+const DELTA: Column = column("ts_in_delta", Kind::Signed(32));
 const SEQUENCE: Column = column("sequence", Kind::Unsigned(32));
 const SYMBOL: Column = column("symbol", Kind::Symbol);
 
@@ -123,7 +123,7 @@ const DEFINITION: &[Column] = &[
     PUBLISHER,
     INSTRUMENT,
     column("min_price_increment", Kind::Price),
-    column("min_lot_size_round_lot", Kind::Signed),
+    column("min_lot_size_round_lot", Kind::Signed(32)),
     column("security_update_action", Kind::Char),
     SYMBOL,
 ];
