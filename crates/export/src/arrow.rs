@@ -30,7 +30,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, SchemaRef
 
 use crate::batch::{Batch, Names, Value};
 use crate::reader::{Rows, Stream};
-use crate::schema::{Column, Kind, NO_PRICE};
+use crate::schema::{Column, Kind, NO_PRICE, NO_TIME};
 
 /// Digits of a price, of them behind the point.
 const DIGITS: (u8, i8) = (18, 9);
@@ -63,7 +63,7 @@ fn said(e: impl std::fmt::Display) -> String {
 
 fn type_of(kind: Kind, prices: Prices) -> DataType {
     match kind {
-        Kind::Time => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        Kind::Time | Kind::TimeOrNone => DataType::Timestamp(TimeUnit::Nanosecond, None),
         Kind::Price if prices == Prices::Integer => DataType::Int64,
         Kind::Price => DataType::Decimal128(DIGITS.0, DIGITS.1),
         Kind::Unsigned(8) => DataType::UInt8,
@@ -81,7 +81,7 @@ fn schema_of(columns: &[Column], prices: Prices) -> SchemaRef {
         let field = Field::new(
             column.name,
             type_of(column.kind, prices),
-            column.kind == Kind::Price,
+            matches!(column.kind, Kind::Price | Kind::TimeOrNone),
         );
         match (column.kind, prices) {
             (Kind::Price, Prices::Integer) => {
@@ -110,6 +110,12 @@ fn array_of(
                 ));
             }
             Arc::new(TimestampNanosecondArray::from_iter_values(narrow()))
+        }
+        Kind::TimeOrNone => {
+            let known = words
+                .iter()
+                .map(|word| (*word != NO_TIME).then(|| i64::try_from(*word).unwrap_or(i64::MAX)));
+            Arc::new(TimestampNanosecondArray::from_iter(known))
         }
         Kind::Price => {
             let known = words
@@ -325,7 +331,7 @@ fn values_of(column: &Column, array: &ArrayRef) -> Result<Vec<Value>, String> {
             };
             prices.map(price).collect::<Result<_, _>>()?
         }
-        Kind::Time => {
+        Kind::Time | Kind::TimeOrNone => {
             let times = array.as_primitive::<TimestampNanosecondType>().values();
             numbers(&mut times.iter().map(|n| i128::from(*n as u64)))
         }

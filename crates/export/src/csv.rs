@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 use tickwire_market::Price;
 
 use crate::batch::{Batch, Names, Value};
-use crate::schema::{Column, Kind, NO_PRICE};
+use crate::schema::{Column, Kind, NO_PRICE, NO_TIME};
 
 /// Writes the line of names.
 pub fn head(out: &mut impl Write, columns: &[Column]) -> io::Result<()> {
@@ -24,7 +24,8 @@ pub fn rows(out: &mut impl Write, batch: &Batch, names: &Names) -> io::Result<()
             }
             let word = words[row];
             match column.kind {
-                Kind::Time | Kind::Unsigned(_) => write!(out, "{word}")?,
+                Kind::TimeOrNone if word == NO_TIME => {}
+                Kind::Time | Kind::TimeOrNone | Kind::Unsigned(_) => write!(out, "{word}")?,
                 Kind::Signed(_) => write!(out, "{}", word as i64)?,
                 Kind::Price if word == NO_PRICE => {}
                 Kind::Price => write!(out, "{:.9}", Price::from_raw(word as i64))?,
@@ -82,7 +83,8 @@ fn value(field: &str, column: &Column) -> Result<Value, String> {
         number.map(Value::Number).ok_or_else(wrong)
     };
     match column.kind {
-        Kind::Time => number(0, u64::MAX.into()),
+        Kind::TimeOrNone if field.is_empty() => Ok(Value::Text(String::new())),
+        Kind::Time | Kind::TimeOrNone => number(0, u64::MAX.into()),
         Kind::Unsigned(bits) => number(0, (1 << bits) - 1),
         Kind::Signed(32) => number(i32::MIN.into(), i32::MAX.into()),
         Kind::Signed(_) => number(i64::MIN.into(), i64::MAX.into()),

@@ -55,8 +55,10 @@ pub mod archive;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 pub mod batch;
+mod consolidated;
 pub mod csv;
 mod dbn;
+mod lobster;
 mod looks;
 mod out;
 #[cfg(feature = "tables")]
@@ -71,6 +73,7 @@ pub use recording::RecordingArgs;
 pub use rows::publisher;
 pub use schema::Schema;
 
+use consolidated::Consolidated;
 use out::Out;
 use rows::{Making, Rows};
 
@@ -154,8 +157,14 @@ pub fn run(args: &ExportArgs, stop: &StopFlag) -> Result<(), Failure> {
 /// # Errors
 /// As [`run`], but for damage and gaps.
 pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String>), Failure> {
+    let name = args
+        .out
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let format = match (args.format, args.out.extension().and_then(|e| e.to_str())) {
         (Some(format), _) => format,
+        (None, Some("csv")) if name.contains("_message_") => Format::Lobster,
         (None, Some("csv")) => Format::Csv,
         (None, Some("dbn")) => Format::Dbn,
         (None, Some("parquet")) => Format::Parquet,
@@ -172,7 +181,7 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
     let replayed = args.recording.replay(&args.files, &args.symbol);
     let (done, read) = fill(&replayed, (args.schema, args.date), out, stop)?;
     for name in &read.left_out {
-        eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
+        eprintln!("{name}");
     }
     Ok((done, read.fed.fault))
 }
@@ -194,6 +203,7 @@ fn fill(
     let shared = Rc::new(RefCell::new(out));
     let mut make = Make {
         out: shared.clone(),
+        consolidated: Rc::default(),
         schema,
         date,
         refused: Vec::new(),
@@ -202,11 +212,12 @@ fn fill(
     let left_out = make.refused;
     let is_all = !left_out.is_empty() && left_out.len() == shared.borrow().venues.len();
     if is_all {
-        return Err(Failure::config(
-            "no feed of the recording tells orders; give --schema mbp-10 or another one",
-        ));
+        return Err(Failure::config(match schema {
+            Schema::Cmbp1 => "the recording has consolidated feeds alone; give --schema mbp-1 or another one",
+            _ => "no feed of the recording tells orders; give --schema mbp-10 or another one",
+        }));
     }
-    let done = shared.borrow_mut().finish()?;
+    let done = shared.borrow_mut().finish(stop)?;
     Ok((done, ReadAll { fed, left_out }))
 }
 
@@ -258,6 +269,7 @@ fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
 /// Makes channels whose events become rows.
 struct Make {
     out: Rc<RefCell<Out>>,
+    consolidated: Rc<RefCell<Consolidated>>,
     schema: Schema,
     date: Option<jiff::civil::Date>,
     /// Channels without orders, of which orders were asked for.
@@ -292,6 +304,7 @@ struct Writing {
     rows: Rows,
     channel: usize,
     out: Rc<RefCell<Out>>,
+    consolidated: Rc<RefCell<Consolidated>>,
     /// Of files of records, which have no books for it.
     books: Option<Box<Books>>,
 }
@@ -299,10 +312,18 @@ struct Writing {
 impl Writing {
     /// The packet is over: its instruments have names now.
     fn hand_over(&mut self) {
-        if self.rows.pending.is_empty() {
+        if self.rows.pending.is_empty() && self.rows.tops.is_empty() {
             return;
         }
         let mut out = self.out.borrow_mut();
+        if !self.rows.tops.is_empty() {
+            let who = (self.channel, self.rows.publisher);
+            let (tops, rows) = (&self.rows.tops, &mut self.rows.pending);
+            self.consolidated
+                .borrow_mut()
+                .take(who, tops, &mut out.names, rows);
+            self.rows.tops.clear();
+        }
         out.take(&self.rows.pending);
         self.rows.pending.clear();
         if let Some(unfit) = self.rows.unfit.take()
@@ -380,15 +401,25 @@ impl MakePlay for Make {
             Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3
         );
         let rows = self.rows(feed.venue, feed.protocol().tells_match_events());
-        let keep: Box<dyn Keep> = match by_price && self.schema == Schema::Mbo {
-            true => {
-                self.refused.push(name.clone());
+        let why = match self.schema {
+            Schema::Mbo if by_price => {
+                Some("tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)")
+            }
+            Schema::Cmbp1 if !feed.protocol().has_depth() => {
+                Some("is consolidated itself, and takes no part in cmbp-1 (see --schema mbp-1)")
+            }
+            _ => None,
+        };
+        let keep: Box<dyn Keep> = match why {
+            Some(why) => {
+                self.refused.push(format!("{name} {why}"));
                 Box::new(Nothing)
             }
-            false => Box::new(Writing {
+            None => Box::new(Writing {
                 channel: self.out.borrow().venues.len() - 1,
                 rows,
                 out: self.out.clone(),
+                consolidated: self.consolidated.clone(),
                 books: None,
             }),
         };
@@ -408,6 +439,7 @@ impl MakePlay for Make {
             channel: self.out.borrow().venues.len() - 1,
             rows,
             out: self.out.clone(),
+            consolidated: self.consolidated.clone(),
             books: Some(Box::new(Books::new(books))),
         };
         Ok(file.into_play(writing))

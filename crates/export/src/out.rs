@@ -18,13 +18,16 @@ use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
 use tickwire_market::{Date, Nanos, Venue};
+use tickwire_replay::progress::Progress;
 use tickwire_runtime::files::{self, Pending};
+use tickwire_runtime::signal::StopFlag;
 
 #[cfg(feature = "arrow")]
 use crate::arrow::Ipc;
 use crate::batch::{Batch, Names, ROWS};
 use crate::csv;
-use crate::dbn::{self, Dbn};
+use crate::dbn::Dbn;
+use crate::lobster::Lobster;
 #[cfg(feature = "tables")]
 use crate::parquet::Parquet;
 use crate::schema::Schema;
@@ -40,6 +43,8 @@ pub enum Format {
     Parquet,
     /// Arrow's own file, IPC: read without being decoded
     Arrow,
+    /// Messages of LOBSTER, a file a symbol: of mbo
+    Lobster,
 }
 
 impl Format {
@@ -50,14 +55,15 @@ impl Format {
             Format::Dbn => "dbn",
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
+            Format::Lobster => "csv",
         }
     }
 
     /// Whether this program writes a schema in it.
     pub(crate) fn check(self, schema: Schema) -> Result<(), Failure> {
         match self {
-            Format::Dbn if dbn::layout(schema).is_none() => Err(Failure::config(format!(
-                "{} is not written as DBN, whose records of it have fields that the venues do not say: give --format csv or parquet",
+            Format::Lobster if schema != Schema::Mbo => Err(Failure::config(format!(
+                "LOBSTER has orders, and no {}: give --schema mbo or another --format",
                 schema.name()
             ))),
             Format::Parquet if cfg!(not(feature = "tables")) => Err(Failure::config(
@@ -77,6 +83,7 @@ fn cannot(path: &Path, e: impl std::fmt::Display) -> Failure {
 
 enum Body {
     Csv(BufWriter<File>),
+    Lobster(Box<Lobster<BufWriter<File>>>),
     Dbn(Box<Dbn>, BufWriter<File>),
     #[cfg(feature = "tables")]
     Parquet(Box<Parquet<BufWriter<File>>>),
@@ -102,13 +109,11 @@ impl Table {
                 csv::head(&mut out, &columns).map_err(|e| cannot(path, e))?;
                 Body::Csv(out)
             }
+            Format::Lobster => Body::Lobster(Box::new(Lobster::new(out))),
             Format::Dbn => {
                 let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
                 let body = files::nameless(folder.unwrap_or(Path::new("."))).map_err(|e| cannot(path, e))?;
-                match Dbn::new(schema, &columns, body) {
-                    Some(dbn) => Body::Dbn(Box::new(dbn), out),
-                    None => unreachable!("it was checked"),
-                }
+                Body::Dbn(Box::new(Dbn::new(schema, &columns, body)), out)
             }
             #[cfg(feature = "tables")]
             Format::Parquet => Body::Parquet(Box::new(
@@ -134,6 +139,7 @@ impl Table {
         }
         match &mut self.body {
             Body::Csv(out) => csv::rows(out, batch, names).map_err(|e| cannot(&self.path, e)),
+            Body::Lobster(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             Body::Dbn(dbn, _) => dbn.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
@@ -145,6 +151,7 @@ impl Table {
     fn finish(self) -> Result<(), Failure> {
         match self.body {
             Body::Csv(mut out) => out.flush().map_err(|e| cannot(&self.path, e))?,
+            Body::Lobster(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
             Body::Dbn(dbn, mut out) => dbn.finish(&mut out).map_err(|e| cannot(&self.path, e))?,
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
@@ -327,7 +334,15 @@ impl Out {
                 continue;
             }
             match &mut self.target {
-                Target::One(_, batch) | Target::Handed(_, batch) => batch.push(row),
+                Target::One(_, batch) => batch.push(row),
+                Target::Handed(hand, batch) => {
+                    batch.push(row);
+                    if batch.rows() == self.rows {
+                        let taken = hand(batch, &self.names);
+                        batch.clear();
+                        self.failed = taken.err();
+                    }
+                }
                 Target::Partitions(folder, spool) => {
                     let key = ((time / Nanos::DAY) as u32, row[self.stride - 1]);
                     if let Err(e) = spool.push(key, row) {
@@ -337,21 +352,14 @@ impl Out {
             }
             self.count(row);
         }
-        let written = match &mut self.target {
-            Target::One(Some(table), batch) if batch.rows() >= self.rows => {
-                let written = table.rows(batch, &self.names);
-                batch.clear();
-                written
+        if let Target::One(Some(table), batch) = &mut self.target
+            && batch.rows() >= self.rows
+        {
+            let written = table.rows(batch, &self.names);
+            batch.clear();
+            if let Err(failure) = written {
+                self.fail(failure);
             }
-            Target::Handed(hand, batch) if batch.rows() >= self.rows => {
-                let taken = hand(batch, &self.names);
-                batch.clear();
-                taken
-            }
-            _ => Ok(()),
-        };
-        if let Err(failure) = written {
-            self.fail(failure);
         }
     }
 
@@ -362,7 +370,7 @@ impl Out {
     }
 
     /// Nothing comes any more: files take their names.
-    pub(crate) fn finish(&mut self) -> Result<Done, Failure> {
+    pub(crate) fn finish(&mut self, stop: &StopFlag) -> Result<Done, Failure> {
         if let Some(failure) = self.failed.take() {
             return Err(failure);
         }
@@ -382,16 +390,22 @@ impl Out {
             Target::Partitions(folder, spool) => {
                 let open = std::mem::take(&mut spool.open);
                 let mut used = BTreeMap::new();
-                for ((day, word), block) in open {
-                    let venue = self
-                        .venues
-                        .get((word >> 32) as usize)
-                        .copied()
-                        .unwrap_or_default();
+                let (all, mut progress) = (open.len(), Progress::new("writing"));
+                for (nth, ((day, word), block)) in open.into_iter().enumerate() {
+                    progress.tell(|| format!("{}: {nth} of {all} tables", folder.display()));
+                    if stop.is_set() {
+                        return Err(Failure::interrupted(format!(
+                            "{nth} of {all} tables are written; the same command goes on with the others"
+                        )));
+                    }
+                    let venue = match self.venues.get((word >> 32) as usize) {
+                        Some(venue) => venue.name(),
+                        None => "consolidated",
+                    };
                     let under = format!(
                         "date={}/venue={}/symbol={}",
                         Date::of_days(day),
-                        venue.name(),
+                        venue,
                         escaped(&self.names.text(word))
                     );
                     // Two channels of a venue may have an instrument each of the same name.

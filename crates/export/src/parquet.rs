@@ -38,7 +38,7 @@ fn message(columns: &[Column]) -> String {
     let mut text = String::from("message rows {\n");
     for Column { name, kind } in columns {
         text += &match kind {
-            Kind::Time => format!("required int64 {name} (TIMESTAMP(NANOS, false));\n"),
+            Kind::Time | Kind::TimeOrNone => format!("required int64 {name} (TIMESTAMP(NANOS, false));\n"),
             Kind::Price => format!("optional int64 {name} (DECIMAL(18, 9));\n"),
             Kind::Unsigned(64) => format!("required int64 {name} (INTEGER(64, false));\n"),
             Kind::Unsigned(bits) => format!("required int32 {name} (INTEGER({bits}, false));\n"),
@@ -93,7 +93,7 @@ fn write_column<W: Write + Send>(
     let writer = group.next_column().map_err(said)?;
     let mut writer = writer.ok_or_else(|| format!("{}: no such column", column.name))?;
     match column.kind {
-        Kind::Time | Kind::Unsigned(64) | Kind::Signed(64) => {
+        Kind::Time | Kind::TimeOrNone | Kind::Unsigned(64) | Kind::Signed(64) => {
             let values: Vec<i64> = words.iter().map(|w| *w as i64).collect();
             writer
                 .typed::<Int64Type>()

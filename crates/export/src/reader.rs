@@ -253,7 +253,7 @@ pub struct Ending {
     pub is_damaged: bool,
     /// Books of which the recording does not have the beginning.
     pub partial: usize,
-    /// Channels that tell levels, of which orders were asked for.
+    /// Channels that do not tell what was asked for, with why.
     pub left_out: Vec<String>,
     /// Symbols that were asked for and that the recording does not have.
     pub unknown: Vec<String>,
@@ -377,7 +377,10 @@ impl<T: Send + 'static> Stream<T> {
         let own = stop.clone();
         let thread = std::thread::Builder::new()
             .name(name.into())
-            .spawn(move || read(sender, own))
+            .spawn(move || {
+                tickwire_replay::progress::keep_quiet();
+                read(sender, own)
+            })
             .map_err(|e| Failure::system(format!("cannot start a thread that reads: {e}")))?;
         Ok(Stream {
             receiver: Some(receiver),

@@ -24,6 +24,7 @@ use tickwire_market::{
 };
 
 use crate::batch::Names;
+use crate::consolidated::Top;
 use crate::schema::{NO_PRICE, Schema, flags};
 
 /// Databento's number of a venue's own feed; 0 where it has none. Source: "Publishers, datasets, and venues".
@@ -94,7 +95,7 @@ impl Midnights {
 }
 
 /// The venue's time zone.
-fn zone_of(venue: Venue) -> &'static str {
+pub(crate) fn zone_of(venue: Venue) -> &'static str {
     match venue {
         Venue::Cme => "America/Chicago",
         Venue::Moex => "Europe/Moscow",
@@ -102,7 +103,8 @@ fn zone_of(venue: Venue) -> &'static str {
     }
 }
 
-fn midnight_before(at: Nanos, zone: &str) -> Option<Nanos> {
+/// The venue's midnight before a time.
+pub(crate) fn midnight_before(at: Nanos, zone: &str) -> Option<Nanos> {
     let time = jiff::Timestamp::from_nanosecond(i128::from(at.0)).ok()?;
     let day = time.in_tz(zone).ok()?.start_of_day().ok()?;
     u64::try_from(day.timestamp().as_nanosecond()).ok().map(Nanos)
@@ -143,6 +145,8 @@ struct Kept {
     /// Time and number of the last event, where the second's end asks for them.
     last: [u64; 2],
     bad: u64,
+    /// Of `cmbp-1`: best bid and offer, and the mark.
+    top: Option<([Option<(i64, u64)>; 2], u64)>,
     is_waiting: bool,
     bar: Option<Bar>,
 }
@@ -151,7 +155,9 @@ struct Kept {
 pub(crate) struct Rows {
     making: Making,
     midnights: Midnights,
-    publisher: u64,
+    pub(crate) publisher: u64,
+    /// Of `cmbp-1`: what the packet under way did to tops of books.
+    pub(crate) tops: Vec<Top>,
     /// Rows of the packet under way, one behind the other.
     pub(crate) pending: Vec<u64>,
     pub(crate) stride: usize,
@@ -172,6 +178,7 @@ impl Rows {
         Rows {
             midnights: Midnights::new(making.venue, making.date),
             publisher: publisher(making.venue).into(),
+            tops: Vec::new(),
             pending: Vec::new(),
             stride: columns.len(),
             flags_at: columns.iter().position(|c| c.name == "flags"),
@@ -208,6 +215,11 @@ impl Rows {
                 books.apply(event);
                 self.imbalance(event);
             }
+            Schema::Statistics => {
+                books.apply(event);
+                self.statistics(event);
+            }
+            Schema::Cmbp1 => return self.top(event, books),
         }
         let ends = !self.making.tells_groups || event.flags.has(EventFlags::LAST);
         if ends && self.pending.len() > begin {
@@ -683,6 +695,81 @@ impl Rows {
             .extend([action, is_trading.into(), is_quoting.into(), symbol]);
     }
 
+    /// Nasdaq's crosses, and what they would be: ITCH 5.0, messages Q and I, type of the cross O and C.
+    fn statistics(&mut self, event: &MarketEvent) {
+        let kind = match (event.kind, event.code[0]) {
+            _ if !matches!(self.making.venue, Venue::Nasdaq | Venue::NasdaqTexas | Venue::Psx) => return,
+            (EventKind::Trade, b'O') => stat::OPENING_PRICE,
+            (EventKind::Trade, b'C') => stat::CLOSE_PRICE,
+            (EventKind::Imbalance, b'O') => stat::INDICATIVE_OPENING_PRICE,
+            (EventKind::Imbalance, b'C') => stat::INDICATIVE_CLOSE_PRICE,
+            _ => return,
+        };
+        let price = match event.kind {
+            EventKind::Trade => event.price,
+            _ => event.near_price,
+        };
+        if price.raw() == 0 || event.qty.0 == 0 && event.kind == EventKind::Trade {
+            return;
+        }
+        let head = self.head(event);
+        let quantity = i64::try_from(event.qty.0).unwrap_or(i64::MAX) as u64;
+        let sequence = self.narrow("sequence", event.seq.0);
+        let symbol = self.symbol(event.instrument);
+        self.pending.extend(head);
+        // update_action 1: added.
+        self.pending
+            .extend([word_of(price), quantity, sequence, 0, kind, 1, symbol]);
+    }
+
+    /// What an event does to the top of its book, for the consolidated one.
+    fn top(&mut self, event: &MarketEvent, books: &mut Books) {
+        let id = event.instrument;
+        let traded = Self::traded(event, books);
+        let before = books.order(event.order_id);
+        books.apply(event);
+        if id == InstrumentId::WHOLE_FEED {
+            return;
+        }
+        let Some(book) = books.book(id) else { return };
+        let best = Side::BOTH.map(|side| book.best(side).map(|level| (level.price.raw(), level.qty.0)));
+        let state = self.flags(event, books);
+        let kept = self.kept(id);
+        let now = (best, state & flags::MAYBE_BAD_BOOK);
+        let is_same = kept.top.replace(now) == Some(now);
+        if is_same && traded.is_none() {
+            return;
+        }
+        let mut large = best.iter().flatten().map(|(_, qty)| *qty).max().unwrap_or(0);
+        large = large.max(event.qty.0);
+        self.narrow("a size", large);
+        let (action, side, price) = match (event.kind, before) {
+            (EventKind::Add, _) => (b'A', side_of(event.side), word_of(event.price)),
+            (EventKind::Reduce | EventKind::Delete | EventKind::Execute, Some(order)) => {
+                (b'C', side_of(order.side), word_of(order.price))
+            }
+            (EventKind::Replace, Some(order)) => (b'M', side_of(order.side), word_of(event.price)),
+            (EventKind::Modify, _) => (b'M', side_of(event.side), word_of(event.price)),
+            (EventKind::Level, _) if event.qty.0 == 0 => (b'C', side_of(event.side), word_of(event.price)),
+            (EventKind::Level, _) => (b'M', side_of(event.side), word_of(event.price)),
+            (EventKind::Clear, _) => (b'R', b'N'.into(), NO_PRICE),
+            _ => (b'M', b'N'.into(), NO_PRICE),
+        };
+        let size = match price {
+            NO_PRICE => 0,
+            _ => event.qty.0,
+        };
+        let times = self.times(event);
+        self.tops.push(Top {
+            instrument: id,
+            times,
+            what: [action.into(), side, price, size],
+            traded,
+            best,
+            flags: state,
+        });
+    }
+
     fn imbalance(&mut self, event: &MarketEvent) {
         if event.kind != EventKind::Imbalance {
             return;
@@ -715,6 +802,14 @@ impl Rows {
             symbol,
         ]);
     }
+}
+
+/// DBN's types of statistics that feeds tell here.
+mod stat {
+    pub(super) const OPENING_PRICE: u64 = 1;
+    pub(super) const INDICATIVE_OPENING_PRICE: u64 = 2;
+    pub(super) const CLOSE_PRICE: u64 = 11;
+    pub(super) const INDICATIVE_CLOSE_PRICE: u64 = 19;
 }
 
 fn word_of(price: Price) -> u64 {

@@ -1,4 +1,4 @@
-//! The reader against the export of the same recording, and what becomes of recordings that are damaged or of
+//! One recording by the reader and in every format, and what becomes of recordings that are damaged or of
 //! readers that leave early.
 
 use std::fmt::Write;
@@ -270,4 +270,95 @@ fn what_stands_before_the_damage_is_handed_over_and_the_damage_is_said_with_its_
     assert!(ending.is_damaged, "{ending:?}");
     let fault = ending.fault.unwrap_or_default();
     assert!(fault.contains("rows.dbn") && fault.contains("byte"), "{fault}");
+}
+
+#[test]
+fn a_lobster_file_of_a_lobster_file_is_the_same_text() {
+    let folder = Folder::new("lobster");
+    let file = recording(&folder.0, 3000);
+    let out = folder.0.join("AAPL_2012-06-21_message_again.csv");
+    let words = [
+        "example",
+        &file.display().to_string(),
+        "--date",
+        "2012-06-21",
+        "--out",
+        &out.display().to_string(),
+    ];
+    let args = Cli::try_parse_from(words).expect("arguments");
+    export(&args.export, &StopFlag::new()).expect("an export");
+    let (before, after) = (std::fs::read_to_string(&file), std::fs::read_to_string(&out));
+    assert!(before.expect("the recording") == after.expect("the file"));
+    let words = [
+        "example",
+        &file.display().to_string(),
+        "--schema",
+        "trades",
+        "--out",
+        &out.display().to_string(),
+    ];
+    let said = export(&Cli::parse_from(words).export, &StopFlag::new()).expect_err("LOBSTER has orders");
+    assert!(said.message.contains("no trades"), "{said}");
+}
+
+#[test]
+fn dbn_files_of_every_schema_have_whole_records() {
+    let folder = Folder::new("dbn");
+    let file = recording(&folder.0, 3000);
+    for (schema, bytes) in [
+        (Schema::Mbo, 56),
+        (Schema::Mbp1, 80),
+        (Schema::Mbp10, 368),
+        (Schema::Trades, 48),
+        (Schema::Bbo1s, 80),
+        (Schema::Ohlcv1s, 56),
+        (Schema::Definition, 520),
+        (Schema::Status, 40),
+        (Schema::Imbalance, 112),
+        (Schema::Statistics, 80),
+        (Schema::Cmbp1, 80),
+    ] {
+        let out = folder.0.join("rows.dbn");
+        let words = [
+            "example",
+            &file.display().to_string(),
+            "--schema",
+            schema.name(),
+            "--date",
+            "2012-06-21",
+            "--out",
+            &out.display().to_string(),
+        ];
+        let (done, _) = export(&Cli::parse_from(words).export, &StopFlag::new()).expect("an export");
+        let written = std::fs::read(&out).expect("the file");
+        let head = 8 + u32::from_le_bytes(written[4..8].try_into().expect("four bytes")) as usize;
+        assert_eq!(written.len() - head, done.rows as usize * bytes, "{schema:?}");
+        for record in written[head..].chunks(bytes) {
+            assert_eq!(
+                (usize::from(record[0]) * 4, record[1]),
+                (bytes, schema.rtype()),
+                "{schema:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn of_one_venue_the_consolidated_best_is_its_own() {
+    let folder = Folder::new("consolidated");
+    let file = recording(&folder.0, 2000);
+    let (alone, together) = (exported(&file, Schema::Mbp1), exported(&file, Schema::Cmbp1));
+    let is_change = |row: &&Vec<Value>| row[5] != Value::Text("T".into());
+    let alone: Vec<[&Value; 5]> = alone
+        .iter()
+        .filter(is_change)
+        .map(|row| [&row[0], &row[13], &row[14], &row[15], &row[16]])
+        .collect();
+    let together: Vec<[&Value; 5]> = together
+        .iter()
+        .filter(is_change)
+        .map(|row| [&row[0], &row[11], &row[12], &row[13], &row[14]])
+        .collect();
+    assert_eq!(alone.len(), together.len());
+    assert!(alone == together);
 }

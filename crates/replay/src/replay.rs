@@ -41,13 +41,15 @@ use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
 use crate::played::{Keep, Play, Played};
+use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
 use ending::Ending;
 use records::Alone;
 pub use records::{RecordsFile, play_records};
 use room::Room;
+pub(crate) use spool::NAME as SPOOLED;
 pub use survey::Survey;
-use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped};
+use survey::{Addressee, At, Found, Heard, Load, Stopped};
 use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};

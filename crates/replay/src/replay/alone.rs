@@ -14,8 +14,9 @@ use tickwire_wire::{Malformed, dbn};
 use super::ending::Ending;
 use super::records::Check;
 use super::room::Room;
-use super::survey::{Load, Progress};
+use super::survey::Load;
 use super::{About, LOOK, RecordsFile, Replay, Routes, lobster, records};
+use crate::progress::Progress;
 use crate::tape::End;
 
 impl Replay<'_> {
