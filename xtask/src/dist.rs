@@ -23,7 +23,7 @@ SHA-256 of them. The container file is linted by hadolint of PyPI.
   --program-dir  where tickwire, tickwire-lab and libtickwire_recording.so are already; without it they are built with the profile dist,
                  which takes ten minutes and more on two cores
 
-What is not there is left out, and said: dpkg-deb, cargo-cyclonedx (`cargo install cargo-cyclonedx --locked`), hadolint.
+What is not there is left out, and said: dpkg-deb, cargo-cyclonedx (installed at a pinned version, as `cargo xtask supply` does), hadolint.
 Not part of check. Exit code 1: something was left out, or the container file has a fault. 2: it could not begin.
 ";
 
@@ -154,11 +154,12 @@ fn made(programs: Option<PathBuf>) -> Result<Vec<String>, String> {
         Some(file) => files.push(file),
         None => left_out.push("the Debian package: there is no dpkg-deb on this machine".into()),
     }
-    match sbom(&handed)? {
-        Some(file) => files.push(file),
-        None => {
-            left_out.push("the bill of materials: cargo install cargo-cyclonedx --locked".into());
+    match crate::supply::bill() {
+        Ok(bill) => {
+            copy(&bill, &handed.join("sbom.cdx.json"), 0o644)?;
+            files.push("sbom.cdx.json".into());
         }
+        Err(why) => left_out.push(format!("the bill of materials: {why}")),
     }
     let sums = said(Command::new("sha256sum").args(&files).current_dir(&handed))?;
     write(&handed.join("SHA256SUMS"), &sums)?;
@@ -193,6 +194,8 @@ fn fill(tree: &Path, programs: &Path, left_out: &mut Vec<String>) -> Result<(), 
     let man = tree.join("share/man/man1");
     fs::create_dir_all(&man).map_err(io(&man))?;
     must(Command::new(&tickwire).arg("man").arg(&man))?;
+    // For everybody to read.
+    must(Command::new("chmod").args(["-R", "a+rX"]).arg(&man))?;
     for (shell, file) in SHELLS {
         let text = said(Command::new(&tickwire).args(["completions", shell]))?;
         write(&tree.join("share/completions").join(file), text)?;
@@ -308,64 +311,6 @@ fn deb(tree: &Path, handed: &Path, number: &str) -> Result<Option<String>, Strin
     }
     fs::remove_dir_all(&package).map_err(io(&package))?;
     Ok(Some(file))
-}
-
-/// The bill of materials of the program, by cargo-cyclonedx.
-fn sbom(handed: &Path) -> Result<Option<String>, String> {
-    let local = target_dir().join("tools/bin");
-    let path = format!(
-        "{}:{}",
-        local.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
-    let is_there = cargo()
-        .args(["cyclonedx", "--version"])
-        .env("PATH", &path)
-        .output();
-    if !is_there.is_ok_and(|output| output.status.success()) {
-        return Ok(None);
-    }
-    let manifest = root().join("apps/tickwire/Cargo.toml");
-    must(
-        cargo()
-            .args([
-                "cyclonedx",
-                "--format",
-                "json",
-                "--describe",
-                "binaries",
-                "--quiet",
-                "--manifest-path",
-            ])
-            .arg(&manifest)
-            .args(["--features", "tables"])
-            .env("PATH", &path),
-    )?;
-    // It writes beside every manifest of the workspace: ours is kept, the others go.
-    let mut kept = None;
-    for folder in ["apps", "crates", "examples", "."] {
-        let Ok(entries) = fs::read_dir(root().join(folder)) else {
-            continue;
-        };
-        for entry in entries.filter_map(Result::ok) {
-            let Ok(files) = fs::read_dir(entry.path()) else {
-                continue;
-            };
-            for file in files.filter_map(Result::ok) {
-                let name = file.file_name().to_string_lossy().into_owned();
-                if !name.ends_with(".cdx.json") {
-                    continue;
-                }
-                if entry.path().ends_with("apps/tickwire") {
-                    let to = handed.join("sbom.cdx.json");
-                    fs::copy(file.path(), &to).map_err(io(&to))?;
-                    kept = Some("sbom.cdx.json".to_owned());
-                }
-                fs::remove_file(file.path()).map_err(io(&file.path()))?;
-            }
-        }
-    }
-    Ok(kept)
 }
 
 /// The container file, judged by hadolint: what it has against it.

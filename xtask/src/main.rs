@@ -13,8 +13,8 @@ mod bindings;
 mod command;
 mod comments;
 mod deadline;
-#[cfg(test)]
 mod dist;
+#[cfg(test)]
 mod documented;
 mod fuzz;
 mod interop;

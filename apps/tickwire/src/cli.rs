@@ -373,8 +373,10 @@ Example:
     },
     /// Writes a manual page of every command into a folder
     #[command(after_help = "\
+As every file of the program they are for the own user alone until somebody else says so.
+
 Example:
-  tickwire man /usr/local/share/man/man1")]
+  tickwire man man && install -m 644 man/*.1 /usr/local/share/man/man1")]
     Man {
         /// The folder
         #[arg(value_name = "DIR")]

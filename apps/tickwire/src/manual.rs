@@ -34,8 +34,7 @@ fn page(command: &clap::Command, folder: &Path, name: &str) -> Result<(), Failur
         .manual("Tickwire")
         .render(&mut text)
         .map_err(wrong)?;
-    // For everybody to read, as pages of the system are.
-    std::fs::write(&path, text).map_err(wrong)?;
+    tickwire_runtime::files::write(&path, text).map_err(wrong)?;
     let own = command.get_subcommands().filter(|own| !own.is_hide_set());
     for own in own {
         page(own, folder, &format!("{name}-{}", own.get_name()))?;

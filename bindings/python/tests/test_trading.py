@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 import os
 import socket
@@ -19,7 +20,7 @@ __all__ = ["exchange"]
 
 TICKWIRE, CAPTURE = (os.environ.get(f"TICKWIRE_{name}", "") for name in ("PROGRAM", "CAPTURE"))
 CONFIG = Path(__file__).parents[3] / "examples/strategies/backtest.toml"
-STRATEGY = CONFIG.with_name("two_sided_quoter.tw")
+STRATEGY = Path(__file__).with_name("taker.tw")
 
 
 def test_a_backtest_is_the_program_s(tmp_path: Path) -> None:
@@ -48,15 +49,15 @@ def test_a_backtest_is_the_program_s(tmp_path: Path) -> None:
 
 def test_built_in_strategies_and_parameters() -> None:
     assert "two_sided_quoter" in tickwire.STRATEGIES
-    one = tickwire.backtest(CONFIG, CAPTURE, STRATEGY)
+    one = tickwire.backtest(CONFIG, CAPTURE, CONFIG.with_name("two_sided_quoter.tw"))
     two = tickwire.backtest(CONFIG, [CAPTURE], "two_sided_quoter")
-    assert (one.hash, one.pnl) == (two.hash, two.pnl)
-    other = tickwire.backtest(CONFIG, CAPTURE, "two_sided_quoter", parameters={"size": 10})
-    assert other.hash != one.hash and set(other.orders["qty"].tolist()) <= set(range(1, 11))
+    assert (one.hash, one.pnl) == (two.hash, two.pnl) and len(one.orders) > 0
+    other = tickwire.backtest(CONFIG, CAPTURE, STRATEGY, parameters={"lot": 10})
+    assert set(other.orders["qty"].tolist()) <= set(range(1, 11)) and other.hash != one.hash
     with pytest.raises(tickwire.TickwireError, match="built in are"):
         tickwire.backtest(CONFIG, CAPTURE, "no_such_strategy")
-    with pytest.raises(tickwire.TickwireError, match="sizes"):
-        tickwire.backtest(CONFIG, CAPTURE, "two_sided_quoter", parameters={"sizes": 10})
+    with pytest.raises(tickwire.TickwireError, match="lots"):
+        tickwire.backtest(CONFIG, CAPTURE, STRATEGY, parameters={"lots": 10})
 
 
 class Fix:
@@ -70,7 +71,7 @@ class Fix:
 
     def send(self, kind: str, *fields: tuple[int, str]) -> None:
         self.number += 1
-        now = "20260105-14:30:00.000"
+        now = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H:%M:%S}"
         head = [(35, kind), (49, self.here), (56, self.there), (34, str(self.number)), (52, now)]
         body = "".join(f"{tag}={value}\x01" for tag, value in [*head, *fields])
         text = f"8=FIX.4.4\x019={len(body)}\x01{body}"

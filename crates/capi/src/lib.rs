@@ -191,13 +191,14 @@ unsafe fn asked(
     Ok(asked)
 }
 
-/// Opens a recording as a stream of Arrow. 0, and `out` is a stream that the caller releases; or the number of
-/// an error, `out` is as it was, and `error` has a sentence. The header says what the arguments are.
+/// Opens a recording as a stream of Arrow. 0, and `out` is a stream that the caller releases; or the number
+/// of an error, `out` is as it was, and `error` has a sentence. The header says what the arguments are.
 ///
 /// # Safety
-/// `files` points to `files_len` texts that end with NUL, `schema` to another one; `options` is null or points
-/// to initialised options whose texts end with NUL; `out` points to room for a `struct ArrowArrayStream`, and
-/// `error` is null or points to `error_len` bytes. All of them stay as they are during the call.
+/// `files` points to `files_len` texts that end with NUL, `schema` to another one; `options` is null or
+/// points to initialised options whose texts end with NUL; `out` points to room for a
+/// `struct ArrowArrayStream`, and `error` is null or points to `error_len` bytes. All of them stay as they
+/// are during the call.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tw_recording_open(
@@ -220,7 +221,8 @@ pub unsafe extern "C" fn tw_recording_open(
     let opened = catch_unwind(AssertUnwindSafe(open));
     let failure = match opened.unwrap_or_else(|_| Err(Failure::check("the library panicked"))) {
         Ok(stream) => {
-            // SAFETY: `out` is not null, and the caller promises room for a stream; what is there is not read.
+            // SAFETY: `out` is not null, and the caller promises room for a stream; what is there is not
+            // read.
             unsafe { ptr::write(out, stream) };
             return 0;
         }
@@ -232,7 +234,8 @@ pub unsafe extern "C" fn tw_recording_open(
         while !failure.message.is_char_boundary(len) {
             len -= 1;
         }
-        // SAFETY: the caller promises `error_len` bytes, of which at most all but one are written, and then NUL.
+        // SAFETY: the caller promises `error_len` bytes, of which at most all but one are written, and then
+        // NUL.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr().cast::<c_char>(), error, len);
             *error.add(len) = 0;

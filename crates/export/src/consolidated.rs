@@ -4,8 +4,8 @@
 //! channel: event ─► its book ─► [`Top`]s of the packet ─► at its end, when symbols are known: [`Consolidated`] ─► rows
 //! ```
 //! Sizes of venues are not added up: a side shows the venue that has the best price; of several, the one that
-//! has had it longest. Venues of which one book may be wrong take part, and the row is marked. The tapes (CQS,
-//! UQDF), which are consolidated themselves, take no part.
+//! has had it longest. Venues of which one book may be wrong take part, and the row is marked. The tapes
+//! (CQS, UQDF), which are consolidated themselves, take no part.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! Recordings as tables: `tickwire export`.
 //!
 //! ```text
-//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN or Parquet
+//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN, LOBSTER, Parquet or Arrow
+//!                                                             └─► books, or rows in batches: [`reader`]
 //! ```
 //! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are
 //! exact: decimals of nine places in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong

@@ -1,5 +1,5 @@
-//! How far long work has come: on a terminal in one line that changes, elsewhere now and then in a line of its
-//! own.
+//! How far long work has come: on a terminal in one line that changes, elsewhere now and then in a line of
+//! its own.
 
 use std::cell::Cell;
 use std::io::Write;

@@ -170,9 +170,9 @@ pub struct Listening {
     pub servers: Vec<(String, u16)>,
 }
 
-/// Runs the exchange as [`run`] does, in a thread of somebody else's program: nothing is printed, no thread is
-/// pinned. `started` is told where it listens, before anything is sent. The end of the session, or `stop`, ends
-/// it; what came of it is returned.
+/// Runs the exchange as [`run`] does, in a thread of somebody else's program: nothing is printed, no thread
+/// is pinned. `started` is told where it listens, before anything is sent. The end of the session, or `stop`,
+/// ends it; what came of it is returned.
 ///
 /// # Errors
 /// As [`run`], but for signals.

@@ -150,7 +150,8 @@ impl Replay<'_> {
     }
 
     pub(super) fn lines(&mut self, path: &Path, mut file: LineFile) -> Result<(), End> {
-        // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv, and says the symbol nowhere else.
+        // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv, and says the symbol
+        // nowhere else.
         let name = path.file_name().and_then(|name| name.to_str());
         let symbol = name.and_then(|name| Some(name.split_once('_')?.0.to_owned()));
         if let (Some(wanted), Some(symbol)) = (&self.symbols, &symbol)

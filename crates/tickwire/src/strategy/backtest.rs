@@ -67,8 +67,8 @@ pub struct BacktestResult {
 }
 
 /// Runs a strategy as `backtest` does, and gives the result instead of printing it; orders are kept. A fault
-/// of the recording is in the result. `sweep`, `fills`, `report`, `json` and `ghosts` of the arguments are not
-/// looked at.
+/// of the recording is in the result. `sweep`, `fills`, `report`, `json` and `ghosts` of the arguments are
+/// not looked at.
 ///
 /// # Errors
 /// The configuration, the parameters or the files are wrong; somebody asked to stop.
