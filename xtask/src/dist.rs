@@ -230,6 +230,21 @@ fn fill(tree: &Path, programs: &Path, left_out: &mut Vec<String>) -> Result<(), 
     Ok(())
 }
 
+/// The newest version of glibc's symbols that a program wants.
+fn glibc_of(program: &Path) -> Result<(u32, u32), String> {
+    let bytes = fs::read(program).map_err(io(program))?;
+    let mark = b"GLIBC_2.";
+    let places = bytes.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark);
+    let minor = places.filter_map(|(at, _)| {
+        let digits = bytes[at + mark.len()..].iter().take_while(|b| b.is_ascii_digit());
+        String::from_utf8(digits.copied().collect()).ok()?.parse::<u32>().ok()
+    });
+    minor
+        .max()
+        .map(|minor| (2, minor))
+        .ok_or_else(|| format!("{}: it wants no glibc", program.display()))
+}
+
 /// The Debian package: the tree below /usr, completions where Debian's shells look, and the unit.
 fn deb(tree: &Path, handed: &Path, number: &str) -> Result<Option<String>, String> {
     if Command::new("dpkg-deb").arg("--version").output().is_err() {
@@ -275,9 +290,11 @@ fn deb(tree: &Path, handed: &Path, number: &str) -> Result<Option<String>, Strin
     let unit = fs::read_to_string(root().join("examples/tickwire-feed.service")).map_err(io(&root()))?;
     let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
     write(&package.join("lib/systemd/system/tickwire-feed.service"), unit)?;
+    let (major, minor) = glibc_of(&tree.join("bin/tickwire"))?;
+    println!("the programs want glibc {major}.{minor} or later");
     let control = format!(
         "Package: tickwire\nVersion: {number}\nArchitecture: {}\nMaintainer: The Tickwire authors <tickwire@localhost>\n\
-         Section: net\nPriority: optional\nDepends: libc6 (>= 2.34), libgcc-s1, adduser\n\
+         Section: net\nPriority: optional\nDepends: libc6 (>= {major}.{minor}), libgcc-s1, adduser\n\
          Description: exchange market data, order books, strategies and orders\n \
          Takes exchange market data off the wire, keeps the books, trades over FIX, and says how fast it did so.\n \
          With a simulated exchange, backtests, and a feed handler for systemd.\n",

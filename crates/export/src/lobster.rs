@@ -189,7 +189,7 @@ impl<W: Write> Lobster<W> {
             let midnight = midnight_before(tickwire_market::Nanos(time), zone);
             self.midnight = (hour, midnight.map_or(time - time % DAY, |at| at.0));
         }
-        time - self.midnight.1
+        time.saturating_sub(self.midnight.1)
     }
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
@@ -197,5 +197,100 @@ impl<W: Write> Lobster<W> {
             self.message(&trade, 5, 0, (trade[8], trade[7] as i64), trade[6])?;
         }
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the rows are: lines of six fields, or a sentence.
+        #[test]
+        fn rows_become_lines_of_six_fields_or_an_error(
+            rows in proptest::collection::vec((0..7_usize, any::<[u64; 15]>(), any::<bool>()), 0..40)
+        ) {
+            let mut batch = Batch::new(Schema::Mbo.columns());
+            for (action, mut row, is_wild) in rows {
+                row[5] = b"ACFTMRx"[action].into();
+                row[6] = if row[6] % 2 == 0 { b'A'.into() } else { b'B'.into() };
+                row[14] = 1;
+                if !is_wild {
+                    row[7] = row[7] % 1000 * UNIT as u64;
+                    row[10] %= 8;
+                    row[8] %= 100;
+                }
+                batch.push(&row);
+            }
+            let mut text = Vec::new();
+            let mut out = Lobster::new(&mut text);
+            let is_written = out.rows(&batch, &Names::default()).is_ok() && out.finish().is_ok();
+            let text = String::from_utf8(text).unwrap();
+            for line in text.lines() {
+                prop_assert_eq!(line.split(',').count(), 6);
+                prop_assert!(line.ends_with(",1") || line.ends_with(",-1"));
+            }
+            prop_assert!(is_written || batch.rows() > 0);
+        }
+    }
+
+    #[test]
+    fn a_change_in_its_place_is_a_part_taken_away_and_any_other_one_a_new_order() {
+        let row = |action: u8, order: u64, price: i64, size: u64| -> [u64; 15] {
+            let price = (price * UNIT) as u64;
+            [
+                9,
+                9,
+                160,
+                2,
+                1,
+                action.into(),
+                b'B'.into(),
+                price,
+                size,
+                0,
+                order,
+                0,
+                0,
+                1,
+                1,
+            ]
+        };
+        let mut batch = Batch::new(Schema::Mbo.columns());
+        for row in [
+            row(b'A', 1, 100, 50),
+            row(b'M', 1, 100, 30),
+            row(b'M', 1, 101, 40),
+            row(b'T', 0, 102, 7),
+            row(b'T', 0, 101, 10),
+            row(b'F', 1, 101, 10),
+            row(b'C', 1, 101, 10),
+            row(b'R', 0, 0, 0),
+        ] {
+            batch.push(&row);
+        }
+        let mut text = Vec::new();
+        let mut out = Lobster::new(&mut text);
+        out.rows(&batch, &Names::default()).expect("rows");
+        out.finish().expect("written");
+        let lines = String::from_utf8(text).expect("text");
+        let lines: Vec<&str> = lines
+            .lines()
+            .filter_map(|line| line.split_once(',').map(|l| l.1))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "1,1,50,100,1",
+                "2,1,20,100,1",
+                "3,1,30,100,1",
+                "1,1,40,101,1",
+                "5,0,7,102,1",
+                "4,1,10,101,1",
+                "3,1,30,101,1"
+            ]
+        );
     }
 }

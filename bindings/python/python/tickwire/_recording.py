@@ -19,9 +19,6 @@ from ._types import ConfigError, Damaged, RecordingError, RecordingWarning
 PathLike: TypeAlias = str | os.PathLike[str]
 Time: TypeAlias = int | str | datetime.datetime | np.datetime64
 """Nanoseconds since the epoch, a text with its zone such as ``2026-01-05T14:30:00Z``, a datetime with its zone, a datetime64 (UTC)."""
-Prices: TypeAlias = Literal["decimal", "int"]
-"""Prices of Arrow tables: exact decimals in units of the currency, or whole numbers of 1e-9."""
-
 NO_PRICE = 2**63 - 1
 """What stands in arrays where there is no price. In Arrow tables it is null."""
 
@@ -174,18 +171,18 @@ class Recording:
         yield from books
         _warn(books.ending)
 
-    def batches(self, schema: str = "mbo", *, prices: Prices = "decimal") -> Iterator[Frame]:
+    def batches(self, schema: str = "mbo", *, prices: Literal["decimal", "int"] = "decimal") -> Iterator[Frame]:
         """The rows of a schema, some ten thousand at a time: memory does not grow with the recording."""
         batches = self._reader.batches(schema, prices)
         for batch in batches:
             yield Frame(batch)
         _warn(batches.ending)
 
-    def stream(self, schema: str = "mbo", *, prices: Prices = "decimal") -> _native.ArrowStream:
+    def stream(self, schema: str = "mbo", *, prices: Literal["decimal", "int"] = "decimal") -> _native.ArrowStream:
         """The rows as a stream of Arrow, for whatever takes one (DuckDB, Polars, pyarrow, DataFusion): it can be taken once."""
         return self._reader.arrow(schema, prices)
 
-    def _table(self, schema: str, prices: Prices, make: Any) -> Any:
+    def _table(self, schema: str, prices: Literal["decimal", "int"], make: Any) -> Any:
         stream = self.stream(schema, prices=prices)
         try:
             table = make(stream)
@@ -199,15 +196,15 @@ class Recording:
         _warn(stream.ending)
         return table
 
-    def to_arrow(self, schema: str = "mbo", *, prices: Prices = "decimal") -> Any:
+    def to_arrow(self, schema: str = "mbo", *, prices: Literal["decimal", "int"] = "decimal") -> Any:
         """A ``pyarrow.Table`` of all rows of a schema."""
         return self._table(schema, prices, _need("pyarrow", "to_arrow").table)
 
-    def to_polars(self, schema: str = "mbo", *, prices: Prices = "decimal") -> Any:
+    def to_polars(self, schema: str = "mbo", *, prices: Literal["decimal", "int"] = "decimal") -> Any:
         """A ``polars.DataFrame`` of all rows of a schema."""
         return self._table(schema, prices, _need("polars", "to_polars").DataFrame)
 
-    def to_pandas(self, schema: str = "mbo", *, prices: Prices = "decimal") -> Any:
+    def to_pandas(self, schema: str = "mbo", *, prices: Literal["decimal", "int"] = "decimal") -> Any:
         """A ``pandas.DataFrame`` of all rows of a schema, with Arrow's columns, so that prices stay exact."""
         _need("pyarrow", "to_pandas")
         pandas = _need("pandas", "to_pandas")
