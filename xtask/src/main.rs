@@ -14,6 +14,7 @@ mod command;
 mod comments;
 mod counts;
 mod deadline;
+mod dist;
 #[cfg(test)]
 mod documented;
 mod fuzz;
@@ -41,6 +42,7 @@ mod source;
 mod supply;
 mod tables;
 mod tidy;
+mod wheels;
 
 use run::{Context, Outcome};
 use std::process::ExitCode;
@@ -164,6 +166,12 @@ The project's own commands.
                                 the pictures of the README, of a running daemon and a demonstration; not part of check
   cargo xtask publish [--verify] [--list] [--allow-dirty]
                                 packs every crate as a registry would get it, and sends nothing; not part of check
+  cargo xtask wheels [--only ARCH]
+                                the Python package as wheels, tested in a clean environment; not part of check
+  cargo xtask notebooks [--wheel FILE]
+                                runs the notebooks of examples/notebooks and keeps their pictures; not part of check
+  cargo xtask dist [--program FILE]
+                                tarball, Debian package, manual pages, completions, SHA-256, bill of materials; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -199,6 +207,9 @@ fn main() -> ExitCode {
         ["miri", rest @ ..] => miri::run(rest),
         ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["wheels", rest @ ..] => wheels::run(rest),
+        ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
+        ["dist", rest @ ..] => dist::run(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());

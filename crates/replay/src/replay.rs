@@ -16,7 +16,6 @@ mod archived;
 mod ending;
 mod lines;
 mod lobster;
-mod progress;
 mod records;
 mod room;
 mod shown;
@@ -42,12 +41,13 @@ use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
 use crate::played::{Keep, Play, Played};
+use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
 use ending::Ending;
-use progress::Progress;
 use records::Alone;
 pub use records::{RecordsFile, play_records};
 use room::Room;
+pub(crate) use spool::NAME as SPOOLED;
 pub use survey::Survey;
 use survey::{Addressee, At, Found, Heard, Load, Stopped};
 use tickwire_console::failure::Failure;
@@ -222,6 +222,8 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
 pub struct Fed {
     /// Why the books cannot be relied on, if they cannot.
     pub fault: Option<String>,
+    /// The fault is damage of a file, behind which it was not read.
+    pub is_damaged: bool,
     /// Books of which the recording does not have the beginning.
     pub partial: usize,
     /// What the first reading found out; `None` where a configuration says who is who.
@@ -292,6 +294,7 @@ fn feed_files(
     });
     let channels = channels.collect();
     Ok(Fed {
+        is_damaged: replay.damage.is_some(),
         fault: replay.damage.take().or_else(|| replay.fault(true)),
         partial: replay.partial().0,
         channels,

@@ -10,8 +10,8 @@ use tickwire_runtime::recordfile::RecordFile;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::{dbn, itch50};
 
-use super::super::progress::Progress;
 use super::{Files, Stopped};
+use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
 
 /// Frames between two looks at the stop flag and the clock.

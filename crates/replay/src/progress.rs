@@ -1,26 +1,41 @@
-//! How far reading has come, said while it goes on.
+//! How far long work has come: on a terminal in one line that changes, elsewhere now and then in a line of
+//! its own.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tickwire_console::terminal;
 
-/// Says how far reading has come: on a terminal in one line that changes, elsewhere now and then in a line of
-/// its own.
-pub(super) struct Progress {
+use crate::replay::SPOOLED;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on this thread says nothing of its progress: it works for a program that did not ask for it.
+pub fn keep_quiet() {
+    IS_QUIET.set(true);
+}
+
+/// What is shown of one piece of work.
+pub struct Progress {
     shown: Option<Instant>,
     begun: Instant,
     is_terminal: bool,
+    is_quiet: bool,
     what: &'static str,
 }
 
 impl Progress {
-    pub(super) fn new(what: &'static str) -> Progress {
+    /// Nothing shown yet. `what` is done: reading, writing.
+    pub fn new(what: &'static str) -> Progress {
         Progress {
             shown: None,
             begun: Instant::now(),
             is_terminal: terminal::takes_movements(&std::io::stderr()),
+            is_quiet: IS_QUIET.get(),
             what,
         }
     }
@@ -35,34 +50,40 @@ impl Progress {
         }
     }
 
-    /// Call it now and then.
-    pub(super) fn show(&mut self, file: &Path, frames: u64, bytes: u64) {
+    /// Call it now and then; `text` is made when it is shown.
+    pub fn tell(&mut self, text: impl FnOnce() -> String) {
         let begun = self.begun.elapsed();
-        if !Self::is_due(self.is_terminal, begun, self.shown.map(|shown| shown.elapsed())) {
+        let shown = self.shown.map(|shown| shown.elapsed());
+        if self.is_quiet || !Self::is_due(self.is_terminal, begun, shown) {
             return;
         }
         self.shown = Some(Instant::now());
-        let name = match file.starts_with("/proc/self/fd") {
-            true => super::spool::NAME.into(),
-            false => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy(),
+        let (before, after) = match self.is_terminal {
+            true => ("\r", "\x1b[K"),
+            false => ("", "\n"),
         };
-        let (before, after) = if self.is_terminal {
-            ("\r", "\x1b[K")
-        } else {
-            ("", "\n")
-        };
+        let (what, seconds) = (self.what, begun.as_secs_f64());
         let _ = write!(
             std::io::stderr(),
-            "{before}{} {name}: {:.1} MB, {:.2} million frames, {:.0} s{after}",
-            self.what,
-            bytes as f64 / 1e6,
-            frames as f64 / 1e6,
-            begun.as_secs_f64()
+            "{before}{what} {}, {seconds:.0} s{after}",
+            text()
         );
     }
 
+    /// How far a file was read.
+    pub(crate) fn show(&mut self, file: &Path, frames: u64, bytes: u64) {
+        self.tell(|| {
+            let name = match file.starts_with("/proc/self/fd") {
+                true => SPOOLED.into(),
+                false => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy(),
+            };
+            let (megabytes, millions) = (bytes as f64 / 1e6, frames as f64 / 1e6);
+            format!("{name}: {megabytes:.1} MB, {millions:.2} million frames")
+        });
+    }
+
     /// Takes the line away again.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if self.shown.take().is_some() && self.is_terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
