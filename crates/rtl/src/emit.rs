@@ -518,11 +518,17 @@ impl Writer<'_> {
         });
         let busy: String = running.map(|(pipeline, _)| format!(" || (|{}_run_reg)", pipeline.name)).collect();
         self.line(format!("  assign busy = order_valid{busy};"));
-        self.line(
-            "  // As the software's: a quantity or price that an order cannot have becomes the nearest one that it can.\n  \
-             function automatic logic [31:0] within(input logic signed [127:0] n);\n    \
-             return (n < 0) ? 32'd0 : (n > 128'sd4294967295) ? 32'hffffffff : n[31:0];\n  endfunction",
-        );
+        let is_cut = pipelines.iter().zip(plans).any(|(pipeline, own)| {
+            let values = pipeline.handler.orders.iter().flat_map(|order| [(order.qty, 1), (order.price, PRICE_UNIT)]);
+            values.into_iter().any(|(n, unit)| self.nearest(own, n, own.first, unit).starts_with("nearest32"))
+        });
+        if is_cut {
+            self.line(
+                "  // As in software: a quantity or price that an order cannot have becomes the nearest one that it can.\n  \
+                 function automatic logic [31:0] nearest32(input logic signed [127:0] n);\n    \
+                 return (n < 0) ? 32'd0 : (n > 128'sd4294967295) ? 32'hffffffff : n[31:0];\n  endfunction",
+            );
+        }
         self.line("  always_ff @(posedge clk) begin\n    order_valid <= 1'b0;");
         for (pipeline, own) in pipelines.iter().zip(plans) {
             let (name, handler) = (own.name, &pipeline.handler);
@@ -534,8 +540,8 @@ impl Writer<'_> {
                 let when = self.truth(own, order.when, clock);
                 self.line(format!("    if ({name}_at[{clock}] && {when}) begin\n      order_valid <= 1'b1;"));
                 self.line(format!("      order_ask   <= 1'b{};", u8::from(order.is_sell)));
-                let qty = self.within(own, order.qty, clock, 1);
-                let price = self.within(own, order.price, clock, PRICE_UNIT);
+                let qty = self.nearest(own, order.qty, clock, 1);
+                let price = self.nearest(own, order.price, clock, PRICE_UNIT);
                 self.line(format!("      order_qty   <= {qty};\n      order_price <= {price};\n    end"));
             }
             let kept: Vec<(u32, Value)> = handler.stores.iter().map(|(at, value)| (*at, *value)).collect();
@@ -567,7 +573,7 @@ impl Writer<'_> {
     }
 
     /// A value as 32 bits without a sign, or the nearest number of that.
-    fn within(&self, own: &Plan<'_>, n: Value, clock: u32, unit: i128) -> String {
+    fn nearest(&self, own: &Plan<'_>, n: Value, clock: u32, unit: i128) -> String {
         let width = own.all[n].in_unit(unit);
         if let Node::Input(Input::BidPrice | Input::AskPrice | Input::LastPrice | Input::LastQty) = own.graph.nodes[n] {
             return self.name(own, n, clock);
@@ -575,7 +581,7 @@ impl Writer<'_> {
         if width.low >= 0 && width.high <= i128::from(u32::MAX) {
             return format!("32'({})", self.scaled(own, n, clock, unit, 33));
         }
-        format!("within({})", self.scaled(own, n, clock, unit, 128))
+        format!("nearest32({})", self.scaled(own, n, clock, unit, 128))
     }
 
     /// What the rule does not look at.
