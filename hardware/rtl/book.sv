@@ -1,5 +1,6 @@
-// The order book of one instrument. Orders lie in a 4-way set-associative store, levels in a ladder of 4,096
-// prices with a two-level map of those that are in use. One event at a time, from its arrival to the last
+// The order book of one instrument. An order lies in one of two buckets of four, each found by another hash of its
+// number, in the emptier one, or in a few spare places where both are full: a store that is a third full has
+// room for the next order. Levels are a ladder of 4,096 prices with a two-level map of those that are in use. One event at a time, from its arrival to the last
 // trace of it: nothing of one event is under way when the next is looked at.
 //
 // The best and the next best level of each side stand in registers, so the top after an event is known before
@@ -15,7 +16,7 @@ module book
   import core_pkg::*;
 #(
     parameter int TICK = 100,         // one step of the ladder, in price units
-    parameter int SET_ADDRESS = 11,   // sets of four orders
+    parameter int SET_ADDRESS = 11,   // buckets of four orders, twice so many
     parameter bit HAS_TRADE = 1'b1    // the strategy has a handler for trades
 ) (
     input  wire logic        clk,
@@ -56,7 +57,8 @@ module book
 
   localparam int X = 12;                      // bits of a ladder's step
   localparam int STEPS = 1 << X;
-  localparam int TAG = 64 - SET_ADDRESS;
+  localparam int TAG = ID_BITS - SET_ADDRESS;
+  localparam int SPARES = 8;
   // floor(d / TICK) = d * RECIPROCAL >> SHIFT for every d below STEPS * TICK: the error d * (RECIPROCAL -
   // 2^SHIFT / TICK) / 2^SHIFT stays below 1 / TICK where 2^SHIFT > STEPS * TICK^2.
   localparam int OFFSET = $clog2(STEPS * TICK);
@@ -85,8 +87,16 @@ module book
     MAP_LOW, NEXT_READ, NEXT_WAIT, NEXT_SET
   } state_t;
 
-  function automatic logic [SET_ADDRESS-1:0] set_of(input logic [2*SET_ADDRESS-1:0] id);
+  // Either bucket's number and the upper bits of an order's number give the lower bits back.
+  function automatic logic [SET_ADDRESS-1:0] first_of(input logic [2*SET_ADDRESS-1:0] id);
     return id[SET_ADDRESS-1:0] ^ id[2*SET_ADDRESS-1:SET_ADDRESS];
+  endfunction
+  function automatic logic [SET_ADDRESS-1:0] second_of(input logic [3*SET_ADDRESS-1:0] id);
+    second_of = id[SET_ADDRESS-1:0] ^ id[3*SET_ADDRESS-1:2*SET_ADDRESS];
+    for (int i = 0; i < SET_ADDRESS; i++) second_of[i] ^= id[2*SET_ADDRESS-1-i];
+  endfunction
+  function automatic logic [2:0] ones(input logic [3:0] bits);
+    return 3'(bits[0]) + 3'(bits[1]) + 3'(bits[2]) + 3'(bits[3]);
   endfunction
 
   function automatic logic is_better(input logic is_ask, input logic [31:0] a, input logic [31:0] b);
@@ -103,32 +113,54 @@ module book
   logic [SET_ADDRESS-1:0] sweep_reg;
 
   // ---------------------------------------------------------------- store
-  logic                   store_write;
-  logic [3:0]             store_way;
-  logic [SET_ADDRESS-1:0] store_write_address, store_read_address;
-  entry_t                 store_data;
-  entry_t [3:0]           ways;
-  for (genvar i = 0; i < 4; i++) begin : way
+  localparam int PLACES = 8 + SPARES;          // 4 of the first bucket, 4 of the second, the spare ones
+  logic                        store_write;
+  logic [PLACES-1:0]           store_place;
+  logic [1:0][SET_ADDRESS-1:0] store_write_address, store_read_address;
+  entry_t                      store_data;
+  logic [SET_ADDRESS-1:0]      store_low;      // of the order's number; the rest is the entry's tag
+  entry_t [7:0]                ways;
+  for (genvar i = 0; i < 8; i++) begin : way
     block_ram #(.WIDTH($bits(entry_t)), .ADDRESS(SET_ADDRESS)) ram (
-        .clk, .write(store_write && store_way[i]), .write_address(store_write_address), .write_data(store_data),
-        .read_address(store_read_address), .read_data(ways[i])
+        .clk, .write(store_write && store_place[i]), .write_address(store_write_address[i/4]), .write_data(store_data),
+        .read_address(store_read_address[i/4]), .read_data(ways[i])
     );
   end
+  entry_t [SPARES-1:0]              spare_reg;
+  logic [SPARES-1:0][SET_ADDRESS-1:0] spare_low_reg;    // the bits of its number that a tag does not have
+  always_ff @(posedge clk) begin
+    for (int i = 0; i < SPARES; i++)
+      if (store_write && store_place[8+i]) begin
+        spare_reg[i]     <= store_data;
+        spare_low_reg[i] <= store_low;
+      end
+    if (rst || clear) spare_reg <= '0;
+  end
 
-  wire logic [TAG-1:0] wanted = (state_reg == COMPARE_NEW) ? event_reg.new_id[63:SET_ADDRESS] : event_reg.id[63:SET_ADDRESS];
-  logic [3:0] hits, vacant;
-  entry_t     found;
+  wire logic [ID_BITS-1:0] wanted = (state_reg == COMPARE_NEW) ? event_reg.new_id : event_reg.id;
+  logic [PLACES-1:0] hits, vacant, free;
+  entry_t            found;
   always_comb begin
     found = '0;
-    for (int i = 0; i < 4; i++) begin
-      hits[i]   = ways[i].valid && (ways[i].tag == wanted);
+    for (int i = 0; i < 8; i++) begin
+      hits[i]   = ways[i].valid && (ways[i].tag == wanted[ID_BITS-1:SET_ADDRESS]);
       vacant[i] = !ways[i].valid;
       found    |= hits[i] ? ways[i] : '0;
     end
+    for (int i = 0; i < SPARES; i++) begin
+      hits[8+i]   = spare_reg[i].valid && ({spare_reg[i].tag, spare_low_reg[i]} == wanted);
+      vacant[8+i] = !spare_reg[i].valid;
+      found      |= hits[8+i] ? spare_reg[i] : '0;
+    end
+    // The emptier bucket first, a spare place last.
+    free = vacant;
+    if (vacant[7:0] != '0) free[PLACES-1:8] = '0;
+    if ((vacant[3:0] != '0) && (ones(vacant[3:0]) >= ones(vacant[7:4]))) free[7:4] = '0;
+    else if (vacant[7:4] != '0) free[3:0] = '0;
   end
-  logic       hit_reg, room_reg;
-  logic [3:0] hit_way_reg, free_way_reg;
-  entry_t     found_reg;
+  logic              hit_reg, room_reg;
+  logic [PLACES-1:0] hit_place_reg, free_place_reg;
+  entry_t            found_reg;
 
   // ---------------------------------------------------------------- one change of a level
   logic        op_ask_reg, op_adds_reg, op_gone_reg, op_again_reg;   // gone: the order left; again: an addition follows
@@ -182,7 +214,8 @@ module book
   always_comb begin
     leaf_address = {op_ask_reg, place[11:6]};
     if (state_reg == MAP_LEAF || state_reg == MAP_LEAF2) leaf_address = {op_ask_reg, high_reg};
-    store_read_address  = (state_reg == IDLE) ? set_of(in.id[2*SET_ADDRESS-1:0]) : set_of(event_reg.new_id[2*SET_ADDRESS-1:0]);
+    store_read_address[0] = (state_reg == IDLE) ? first_of(in.id[2*SET_ADDRESS-1:0]) : first_of(event_reg.new_id[2*SET_ADDRESS-1:0]);
+    store_read_address[1] = (state_reg == IDLE) ? second_of(in.id[3*SET_ADDRESS-1:0]) : second_of(event_reg.new_id[3*SET_ADDRESS-1:0]);
     rung_read_address   = {op_ask_reg, step_reg};
     rung_write          = (state_reg == RUNG_WRITE) && in_window;
     rung_write_address  = {op_ask_reg, step_reg};
@@ -216,23 +249,21 @@ module book
   level_t held_reg;                            // the top that waits for the trade to be told
 
   always_comb begin
-    store_write         = 1'b0;
-    store_way           = hit_way_reg;
-    store_write_address = set_of(event_reg.id[2*SET_ADDRESS-1:0]);
-    store_data          = found_reg;
+    store_write = 1'b0;
+    store_place = hit_place_reg;
+    store_low   = event_reg.id[SET_ADDRESS-1:0];
+    store_data  = found_reg;
     case (state_reg)
       CLEARING: begin
-        store_write         = 1'b1;
-        store_way           = 4'hf;
-        store_write_address = sweep_reg;
-        store_data          = '0;
+        store_write = 1'b1;
+        store_place = PLACES'(8'hff);
+        store_data  = '0;
       end
       DECIDE: begin
-        store_write = 1'b1;
         if (event_reg.kind == EV_ADD) begin
-          store_way  = free_way_reg;
-          store_data = '{valid: 1'b1, tag: event_reg.id[63:SET_ADDRESS], ask: event_reg.ask, price: event_reg.price,
-                         qty: event_reg.qty};
+          store_place = free_place_reg;
+          store_data  = '{valid: 1'b1, tag: event_reg.id[ID_BITS-1:SET_ADDRESS], ask: event_reg.ask, price: event_reg.price,
+                          qty: event_reg.qty};
           store_write = !hit_reg;
         end else begin
           store_data.qty   = found_reg.qty - taken;
@@ -241,14 +272,16 @@ module book
         end
       end
       DECIDE_NEW: begin
-        store_way           = free_way_reg;
-        store_write_address = set_of(event_reg.new_id[2*SET_ADDRESS-1:0]);
-        store_data          = '{valid: 1'b1, tag: event_reg.new_id[63:SET_ADDRESS], ask: op_ask_reg,
-                                price: event_reg.price, qty: event_reg.qty};
-        store_write         = !hit_reg;
+        store_place = free_place_reg;
+        store_low   = event_reg.new_id[SET_ADDRESS-1:0];
+        store_data  = '{valid: 1'b1, tag: event_reg.new_id[ID_BITS-1:SET_ADDRESS], ask: op_ask_reg,
+                        price: event_reg.price, qty: event_reg.qty};
+        store_write = !hit_reg;
       end
       default: ;
     endcase
+    store_write_address[0] = (state_reg == CLEARING) ? sweep_reg : first_of({store_data.tag[SET_ADDRESS-1:0], store_low});
+    store_write_address[1] = (state_reg == CLEARING) ? sweep_reg : second_of({store_data.tag[2*SET_ADDRESS-1:0], store_low});
   end
 
   // ---------------------------------------------------------------- the way of an event
@@ -315,10 +348,10 @@ module book
       COMPARE, COMPARE_NEW: begin
         hit_reg      <= |hits;
         room_reg     <= |vacant;
-        free_way_reg <= vacant & (~vacant + 4'd1);
+        free_place_reg <= free & (~free + 1'b1);
         step_reg     <= step_of;
         if (state_reg == COMPARE) begin
-          hit_way_reg <= hits;
+          hit_place_reg <= hits;
           found_reg   <= found;
           state_reg   <= DECIDE;
         end else state_reg <= DECIDE_NEW;

@@ -7,6 +7,9 @@ package core_pkg;
   // Sequence numbers are 64 bits on the wire; the core takes 40 (a Nasdaq day uses 29) and refuses more.
   localparam int SEQ_BITS = 40;
 
+  // So are order numbers (2^32 is not reached in a day).
+  localparam int ID_BITS = 40;
+
   typedef enum logic [3:0] {
     EV_ADD,
     EV_EXECUTE,
@@ -23,8 +26,8 @@ package core_pkg;
     logic                ask;        // ADD: side
     logic                printable;  // EXECUTE: counts as a trade. STATUS: trades. LIVE: whole
     logic                priced;     // EXECUTE: at `price`. STATUS: of the whole feed
-    logic [63:0]         id;
-    logic [63:0]         new_id;     // REPLACE
+    logic [ID_BITS-1:0]  id;
+    logic [ID_BITS-1:0]  new_id;     // REPLACE
     logic [31:0]         qty;
     logic [31:0]         price;
     logic [SEQ_BITS-1:0] seq;

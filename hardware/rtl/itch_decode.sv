@@ -28,14 +28,18 @@ module itch_decode
   endfunction
 
   wire logic [7:0] kind = in_message[0];
-  logic is_ours, is_known, is_right;
+  logic is_ours, is_known, is_right, is_order;
+  logic [63:0] id, new_id;
   logic [7:0] size;
 
   always_comb begin
     out        = '0;
     out.seq    = in_seq;
-    out.id     = u64(in_message, ORDER_REF_AT);
-    out.new_id = u64(in_message, ORDER_REPLACE_NEW_REF_AT);
+    id         = u64(in_message, ORDER_REF_AT);
+    new_id     = u64(in_message, ORDER_REPLACE_NEW_REF_AT);
+    out.id     = id[ID_BITS-1:0];
+    out.new_id = new_id[ID_BITS-1:0];
+    is_order   = 1'b0;
     is_known   = 1'b1;
     is_right   = 1'b1;
     is_ours    = (u16(in_message, LOCATE_AT) == cfg_locate);
@@ -44,6 +48,7 @@ module itch_decode
       ADD_ORDER, ADD_ORDER_MPID: begin
         size      = (kind == ADD_ORDER) ? ADD_ORDER_SIZE : ADD_ORDER_MPID_SIZE;
         out.kind  = EV_ADD;
+        is_order  = 1'b1;
         out.ask   = (in_message[ADD_ORDER_SIDE_AT] == "S");
         is_right  = (in_message[ADD_ORDER_SIDE_AT] == "S") || (in_message[ADD_ORDER_SIDE_AT] == "B");
         out.qty   = u32(in_message, ADD_ORDER_SHARES_AT);
@@ -52,12 +57,14 @@ module itch_decode
       ORDER_EXECUTED: begin
         size          = ORDER_EXECUTED_SIZE;
         out.kind      = EV_EXECUTE;
+        is_order  = 1'b1;
         out.printable = 1'b1;
         out.qty       = u32(in_message, ORDER_EXECUTED_SHARES_AT);
       end
       ORDER_EXECUTED_WITH_PRICE: begin
         size          = ORDER_EXECUTED_WITH_PRICE_SIZE;
         out.kind      = EV_EXECUTE;
+        is_order  = 1'b1;
         out.priced    = 1'b1;
         out.printable = (in_message[ORDER_EXECUTED_WITH_PRICE_PRINTABLE_AT] == "Y");
         is_right      = out.printable || (in_message[ORDER_EXECUTED_WITH_PRICE_PRINTABLE_AT] == "N");
@@ -67,15 +74,18 @@ module itch_decode
       ORDER_CANCEL: begin
         size     = ORDER_CANCEL_SIZE;
         out.kind = EV_REDUCE;
+        is_order  = 1'b1;
         out.qty  = u32(in_message, ORDER_CANCEL_SHARES_AT);
       end
       ORDER_DELETE: begin
         size     = ORDER_DELETE_SIZE;
         out.kind = EV_DELETE;
+        is_order  = 1'b1;
       end
       ORDER_REPLACE: begin
         size      = ORDER_REPLACE_SIZE;
         out.kind  = EV_REPLACE;
+        is_order  = 1'b1;
         out.qty   = u32(in_message, ORDER_REPLACE_SHARES_AT);
         out.price = u32(in_message, ORDER_REPLACE_PRICE_AT);
       end
@@ -124,6 +134,9 @@ module itch_decode
     endcase
     // Longer than the table says is allowed: the specification lets messages grow.
     is_right      = is_right && (in_length >= size);
+    // An order's number that the core has no room for.
+    if (is_order && ((id >> ID_BITS) != '0)) is_right = 1'b0;
+    if ((kind == ORDER_REPLACE) && ((new_id >> ID_BITS) != '0)) is_right = 1'b0;
     out_valid     = in_valid && is_ours && is_known && is_right;
     out_malformed = in_valid && is_ours && is_known && !is_right;
   end

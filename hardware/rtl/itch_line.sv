@@ -6,7 +6,7 @@ module itch_line
   import core_pkg::*;
 #(
     parameter int EVENT_ADDRESS = 7,   // 128 events of one instrument wait at most; a packet has 93 messages at most
-    parameter int PACKET_ADDRESS = 4
+    parameter int PACKET_ADDRESS = 6
 ) (
     input  wire logic        clk,
     input  wire logic        rst,

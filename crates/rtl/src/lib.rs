@@ -55,8 +55,8 @@ use emit::Pipeline;
 pub struct Target {
     /// The instrument's price step, a multiple of 0.0001 up to 1.00. Default 0.01.
     pub tick: Price,
-    /// Orders of the instrument at once: room for so many, rounded up to four times a power of two, from 256 to
-    /// 65 536. A set holds four orders, so a set may be full before. Default 8192.
+    /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An order
+    /// goes to one of two buckets of four: a third of the places can be relied on. Default 16 384.
     pub orders: u32,
     /// Orders of one handler at the most, 1 to 8. Default 4.
     pub handler_orders: u32,
@@ -68,7 +68,7 @@ impl Default for Target {
     fn default() -> Target {
         Target {
             tick: Price::from_4dp(100),
-            orders: 8192,
+            orders: 16_384,
             handler_orders: 4,
             handler_clocks: 16,
         }
@@ -76,9 +76,9 @@ impl Default for Target {
 }
 
 impl Target {
-    /// Address bits of the order store's sets.
+    /// Address bits of the order store's buckets.
     fn set_address(&self) -> u32 {
-        (self.orders.clamp(256, 65_536) / 4).next_power_of_two().ilog2()
+        (self.orders.clamp(256, 65_536) / 8).next_power_of_two().ilog2()
     }
 }
 

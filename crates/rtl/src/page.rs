@@ -15,14 +15,14 @@ pub(crate) fn parameters(program: &Program, target: &Target, handlers: &[Handler
          `default_nettype none\n\n\
          package strategy_pkg;\n\n  \
          localparam int TICK = {};           // price step, in 1e-4\n  \
-         localparam int SET_ADDRESS = {};     // sets of four orders: room for {}\n  \
+         localparam int SET_ADDRESS = {};     // two buckets of four orders each: {} places\n  \
          localparam int ORDERS_MOST = {orders};      // orders of one handler\n  \
          localparam bit HAS_TRADE = 1'b{};    // it has a handler for trades\n\n\
          endpackage\n\n`default_nettype wire\n",
         program.name,
         target.tick.raw() / 100_000,
         target.set_address(),
-        4_u32 << target.set_address(),
+        8_u32 << target.set_address(),
         u8::from(has_trade),
     )
 }
@@ -44,12 +44,12 @@ pub(crate) fn readme(program: &Program, target: &Target, handlers: &[HandlerRepo
     let _ = writeln!(
         out,
         "ITCH 5.0 in MoldUDP64 on two lines and a third one of software's, the book of {}, the rule, the gate, OUCH 5.0 \
-         orders out: 64 bits a clock, meant for 156.25 MHz. Tick {}, room for {} orders, 4,096 price steps. `core.sv` is \
+         orders out: 64 bits a clock, meant for 156.25 MHz. Tick {}, {} places for orders, 4,096 price steps. `core.sv` is \
          the top, `wrap.sv` the same on few pins for timing. Written by `tickwire strategy rtl`; what it means and what \
          software has to do is in Tickwire's `docs/hardware.md`.\n",
         used.map_or("nothing".to_string(), |used| used.symbol.to_string()),
         target.tick,
-        4_u32 << target.set_address(),
+        8_u32 << target.set_address(),
     );
     out.push_str("| handler | clocks to its first order | orders at most | operations |\n|---|---|---|---|\n");
     for report in handlers {

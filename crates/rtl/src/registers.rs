@@ -90,7 +90,7 @@ pub const FAULTS: [(&str, &str); 9] = [
     ("unknown order", "an execution, reduction, deletion or replacement of an order that is not there"),
     ("duplicate order", "an added order is there already"),
     ("excess", "more was executed or cancelled than is there, or nothing"),
-    ("store full", "no room for an order: its set of four is taken"),
+    ("store full", "no room for an order: both its buckets and all spare places are taken"),
     ("price", "a price off the tick, or better than the window of prices"),
     ("blind", "the best of a side lies outside the window of prices"),
     ("bad FCS", "a damaged frame, where the core is told to stop at one"),
