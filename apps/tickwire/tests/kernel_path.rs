@@ -212,6 +212,64 @@ fn the_trader_trades_the_same_by_either_backend() {
     }
 }
 
+/// Orders by the kernel and past it, market data by sockets and at the hook, whose program guards then: what is
+/// traded is the same, and every order is as the exchange has it.
+#[test]
+fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
+    let Some(pair) = namespaces() else { return };
+    let mut traded: Vec<(String, Value)> = Vec::new();
+    for (backend, send) in [
+        ("socket", "kernel"),
+        ("socket", "delegated"),
+        ("xdp", "delegated"),
+    ] {
+        let folder = Folder::new(&format!("path-send-{backend}-{send}"));
+        let sent = format!("[trader]\nsend = {send:?}\n");
+        let changes = [
+            ("rate = 20000", "rate = 6000"),
+            (
+                "duration_s = 15.0",
+                "duration_s = 4.0\nstop_on_client_loss = true",
+            ),
+            ("symbols = 200", "symbols = 40"),
+            ("[trader]\n", &sent),
+        ];
+        let config = between(&pair, TRADER, backend, &changes);
+        let config = folder.file("trade.toml", config);
+        let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
+        let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
+        wait_for("the exchange", || {
+            said(&folder, "exchange.said").contains("listening").then_some(())
+        });
+        let mut trader = start(&pair, 1, &folder, "trade.said", &with("trade"));
+        let ended = trader.wait(PATIENCE).expect("it ends");
+        let words = said(&folder, "trade.said");
+        assert_eq!(ended.code(), Some(0), "{words}");
+        let ended = exchange.wait(PATIENCE).expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        let counted = words.lines().find(|line| line.starts_with("order entry: "));
+        match send {
+            "kernel" => assert_eq!(counted, None),
+            _ => {
+                let counted = counted.unwrap_or_else(|| panic!("{words}"));
+                println!("{backend}: {counted}");
+                let delegated = counted.split(' ').nth(2).and_then(|n| n.parse::<u32>().ok());
+                assert!(delegated.is_some_and(|n| n > 20), "{counted}");
+                assert!(words.contains("and is booked afterwards"), "{words}");
+            }
+        }
+        let orders = |name: &str| -> Value {
+            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+            serde_json::from_str::<Value>(&text).expect("results are JSON")["orders"].clone()
+        };
+        let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+        let count = theirs.as_object().expect("orders").len();
+        assert!(count > 20, "{backend}, {send}: {count} orders");
+        assert_eq!(theirs, ours, "{backend}, {send}");
+        traded.push((format!("{backend}, {send}"), theirs));
+    }
+}
+
 /// A daemon that holds an interface, when a second one wants it, and after it was killed.
 #[test]
 fn a_second_program_is_refused_in_words_and_a_killed_one_leaves_nothing() {
@@ -314,6 +372,67 @@ fn without_rights_the_words_name_what_is_missing() {
             "{words}"
         );
     }
+}
+
+/// Orders that cannot leave past the kernel: over loopback, and without the rights.
+#[test]
+fn orders_that_cannot_be_delegated_are_refused_in_words() {
+    let folder = Folder::new("path-delegated");
+    let changed = TRADER.replace("[trader]\n", "[trader]\nsend = \"delegated\"\n");
+    let config = folder.file("trade.toml", changed);
+    let run = |wrapper: &[&str]| {
+        let mut command = match wrapper {
+            [] => Command::new(tickwire().get_program()),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(tickwire().get_program());
+                command
+            }
+        };
+        command.args(["trade", "-c", path(&config)]).output()
+    };
+    let ended = run(&[]).expect("the program starts");
+    let words = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{words}");
+    assert!(
+        words.contains("send = \"delegated\": 127.0.0.1 is reached by lo"),
+        "{words}"
+    );
+
+    let Some(pair) = namespaces() else { return };
+    let changed = between(
+        &pair,
+        TRADER,
+        "socket",
+        &[("[trader]\n", "[trader]\nsend = \"delegated\"\n")],
+    );
+    folder.file("trade.toml", changed);
+    let ended = run(&[
+        "ip",
+        "netns",
+        "exec",
+        pair.name(1),
+        "setpriv",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]);
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(why) => return tickwire_testdata::not_tested(format!("no setpriv (util-linux) here: {why}")),
+    };
+    let words = text(&ended.stderr);
+    if words.contains("setpriv:") {
+        return tickwire_testdata::not_tested("setpriv takes no capabilities away here");
+    }
+    assert_eq!(ended.status.code(), Some(3), "{words}");
+    assert!(
+        words.contains("send = \"delegated\": the kernel path needs"),
+        "{words}"
+    );
+    assert!(
+        words.contains("lacks CAP_BPF") && words.contains("sudo setcap"),
+        "{words}"
+    );
 }
 
 /// Some instruments are wanted, more of them in mid-session, and packets without any are dropped at the hook:

@@ -80,7 +80,13 @@ impl<O: OrderOut> OrderSession<O> {
 
     /// Another connection, which has not failed; what is held was for the one before.
     pub fn replace(&mut self, out: O) {
-        (self.out, self.failure) = (out, None);
+        self.out = out;
+        self.drop_held();
+    }
+
+    /// The connection is gone: what is held was for it, and its failure is known.
+    pub fn drop_held(&mut self) {
+        self.failure = None;
         (self.gathered.held, self.gathered.enough) = (0, FIRST_BYTES);
     }
 

@@ -29,6 +29,25 @@ pub trait OrderOut {
     /// # Errors
     /// The connection's; it is lost then.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Sends one message as early as it can be sent; [`OrderOut::settle`] is to follow at once, with what can
+    /// be done afterwards. Both together are [`OrderOut::send`].
+    ///
+    /// # Errors
+    /// The connection's; it is lost then.
+    #[inline]
+    fn launch(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send(bytes)
+    }
+
+    /// Does what [`OrderOut::launch`] has left.
+    ///
+    /// # Errors
+    /// The connection's; it is lost then.
+    #[inline]
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A session of orders and quotes: its store may outlive the process.

@@ -30,7 +30,7 @@ use crate::controls::{Guards, named};
 use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
-use crate::settings::NodeConfig;
+use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::follow_clock;
 use tickwire_console::warn;
@@ -311,13 +311,16 @@ where
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));
+        if routes.send.contains(&SendWay::Delegated) {
+            receiver.guard_orders();
+        }
         receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
-        for (section, name) in sections.iter().zip(&routes.sessions) {
-            let (line, stream) =
-                Line::open(name, section, &config.trader, &mut receiver.waiter, clock.now())?;
-            let mut session = OrderSession::new(session_of(section), Entry(Some(stream)));
+        for ((section, name), send) in sections.iter().zip(&routes.sessions).zip(&routes.send) {
+            let (trader, waiter) = (&config.trader, &mut receiver.waiter);
+            let (line, entry) = Line::open(name, section, *send, trader, waiter, clock.now())?;
+            let mut session = OrderSession::new(session_of(section), entry);
             session.fix.handle_connected(clock.now());
             lines.push(line);
             sessions.push(session);
@@ -587,8 +590,8 @@ where
         }
     }
 
-    /// Cancels what is open when market data of a channel is silent, and says when it comes again: decisions
-    /// need packets, so that nothing is sent meanwhile. This thread may have had no core itself: what came
+    /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
+    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what came
     /// meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
@@ -604,6 +607,7 @@ where
             match hearing.silent_since {
                 None if is_silent && was_suspect => {
                     hearing.silent_since = Some(last);
+                    self.hot.rule.set_silent(true);
                     warn(format_args!(
                         "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
                         self.receiver.source(number).groups(),
@@ -613,10 +617,20 @@ where
                 }
                 Some(since) if !is_silent => {
                     hearing.silent_since = None;
+                    let silent = self
+                        .hearing
+                        .iter()
+                        .filter(|other| other.silent_since.is_some())
+                        .count();
                     warn(format_args!(
-                        "packets come again after {:.3} s",
-                        last.since(since) as f64 / 1e9
+                        "packets come again after {:.3} s{}",
+                        last.since(since) as f64 / 1e9,
+                        match silent {
+                            0 => "",
+                            _ => "; others do not yet, and nothing is sent until they do",
+                        }
                     ));
+                    self.hot.rule.set_silent(silent > 0);
                 }
                 _ => {}
             }

@@ -2,13 +2,11 @@
 //! before this one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tickwire_fix::{Status, Version};
 use tickwire_market::{Nanos, Qty, SeqNo, TradingStatus};
 use tickwire_receive::receiver::Receiver;
 use tickwire_runtime::spsc;
-use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
 use crate::fills::{FillsFile, Recovered};
@@ -23,7 +21,8 @@ use crate::{QuoteEntry, Run, control};
 use tickwire_console::failure::Failure;
 use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
-use tickwire_node::link::{Entry, Link};
+use tickwire_node::link::Link;
+use tickwire_node::settings::SendWay;
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_venues::receiver::books_of;
 use tickwire_venues::wait::Waiting;
@@ -89,20 +88,19 @@ impl<'a> Opening<'a> {
     /// Joins the groups, then connects to the venue.
     pub(crate) fn connect(&mut self, session: QuoteSession) -> Result<(Talk, Link), Failure> {
         let run = self.run;
+        if run.section.send == SendWay::Delegated {
+            self.receiver.guard_orders();
+        }
         self.receiver.join(&run.config.feed, &run.config.receiver)?;
         let address = run.config.order_entry.address.into();
-        let stream = TcpStream::connect(address, Duration::from_secs(5))
-            .map_err(|e| Failure::system(e.to_string()))?;
-        let watch = self.receiver.waiter.watch(&stream);
         let limits = &run.section.limits;
-        let link = Link::new(
-            address,
-            "every quote went with it",
+        let attempts = (
             limits.reconnects_max,
             u64::from(limits.reconnect_ms) * Nanos::MILLI,
-            watch,
-            run.clock.now(),
         );
+        let (send, meaning) = (run.section.send, "every quote went with it");
+        let waiter = &mut self.receiver.waiter;
+        let (link, stream) = Link::connect(address, send, meaning, attempts, waiter, run.clock.now())?;
         self.started = run.clock.now();
         let talk = Talk {
             stream,
@@ -180,7 +178,7 @@ impl<'a> Opening<'a> {
         self,
         learned: Learned,
         state: Option<State>,
-        link: Link,
+        mut link: Link,
     ) -> Result<Outcome, Failure> {
         let Opening {
             run,
@@ -249,8 +247,8 @@ impl<'a> Opening<'a> {
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
-        let connection = Entry(Some(talk.stream));
-        let mut path = QuotePath::new(setup, learn.books, connection, Ring(trades), clock.clone());
+        let entry = link.entry(talk.stream)?;
+        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades), clock.clone());
         let now = clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
             path.maker_mut().quoter.set_size(quote as u16, Qty(*size));
@@ -326,8 +324,10 @@ impl<'a> Opening<'a> {
             control.end();
         }
         let priced = pricing.end();
-        if let Some(stream) = &mut thread.hot.path.out_mut().0 {
-            stream.finish();
+        thread.hot.path.out_mut().finish();
+        if run.section.send == SendWay::Delegated && !run.is_child {
+            let counts = thread.link.counts(thread.hot.path.out());
+            println!("order entry: {counts}");
         }
         let results = thread.results(&chain, priced);
         Ok(Outcome { results, ended })

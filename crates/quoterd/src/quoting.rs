@@ -282,7 +282,8 @@ impl QuotingThread<'_> {
         self.hot.path.disconnected(now);
         // Its number is watched no longer before it may be another file's.
         self.link.lost(now, why, &mut self.receiver.waiter);
-        self.hot.path.replace(Entry(None));
+        self.link.close(self.hot.path.out_mut());
+        self.hot.path.replace(Entry::default());
     }
 
     /// Everything slow, ten times a second; once a second the clock follows the kernel's (`follows`). How the
@@ -328,7 +329,7 @@ impl QuotingThread<'_> {
             && let Some(stream) = self.link.mend(now, &mut self.receiver.waiter)?
         {
             let path = &mut self.hot.path;
-            path.replace(Entry(Some(stream)));
+            path.replace(self.link.entry_again(stream));
             path.session.ended = None;
             path.connected(now);
         }

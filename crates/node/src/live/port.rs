@@ -264,13 +264,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         if !session.holds_nothing() {
             session.let_go();
         }
-        let sent = session.out.send(bytes);
+        let sent = session.out.launch(bytes);
         stamp::<STAMPED>(self.probes, Stage::Send);
+        let settled = session.out.settle();
         // An order that no message caused has no way from a packet to measure.
         if STAMPED && self.seq > 0 {
             self.probes.commit(self.seq);
         }
-        if let Err(error) = sent {
+        if let Err(error) = sent.and(settled) {
             session.failure.get_or_insert(error);
         }
         Some(Ok(()))

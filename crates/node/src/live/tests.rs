@@ -253,6 +253,7 @@ fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosti
 fn routes() -> Routes {
     Routes {
         sessions: vec!["order_entry".to_string(), "BZX".to_string()],
+        send: vec![SendWay::Kernel; 2],
         of_source: vec![vec![0], vec![1]],
     }
 }
@@ -421,6 +422,22 @@ fn a_session_that_is_lost_stops_who_needs_it_and_nobody_else() {
     assert!(submit(&mut hot, 1, 0, buy(here)).is_ok());
     hot.rule.set_session(1, true);
     assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
+}
+
+#[test]
+fn while_a_feed_is_silent_nobody_sends_whatever_else_is_heard() {
+    let mut only_here = hosting("here", false, ControlsConfig::NONE);
+    only_here.feeds = Some(vec!["nasdaq".to_string()]);
+    let mut hot = two_feeds(vec![hosting("both", false, ControlsConfig::NONE), only_here]);
+    let here = at(&hot, 0);
+    let buy = |id| Ticket::limit(Side::Bid, id, 10, units(99));
+    hot.rule.set_silent(true);
+    let silent = Err(NotSent::Check(RiskReject::Silence));
+    assert_eq!(submit(&mut hot, 0, 0, buy(here)), silent);
+    assert_eq!(submit(&mut hot, 1, 0, buy(here)), silent);
+    hot.rule.set_silent(false);
+    assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
+    assert!(submit(&mut hot, 1, 0, buy(here)).is_ok());
 }
 
 #[test]

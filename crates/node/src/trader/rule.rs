@@ -1,6 +1,7 @@
 //! What the trading thread asks of what it runs: strategies ([`crate::live::Live`]), or what a test puts in
 //! their place.
 
+use crate::settings::SendWay;
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
@@ -41,6 +42,9 @@ pub trait Rule: Sized {
     /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and
     /// what was open then is not known.
     fn set_session(&mut self, session: usize, is_up: bool);
+    /// Says whether market data of a feed is silent. While it is, nothing is sent, by whatever timer or other
+    /// feed it is decided on; what is open stays open until it is cancelled.
+    fn set_silent(&mut self, is_silent: bool);
     /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);
     /// A person lets everything go on.
@@ -171,6 +175,8 @@ pub trait Rule: Sized {
 pub struct Routes {
     /// The sessions' names, by place; the first is `[order_entry]`.
     pub sessions: Vec<String>,
+    /// How the bytes of each leave.
+    pub send: Vec<SendWay>,
     /// By channel: the sessions that its instruments may be traded over, the one that is taken unless
     /// something else is said first.
     pub of_source: Vec<Vec<usize>>,

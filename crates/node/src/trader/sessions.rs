@@ -1,11 +1,9 @@
 //! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a
 //! lost one is taken up again.
 
-use std::time::Duration;
-
 use tickwire_fix::{Again, DisconnectReason, Encoder, Event, ExecutionReport, OrderCancelRequest, Stamp};
 use tickwire_market::{ClientOrderId, EventSink, Nanos, SeqNo, Side};
-use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::tcp::Received;
 use tickwire_runtime::wait::Waiter;
 
 use super::stop::{self, Stopping};
@@ -14,7 +12,7 @@ use crate::answers::{self, Heard};
 use crate::controls::check_venue_cancels;
 use crate::hot::HotPath;
 use crate::link::{Entry, Link};
-use crate::settings::TraderSection;
+use crate::settings::{SendWay, TraderSection};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::follow_if_set;
 use tickwire_console::warn;
@@ -56,22 +54,19 @@ impl Line {
     pub(super) fn open(
         name: &str,
         section: &OrderEntrySection,
+        send: SendWay,
         trader: &TraderSection,
         waiter: &mut Waiter,
         now: Nanos,
-    ) -> Result<(Line, TcpStream), Failure> {
-        let address = section.address.into();
-        let stream = TcpStream::connect(address, Duration::from_secs(5))
-            .map_err(|e| Failure::system(e.to_string()))?;
-        let watch = waiter.watch(&stream);
-        let link = Link::new(
-            address,
-            "nothing is sent without it, and what is open is the venue's to cancel",
+    ) -> Result<(Line, Entry), Failure> {
+        let attempts = (
             trader.reconnects_max,
             u64::from(trader.reconnect_ms) * Nanos::MILLI,
-            watch,
-            now,
         );
+        let meaning = "nothing is sent without it, and what is open is the venue's to cancel";
+        let address = section.address.into();
+        let (mut link, stream) = Link::connect(address, send, meaning, attempts, waiter, now)?;
+        let entry = link.entry(stream)?;
         let line = Line {
             name: name.to_string(),
             link,
@@ -82,7 +77,7 @@ impl Line {
             stopping: None,
             reconcile_at: Nanos::ZERO,
         };
-        Ok((line, stream))
+        Ok((line, entry))
     }
 
     /// Nothing of it is being taken up again.
@@ -213,10 +208,12 @@ where
         self.hot.rule.set_session(line, false);
         // What the venue says meanwhile is to be heard of.
         session.fix.set_reset_on_logon(false);
-        session.replace(Entry(None));
+        session.drop_held();
         let own = &mut self.lines[line];
         own.returning = Some(Returning::CatchingUp);
+        // Its number is watched no longer before it may be another file's.
         own.link.lost(now, why, &mut self.receiver.waiter);
+        own.link.close(&mut session.out);
     }
 
     fn over_in_good_order(&mut self, line: usize) {
@@ -232,7 +229,7 @@ where
         }
         if let Some(stream) = own.link.mend(now, &mut self.receiver.waiter)? {
             let session = &mut self.hot.sessions[line];
-            session.replace(Entry(Some(stream)));
+            session.replace(own.link.entry_again(stream));
             session.fix.handle_connected(now);
             session.transmit();
         }

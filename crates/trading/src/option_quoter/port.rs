@@ -93,11 +93,15 @@ impl Port<'_, '_, '_> {
     /// What stopped something; whether it is more than that there was no room.
     #[cold]
     fn stopped(&mut self, why: NotSent) -> bool {
-        // A session that is lost is told of otherwise.
+        // A session that is lost, and silent market data, are told of otherwise, and pass.
         let is_rate = matches!(
             why,
-            NotSent::Check(RiskReject::InstrumentRate | RiskReject::OrderRate | RiskReject::NoSession)
-                | NotSent::NoSession
+            NotSent::Check(
+                RiskReject::InstrumentRate
+                    | RiskReject::OrderRate
+                    | RiskReject::NoSession
+                    | RiskReject::Silence
+            ) | NotSent::NoSession
         );
         if !is_rate {
             self.under_way.stopped_by = Some(why);

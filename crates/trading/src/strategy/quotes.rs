@@ -415,14 +415,14 @@ const MESSAGES: usize = 256;
 
 /// Which quotes a mass quote was of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(super) struct SentQuotes {
     id: ClientOrderId,
     count: u8,
     places: [u16; QUOTES_MAX],
 }
 
-impl Message {
-    const NONE: Message = Message {
+impl SentQuotes {
+    const NONE: SentQuotes = SentQuotes {
         id: ClientOrderId(0),
         count: 0,
         places: [NONE; QUOTES_MAX],
@@ -453,7 +453,7 @@ pub(super) struct Quotes {
     round: u32,
     first_name: u64,
     /// By number.
-    messages: Vec<Message>,
+    messages: Vec<SentQuotes>,
     pub(super) cancelling: Option<Cancelling>,
 }
 
@@ -468,7 +468,7 @@ impl Quotes {
             rounds: vec![0; room],
             round: 0,
             first_name,
-            messages: vec![Message::NONE; sized(MESSAGES)],
+            messages: vec![SentQuotes::NONE; sized(MESSAGES)],
             cancelling: None,
         }
     }
@@ -519,7 +519,7 @@ impl Quotes {
     }
 
     /// Which quotes a mass quote was of, if that is known still.
-    pub(super) fn message(&self, id: ClientOrderId) -> Option<Message> {
+    pub(super) fn message(&self, id: ClientOrderId) -> Option<SentQuotes> {
         let message = self.messages.get(id.0 as usize % MESSAGES)?;
         (message.id == id).then_some(*message)
     }
