@@ -212,8 +212,8 @@ fn the_trader_trades_the_same_by_either_backend() {
     }
 }
 
-/// Orders by the kernel and past it, market data by sockets and at the hook, whose program guards then: what is
-/// traded is the same, and every order is as the exchange has it.
+/// Orders by the kernel and past it, market data by sockets and at the hook, whose program guards then: what
+/// is traded is the same, and every order is as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
     let Some(pair) = namespaces() else { return };

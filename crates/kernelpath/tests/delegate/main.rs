@@ -87,7 +87,7 @@ impl Client {
     fn connect(peer: SocketAddr) -> Client {
         let way = Way::towards(peer).unwrap_or_else(|why| panic!("{why}"));
         let stream = TcpStream::connect(peer, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|(_, why)| why);
+        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
         Client {
             delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
             stream,
@@ -585,7 +585,7 @@ fn two() -> Result<(), Skip> {
         drop(first);
         let second = start(&one, Kind::Linux, other);
         let stream = TcpStream::connect(address, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|(_, why)| why);
+        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
         let mut client = Client {
             delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
             stream,
