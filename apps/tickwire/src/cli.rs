@@ -359,6 +359,29 @@ Example:
         #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P", conflicts_with = "file")]
         feed: Protocol,
     },
+    /// Completions of commands and options for a shell, on standard output
+    #[command(after_help = "\
+Where they belong: bash ~/.local/share/bash-completion/completions/tickwire, zsh a file _tickwire in a folder of fpath, fish
+~/.config/fish/completions/tickwire.fish, PowerShell a file that the profile reads.
+
+Example:
+  tickwire completions bash > ~/.local/share/bash-completion/completions/tickwire")]
+    Completions {
+        /// The shell
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Writes a manual page of every command into a folder
+    #[command(after_help = "\
+As every file of the program they are for the own user alone until somebody else says so.
+
+Example:
+  tickwire man man && install -m 644 man/*.1 /usr/local/share/man/man1")]
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Lists every counter: id, unit, meaning
     #[command(after_help = "\
 Example:

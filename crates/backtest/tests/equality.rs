@@ -35,6 +35,8 @@ use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportKind, Risk
 
 #[path = "equality/fix.rs"]
 mod fix;
+#[path = "equality/lockstep.rs"]
+mod lockstep;
 #[path = "equality/sockets.rs"]
 mod sockets;
 

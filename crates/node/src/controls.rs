@@ -224,6 +224,7 @@ pub fn named(control: RiskReject) -> &'static str {
     match control {
         RiskReject::KillSwitch => "the kill switch",
         RiskReject::NoSession => "that no session is logged on",
+        RiskReject::Silence => "that market data is silent",
         RiskReject::OrderSize => "the largest quantity",
         RiskReject::NoReference => "that no mid price is known",
         RiskReject::PriceBand => "the price band around the mid price",

@@ -583,8 +583,8 @@ where
         }
     }
 
-    /// Cancels what is open when market data of a channel is silent, and says when it comes again: decisions
-    /// need packets, so that nothing is sent meanwhile. This thread may have had no core itself: what came
+    /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
+    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what came
     /// meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
@@ -600,6 +600,7 @@ where
             match hearing.silent_since {
                 None if is_silent && was_suspect => {
                     hearing.silent_since = Some(last);
+                    self.hot.rule.set_silent(true);
                     warn(format_args!(
                         "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
                         self.receiver.source(number).groups(),
@@ -609,10 +610,20 @@ where
                 }
                 Some(since) if !is_silent => {
                     hearing.silent_since = None;
+                    let silent = self
+                        .hearing
+                        .iter()
+                        .filter(|other| other.silent_since.is_some())
+                        .count();
                     warn(format_args!(
-                        "packets come again after {:.3} s",
-                        last.since(since) as f64 / 1e9
+                        "packets come again after {:.3} s{}",
+                        last.since(since) as f64 / 1e9,
+                        match silent {
+                            0 => "",
+                            _ => "; others do not yet, and nothing is sent until they do",
+                        }
                     ));
+                    self.hot.rule.set_silent(silent > 0);
                 }
                 _ => {}
             }

@@ -88,7 +88,7 @@ impl Known {
 
 /// A mass quote whose quotes are answered one by one.
 #[derive(Clone, Copy)]
-struct Message {
+struct SentQuotes {
     /// The quoter's number of it.
     id: u64,
     waits: u8,
@@ -98,8 +98,8 @@ struct Message {
     refusals: u8,
 }
 
-impl Message {
-    const FREE: Message = Message {
+impl SentQuotes {
+    const FREE: SentQuotes = SentQuotes {
         id: 0,
         waits: 0,
         count: 0,
@@ -112,7 +112,7 @@ impl Message {
 /// What is under way, and what the last request came to.
 struct Answers {
     /// Free where none waits.
-    messages: Vec<Message>,
+    messages: Vec<SentQuotes>,
     /// By quote: the message that it is in.
     message_of: Vec<u16>,
     /// The quoter's number of the cancellation under way, and how many quotes it still waits for.
@@ -126,11 +126,11 @@ impl Answers {
         let Some(free) = self.messages.iter().position(|message| message.waits == 0) else {
             return false;
         };
-        let mut message = Message {
+        let mut message = SentQuotes {
             id,
             waits: entries.len() as u8,
             count: entries.len() as u8,
-            ..Message::FREE
+            ..SentQuotes::FREE
         };
         for (entry, quote) in entries.iter().zip(&mut message.quotes) {
             *quote = entry.quote;
@@ -147,7 +147,7 @@ impl Answers {
     }
 
     /// A quote was answered; its message once all of it was.
-    fn end(&mut self, quote: u16, is_refused: bool) -> Option<Message> {
+    fn end(&mut self, quote: u16, is_refused: bool) -> Option<SentQuotes> {
         let of = core::mem::replace(self.message_of.get_mut(usize::from(quote))?, NONE);
         let message = self.messages.get_mut(usize::from(of))?;
         if is_refused {
@@ -252,7 +252,7 @@ impl<L: Ladders> OptionQuoter<L> {
                 trades: vec![true; count],
             },
             answers: Answers {
-                messages: vec![Message::FREE; usize::from(config.in_flight_max).max(1)],
+                messages: vec![SentQuotes::FREE; usize::from(config.in_flight_max).max(1)],
                 message_of: vec![NONE; count],
                 cancelling: None,
                 stopped_by: None,
@@ -307,7 +307,13 @@ impl<L: Ladders> OptionQuoter<L> {
             let stopped_by = port.answers.stopped_by.take();
             self.last_stop = stopped_by.or(self.last_stop);
             match (stopped_by, port.answers.cancelling) {
-                (Some(NotSent::Check(RiskReject::InstrumentRate | RiskReject::OrderRate)), _) => {}
+                // These pass by themselves.
+                (
+                    Some(NotSent::Check(
+                        RiskReject::InstrumentRate | RiskReject::OrderRate | RiskReject::Silence,
+                    )),
+                    _,
+                ) => {}
                 // What stops one quote stops all, until a person resumes: as the controls of a quoter do.
                 (Some(_), _) => self.quoter.pull_on_control(now, &mut port),
                 (None, Some((id, 0))) => {

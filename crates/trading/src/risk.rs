@@ -46,6 +46,8 @@ pub enum RiskReject {
     KillSwitch,
     /// No order entry session is logged on.
     NoSession,
+    /// Market data is silent: nobody knows what the market is.
+    Silence,
     /// Empty, or larger than allowed.
     OrderSize,
     /// No mid price of the instrument is known, or the instrument is beyond the configured number.
@@ -78,9 +80,10 @@ pub enum RiskReject {
 
 impl RiskReject {
     /// Every reason.
-    pub const ALL: [RiskReject; 16] = [
+    pub const ALL: [RiskReject; 17] = [
         RiskReject::KillSwitch,
         RiskReject::NoSession,
+        RiskReject::Silence,
         RiskReject::OrderSize,
         RiskReject::NoReference,
         RiskReject::PriceBand,
@@ -102,6 +105,7 @@ impl RiskReject {
         match self {
             RiskReject::KillSwitch => Counter::RiskKillSwitch,
             RiskReject::NoSession => Counter::RiskNoSession,
+            RiskReject::Silence => Counter::RiskSilence,
             RiskReject::OrderSize => Counter::RiskOrderSize,
             RiskReject::NoReference => Counter::RiskNoReference,
             RiskReject::PriceBand => Counter::RiskPriceBand,
@@ -128,6 +132,7 @@ pub struct Risk {
     controls: Controls,
     sent: Window,
     has_session: bool,
+    is_silent: bool,
 }
 
 impl Risk {
@@ -144,6 +149,7 @@ impl Risk {
             controls: Controls::new(controls, max_instruments),
             sent: Window::new(config.max_orders_per_window, config.window_ns),
             has_session: true,
+            is_silent: false,
         }
     }
 
@@ -187,6 +193,9 @@ impl Risk {
         let is_killed = is_any && self.controls.is_killed();
         if !(self.has_session || is_killed) {
             return Err(RiskReject::NoSession);
+        }
+        if self.is_silent && is_any && !is_killed {
+            return Err(RiskReject::Silence);
         }
         let [(bid, bid_qty), (ask, ask_qty)] = sides;
         if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
@@ -237,8 +246,8 @@ impl Risk {
         position: &Position,
     ) -> Result<(), RiskReject> {
         let config = &self.config;
-        if !self.has_session && !self.controls.is_killed() {
-            return Err(RiskReject::NoSession);
+        if (!self.has_session | self.is_silent) && !self.controls.is_killed() {
+            return Err(self.unheard());
         }
         let wanted = Wanted {
             strategy: StrategyId::Rule,
@@ -349,6 +358,20 @@ impl Risk {
     /// Says whether an order entry session is logged on.
     pub fn set_session(&mut self, is_up: bool) {
         self.has_session = is_up;
+    }
+
+    /// Says whether market data is silent. While it is, nothing goes out but what takes away.
+    pub fn set_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+    }
+
+    /// Which of the two it is that nothing goes out for.
+    #[cold]
+    fn unheard(&self) -> RiskReject {
+        match self.has_session {
+            false => RiskReject::NoSession,
+            true => RiskReject::Silence,
+        }
     }
 }
 
@@ -587,6 +610,16 @@ mod tests {
             Err(RiskReject::NoSession)
         );
         risk.set_session(true);
+        risk.set_silent(true);
+        assert_eq!(
+            risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
+            Err(RiskReject::Silence)
+        );
+        let (quote, none) = ((Price::from_4dp(99_0000), Qty(1)), (Price::ZERO, Qty(0)));
+        let sides = |bid| risk.clone().check_quote(Nanos(0), ID, [bid, none], &held(0));
+        assert_eq!(sides(quote), Err(RiskReject::Silence));
+        assert_eq!(sides(none), Ok(()), "what takes away may go out");
+        risk.set_silent(false);
         assert_eq!(
             risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
             Ok(())

@@ -141,6 +141,9 @@ impl<S: Strategy> Backtest<S> {
         let Some(books) = self.books.0.get(feed) else {
             return;
         };
+        if let Some(orders) = &mut self.orders {
+            orders.arrive(at, &request);
+        }
         self.venue
             .arrive(at, &request, (books, local), can_trade, &mut self.wire);
         self.account();
@@ -219,6 +222,9 @@ impl<S: Strategy> Backtest<S> {
         self.wire.heard = self.wire.heard.max(at);
         let (of, report) = match told {
             Told::Order(report) => {
+                if let Some(orders) = &mut self.orders {
+                    orders.hear(at, &report);
+                }
                 let whose = self.who(report.id);
                 // One that fits no order is counted there, and of a fill stops everything.
                 let _ = self.parts(whose, |conductor, markets, port| {

@@ -102,6 +102,12 @@ impl<S: Strategy> Rule for Live<S> {
         }
     }
 
+    fn set_silent(&mut self, is_silent: bool) {
+        for hosted in &mut self.hosted {
+            hosted.conductor.risk_mut().set_silent(is_silent);
+        }
+    }
+
     fn kill(&mut self) {
         self.hosted.iter_mut().for_each(|hosted| hosted.conductor.kill());
     }

@@ -426,6 +426,22 @@ fn a_session_that_is_lost_stops_who_needs_it_and_nobody_else() {
 }
 
 #[test]
+fn while_a_feed_is_silent_nobody_sends_whatever_else_is_heard() {
+    let mut only_here = hosting("here", false, ControlsConfig::NONE);
+    only_here.feeds = Some(vec!["nasdaq".to_string()]);
+    let mut hot = two_feeds(vec![hosting("both", false, ControlsConfig::NONE), only_here]);
+    let here = at(&hot, 0);
+    let buy = |id| Ticket::limit(Side::Bid, id, 10, units(99));
+    hot.rule.set_silent(true);
+    let silent = Err(NotSent::Check(RiskReject::Silence));
+    assert_eq!(submit(&mut hot, 0, 0, buy(here)), silent);
+    assert_eq!(submit(&mut hot, 1, 0, buy(here)), silent);
+    hot.rule.set_silent(false);
+    assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
+    assert!(submit(&mut hot, 1, 0, buy(here)).is_ok());
+}
+
+#[test]
 fn what_does_not_fit_feeds_and_sessions_is_named() {
     let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
     let fails = |change: &dyn Fn(&mut Hosting<Told>), words: &str| {
