@@ -46,7 +46,8 @@ pub struct Numbers {
     pub seq: u32,
     /// The number of the next byte that we expect.
     pub ack: u32,
-    /// How many bytes from there on we have room for, as the header has it: shifted by the connection's scale.
+    /// How many bytes from there on we have room for, as the header has it: shifted by the connection's
+    /// scale.
     pub window: u16,
     /// Our time and the last one that the peer told; left out where the connection has no timestamps.
     pub stamps: (u32, u32),
@@ -181,8 +182,8 @@ pub enum Checksum {
     Wrong,
 }
 
-/// The TCP part of a packet and the sum of its pseudo header; `None` if it is no IPv4 packet with TCP, without
-/// IP options, of exactly its length.
+/// The TCP part of a packet and the sum of its pseudo header; `None` if it is no IPv4 packet with TCP,
+/// without IP options, of exactly its length.
 fn parts(packet: &[u8]) -> Option<(&[u8], u64)> {
     let (ip, tcp) = packet.split_first_chunk::<20>()?;
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));

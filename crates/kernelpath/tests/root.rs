@@ -30,7 +30,7 @@ use tickwire_market::{InstrumentId, MarketEvent, Nanos, SeqNo, Symbol};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::udp::MulticastSender;
-use tickwire_runtime::xdp::{XdpMode, caps};
+use tickwire_runtime::xdp::XdpMode;
 use tickwire_testdata::Rng;
 use tickwire_wire::itch50;
 use tickwire_wire::moldudp64::{PacketBuilder, Request};

@@ -226,9 +226,9 @@ impl Link {
                 }
                 (Some(Box::new(delegate)), None)
             }
-            Some(Err((way, why))) => {
-                self.way = Some(way);
-                (None, Some(why))
+            Some(Err(refused)) => {
+                self.way = Some(refused.way);
+                (None, Some(refused.why))
             }
         };
         let entry = Entry {

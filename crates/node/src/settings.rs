@@ -232,8 +232,8 @@ pub enum SendWay {
     /// The kernel sends them.
     #[default]
     Kernel,
-    /// They leave by AF_XDP, and the kernel is told afterwards; what it has to be, and what is done otherwise:
-    /// [`tickwire_kernelpath::delegate`].
+    /// They leave by AF_XDP, and the kernel is told afterwards; what it has to be, and what is done
+    /// otherwise: [`tickwire_kernelpath::delegate`].
     Delegated,
 }
 

@@ -653,8 +653,8 @@ impl<H: Consumer> Receiver<H> {
         Ok(())
     }
 
-    /// Programs that are attached from here on guard connections as well whose bytes leave past the kernel: an
-    /// interface has one program.
+    /// Programs that are attached from here on guard connections as well whose bytes leave past the kernel:
+    /// an interface has one program.
     pub fn guard_orders(&mut self) {
         self.guards_orders = true;
     }

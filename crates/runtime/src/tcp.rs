@@ -209,8 +209,8 @@ impl TcpStream {
         self.was_reset
     }
 
-    /// Whether closing ends the connection by a reset, at once and with whatever waits to be sent, and so does
-    /// the end of the process. Default: in good order.
+    /// Whether closing ends the connection by a reset, at once and with whatever waits to be sent, and so
+    /// does the end of the process. Default: in good order.
     ///
     /// # Errors
     /// What the kernel says.

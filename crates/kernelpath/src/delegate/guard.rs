@@ -77,10 +77,9 @@ impl Guard {
     pub(crate) fn at(interface: &Interface) -> Result<Arc<Guard>, DelegateError> {
         let at = place(interface);
         let known = guards().iter().find_map(|(place, guard)| {
-            let guard = guard
-                .upgrade()
-                .filter(|guard| *place == at && guard.is_attached());
             guard
+                .upgrade()
+                .filter(|guard| *place == at && guard.is_attached())
         });
         let guard = match known {
             Some(guard) => guard,

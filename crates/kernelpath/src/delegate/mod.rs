@@ -3,8 +3,8 @@
 //! ends the connection, as if it had sent it; the peer sees an ordinary connection.
 //!
 //! ```text
-//!  launch ─► headers around the bytes ─► ring of the interface ─► wire          settle ─► TCP_REPAIR: booked as sent
-//!                                                  answer, too early ─► guard's slot ─────────────► TUN ─► kernel
+//!  launch ─► headers around the bytes ─► ring ─► wire        settle ─► TCP_REPAIR: booked as sent
+//!                                 early answer ─► guard's slot ────────► TUN ─► kernel
 //! ```
 //! **Rules.** A message leaves so only if the connection is established, nothing that was written waits in
 //! the kernel, congestion window and the peer's window have room for all of it, no loss is being mended, the
@@ -20,8 +20,8 @@
 //!
 //! **The end.** A process that is killed between sending and booking leaves a peer that has bytes which the
 //! kernel does not know of, and closing in good order would fail for minutes. So the connection is set to end
-//! by a reset when it is closed or the process ends: the peer is told at once, or, in that case, with its next
-//! segment. [`Delegate::release`] goes back to an end in good order.
+//! by a reset when it is closed or the process ends: the peer is told at once, or, in that case, with its
+//! next segment. [`Delegate::release`] goes back to an end in good order.
 //!
 //! **Answers that are early.** The kernel drops a segment that acknowledges what it has not sent, with the
 //! data in it. So a program at the interface holds such segments back until the booking is done; see
@@ -34,7 +34,7 @@
 //! let venue = "198.18.0.1:26404".parse()?;
 //! let way = Way::towards(venue)?;
 //! let mut stream = TcpStream::connect(venue, Duration::from_secs(5))?;
-//! let mut delegate = Delegate::new(way, &stream).map_err(|(_, why)| why)?;
+//! let mut delegate = Delegate::new(way, &stream).map_err(|refused| refused.why)?;
 //! delegate.send(&mut stream, b"8=FIX.4.4...")?;
 //! // Whenever there is nothing else to do:
 //! delegate.tend(&mut stream)?;
@@ -129,6 +129,56 @@ pub enum DelegateError {
     System(&'static str, io::Error),
 }
 
+/// A connection that cannot be delegated.
+#[derive(Debug)]
+pub struct NotDelegated {
+    /// The way, for another one.
+    pub way: Way,
+    /// Why.
+    pub why: DelegateError,
+}
+
+/// What is learned of a connection once.
+struct Begun {
+    watched: Watched,
+    ends: Ends,
+    stamps: Option<Stamps>,
+    send_buffer: u32,
+}
+
+impl Begun {
+    fn new(way: &Way, stream: &TcpStream) -> Result<Begun, DelegateError> {
+        let system = |what| move |error| DelegateError::System(what, error);
+        let ours = stream.local_addr().map_err(system("ask for our address"))?;
+        let (IpAddr::V4(from), IpAddr::V4(to)) = (ours.ip(), stream.peer().ip()) else {
+            return Err(DelegateError::NotIpv4(stream.peer()));
+        };
+        let ends = Ends {
+            hardware: [way.hardware(), way.neighbour()],
+            addresses: [from.octets(), to.octets()],
+            ports: [ours.port(), stream.peer().port()],
+        };
+        let send_buffer = force_send_buffer(stream, SEND_BUFFER_BYTES)
+            .map_err(system("raise the send buffer, for which CAP_NET_ADMIN is needed"))?;
+        let now = flight(stream).map_err(system("ask for the state of the connection"))?;
+        let stamps = match now.has_stamps {
+            true => {
+                let learned = Stamps::learn(stream).map_err(system("ask for timestamps"))?;
+                Some(learned.ok_or(DelegateError::Stamps)?)
+            }
+            false => None,
+        };
+        let watched = Watched::new(way.guard(), &ends);
+        let watched = watched.ok_or_else(|| DelegateError::GuardFull(way.interface().to_owned()))?;
+        Ok(Begun {
+            watched,
+            ends,
+            stamps,
+            send_buffer,
+        })
+    }
+}
+
 /// A connection's delegated sending. One thread sends, receives and tends.
 #[derive(Debug)]
 pub struct Delegate {
@@ -173,85 +223,48 @@ struct Room {
 }
 
 impl Delegate {
-    /// Delegates a connection from here on; it may be under way. On failure the way is given back, for another
-    /// connection.
+    /// Delegates a connection from here on; it may be under way.
     ///
     /// # Errors
-    /// [`DelegateError`]: the connection is as it was, and the kernel sends.
-    pub fn new(way: Way, stream: &TcpStream) -> Result<Delegate, (Way, DelegateError)> {
-        match Delegate::begin(&way, stream) {
-            Ok((watched, ends, template, stamps, send_buffer)) => {
-                let mut delegate = Delegate {
-                    way,
-                    watched,
-                    ends,
-                    template,
-                    numbers: Base::default(),
-                    stamps,
-                    room: Room {
-                        refused: Some(Reason::State),
-                        bytes: 0,
-                        segments: 0,
-                        segment_bytes: 1,
-                        is_stale: true,
-                    },
-                    unbooked: Vec::with_capacity(UNBOOKED_BYTES_MAX),
-                    unbooked_segments: 0,
-                    send_buffer,
-                    frame: Box::new([0; FRAME]),
-                    prepared: (0, 0),
-                    counts: Counts::default(),
-                };
-                match delegate.prepare(stream) {
-                    Ok(()) => Ok(delegate),
-                    Err(error) => Err((
-                        delegate.way,
-                        DelegateError::System("ask for the connection's numbers", error),
-                    )),
-                }
-            }
-            Err(error) => Err((way, error)),
+    /// [`NotDelegated`]: the connection is as it was, the kernel sends, and the way is for another one.
+    pub fn new(way: Way, stream: &TcpStream) -> Result<Delegate, Box<NotDelegated>> {
+        let begun = match Begun::new(&way, stream) {
+            Ok(begun) => begun,
+            Err(why) => return Err(Box::new(NotDelegated { way, why })),
+        };
+        let mut delegate = Delegate {
+            way,
+            watched: begun.watched,
+            template: Template::new(&begun.ends, begun.stamps.is_some()),
+            ends: begun.ends,
+            numbers: Base::default(),
+            stamps: begun.stamps,
+            room: Room {
+                refused: Some(Reason::State),
+                bytes: 0,
+                segments: 0,
+                segment_bytes: 1,
+                is_stale: true,
+            },
+            unbooked: Vec::with_capacity(UNBOOKED_BYTES_MAX),
+            unbooked_segments: 0,
+            send_buffer: begun.send_buffer,
+            frame: Box::new([0; FRAME]),
+            prepared: (0, 0),
+            counts: Counts::default(),
+        };
+        let prepared = delegate.prepare(stream);
+        match prepared.and_then(|()| stream.set_reset_on_close(true)) {
+            Ok(()) => Ok(delegate),
+            Err(error) => Err(Box::new(NotDelegated {
+                way: delegate.way,
+                why: DelegateError::System("ask for the connection's numbers", error),
+            })),
         }
     }
 
-    #[allow(clippy::type_complexity, reason = "taken apart at once")]
-    fn begin(
-        way: &Way,
-        stream: &TcpStream,
-    ) -> Result<(Watched, Ends, Template, Option<Stamps>, u32), DelegateError> {
-        let system = |what| move |error| DelegateError::System(what, error);
-        let ours = stream.local_addr().map_err(system("ask for our address"))?;
-        let (IpAddr::V4(from), IpAddr::V4(to)) = (ours.ip(), stream.peer().ip()) else {
-            return Err(DelegateError::NotIpv4(stream.peer()));
-        };
-        let ends = Ends {
-            hardware: [way.hardware(), way.neighbour()],
-            addresses: [from.octets(), to.octets()],
-            ports: [ours.port(), stream.peer().port()],
-        };
-        let send_buffer = force_send_buffer(stream, SEND_BUFFER_BYTES)
-            .map_err(system("raise the send buffer, for which CAP_NET_ADMIN is needed"))?;
-        let now = flight(stream).map_err(system("ask for the state of the connection"))?;
-        let stamps = match now.has_stamps {
-            true => Some(Stamps::learn(stream).map_err(system("ask for timestamps"))?),
-            false => None,
-        };
-        let stamps = match stamps {
-            Some(None) => return Err(DelegateError::Stamps),
-            Some(stamps) => stamps,
-            None => None,
-        };
-        let watched = Watched::new(way.guard(), &ends);
-        let watched = watched.ok_or_else(|| DelegateError::GuardFull(way.interface().to_owned()))?;
-        let template = Template::new(&ends, now.has_stamps);
-        stream
-            .set_reset_on_close(true)
-            .map_err(system("have the connection end by a reset"))?;
-        Ok((watched, ends, template, stamps, send_buffer))
-    }
-
-    /// Books what left, and has the connection end in good order when it is closed: for a session that is over.
-    /// Until then more may be sent.
+    /// Books what left, and has the connection end in good order when it is closed: for a session that is
+    /// over. Until then more may be sent.
     ///
     /// # Errors
     /// What [`Delegate::settle`] says.
@@ -277,8 +290,8 @@ impl Delegate {
     }
 
     /// Puts `bytes` on the wire, as one segment or a train of them that leaves by one call;
-    /// [`Delegate::settle`] is to follow at once. Several messages may be launched before. What cannot leave so
-    /// is written to the socket.
+    /// [`Delegate::settle`] is to follow at once. Several messages may be launched before. What cannot leave
+    /// so is written to the socket.
     ///
     /// # Errors
     /// As [`TcpStream::send`]: the connection is lost.
@@ -494,7 +507,8 @@ impl Delegate {
         self.settle(stream)?;
         let (at, received) = self.prepared;
         if monotonic().0 >= at + PREPARED_NS || stream.received() - received >= PREPARED_BYTES {
-            return self.tend_all(stream);
+            self.tend_all(stream);
+            return Ok(());
         }
         if self.room.is_stale && !stream.has_unsent() {
             self.look(stream);
@@ -503,19 +517,15 @@ impl Delegate {
     }
 
     #[cold]
-    fn tend_all(&mut self, stream: &TcpStream) -> io::Result<()> {
+    fn tend_all(&mut self, stream: &TcpStream) {
         if let Some(stamps) = &mut self.stamps {
             stamps.follow(stream);
         }
-        match self.prepare(stream) {
-            // Under no circumstances is something sent with numbers of which nothing is known.
-            Err(_) => {
-                self.room.refused = Some(Reason::State);
-                self.prepared = (monotonic().0, stream.received());
-            }
-            Ok(()) => {}
+        if self.prepare(stream).is_err() {
+            // Nothing is sent with numbers of which nothing is known.
+            self.room.refused = Some(Reason::State);
+            self.prepared = (monotonic().0, stream.received());
         }
-        Ok(())
     }
 
     /// Asks for numbers, windows and the next hop's address; nothing is unbooked.

@@ -1,5 +1,5 @@
-//! Tests that need root: whether one can run is known only when it runs, so those that are skipped are counted
-//! at run time. With `TICKWIRE_ROOT_TESTS=1` skipping is a failure.
+//! Tests that need root: whether one can run is known only when it runs, so those that are skipped are
+//! counted at run time. With `TICKWIRE_ROOT_TESTS=1` skipping is a failure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::memory::{self, MemoryOut, answer, strategy_path};
+use crate::settings::SendWay;
 use crate::trader::Rule;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::Line;

@@ -1,7 +1,7 @@
 //! Segments that leave before the kernel knows of them: what the kernel says of a connection, and how what
-//! was put on the wire is booked into it afterwards. Linux has no call for this; `TCP_REPAIR`, made for moving
-//! connections between machines, does it: what is written to the send queue of a connection under repair
-//! counts as sent, with number, retransmission queue and timer, and is not transmitted.
+//! was put on the wire is booked into it afterwards. Linux has no call for this; `TCP_REPAIR`, made for
+//! moving connections between machines, does it: what is written to the send queue of a connection under
+//! repair counts as sent, with number, retransmission queue and timer, and is not transmitted.
 //!
 //! Rules and their reasons are `tickwire_kernelpath::delegate`'s; here are the system calls.
 
@@ -357,8 +357,8 @@ pub struct Injector {
     name: String,
 }
 
-/// The address of an [`Injector`] that needs one: of this link alone (RFC 3927), and nobody is asked about it,
-/// as a point-to-point interface has no neighbours.
+/// The address of an [`Injector`] that needs one: of this link alone (RFC 3927), and nobody is asked about
+/// it, as a point-to-point interface has no neighbours.
 const INJECTOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 84, 87);
 
 impl Injector {
