@@ -79,6 +79,8 @@ const SEND_BUFFER_BYTES_MAX: u32 = 256 << 20;
 const SEGMENT_COST: u64 = 4 << 10;
 /// What was asked of the kernel is asked again after this time.
 const PREPARED_NS: u64 = 1_000_000_000;
+/// Or after this time, where it could not be asked.
+const AGAIN_NS: u64 = 10_000_000;
 /// And after so many bytes of the peer: the window that we tell it shrinks with them.
 const PREPARED_BYTES: u64 = 16 << 10;
 
@@ -207,6 +209,8 @@ struct Base {
     receive: u32,
     receive_end: u32,
     scale: u8,
+    /// The kernel has said all of them.
+    is_known: bool,
 }
 
 /// What may leave before the kernel is asked again.
@@ -329,6 +333,10 @@ impl Delegate {
         self.room.bytes -= sent.min(self.room.bytes);
         self.room.segments -= (segments as usize).min(self.room.segments);
         self.counts.segments += u64::from(segments);
+        if sent == 0 && self.unbooked.is_empty() {
+            // Nothing has left: there is nothing to guard.
+            self.watched.end();
+        }
         if sent < bytes.len() {
             return self.send_by_kernel(stream, &bytes[sent..], Reason::Ring);
         }
@@ -477,7 +485,7 @@ impl Delegate {
             Some(Reason::Guard)
         } else if !self.way.is_resolved() {
             Some(Reason::Neighbour)
-        } else if now.state != ESTABLISHED {
+        } else if now.state != ESTABLISHED || !self.numbers.is_known {
             Some(Reason::State)
         } else if now.unsent_bytes > 0 {
             Some(Reason::Unsent)
@@ -523,6 +531,7 @@ impl Delegate {
         }
         if self.prepare(stream).is_err() {
             // Nothing is sent with numbers of which nothing is known.
+            self.numbers.is_known = false;
             self.room.refused = Some(Reason::State);
             self.prepared = (monotonic().0, stream.received());
         }
@@ -537,6 +546,15 @@ impl Delegate {
             self.template = Template::new(&self.ends, self.stamps.is_some());
         }
         let now = flight(stream)?;
+        if now.unsent_bytes > 0 {
+            // Under repair the kernel would take what waits for sent, if an acknowledgement came just then.
+            self.room = self.room_of(&now);
+            self.prepared = (
+                monotonic().0.saturating_sub(PREPARED_NS - AGAIN_NS),
+                stream.received(),
+            );
+            return Ok(());
+        }
         let found = position(stream)?;
         let (taken, received) = (stream.taken() as u32, stream.received() as u32);
         self.numbers = Base {
@@ -544,6 +562,7 @@ impl Delegate {
             receive: found.receive.wrapping_sub(found.unread).wrapping_sub(received),
             receive_end: found.receive_end,
             scale: now.receive_scale,
+            is_known: true,
         };
         self.room = self.room_of(&now);
         self.prepared = (monotonic().0, stream.received());

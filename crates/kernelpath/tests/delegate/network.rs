@@ -354,6 +354,10 @@ fn linux(address: SocketAddr, habits: Habits, seen: &Seen) {
             is_idle = false;
         }
         if is_idle {
+            // What found no room before.
+            if peer.flush().is_err() {
+                seen.ended.store(2, Ordering::SeqCst);
+            }
             let flight = flight(peer).unwrap_or_default();
             seen.retransmissions
                 .store(flight.retransmissions.into(), Ordering::SeqCst);
