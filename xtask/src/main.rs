@@ -12,11 +12,13 @@ mod bare;
 mod bindings;
 mod command;
 mod comments;
+mod counts;
 mod deadline;
 mod dist;
 #[cfg(test)]
 mod documented;
 mod fuzz;
+mod hardware;
 mod interop;
 mod keys;
 mod licences;
@@ -102,6 +104,11 @@ const STEPS: &[Step] = &[
         run: run::benches,
     },
     Step {
+        name: "counts",
+        about: "instructions of the hot paths against docs/results/counts.tsv, under Callgrind",
+        run: counts::check,
+    },
+    Step {
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
@@ -129,6 +136,8 @@ The project's own commands.
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
+  cargo xtask counts [PATH…] [--write] [--list]
+                                instructions of the hot paths under Callgrind, against docs/results/counts.tsv
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
@@ -139,6 +148,8 @@ The project's own commands.
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
+  cargo xtask hardware [--full] [--route [SEEDS]]
+                                the core in hardware: lint, unit tests, cosimulation, routing (docs/hardware.md); not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
@@ -180,6 +191,7 @@ fn main() -> ExitCode {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
         ["backtest-peers", rest @ ..] => backtest_peers::run(rest),
+        ["hardware", rest @ ..] => hardware::run(rest),
         ["quantlib", rest @ ..] => quantlib::run(rest),
         ["fetch-data", rest @ ..] => {
             let fetched = recorded::fetch(rest);
@@ -197,6 +209,7 @@ fn main() -> ExitCode {
         ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
+        ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["wheels", rest @ ..] => wheels::run(rest),
         ["notebooks", rest @ ..] => wheels::run_notebooks(rest),

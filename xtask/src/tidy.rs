@@ -690,6 +690,10 @@ const FILES_ARE_MADE_IN: &[(&str, &str)] = &[
         "crates/runtime/src/shared.rs",
         "opens regions to read them, without following links",
     ),
+    (
+        "crates/runtime/src/xdp/delegate.rs",
+        "opens /dev/net/tun and sets /proc/sys of the interface that it makes",
+    ),
     ("crates/fixgen/", "writes sources while a program is built"),
     ("crates/fuzzing/", "is a tool of developers"),
     ("crates/testdata/", "is for tests"),

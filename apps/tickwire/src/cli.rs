@@ -119,7 +119,7 @@ Example:
       in a checkout of Tickwire")]
     New(NewArgs),
     /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs
-    /// it
+    /// it, and makes a core in hardware of it
     #[command(after_help = "\
 Example:
   tickwire strategy test examples/strategies/*.tw

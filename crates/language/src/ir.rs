@@ -14,7 +14,7 @@ use crate::types::Type;
 pub type Reg = u16;
 
 /// Two words in, one out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Binary {
     /// The sum, or the nearest number that can be held.
     Add,
@@ -347,6 +347,8 @@ pub struct Program {
     pub counters: Vec<Named>,
     /// Its state, for reports.
     pub states: Vec<Named>,
+    /// Every state by its first word: for whoever writes code that people read.
+    pub places: Vec<Named>,
     /// The words of operators.
     pub commands: Vec<String>,
     /// Texts of notes.

@@ -500,6 +500,11 @@ impl Checker<'_> {
                 }
             }
         }
+        self.program.places.push(Named {
+            name: name.text.clone(),
+            ty: element,
+            at,
+        });
         if len.is_none() && !ty.is_optional {
             self.program.states.push(Named {
                 name: name.text.clone(),
