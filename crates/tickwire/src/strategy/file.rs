@@ -113,7 +113,8 @@ pub struct FmtArgs {
 /// What is backtested.
 #[derive(Args, Debug)]
 pub struct FileBacktestArgs {
-    /// Strategy file
+    /// Strategy file, or the name of a built-in one: best_offer_taker, iceberg_detector, imbalance_taker,
+    /// stale_quote_sniper, twap_slice, two_sided_quoter
     #[arg(value_name = "STRATEGY")]
     file: PathBuf,
     #[command(flatten)]
