@@ -55,18 +55,22 @@ module core_test (output logic done, output int failures);
 
   task automatic send(input int line, input bytes_t datagram, input logic error);
     bytes_t f = framed(datagram, 16'd26400);
+    logic [63:0] data;
+    logic [7:0]  keep;
     for (int at = 0; at < f.size(); at += 8) begin
       @(negedge clk);
-      rx_valid[line] = 1;
       for (int i = 0; i < 8; i++) begin
-        rx_data[line][8*i +: 8] = (at + i < f.size()) ? f[at+i] : 8'h00;
-        rx_keep[line][i] = (at + i < f.size());
+        data[8*i +: 8] = (at + i < f.size()) ? f[at+i] : 8'h00;
+        keep[i] = (at + i < f.size());
       end
-      rx_last[line]  = (at + 8 >= f.size());
-      rx_error[line] = error && (at + 8 >= f.size());
+      rx_data  = {3{data}};
+      rx_keep  = {3{keep}};
+      rx_valid = 3'd1 << line;
+      rx_last  = (at + 8 >= f.size()) ? 3'd1 << line : 3'd0;
+      rx_error = (error && (at + 8 >= f.size())) ? 3'd1 << line : 3'd0;
     end
     @(negedge clk);
-    rx_valid[line] = 0; rx_last[line] = 0; rx_error[line] = 0;
+    rx_valid = 0; rx_last = 0; rx_error = 0;
   endtask
 
   int seq = 1, id = 1, price = 1150000;

@@ -34,13 +34,17 @@ module frames_test (output logic done, output int failures);
   endtask
 
   task automatic send(input bytes_t f, input logic error, input int idle);
+    logic [63:0] data;
+    logic [7:0]  keep;
     for (int at = 0; at < f.size(); at += 8) begin
       @(negedge clk);
-      rx_valid = 1;
       for (int i = 0; i < 8; i++) begin
-        rx_data[8*i +: 8] = (at + i < f.size()) ? f[at+i] : 8'hee;
-        rx_keep[i] = (at + i < f.size());
+        data[8*i +: 8] = (at + i < f.size()) ? f[at+i] : 8'hee;
+        keep[i] = (at + i < f.size());
       end
+      rx_data  = data;
+      rx_keep  = keep;
+      rx_valid = 1;
       rx_last  = (at + 8 >= f.size());
       rx_error = error && rx_last;
       if (idle > 0 && $urandom_range(2) == 0) begin

@@ -45,6 +45,7 @@ module ouch_tx_test (output logic done, output int failures);
   // The sum of pseudo header and segment: all ones when the checksum is right.
   function automatic logic [15:0] segment_sum(input bytes_t f);
     bytes_t p;
+    p.delete();
     for (int i = 26; i < 34; i++) p.push_back(f[i]);
     p.push_back(8'd0); p.push_back(8'd6);
     p = {p, big(64'(f.size() - 34), 2)};

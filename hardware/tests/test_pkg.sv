@@ -16,6 +16,7 @@ package test_pkg;
   function automatic bytes_t framed(input bytes_t datagram, input logic [15:0] port);
     bytes_t f;
     logic [15:0] total, sum, udp;
+    f.delete();  // some simulators keep a function's queue from its last call
     for (int i = 0; i < 12; i++) f.push_back(8'(i + 1));
     f.push_back(8'h08); f.push_back(8'h00);
     total = 16'(28 + datagram.size());
@@ -36,6 +37,7 @@ package test_pkg;
 
   function automatic bytes_t big(input logic [63:0] value, input int n);
     bytes_t b;
+    b.delete();
     for (int i = n - 1; i >= 0; i--) b.push_back(value[8*i +: 8]);
     return b;
   endfunction
@@ -44,6 +46,7 @@ package test_pkg;
   function automatic bytes_t mold(input logic [63:0] seq, input int count);
     bytes_t b;
     string session = "SESSION 01";
+    b.delete();
     for (int i = 0; i < 10; i++) b.push_back(session[i]);
     b = {b, big(seq, 8), big(64'(count), 2)};
     return b;
@@ -56,6 +59,7 @@ package test_pkg;
   // The start of an ITCH message.
   function automatic bytes_t itch(input byte unsigned kind, input logic [15:0] locate);
     bytes_t b;
+    b.delete();
     b.push_back(kind);
     b = {b, big(64'(locate), 2), big(64'd7, 2), big(64'd99, 6)};
     return b;

@@ -107,7 +107,8 @@ impl Writer {
                 let _ = writeln!(self.out, "}}");
             }
             6 if depth > 0 => {
-                let _ = writeln!(self.out, "for i in 0..{} {{ n[i] += i + x }}\nx = n[{}]", 1 + self.below(3), self.below(4));
+                let (turns, at) = (1 + self.below(3), self.below(4));
+                let _ = writeln!(self.out, "for i in 0..{turns} {{ n[i] += i + x }}\nx = n[{at}]");
             }
             _ if self.orders < 4 => {
                 self.orders += 1;

@@ -33,7 +33,8 @@ fn what_a_core_does_not_have_is_said() {
     refused("on start { buy a 1 @ 1.00 ioc }\non book a { buy a 1 @ 1.00 ioc }", 3, "on start");
     refused("timer t\non timer t { buy a 1 @ 1.00 ioc }\non book a { buy a 1 @ 1.00 ioc }", 4, "no timers");
     refused("counter c\non book a { count c }", 4, "counters");
-    refused("state at: time? = none\non book a {\n  at = now\n  if at != none { buy a 1 @ 1.00 ioc }\n}", 5, "clock");
+    refused("state n: int = 0\non book a {\n  if clock(now) > 1s { buy a 1 @ 1.00 ioc }\n}", 5, "clock");
+    refused("state n: int = 0\non book a { n += 1 }", 1, "no order");
     refused("on book a { buy a 1 @ (mid(a) else 1.00) ioc }", 3, "division");
     refused("on book a { buy a 1 @ 1.00005 ioc }", 3, "between two prices");
     refused("instrument b = \"B\"\non book a { buy a 1 @ 1.00 ioc }", 1, "2 instruments: the core carries 1");
