@@ -13,7 +13,7 @@ use super::file::{compiled, engine, read, told};
 
 /// What a core is made of.
 #[derive(Args, Debug)]
-pub struct CoreArgs {
+pub(super) struct CoreArgs {
     /// Strategy file
     #[arg(value_name = "STRATEGY")]
     file: PathBuf,
