@@ -201,15 +201,15 @@ fn fill(tree: &Path, programs: &Path, left_out: &mut Vec<String>) -> Result<(), 
         write(&tree.join("share/completions").join(file), text)?;
     }
     let share = tree.join("share/tickwire");
-    for entry in fs::read_dir(root.join("examples")).map_err(io(&root))? {
-        let path = entry.map_err(io(&root))?.path();
+    for entry in fs::read_dir(root.join("examples")).map_err(io(root))? {
+        let path = entry.map_err(io(root))?.path();
         let kind = path.extension().and_then(|kind| kind.to_str());
         if let (Some("toml" | "json" | "service" | "xml"), Some(name)) = (kind, path.file_name()) {
             copy(&path, &share.join("examples").join(name), 0o644)?;
         }
     }
-    for entry in fs::read_dir(root.join("examples/strategies")).map_err(io(&root))? {
-        let path = entry.map_err(io(&root))?.path();
+    for entry in fs::read_dir(root.join("examples/strategies")).map_err(io(root))? {
+        let path = entry.map_err(io(root))?.path();
         if let Some(name) = path.file_name() {
             copy(&path, &share.join("examples/strategies").join(name), 0o644)?;
         }
@@ -237,7 +237,10 @@ fn glibc_of(program: &Path) -> Result<(u32, u32), String> {
     let places = bytes.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark);
     let minor = places.filter_map(|(at, _)| {
         let digits = bytes[at + mark.len()..].iter().take_while(|b| b.is_ascii_digit());
-        String::from_utf8(digits.copied().collect()).ok()?.parse::<u32>().ok()
+        String::from_utf8(digits.copied().collect())
+            .ok()?
+            .parse::<u32>()
+            .ok()
     });
     minor
         .max()
@@ -287,7 +290,7 @@ fn deb(tree: &Path, handed: &Path, number: &str) -> Result<Option<String>, Strin
     ] {
         copy(&tree.join("share/completions").join(from), &share.join(to), 0o644)?;
     }
-    let unit = fs::read_to_string(root().join("examples/tickwire-feed.service")).map_err(io(&root()))?;
+    let unit = fs::read_to_string(root().join("examples/tickwire-feed.service")).map_err(io(root()))?;
     let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
     write(&package.join("lib/systemd/system/tickwire-feed.service"), unit)?;
     let (major, minor) = glibc_of(&tree.join("bin/tickwire"))?;

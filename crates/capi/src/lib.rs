@@ -5,6 +5,22 @@
 //! ```
 //! What is handed over is the Arrow C stream interface, so that whatever reads Arrow (nanoarrow, DuckDB,
 //! Arrow C++) takes it; nothing else crosses.
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use std::ptr;
+//! use tickwire_recording::tw_recording_open;
+//!
+//! let files = [c"nowhere.pcap".as_ptr()];
+//! let (mut rows, mut error) = (MaybeUninit::uninit(), [0; 200]);
+//! // SAFETY: one text ends with NUL, so does the schema; there is room for a stream and for 200 bytes.
+//! let number = unsafe {
+//!     let room = (rows.as_mut_ptr(), error.as_mut_ptr());
+//!     tw_recording_open(files.as_ptr(), 1, c"mbo".as_ptr(), ptr::null(), room.0, room.1, error.len())
+//! };
+//! // TW_RECORDING_SYSTEM: the file cannot be read, and `error` has a sentence.
+//! assert_eq!(number, 3);
+//! ```
 #![deny(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
