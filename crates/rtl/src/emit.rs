@@ -244,9 +244,9 @@ impl Writer<'_> {
         let _ = writeln!(
             self.out,
             "// The rule of the strategy `{}`, written by `tickwire strategy rtl`: changes belong into its file.\n\
-             // Prices are in 1e-4 of currency; `start_*` tells of a book or a trade, and what it is told stands until\n\
-             // `busy` falls. A value is made in the clock that its name ends in, and kept in a register where a later\n\
-             // clock needs it.\n\
+             // Prices are in 1e-4 of currency; `start_*` tells of a book or a trade, and what it is told
+             // stands until\n\ `busy` falls. A value is made in the clock that its name ends in, and kept in
+             // a register where a later\n\ clock needs it.\n\
              `default_nettype none\n\n\
              module strategy (\n    \
                  input  wire logic        clk,\n    \

@@ -1,5 +1,5 @@
-//! A handler as a graph of values: what it stores and sends, each as an expression of what it is told. Jumps have
-//! become choices between values, loops are laid out.
+//! A handler as a graph of values: what it stores and sends, each as an expression of what it is told. Jumps
+//! have become choices between values, loops are laid out.
 
 use std::collections::HashMap;
 

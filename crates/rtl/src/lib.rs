@@ -24,11 +24,11 @@
 //! assert!(rule.text.contains("LOT"));
 //! ```
 //! The generator writes what is the strategy's own: its rule as a pipeline ([`generate`]), parameters of the
-//! core, tables from the wire crates' layouts. The rest are hand-written modules, which lie in `hardware/`. What
-//! a core does not have is refused with its place in the file and the number ([`Refusal`]).
+//! core, tables from the wire crates' layouts. The rest are hand-written modules, which lie in `hardware/`.
+//! What a core does not have is refused with its place in the file and the number ([`Refusal`]).
 //!
-//! Beside it stands what software does for a core: the prepared frame of an order ([`frame`]) and the registers
-//! ([`registers`]). `docs/hardware.md` is the whole story. No I/O.
+//! Beside it stands what software does for a core: the prepared frame of an order ([`frame`]) and the
+//! registers ([`registers`]). `docs/hardware.md` is the whole story. No I/O.
 #![forbid(unsafe_code)]
 
 mod emit;
@@ -55,8 +55,8 @@ use emit::Pipeline;
 pub struct Target {
     /// The instrument's price step, a multiple of 0.0001 up to 1.00. Default 0.01.
     pub tick: Price,
-    /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An order
-    /// goes to one of two buckets of four: a third of the places can be relied on. Default 16 384.
+    /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An
+    /// order goes to one of two buckets of four: a third of the places can be relied on. Default 16 384.
     pub orders: u32,
     /// Orders of one handler at the most, 1 to 8. Default 4.
     pub handler_orders: u32,

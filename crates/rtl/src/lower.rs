@@ -1,5 +1,6 @@
 //! A handler's code into its graph: every way through it at once. Where two ways meet, each register and each
-//! word of memory becomes a choice between its values; a way back (a loop) is gone as often as its bounds say.
+//! word of memory becomes a choice between its values; a way back (a loop) is gone as often as its bounds
+//! say.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The core's registers: what software writes and reads, and what it means. `hardware/rtl/core.sv` is the other
-//! end.
+//! The core's registers: what software writes and reads, and what it means. `hardware/rtl/core.sv` is the
+//! other end.
 
 /// Written: one clock each in the lower bits.
 pub mod control {

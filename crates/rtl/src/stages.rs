@@ -1,5 +1,5 @@
-//! In which clock each value is made. A clock at 156.25 MHz carries two additions or comparisons behind each other,
-//! or one multiplication; what is made in an earlier clock stands in a register.
+//! In which clock each value is made. A clock at 156.25 MHz carries two additions or comparisons behind each
+//! other, or one multiplication; what is made in an earlier clock stands in a register.
 
 use tickwire_language::ir::Binary;
 

@@ -1,4 +1,5 @@
-//! The wire's layouts as SystemVerilog constants, from the tables by which the software reads and writes them.
+//! The wire's layouts as SystemVerilog constants, from the tables by which the software reads and writes
+//! them.
 
 use std::fmt::Write;
 use std::mem::offset_of;
