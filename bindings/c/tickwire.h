@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 116u
+#define TW_COUNTERS 117u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -388,6 +388,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"risk_rejects", "risk rejects", "events", "Orders stopped by a pre-trade check."},
         {"risk_kill_switch", "killed", "events", "Orders stopped because the kill switch is on."},
         {"risk_no_session", "no session", "events", "Orders stopped because no order entry session is logged on."},
+        {"risk_silence", "silence", "events", "Orders stopped because market data was silent."},
         {"risk_order_size", "size", "events", "Orders stopped because they were empty or larger than allowed."},
         {"risk_no_reference", "no reference", "events", "Orders stopped because no mid price was known to judge their price by."},
         {"risk_price_band", "price band", "events", "Orders stopped because their price was too far from the last good mid price."},

@@ -8,13 +8,14 @@ use crate::run::{cargo, must, python_of, root, target_dir};
 
 const HELP: &str = "\
 Runs the same recordings through Tickwire's backtest, hftbacktest 0.9.4 and nautilus_trader 1.231: one synthetic future, 500 synthetic shares,
-and a DBN file of one future. Idle, and quoting every 100 ms. Prints processor time for an event.
+and a DBN file of one future, whole and without its longest pause. Idle, and quoting every 100 ms. Prints processor time for an event.
 
-  cargo xtask backtest-peers [--file FILE] [--events N] [--rounds N] [--python PATH | --without-nautilus-trader]
+  cargo xtask backtest-peers [--file FILE] [--events N] [--rounds N] [--patience SECONDS] [--python PATH | --without-nautilus-trader]
 
   --file FILE     market by order of the ES future of March 2024 (ESH4), .dbn or .dbn.zst: of the recorded data
                   captures/books/cme-mbo/esh4-glbx-mdp3-20231225.mbo.dbn.zst
   --events N      of each synthetic recording (default 2000000)
+  --patience SECONDS  after which nautilus_trader is stopped in a run, and that is said (default 900)
   --rounds N      turns of which the least time counts (default 3)
   --python PATH   a Python of 3.12 or later that has nautilus_trader; without it, it is installed from PyPI into target/peers/nautilus_trader, by the first Python of
                   3.12 or later among python3, python3.12 to python3.14 and pyenv's (PYENV_ROOT, or ~/.pyenv)
@@ -125,7 +126,7 @@ fn compare(words: &[&str]) -> Result<ExitCode, String> {
                 print!("{HELP}");
                 return Ok(ExitCode::SUCCESS);
             }
-            "--file" | "--events" | "--rounds" => passed.extend([word, value()?]),
+            "--file" | "--events" | "--rounds" | "--patience" => passed.extend([word, value()?]),
             "--python" => python = Some(PathBuf::from(value()?)),
             "--without-nautilus-trader" => is_without = true,
             other => return Err(format!("unknown word '{other}'\n\n{HELP}")),

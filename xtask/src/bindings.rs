@@ -19,7 +19,7 @@ const DAEMON: &str = "bindings/daemon.toml";
 /// The line of [`TEMPLATE`] that stands for the generated definitions.
 const MARK: &str = "/* @LAYOUT@ */";
 /// What Python must bring.
-const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+pub(crate) const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
 /// Flags of every C program: the standard's C, and no warning is too small.
 const C_FLAGS: &[&str] = &[
@@ -132,7 +132,7 @@ fn generated(ctx: &Context) -> Result<String, Outcome> {
 /// What the tests of both languages run: a program that writes known books, the feed handler, and a recording
 /// for it.
 fn programs(ctx: &Context) -> Outcome {
-    let built = build_as_tested(ctx, &["--example", "region", "--bin", "tickwire"]);
+    let built = build_as_tested(ctx, &["--example", "region", "--bin", "tickwire", "--lib"]);
     if built.failed > 0 {
         return built;
     }
@@ -146,6 +146,36 @@ fn programs(ctx: &Context) -> Outcome {
         .args(["exchange", "-c", DAEMON, "--write-capture"])
         .arg(capture());
     ctx.check(&mut record)
+}
+
+/// Rows of mbo of the capture, and the sum of their order numbers, as the program's own export has them.
+fn exported(ctx: &Context) -> Result<[u64; 2], Outcome> {
+    let out = target_dir().join("bindings/mbo.csv");
+    let mut export = Command::new(tickwire());
+    export
+        .args(["export", "--schema", "mbo", "--out"])
+        .arg(&out)
+        .arg(capture());
+    let outcome = ctx.check(&mut export);
+    if outcome.failed > 0 {
+        return Err(outcome);
+    }
+    let text = read(&out);
+    let mut lines = text.lines();
+    let names = lines.next().unwrap_or_default().split(',');
+    let at = names
+        .into_iter()
+        .position(|name| name == "order_id")
+        .unwrap_or_default();
+    let orders = lines.map(|line| line.split(',').nth(at).and_then(|field| field.parse().ok()));
+    let orders: Option<Vec<u64>> = orders.collect();
+    match orders {
+        Some(orders) if !orders.is_empty() => Ok([
+            orders.len() as u64,
+            orders.iter().fold(0, |sum, id| sum.wrapping_add(*id)),
+        ]),
+        _ => Err(failed(&format!("{}: no order numbers", out.display()), "")),
+    }
 }
 
 /// The feed handler under test.
@@ -179,7 +209,7 @@ fn c(ctx: &Context) -> Outcome {
             .push("the C header is not tested from C++: no c++ on this machine".into());
     }
     for (compiler, flags, language) in languages {
-        for source in ["examples/book.c", "tests/reader.c"] {
+        for source in ["examples/book.c", "tests/reader.c", "tests/recording.c"] {
             let program = dir.join(format!("{}-{language}", stem(source)));
             let mut compile = Command::new(&compiler);
             compile
@@ -188,6 +218,14 @@ fn c(ctx: &Context) -> Outcome {
                 .arg(format!("bindings/c/{source}"))
                 .arg("-o")
                 .arg(&program);
+            if source == "tests/recording.c" {
+                let folder = target_dir().join("debug");
+                compile
+                    .arg("-L")
+                    .arg(&folder)
+                    .arg("-ltickwire_recording")
+                    .arg(format!("-Wl,-rpath,{}", folder.display()));
+            }
             let outcome = ctx.check(&mut compile);
             if outcome.failed > 0 {
                 return outcome;
@@ -197,13 +235,21 @@ fn c(ctx: &Context) -> Outcome {
         let mut test = Command::new(dir.join(format!("reader-{language}")));
         test.arg(region_program())
             .arg(dir.join(format!("book-{language}")));
+        let [rows, orders] = match exported(ctx) {
+            Ok(counts) => counts,
+            Err(outcome) => return outcome,
+        };
+        let mut recording = Command::new(dir.join(format!("recording-{language}")));
+        recording
+            .arg(capture())
+            .args([rows.to_string(), orders.to_string()]);
         let mut live = Command::new(dir.join(format!("reader-{language}")));
         live.arg("live")
             .arg(region_program())
             .arg(tickwire())
             .arg(DAEMON)
             .arg(capture());
-        for command in [&mut test, &mut live] {
+        for command in [&mut test, &mut live, &mut recording] {
             let outcome = ctx.check(command);
             if outcome.failed > 0 {
                 return outcome;
@@ -253,7 +299,8 @@ fn python(ctx: &Context) -> Outcome {
         &environment.join("bin/maturin"),
         &[
             "build",
-            "--release",
+            "--profile",
+            "tested",
             "--locked",
             "--quiet",
             "--manifest-path",
@@ -282,7 +329,8 @@ fn python(ctx: &Context) -> Outcome {
         Path::new(&cargo_program),
         &[
             "clippy",
-            "--release",
+            "--profile",
+            "tested",
             "--quiet",
             "--locked",
             "--manifest-path",

@@ -14,6 +14,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("check", "main.rs"),
     ("comments", "comments.rs"),
     ("demo-soak", "soak.rs"),
+    ("dist", "dist.rs"),
     ("fetch-data", "recorded"),
     // The program that it starts reads them.
     ("fuzz", "../../crates/fuzzing/src/main.rs"),
@@ -22,6 +23,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("lab-peers", "interop.rs"),
     ("miri", "miri.rs"),
     ("mutants", "mutants.rs"),
+    ("notebooks", "wheels.rs"),
     ("oracle", "oracle"),
     ("pictures", "pictures.rs"),
     ("promtool", "promtool.rs"),
@@ -30,6 +32,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("quantlib", "quantlib.rs"),
     ("supply", "supply.rs"),
     ("tables", "tables.rs"),
+    ("wheels", "wheels.rs"),
 ];
 
 fn pages() -> Vec<PathBuf> {

@@ -12,7 +12,9 @@ mod bare;
 mod bindings;
 mod command;
 mod comments;
+mod counts;
 mod deadline;
+mod dist;
 #[cfg(test)]
 mod documented;
 mod fuzz;
@@ -41,6 +43,7 @@ mod source;
 mod supply;
 mod tables;
 mod tidy;
+mod wheels;
 
 use run::{Context, Outcome};
 use std::process::ExitCode;
@@ -101,6 +104,11 @@ const STEPS: &[Step] = &[
         run: run::benches,
     },
     Step {
+        name: "counts",
+        about: "instructions of the hot paths against docs/results/counts.tsv, under Callgrind",
+        run: counts::check,
+    },
+    Step {
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
@@ -128,6 +136,8 @@ The project's own commands.
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
+  cargo xtask counts [PATH…] [--write] [--list]
+                                instructions of the hot paths under Callgrind, against docs/results/counts.tsv
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
@@ -159,6 +169,12 @@ The project's own commands.
                                 the pictures of the README, of a running daemon and a demonstration; not part of check
   cargo xtask publish [--verify] [--list] [--allow-dirty]
                                 packs every crate as a registry would get it, and sends nothing; not part of check
+  cargo xtask wheels [--only ARCH]
+                                the Python package as wheels, tested in a clean environment; not part of check
+  cargo xtask notebooks [--wheel FILE]
+                                runs the notebooks of examples/notebooks and keeps their pictures; not part of check
+  cargo xtask dist [--program FILE]
+                                tarball, Debian package, manual pages, completions, SHA-256, bill of materials; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -193,7 +209,11 @@ fn main() -> ExitCode {
         ["publish", rest @ ..] => publish::run(rest),
         ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
+        ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["wheels", rest @ ..] => wheels::run(rest),
+        ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
+        ["dist", rest @ ..] => dist::run(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());

@@ -87,8 +87,9 @@ mod tests {
     #[test]
     fn no_crate_with_unsafe_code_is_forgotten() {
         // Stands in for the C library and the start files; runs machine code that it has made: nothing that
-        // Miri could interpret.
-        let left_out = ["bare", "language-native"];
+        // Miri could interpret. `capi` opens files and starts threads; what it does with C's memory is three
+        // reads and two writes, which its own tests and those in C go through.
+        let left_out = ["bare", "capi", "language-native"];
         let mut forgotten = Vec::new();
         for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {
             let folder = entry.expect("an entry").path();

@@ -165,6 +165,14 @@ fn deny_check(deny: &Path, config: Option<&Path>) -> Result<bool, String> {
         .success())
 }
 
+/// The bill of materials of the program, whose path is returned; the tool is installed when it is missing.
+pub(crate) fn bill() -> Result<PathBuf, String> {
+    let tools = target_dir().join("tools");
+    let (tool, version) = TOOLS[1];
+    install(&tools, tool, version)?;
+    bill_of_materials(&tools)
+}
+
 fn bill_of_materials(tools: &Path) -> Result<PathBuf, String> {
     let mut command = Command::new(tools.join("bin/cargo-cyclonedx"));
     command.current_dir(root()).args([

@@ -28,14 +28,28 @@ const PACKAGES: [&str; 5] = [
     "databento-dbn==0.72.0",
 ];
 /// Schemas of these that DBN files are written of.
-const OF_DBN: [&str; 4] = ["mbo", "mbp-10", "trades", "ohlcv-1s"];
+const OF_DBN: [&str; 9] = [
+    "mbo",
+    "mbp-10",
+    "trades",
+    "bbo-1s",
+    "ohlcv-1s",
+    "definition",
+    "cmbp-1",
+    "statistics",
+    "imbalance",
+];
 /// Schemas that are compared, each with a price and a quantity to add up.
-const SCHEMAS: [(&str, &str, &str); 5] = [
+const SCHEMAS: [(&str, &str, &str); 9] = [
     ("mbo", "price", "size"),
     ("mbp-10", "bid_px_00", "ask_sz_00"),
     ("trades", "price", "size"),
     ("bbo-1s", "ask_px_00", "bid_sz_00"),
     ("ohlcv-1s", "close", "volume"),
+    ("definition", "min_price_increment", "min_lot_size_round_lot"),
+    ("cmbp-1", "bid_px_00", "ask_sz_00"),
+    ("statistics", "price", "quantity"),
+    ("imbalance", "ref_price", "paired_qty"),
 ];
 
 /// Four readings of a schema's tables; what each counted and added up.
@@ -47,7 +61,7 @@ decimal.getcontext().prec = 60
 folder, schema, price, size = sys.argv[1:]
 time = "ts_event"
 order = "order_id" if schema == "mbo" else "instrument_id"
-one, text, parts = (f"{folder}/{schema}.{kind}" for kind in ("parquet", "csv", "parts"))
+one, text, parts, ipc = (f"{folder}/{schema}.{kind}" for kind in ("parquet", "csv", "parts", "arrow"))
 many = f"{parts}/**/*.parquet"
 
 def duck(source):
@@ -84,6 +98,7 @@ found = {
     "polars, parquet": of_polars(polars.read_parquet(one)),
     "polars, partitions": of_polars(polars.read_parquet(many, hive_partitioning=True, try_parse_hive_dates=False)),
     "pandas, parquet": of_pandas(one),
+    "polars, arrow": of_polars(polars.read_ipc(ipc)),
 }
 for who, sums in found.items():
     print(f"{schema:9} {who:19}", *sums)
@@ -105,7 +120,8 @@ decoder = DBNDecoder()
 with open(f"{folder}/{schema}.dbn", "rb") as file:
     decoder.write(file.read())
 metadata, *records = decoder.decode()
-assert (metadata.version, metadata.dataset, str(metadata.schema)) == (3, "XNAS.ITCH", schema), metadata
+dataset = "UNLISTED" if schema == "cmbp-1" else "XNAS.ITCH"
+assert (metadata.version, metadata.dataset, str(metadata.schema)) == (3, dataset, schema), metadata
 names = {int(interval["symbol"]): symbol for symbol, intervals in metadata.mappings.items() for interval in intervals}
 with open(f"{folder}/{schema}.csv", newline="") as file:
     rows = list(csv.DictReader(file))
@@ -191,6 +207,7 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
         for (name, more) in [
             ("csv", &[][..]),
             ("parquet", &[][..]),
+            ("arrow", &[][..]),
             ("parts", &["--partition", "--format", "parquet"][..]),
         ] {
             export(

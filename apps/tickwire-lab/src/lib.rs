@@ -58,19 +58,33 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Says so where what is measured is not what is handed on.
-fn is_what_ships() {
-    if env!("TICKWIRE_PROFILE") == "release" {
-        warn(format_args!(
-            "this program was built with the profile `release`, which builds quickly; what is handed on, and what docs/results shows, is built \
-             by `cargo build --profile dist --locked -p tickwire-app -p tickwire-lab-app` and takes about a tenth less time for a packet"
-        ));
-    }
+/// The profile of Cargo that this program was built with.
+const PROFILE: &str = env!("TICKWIRE_PROFILE");
+
+/// What a reader of figures must know of a program that was built with `profile`, as a sentence; `None` where
+/// it is what is handed on.
+fn not_what_ships(profile: &str) -> Option<String> {
+    let difference = match profile {
+        "dist" => return None,
+        "release" => "which builds quickly",
+        _ => "which is no optimised build of the whole program",
+    };
+    let ships = match profile {
+        "release" => " and takes about a tenth less time for a packet",
+        _ => "",
+    };
+    Some(format!(
+        "This program was built with the profile `{profile}`, {difference}; what is handed on, and what docs/results shows, is built \
+         by `cargo build --profile dist --locked -p tickwire-app -p tickwire-lab-app`{ships}."
+    ))
 }
 
 fn run(command: &Command, stop: &StopFlag) -> Result<(), Failure> {
     if matches!(command, Command::Lab { .. } | Command::Bench(_)) {
-        is_what_ships();
+        // Who builds without optimising knows it.
+        if let Some(sentence) = not_what_ships(PROFILE).filter(|_| PROFILE == "release") {
+            warn(format_args!("{sentence}"));
+        }
     }
     match command {
         Command::Lab { command } => lab::run(command, stop),

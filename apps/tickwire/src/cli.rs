@@ -209,8 +209,8 @@ Examples:
 Exit codes: 0 recorded (--seconds or --packets are over), 1 recorded, but packets were lost (by group), 2 wrong arguments, \
 3 a group, the folder or the disk refused, 130 Ctrl-C (everything received is recorded).")]
     Record(RecordArgs),
-    /// Recordings as tables in the schemas of DBN: CSV, DBN or Parquet, one file or one for every date, venue
-    /// and symbol
+    /// Recordings as tables in the schemas of DBN: CSV, DBN, Parquet, Arrow or LOBSTER, one file or one for
+    /// every date, venue and symbol
     #[command(after_help = "\
 Prices are exact decimals. Rows of a book that may be wrong have bit 4 in flags. A file has its name only when it is whole. \
 docs/export.md.
@@ -358,6 +358,29 @@ Example:
         /// Of the defaults, those for this protocol
         #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P", conflicts_with = "file")]
         feed: Protocol,
+    },
+    /// Completions of commands and options for a shell, on standard output
+    #[command(after_help = "\
+Where they belong: bash ~/.local/share/bash-completion/completions/tickwire, zsh a file _tickwire in a folder of fpath, fish
+~/.config/fish/completions/tickwire.fish, PowerShell a file that the profile reads.
+
+Example:
+  tickwire completions bash > ~/.local/share/bash-completion/completions/tickwire")]
+    Completions {
+        /// The shell
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Writes a manual page of every command into a folder
+    #[command(after_help = "\
+As every file of the program they are for the own user alone until somebody else says so.
+
+Example:
+  tickwire man man && install -m 644 man/*.1 /usr/local/share/man/man1")]
+    Man {
+        /// The folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
     /// Lists every counter: id, unit, meaning
     #[command(after_help = "\

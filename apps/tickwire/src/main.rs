@@ -10,6 +10,7 @@ mod decode;
 #[cfg(test)]
 mod documented;
 mod fix;
+mod manual;
 mod quoter_demo;
 mod reconcile;
 
@@ -134,6 +135,8 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Lab(_) | Command::Bench(_) => Err(beside::lab()),
         Command::Risk(args) => risk::run(args),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { folder } => manual::pages(folder),
         Command::Counters => {
             print!("{}", tickwire_control::summary::counter_list());
             Ok(())

@@ -7,16 +7,22 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
 use serde_json::Value;
-use tickwire_market::{Counter, Level, Side};
+use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
+use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
+use tickwire_market::{Counter, Level, Nanos, Price, Side};
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::shared::Attachment;
+use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_shm::{BookCopy, SourceState};
+use tickwire_wire::layout::{Alpha, Char};
+use tickwire_wire::ouch50::{Appendage, EnterOrder, Outbound, parse_outbound, price_field};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Four feeds of the example, and those of them that have books of their own: their sources, and what the
@@ -212,6 +218,198 @@ fn the_trader_trades_the_same_by_either_backend() {
     }
 }
 
+/// Orders by the kernel and past it, market data by sockets and at the hook, whose program guards then: what
+/// is traded is the same, and every order is as the exchange has it.
+#[test]
+fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
+    let Some(pair) = namespaces() else { return };
+    for (backend, send) in [
+        ("socket", "kernel"),
+        ("socket", "delegated"),
+        ("xdp", "delegated"),
+    ] {
+        let folder = Folder::new(&format!("path-send-{backend}-{send}"));
+        let sent = format!("[trader]\nsend = {send:?}\n");
+        let changes = [
+            ("rate = 20000", "rate = 6000"),
+            (
+                "duration_s = 15.0",
+                "duration_s = 4.0\nstop_on_client_loss = true",
+            ),
+            ("symbols = 200", "symbols = 40"),
+            ("[trader]\n", &sent),
+        ];
+        let config = between(&pair, TRADER, backend, &changes);
+        let config = folder.file("trade.toml", config);
+        let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
+        let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
+        wait_for("the exchange", || {
+            said(&folder, "exchange.said").contains("listening").then_some(())
+        });
+        let mut trader = start(&pair, 1, &folder, "trade.said", &with("trade"));
+        let ended = trader.wait(PATIENCE).expect("it ends");
+        let words = said(&folder, "trade.said");
+        assert_eq!(ended.code(), Some(0), "{words}");
+        let ended = exchange.wait(PATIENCE).expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        let counted = words.lines().find(|line| line.starts_with("order entry: "));
+        match send {
+            "kernel" => assert_eq!(counted, None),
+            _ => {
+                let counted = counted.unwrap_or_else(|| panic!("{words}"));
+                println!("{backend}: {counted}");
+                let delegated = counted.split(' ').nth(2).and_then(|n| n.parse::<u32>().ok());
+                assert!(delegated.is_some_and(|n| n > 20), "{counted}");
+                assert!(words.contains("and is booked afterwards"), "{words}");
+            }
+        }
+        let orders = |name: &str| -> Value {
+            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+            serde_json::from_str::<Value>(&text).expect("results are JSON")["orders"].clone()
+        };
+        let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+        let count = theirs.as_object().expect("orders").len();
+        assert!(count > 20, "{backend}, {send}: {count} orders");
+        assert_eq!(theirs, ours, "{backend}, {send}");
+    }
+}
+
+const OUCH: &str = r#"
+[[feed]]
+venue = "nasdaq"
+interface = "veth0"
+[[feed.channel]]
+name = "1"
+live = { a = "239.192.81.1:27101", b = "239.192.81.2:27102" }
+requests = "EXCHANGE:27103"
+snapshot_server = "EXCHANGE:27104"
+[order_entry]
+address = "EXCHANGE:27105"
+[order_entry.ouch]
+address = "EXCHANGE:27106"
+[[order_entry.ouch.user]]
+username = "alice"
+password = "secret"
+firm_name = "FIRM"
+firm = 2
+[exchange]
+symbols = 5
+rate = 1000
+duration_s = 3600.0
+"#;
+
+/// What an OUCH host says to the same 200 orders and cancels: kind of message, order, quantity.
+fn ouch_transcript(venue: SocketAddr, delegated: bool) -> (Vec<String>, Option<Counts>) {
+    let way = delegated.then(|| Way::towards(venue).unwrap_or_else(|why| panic!("{why}")));
+    let mut stream = TcpStream::connect(venue, Duration::from_secs(5)).expect("connected");
+    let mut delegate = way.map(|way| {
+        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
+        delegate.unwrap_or_else(|why| panic!("{why}"))
+    });
+    let soup = SoupConfig {
+        username: Alpha::new(b"alice").expect("short"),
+        password: Alpha::new(b"secret").expect("short"),
+        ..SoupConfig::default()
+    };
+    let mut client = OuchClient::new(OuchConfig {
+        soup,
+        ..OuchConfig::default()
+    });
+    let order = EnterOrder {
+        side: Char(b'B'),
+        quantity: 5.into(),
+        symbol: Alpha::new(b"MSFT").expect("short"),
+        price: price_field(Price::from_4dp(20_000)).expect("four decimals"),
+        time_in_force: Char(b'0'),
+        display: Char(b'Y'),
+        capacity: Char(b'P'),
+        iso_eligible: Char(b'N'),
+        cross_type: Char(b'N'),
+        ..EnterOrder::NEW
+    };
+    let (mut transcript, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    let (mut entered, began) = (0, Instant::now());
+    let now = || Nanos(began.elapsed().as_nanos() as u64);
+    client.handle_connected(now());
+    while transcript.len() < 300 {
+        assert!(began.elapsed() < PATIENCE, "{} answers", transcript.len());
+        while let Some(bytes) = client.poll_transmit(&mut buffer) {
+            match &mut delegate {
+                Some(delegate) => delegate.send(&mut stream, bytes).expect("sent"),
+                None => stream.send(bytes).expect("sent"),
+            }
+        }
+        match stream.recv(&mut buffer).expect("a connection") {
+            Received::Bytes(bytes) => client.handle_bytes(now(), bytes),
+            Received::Nothing => {
+                if let Some(delegate) = &mut delegate {
+                    delegate.tend(&mut stream).expect("a connection");
+                }
+            }
+            Received::Closed => panic!("the exchange has closed after {} answers", transcript.len()),
+        }
+        client.handle_timeout(now());
+        let mut is_ready = false;
+        while let Some(event) = client.poll_event(now()) {
+            match event {
+                OuchEvent::Ready { .. } => is_ready = true,
+                OuchEvent::Message { .. } => match parse_outbound(client.message()) {
+                    Ok((Outbound::OrderAccepted(m), _)) => {
+                        is_ready = entered < 200;
+                        transcript.push(format!("accepted {} {}", m.user_ref_num.get(), m.quantity.get()));
+                    }
+                    Ok((Outbound::OrderCanceled(m), _)) => {
+                        transcript.push(format!("cancelled {} {}", m.user_ref_num.get(), m.quantity.get()));
+                    }
+                    Ok(_) => {}
+                    Err(error) => panic!("{error}"),
+                },
+                other => panic!("{other:?}"),
+            }
+        }
+        if is_ready {
+            // Every second one is cancelled at once, behind its order.
+            let number = client.enter(now(), &order, &Appendage::EMPTY).expect("room");
+            entered += 1;
+            if entered % 2 == 0 {
+                assert!(client.cancel(now(), number, 0));
+            }
+        }
+    }
+    (transcript, delegate.map(|delegate| delegate.counts()))
+}
+
+/// OUCH past the kernel: the exchange says the same as by it.
+#[test]
+fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
+    let Some(pair) = namespaces() else { return };
+    let mut transcripts = Vec::new();
+    for delegated in [false, true] {
+        let folder = Folder::new(&format!("path-ouch-{delegated}"));
+        let text = OUCH.replace("EXCHANGE", &pair.address(0).to_string());
+        let config = folder.file("exchange.toml", text);
+        let words = ["exchange", "-c", path(&config)];
+        let _exchange = start(&pair, 0, &folder, "exchange.said", &words);
+        wait_for("the exchange", || {
+            said(&folder, "exchange.said").contains("listening").then_some(())
+        });
+        let venue = (pair.address(0), 27_106).into();
+        let (transcript, counts) = std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                pair.enter(1).expect("entered");
+                ouch_transcript(venue, delegated)
+            });
+            client.join().expect("no panic")
+        });
+        if let Some(counts) = counts {
+            println!("{counts}");
+            assert!(counts.delegated > 100, "{counts}");
+        }
+        transcripts.push(transcript);
+    }
+    assert_eq!(transcripts[0], transcripts[1]);
+}
+
 /// A daemon that holds an interface, when a second one wants it, and after it was killed.
 #[test]
 fn a_second_program_is_refused_in_words_and_a_killed_one_leaves_nothing() {
@@ -314,6 +512,67 @@ fn without_rights_the_words_name_what_is_missing() {
             "{words}"
         );
     }
+}
+
+/// Orders that cannot leave past the kernel: over loopback, and without the rights.
+#[test]
+fn orders_that_cannot_be_delegated_are_refused_in_words() {
+    let folder = Folder::new("path-delegated");
+    let changed = TRADER.replace("[trader]\n", "[trader]\nsend = \"delegated\"\n");
+    let config = folder.file("trade.toml", changed);
+    let run = |wrapper: &[&str]| {
+        let mut command = match wrapper {
+            [] => Command::new(tickwire().get_program()),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(tickwire().get_program());
+                command
+            }
+        };
+        command.args(["trade", "-c", path(&config)]).output()
+    };
+    let ended = run(&[]).expect("the program starts");
+    let words = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{words}");
+    assert!(
+        words.contains("send = \"delegated\": 127.0.0.1 is reached by lo"),
+        "{words}"
+    );
+
+    let Some(pair) = namespaces() else { return };
+    let changed = between(
+        &pair,
+        TRADER,
+        "socket",
+        &[("[trader]\n", "[trader]\nsend = \"delegated\"\n")],
+    );
+    folder.file("trade.toml", changed);
+    let ended = run(&[
+        "ip",
+        "netns",
+        "exec",
+        pair.name(1),
+        "setpriv",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]);
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(why) => return tickwire_testdata::not_tested(format!("no setpriv (util-linux) here: {why}")),
+    };
+    let words = text(&ended.stderr);
+    if words.contains("setpriv:") {
+        return tickwire_testdata::not_tested("setpriv takes no capabilities away here");
+    }
+    assert_eq!(ended.status.code(), Some(3), "{words}");
+    assert!(
+        words.contains("send = \"delegated\": the kernel path needs"),
+        "{words}"
+    );
+    assert!(
+        words.contains("lacks CAP_BPF") && words.contains("sudo setcap"),
+        "{words}"
+    );
 }
 
 /// Some instruments are wanted, more of them in mid-session, and packets without any are dropped at the hook:

@@ -4,6 +4,7 @@ use crate::types::{BOOK_STATE, LEVEL, SHARE, SIDE, TOUCH, TRADING_STATUS, bytes_
 use pyo3::prelude::*;
 use std::fmt::Write;
 use std::sync::Arc;
+use tickwire_export::reader::RecordedBook;
 use tickwire_market::{BookState, Level, Side, Symbol};
 use tickwire_shm::{BookCopy, National as NationalCopy, Share, SuperCopy};
 
@@ -113,6 +114,41 @@ impl Book {
             state: copy.state,
             status: copy.status as u8,
             sides: Side::BOTH.map(|side| copy.side(side).to_vec()),
+        }
+    }
+
+    /// Of a recording: what the feed says of auctions is not kept.
+    pub(crate) fn recorded(book: RecordedBook) -> Book {
+        Book {
+            symbol: book.symbol.as_ref().to_owned(),
+            source: book.source,
+            instrument: book.instrument.0,
+            writes: book.count,
+            seq: book.seq.0,
+            venue_ts: book.venue_ts.0,
+            recv_ts: book.recv_ts.0,
+            publish_ts: book.recv_ts.0,
+            levels: pair(book.levels),
+            qty: pair(book.qty.map(|qty| qty.0)),
+            orders: pair(
+                book.orders
+                    .map(|orders| u32::try_from(orders).unwrap_or(u32::MAX)),
+            ),
+            last_price: book.last_price.raw(),
+            last_qty: book.last_qty.0,
+            last_ts: book.last_ts.0,
+            volume: book.volume.0,
+            trades: book.trades,
+            reference: 0,
+            near: 0,
+            far: 0,
+            paired: 0,
+            imbalance: 0,
+            auction: 0,
+            imbalance_side: None,
+            state: book.state,
+            status: book.status as u8,
+            sides: book.sides,
         }
     }
 

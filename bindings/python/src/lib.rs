@@ -1,4 +1,5 @@
-//! The native half of the Python package `tickwire`: the shared memory's reader as Python objects.
+//! The native half of the Python package `tickwire`: recordings, backtests, the simulated exchange, and the
+//! shared memory's reader as Python objects.
 //!
 //! A call copies what it reads, whole, into an object of its own; arrays are made by numpy from bytes that
 //! are handed over once. Waiting for events releases the interpreter. Nothing runs Python code while it holds
@@ -8,12 +9,14 @@
 mod book;
 mod events;
 mod feed;
+mod reading;
 mod source;
+mod trading;
 mod types;
 
 use pyo3::prelude::*;
 
-/// Reads the shared memory of the Tickwire feed handler.
+/// Reads recordings and the shared memory of the Tickwire feed handler, backtests, and hosts an exchange.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -28,6 +31,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Kind>()?;
     module.add_class::<source::Histogram>()?;
     module.add_class::<source::CounterInfo>()?;
+    module.add_class::<reading::Reader>()?;
+    module.add_class::<reading::BookIterator>()?;
+    module.add_class::<reading::Batches>()?;
+    module.add_class::<reading::Batch>()?;
+    module.add_class::<reading::ArrowStream>()?;
+    module.add_class::<trading::Backtest>()?;
+    module.add_class::<trading::Exchange>()?;
+    module.add_function(wrap_pyfunction!(reading::schemas, module)?)?;
+    module.add_function(wrap_pyfunction!(trading::backtest, module)?)?;
+    module.add_function(wrap_pyfunction!(trading::strategies, module)?)?;
     module.add_function(wrap_pyfunction!(source::counter_table, module)?)
 }
 
@@ -41,6 +54,13 @@ const _: () = {
     assert!(align_of::<events::Events>() <= 16);
     assert!(align_of::<events::Event>() <= 16);
     assert!(align_of::<events::Update>() <= 16);
+    assert!(align_of::<reading::Reader>() <= 16);
+    assert!(align_of::<reading::BookIterator>() <= 16);
+    assert!(align_of::<reading::Batches>() <= 16);
+    assert!(align_of::<reading::Batch>() <= 16);
+    assert!(align_of::<reading::ArrowStream>() <= 16);
+    assert!(align_of::<trading::Backtest>() <= 16);
+    assert!(align_of::<trading::Exchange>() <= 16);
     assert!(align_of::<source::Source>() <= 16);
     assert!(align_of::<source::Kind>() <= 16);
     assert!(align_of::<source::Histogram>() <= 16);

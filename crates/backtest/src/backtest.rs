@@ -16,6 +16,7 @@ use tickwire_trading::strategy::{
     Conductor, ConductorConfig, Consolidated, Markets, NUMBERS, Note, Outcome, Strategy, share, whose,
 };
 
+use crate::orders::{KeptOrder, KeptOrders};
 use crate::venue::{Said, SimVenue};
 use crate::{Doubts, Fees, Fill, FillModel, LatencyConfig, Summary};
 use accounts::Ledger;
@@ -72,6 +73,8 @@ pub struct Backtest<S> {
     events: u64,
     has_started: bool,
     ledger: Ledger,
+    /// Where somebody asked for them.
+    orders: Option<KeptOrders>,
 }
 
 /// What the venue goes by.
@@ -166,7 +169,19 @@ impl<S: Strategy> Backtest<S> {
             events: 0,
             has_started: false,
             ledger: Ledger::new(config.fees),
+            orders: None,
         }
+    }
+
+    /// Keeps every order that reaches the venue from now on, for [`Backtest::orders`]: some 150 bytes each.
+    pub fn keep_orders(&mut self) {
+        self.orders.get_or_insert_default();
+    }
+
+    /// The orders that reached the venue, in the order in which they did; empty without
+    /// [`Backtest::keep_orders`].
+    pub fn orders(&self) -> &[KeptOrder] {
+        self.orders.as_ref().map_or(&[], KeptOrders::rows)
     }
 
     fn start(&mut self) {

@@ -91,6 +91,7 @@ mod ghost;
 mod ids;
 mod latency;
 pub mod naive;
+mod orders;
 mod result;
 #[cfg(test)]
 mod tests;
@@ -100,5 +101,6 @@ mod world;
 pub use backtest::{Backtest, BacktestConfig, Entrant};
 pub use ghost::{Difference, GhostConfig, GhostResult, Ghosts, Nobody, Why};
 pub use latency::{Latency, LatencyConfig, TimedLatency};
+pub use orders::KeptOrder;
 pub use result::{Doubts, Fees, Fill, HORIZONS, InstrumentResult, StrategyResult, Summary};
 pub use venue::FillModel;

@@ -5,15 +5,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tickwire_backtest::{Backtest, BacktestConfig, FillModel, GhostConfig, GhostResult, Ghosts, Nobody};
+use tickwire_backtest::{Backtest, BacktestConfig, FillModel, GhostConfig, GhostResult, Ghosts, Nobody, Why};
 use tickwire_book::{Books, BooksConfig, Depth, OrderView};
-use tickwire_exchange::generate_itch;
+use tickwire_exchange::{Mdp3Publisher, Mdp3PublisherConfig, Mdp3View, OrderKinds, generate_itch, listings};
 use tickwire_feed::{
-    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig, Start,
+    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, Mdp3Channel, Mdp3Config,
+    Mdp3Decoder, Mdp3Depth, SoupConfig, Start,
 };
-use tickwire_market::{BookState, Instrument, MarketEvent, Nanos, OrderId, PointValue};
+use tickwire_market::{BookState, Counter, Instrument, MarketEvent, Nanos, OrderId, PointValue};
 use tickwire_replay::played::Follow;
 use tickwire_replay::replay::play_records;
+use tickwire_rig::{RigConfig, run};
 use tickwire_trading::strategy::ConductorConfig;
 
 #[path = "../benches/flow/told.rs"]
@@ -157,6 +159,79 @@ fn every_ghost_in_a_dbn_file_gets_the_fills_of_its_order() {
             "{fill:?}: {} ghosts in DBN files, {} of them filled, by {} fills, each as its order",
             all.ghosts, all.filled[0], all.filled[1]
         );
+        assert!(
+            all.ghosts >= least[0] && all.filled[0] >= least[1],
+            "{fill:?}: {all:?}"
+        );
+    }
+}
+
+/// A day of MDP 3.0 by order, as a channel tells it that was asked for executions.
+fn mdp3_day(seed: u64, kinds: OrderKinds) -> Vec<MarketEvent> {
+    let listings = listings(20);
+    let publisher = Mdp3Publisher::new(
+        Mdp3PublisherConfig {
+            view: Mdp3View::ByOrder,
+            ..Mdp3PublisherConfig::default()
+        },
+        &listings,
+    );
+    let decoder = Mdp3Decoder::new(Mdp3Config {
+        depth: Mdp3Depth::ByOrder,
+        executions: true,
+        instruments_max: 64,
+        orders_max: 1 << 16,
+        ..Mdp3Config::default()
+    });
+    let account = Mdp3Channel::replay_config(310, b"ME", b"PW");
+    let channel = Mdp3Channel::new(Mdp3Channel::arbiter_config(), decoder, account, Nanos::SECOND);
+    let config = RigConfig {
+        seed,
+        rate: 50_000,
+        duration_ms: 3_000,
+        kinds,
+        keeps_heard: true,
+        ..RigConfig::default()
+    };
+    let outcome = run(&config, &listings, Box::new(publisher), channel, Depth::ByOrder);
+    assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
+    outcome.heard
+}
+
+#[test]
+fn every_ghost_of_mdp3_by_order_gets_the_fills_of_its_order() {
+    // With every kind of order there are two closings in which a trade without an aggressor is told at a
+    // worse price than an order that stands: what waited for the closing traded, and nobody says whose the
+    // parts are.
+    for (kinds, fill, least, hidden) in [
+        (OrderKinds::NONE, FillModel::Queue, [15_000, 500], 0),
+        (OrderKinds::NONE, FillModel::Matching, [5_000, 100], 0),
+        (OrderKinds::FEW, FillModel::Queue, [15_000, 500], 2),
+    ] {
+        let mut all = GhostResult::default();
+        for seed in 1..=2 {
+            let mut haunted = Haunted::new(fill, true);
+            mdp3_day(seed, kinds)
+                .iter()
+                .for_each(|event| haunted.event(event));
+            let result = haunted.finish();
+            all.ghosts += result.ghosts;
+            all.filled = [0, 1].map(|at| all.filled[at] + result.filled[at]);
+            all.whys = std::array::from_fn(|at| all.whys[at] + result.whys[at]);
+            all.first.extend(result.first);
+        }
+        println!(
+            "{fill:?}: {} ghosts of MDP 3.0 by order, {} of them filled, by {} fills, all but {hidden} each as its order",
+            all.ghosts, all.filled[0], all.filled[1]
+        );
+        for why in Why::ALL {
+            let expected = if why == Why::Hidden { hidden } else { 0 };
+            assert_eq!(
+                all.whys[why as usize], expected,
+                "{fill:?}, {why:?}: {:#?}",
+                all.first
+            );
+        }
         assert!(
             all.ghosts >= least[0] && all.filled[0] >= least[1],
             "{fill:?}: {all:?}"

@@ -13,15 +13,15 @@ use tickwire_runtime::signal;
 const LOCK_FILE: &str = "lock";
 
 /// Holds the folder for this process: the lock goes with it, however it ends.
-pub struct Held {
+pub struct FolderLock {
     folder: Folder,
     /// Ours alone to open, so that nobody else can hold it.
     _lock: File,
 }
 
-impl Held {
+impl FolderLock {
     /// Takes a folder, made if it is not there, that is ours alone to write.
-    pub fn take(folder: &Path, sharing: Sharing) -> Result<Held, Failure> {
+    pub fn take(folder: &Path, sharing: Sharing) -> Result<FolderLock, Failure> {
         let folder = Folder::own(folder, sharing).map_err(|e| Failure::system(e.to_string()))?;
         let shown = folder.path().display().to_string();
         let lock = folder.lock(LOCK_FILE).map_err(|e| {
@@ -37,7 +37,7 @@ impl Held {
         let _ = lock
             .set_len(0)
             .and_then(|()| writeln!(lock, "{}", std::process::id()));
-        Ok(Held { folder, _lock: lock })
+        Ok(FolderLock { folder, _lock: lock })
     }
 
     /// The folder, held open once more.

@@ -122,7 +122,7 @@ struct Listed {
 
 /// What is done with a new order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Entry {
+enum Admission {
     /// It trades, then rests or expires.
     Match,
     /// It rests without trading.
@@ -254,13 +254,13 @@ impl Engine {
         let id = order.id;
         out.accepted(&order);
         match entry {
-            Entry::Match => self.trade_in(order, out),
-            Entry::Collect => {
+            Admission::Match => self.trade_in(order, out),
+            Admission::Collect => {
                 let order = order.sliced();
                 self.rest(order, Price::ZERO);
                 out.rested(&order);
             }
-            Entry::Wait(_) => {
+            Admission::Wait(_) => {
                 self.rest(order, new.stop.unwrap_or_default());
                 out.parked(&order);
             }
@@ -351,7 +351,7 @@ impl Engine {
             reserve: Qty::ZERO,
             ..old
         };
-        if entry == Entry::Match && old.is_post_only() {
+        if entry == Admission::Match && old.is_post_only() {
             self.make_passive(&mut new)?;
         }
         if !self.has_level_room(&new, Price::ZERO) {
@@ -360,7 +360,7 @@ impl Engine {
         new.id = self.next_id();
         self.unrest(slot);
         let limit = key_of(!new.side, new.price);
-        if entry == Entry::Collect || self.best_maker(new.instrument, !new.side, limit).is_none() {
+        if entry == Admission::Collect || self.best_maker(new.instrument, !new.side, limit).is_none() {
             let rested = new.sliced();
             self.rest(rested, Price::ZERO);
             out.replaced(&old, &rested, true);
@@ -578,7 +578,7 @@ impl Engine {
         time_in_force: TimeInForce,
         is_market: bool,
         is_stop: bool,
-    ) -> Result<Entry, Reject> {
+    ) -> Result<Admission, Reject> {
         let listed = self.listing(instrument)?;
         entry_of(
             listed.status,
@@ -724,23 +724,25 @@ fn entry_of(
     auction: AuctionKind,
     rules: &Rules,
     (time_in_force, is_market, is_stop): (TimeInForce, bool, bool),
-) -> Result<Entry, Reject> {
+) -> Result<Admission, Reject> {
     use TimeInForce::*;
     use TradingStatus::*;
     let collects =
         status == Auction || matches!(status, Halted | Paused) && rules.halted == HaltedOrders::Collect;
     if status == Trading && !is_stop && !is_for_auction(time_in_force) {
-        return Ok(Entry::Match);
+        return Ok(Admission::Match);
     }
     match time_in_force {
-        AtTheClose if collects || matches!(status, PreOpen | Trading) => Ok(Entry::Wait(OrderPlace::Closing)),
+        AtTheClose if collects || matches!(status, PreOpen | Trading) => {
+            Ok(Admission::Wait(OrderPlace::Closing))
+        }
         AtTheOpening if status == PreOpen || (status, auction) == (Auction, AuctionKind::Opening) => {
-            Ok(Entry::Wait(OrderPlace::Opening))
+            Ok(Admission::Wait(OrderPlace::Opening))
         }
         AtTheOpening | AtTheClose => Err(Reject::NotTrading),
-        _ if is_stop && (collects || status == Trading) => Ok(Entry::Wait(OrderPlace::Stop)),
-        Day | GoodTillCancel if collects && !is_market => Ok(Entry::Collect),
-        Day | GoodTillCancel if status == Auction => Ok(Entry::Wait(place_of(auction))),
+        _ if is_stop && (collects || status == Trading) => Ok(Admission::Wait(OrderPlace::Stop)),
+        Day | GoodTillCancel if collects && !is_market => Ok(Admission::Collect),
+        Day | GoodTillCancel if status == Auction => Ok(Admission::Wait(place_of(auction))),
         _ => Err(Reject::NotTrading),
     }
 }

@@ -751,6 +751,84 @@ fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
     world.finish();
 }
 
+/// Before its first fill the client hears, and our own reader of reports understands, that a stop order was
+/// triggered; and so does who asks for its status later.
+#[test]
+fn a_stop_order_that_was_triggered_is_told_and_shown_as_such_in_every_version() {
+    for version in Version::ALL {
+        let mut world = World::new();
+        let mut client = FixClient::new(0, version);
+        client.log_on(&mut world);
+        let (ask, _) = world.best(Side::Ask);
+        let stop_limit = |e: &mut Encoder<'_>| {
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            // More than is offered there: the rest stays.
+            e.unsigned(38, 1_000_000);
+            e.char(40, b'4');
+            e.price(44, ask);
+            e.price(99, ask);
+        };
+        let said = client.send(&mut world, b"D", |e| {
+            e.text(11, b"s");
+            e.char(21, b'1');
+            stop_limit(e);
+        });
+        assert_eq!(pick(&said[0], &[39, 40, 636]), "39=0 40=4", "{version:?}");
+        let ask_for_it = |world: &mut World, client: &mut FixClient| {
+            let said = client.send(world, b"H", |e| {
+                e.text(11, b"s");
+                e.text(55, b"AAPL");
+                e.char(54, b'1');
+            });
+            let said = said.last().expect("an answer").clone();
+            (said, client.reports.last().copied().flatten())
+        };
+        let (waits, read) = ask_for_it(&mut world, &mut client);
+        assert_eq!(pick(&waits, &[39, 40, 636]), "39=0 40=4", "{version:?}");
+        assert!(read.is_none_or(|report| !report.is_working), "{version:?}");
+        client.reports.clear();
+        let said = client.order(&mut world, "t", Side::Bid, ask, 1, |e| e.char(59, b'3'));
+        let of_stop: Vec<&String> = said.iter().filter(|said| pick(said, &[11]) == "11=s").collect();
+        let shown = pick(of_stop[0], &[20, 150, 39, 378, 40, 99, 636, 58]);
+        let expected = match version {
+            Version::Fix40 => format!("20=3 39=0 40=2 99={ask}"),
+            Version::Fix41 => format!("20=3 150=0 39=0 40=2 99={ask}"),
+            Version::Fix42 => format!("20=0 150=D 39=0 378=4 40=2 99={ask}"),
+            Version::Fix43 | Version::Fix44 => format!("150=D 39=0 378=8 40=4 99={ask} 636=Y"),
+            _ => format!("150=L 39=0 40=4 99={ask} 636=Y"),
+        };
+        assert_eq!(shown, format!("{expected} 58=triggered"), "{version:?}");
+        let fills = of_stop.iter().skip(1).map(|said| pick(said, &[39, 40]));
+        let fills: Vec<String> = fills.collect();
+        assert!(
+            !fills.is_empty() && fills.iter().all(|fill| fill == "39=1 40=4"),
+            "{fills:?}"
+        );
+        // Reports of 4.0 have no ExecType (150): the product reads none.
+        let own = Id::new(b"s").expect("an identifier");
+        let read = client
+            .reports
+            .iter()
+            .flatten()
+            .find(|report| report.cl_ord_id == own);
+        assert_eq!(read.is_some(), version != Version::Fix40, "{version:?}");
+        assert!(
+            read.is_none_or(|report| report.is_working),
+            "{version:?}: {read:?}"
+        );
+        let (works, read) = ask_for_it(&mut world, &mut client);
+        let expected = match version <= Version::Fix42 {
+            true => "39=1 40=2",
+            false => "39=1 40=4 636=Y",
+        };
+        assert_eq!(pick(&works, &[39, 40, 636]), expected, "{version:?}");
+        assert!(read.is_none_or(|report| report.is_working), "{version:?}");
+        world.finish();
+    }
+}
+
 /// What a strategy's host writes is understood here, and what is said here is understood there.
 #[test]
 fn stop_orders_and_mass_quotes_of_a_strategys_host_are_taken_and_answered() {
@@ -788,11 +866,11 @@ fn stop_orders_and_mass_quotes_of_a_strategys_host_are_taken_and_answered() {
             .collect();
         let market = |exec_type| (exec_type, OrderType::Market, Some(ask));
         // Earlier versions have no word for the trigger.
-        let expected: &[_] = match version {
-            Version::Fix50Sp2 => &[ExecType::New, ExecType::Triggered, ExecType::Trade],
-            _ => &[ExecType::New, ExecType::Trade],
+        let trigger = match version {
+            Version::Fix50Sp2 => ExecType::Triggered,
+            _ => ExecType::Restated,
         };
-        let expected: Vec<_> = expected.iter().map(|exec_type| market(*exec_type)).collect();
+        let expected = [ExecType::New, trigger, ExecType::Trade].map(market);
         assert!(told.starts_with(&expected), "{version:?}: {told:?}");
 
         let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));

@@ -2,7 +2,7 @@
 
 use tickwire_market::{InstrumentId, Symbol};
 
-use crate::schema::{Column, Kind, NO_PRICE};
+use crate::schema::{Column, Kind, NO_PRICE, NO_TIME};
 
 /// Rows of a batch: a row group of Parquet.
 pub(crate) const ROWS: usize = 1 << 17;
@@ -59,6 +59,11 @@ impl Names {
         of[id.index()] = Some(symbol);
     }
 
+    /// The symbol of an instrument, if it is known.
+    pub(crate) fn symbol(&self, channel: usize, id: InstrumentId) -> Option<Symbol> {
+        *self.0.get(channel)?.get(id.index())?
+    }
+
     /// What stands for a symbol in a row.
     pub fn word(channel: usize, id: InstrumentId) -> u64 {
         (channel as u64) << 32 | u64::from(id.0)
@@ -89,8 +94,9 @@ pub enum Value {
 /// The value of a word.
 pub fn value_of(kind: Kind, word: u64, names: &Names) -> Value {
     match kind {
-        Kind::Time | Kind::Unsigned(_) => Value::Number(word.into()),
-        Kind::Signed => Value::Number((word as i64).into()),
+        Kind::TimeOrNone if word == NO_TIME => Value::Text(String::new()),
+        Kind::Time | Kind::TimeOrNone | Kind::Unsigned(_) => Value::Number(word.into()),
+        Kind::Signed(_) => Value::Number((word as i64).into()),
         Kind::Price if word == NO_PRICE => Value::Price(None),
         Kind::Price => Value::Price(Some(word as i64)),
         Kind::Char => Value::Text(char::from(word as u8).to_string()),

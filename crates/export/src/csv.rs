@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 use tickwire_market::Price;
 
 use crate::batch::{Batch, Names, Value};
-use crate::schema::{Column, Kind, NO_PRICE};
+use crate::schema::{Column, Kind, NO_PRICE, NO_TIME};
 
 /// Writes the line of names.
 pub fn head(out: &mut impl Write, columns: &[Column]) -> io::Result<()> {
@@ -24,8 +24,9 @@ pub fn rows(out: &mut impl Write, batch: &Batch, names: &Names) -> io::Result<()
             }
             let word = words[row];
             match column.kind {
-                Kind::Time | Kind::Unsigned(_) => write!(out, "{word}")?,
-                Kind::Signed => write!(out, "{}", word as i64)?,
+                Kind::TimeOrNone if word == NO_TIME => {}
+                Kind::Time | Kind::TimeOrNone | Kind::Unsigned(_) => write!(out, "{word}")?,
+                Kind::Signed(_) => write!(out, "{}", word as i64)?,
                 Kind::Price if word == NO_PRICE => {}
                 Kind::Price => write!(out, "{:.9}", Price::from_raw(word as i64))?,
                 Kind::Char => out.write_all(&[word as u8])?,
@@ -82,9 +83,11 @@ fn value(field: &str, column: &Column) -> Result<Value, String> {
         number.map(Value::Number).ok_or_else(wrong)
     };
     match column.kind {
-        Kind::Time => number(0, u64::MAX.into()),
+        Kind::TimeOrNone if field.is_empty() => Ok(Value::Text(String::new())),
+        Kind::Time | Kind::TimeOrNone => number(0, u64::MAX.into()),
         Kind::Unsigned(bits) => number(0, (1 << bits) - 1),
-        Kind::Signed => number(i32::MIN.into(), i32::MAX.into()),
+        Kind::Signed(32) => number(i32::MIN.into(), i32::MAX.into()),
+        Kind::Signed(_) => number(i64::MIN.into(), i64::MAX.into()),
         Kind::Price if field.is_empty() => Ok(Value::Price(None)),
         Kind::Price => Price::parse(field.as_bytes())
             .map(|price| Value::Price(Some(price.raw())))
@@ -150,7 +153,7 @@ mod tests {
                 for (word, column) in row.iter_mut().zip(&columns) {
                     *word = match column.kind {
                         Kind::Unsigned(bits) if bits < 64 => *word & ((1 << bits) - 1),
-                        Kind::Signed => (*word as i32 as i64) as u64,
+                        Kind::Signed(_) => (*word as i32 as i64) as u64,
                         Kind::Char => 0x41 + *word % 26,
                         Kind::Symbol => *word % 2,
                         _ => *word,

@@ -22,16 +22,68 @@ const SYMBOL_BYTES: usize = 71;
 type Field = (usize, usize);
 
 /// What is written of a schema: DBN's number of it, bytes of a record.
-pub(crate) fn layout(schema: Schema) -> Option<(u16, usize)> {
+pub(crate) fn layout(schema: Schema) -> (u16, usize) {
     match schema {
-        Schema::Mbo => Some((0, 56)),
-        Schema::Mbp1 => Some((1, 80)),
-        Schema::Mbp10 => Some((2, 368)),
-        Schema::Trades => Some((4, 48)),
-        Schema::Ohlcv1s => Some((5, 56)),
-        Schema::Ohlcv1m => Some((6, 56)),
-        Schema::Bbo1s | Schema::Definition | Schema::Status | Schema::Imbalance => None,
+        Schema::Mbo => (0, 56),
+        Schema::Mbp1 => (1, 80),
+        Schema::Mbp10 => (2, 368),
+        Schema::Trades => (4, 48),
+        Schema::Ohlcv1s => (5, 56),
+        Schema::Ohlcv1m => (6, 56),
+        Schema::Definition => (9, 520),
+        Schema::Statistics => (10, 80),
+        Schema::Status => (11, 40),
+        Schema::Imbalance => (12, 112),
+        Schema::Cmbp1 => (14, 80),
+        Schema::Bbo1s => (18, 80),
     }
+}
+
+/// A record in which nothing is said: fields that no column fills have DBN's value for that.
+fn blank(schema: Schema) -> Vec<u8> {
+    let (_, len) = layout(schema);
+    let mut record = vec![0; len];
+    record[0] = (len / 4) as u8;
+    let mut fill = |places: &[usize], value: &[u8]| {
+        for at in places {
+            record[*at..*at + value.len()].copy_from_slice(value);
+        }
+    };
+    let (none, never) = (i64::MAX.to_le_bytes(), u64::MAX.to_le_bytes());
+    match schema {
+        Schema::Definition => {
+            // Prices and steps; expiration and activation; whole numbers, and what is smaller.
+            fill(&[24, 32, 56, 64, 72, 80, 88, 96, 104, 120, 128], &none);
+            fill(&[40, 48], &never);
+            fill(
+                &[136, 144, 148, 160, 164, 168, 176, 180, 184],
+                &i32::MAX.to_le_bytes(),
+            );
+            fill(&[152, 156, 172], &u32::MAX.to_le_bytes());
+            fill(&[212], &i16::MAX.to_le_bytes());
+            fill(&[214, 216], &u16::MAX.to_le_bytes());
+            fill(&[489, 490, 491, 492, 494, 495, 496, 500], &[u8::MAX]);
+            fill(&[498, 499], &[i8::MAX as u8]);
+            // A stock where nothing else is known, matched first in, first out; no leg.
+            fill(&[487, 488, 497, 502], b"K");
+            fill(&[488], b"F");
+            fill(&[497, 502], b"N");
+        }
+        Schema::Statistics => {
+            fill(&[24], &never);
+            fill(&[32, 40], &none);
+        }
+        Schema::Status => fill(&[30, 31, 32], b"~"),
+        Schema::Imbalance => {
+            fill(&[24, 40, 48, 56, 64, 72, 80], &none);
+            fill(&[96, 100], &u32::MAX.to_le_bytes());
+            fill(&[104], b"~");
+            fill(&[105, 109], b"N");
+            fill(&[110], b"~");
+        }
+        _ => {}
+    }
+    record
 }
 
 fn field(schema: Schema, name: &str) -> Option<Field> {
@@ -58,8 +110,42 @@ fn field(schema: Schema, name: &str) -> Option<Field> {
         (Schema::Ohlcv1s | Schema::Ohlcv1m, "low") => Some((32, 8)),
         (Schema::Ohlcv1s | Schema::Ohlcv1m, "close") => Some((40, 8)),
         (Schema::Ohlcv1s | Schema::Ohlcv1m, "volume") => Some((48, 8)),
+        (Schema::Definition | Schema::Status | Schema::Imbalance | Schema::Statistics, "ts_recv") => {
+            Some((16, 8))
+        }
+        (Schema::Definition, "min_price_increment") => Some((24, 8)),
+        (Schema::Definition, "min_lot_size_round_lot") => Some((168, 4)),
+        (Schema::Definition, "security_update_action") => Some((493, 1)),
+        (Schema::Status, "action") => Some((24, 2)),
+        (Schema::Status, "is_trading") => Some((30, 1)),
+        (Schema::Status, "is_quoting") => Some((31, 1)),
+        (Schema::Imbalance, "ref_price") => Some((24, 8)),
+        (Schema::Imbalance, "cont_book_clr_price") => Some((40, 8)),
+        (Schema::Imbalance, "auct_interest_clr_price") => Some((48, 8)),
+        (Schema::Imbalance, "paired_qty") => Some((88, 4)),
+        (Schema::Imbalance, "total_imbalance_qty") => Some((92, 4)),
+        (Schema::Imbalance, "auction_type") => Some((104, 1)),
+        (Schema::Imbalance, "side") => Some((105, 1)),
+        (Schema::Statistics, "price") => Some((32, 8)),
+        (Schema::Statistics, "quantity") => Some((40, 8)),
+        (Schema::Statistics, "sequence") => Some((48, 4)),
+        (Schema::Statistics, "ts_in_delta") => Some((52, 4)),
+        (Schema::Statistics, "stat_type") => Some((56, 2)),
+        (Schema::Statistics, "update_action") => Some((60, 1)),
+        (Schema::Cmbp1, "bid_pb_00") => Some((72, 2)),
+        (Schema::Cmbp1, "ask_pb_00") => Some((76, 2)),
+        (Schema::Bbo1s, "action" | "depth" | "ts_in_delta") => None,
         // Of bars DBN has no flags.
-        (Schema::Mbo | Schema::Ohlcv1s | Schema::Ohlcv1m, _) => None,
+        (
+            Schema::Mbo
+            | Schema::Ohlcv1s
+            | Schema::Ohlcv1m
+            | Schema::Definition
+            | Schema::Status
+            | Schema::Imbalance
+            | Schema::Statistics,
+            _,
+        ) => None,
         (_, "price") => Some((16, 8)),
         (_, "size") => Some((24, 4)),
         (_, "action") => Some((28, 1)),
@@ -111,6 +197,10 @@ fn dataset(publisher: u64) -> &'static str {
 pub(crate) struct Dbn {
     schema: u16,
     record: Vec<u8>,
+    /// Where a record has its symbol, if it has.
+    symbol_at: Option<usize>,
+    /// Rows are of all feeds together.
+    is_consolidated: bool,
     fields: Vec<Option<Field>>,
     /// Which column is the publisher.
     publisher_at: Option<usize>,
@@ -124,13 +214,12 @@ pub(crate) struct Dbn {
 
 impl Dbn {
     /// `body` takes the records until the end.
-    pub(crate) fn new(schema: Schema, columns: &[Column], body: File) -> Option<Dbn> {
-        let (number, len) = layout(schema)?;
-        let mut record = vec![0; len];
-        record[0] = (len / 4) as u8;
-        Some(Dbn {
-            schema: number,
-            record,
+    pub(crate) fn new(schema: Schema, columns: &[Column], body: File) -> Dbn {
+        Dbn {
+            schema: layout(schema).0,
+            record: blank(schema),
+            symbol_at: (schema == Schema::Definition).then_some(238),
+            is_consolidated: schema == Schema::Cmbp1,
             fields: columns.iter().map(|column| field(schema, column.name)).collect(),
             publisher_at: columns.iter().position(|column| column.name == "publisher_id"),
             body: BufWriter::with_capacity(1 << 20, body),
@@ -139,7 +228,7 @@ impl Dbn {
             channel: None,
             publisher: 0,
             span: None,
-        })
+        }
     }
 
     pub(crate) fn rows(&mut self, batch: &Batch, names: &Names) -> io::Result<()> {
@@ -153,8 +242,15 @@ impl Dbn {
                 let word = batch.words[column][row].to_le_bytes();
                 self.record[at..at + bytes].copy_from_slice(&word[..bytes]);
             }
-            self.body.write_all(&self.record)?;
             let word = word_of_symbol;
+            if let Some(at) = self.symbol_at {
+                let symbol = names.text(word);
+                let room = &mut self.record[at..at + SYMBOL_BYTES];
+                room.fill(0);
+                let len = symbol.len().min(SYMBOL_BYTES - 1);
+                room[..len].copy_from_slice(&symbol.as_bytes()[..len]);
+            }
+            self.body.write_all(&self.record)?;
             if self.last_symbol != Some(word) {
                 self.last_symbol = Some(word);
                 if *self.channel.get_or_insert(word >> 32) != word >> 32 {
@@ -196,7 +292,8 @@ impl Dbn {
             out.extend(text);
             out.resize(out.len() + bytes - text.len(), 0);
         };
-        padded(&mut out, dataset(self.publisher), 16);
+        let publisher = if self.is_consolidated { 0 } else { self.publisher };
+        padded(&mut out, dataset(publisher), 16);
         out.extend(self.schema.to_le_bytes());
         out.extend(first.to_le_bytes());
         out.extend((last + 1).to_le_bytes()); // exclusive

@@ -1,7 +1,8 @@
 //! Recordings as tables: `tickwire export`.
 //!
 //! ```text
-//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN or Parquet
+//! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN, LOBSTER, Parquet or Arrow
+//!                                                             └─► books, or rows in batches: [`reader`]
 //! ```
 //! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are
 //! exact: decimals of nine places in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong
@@ -45,19 +46,25 @@ use tickwire_book::{Books, BooksConfig, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
 use tickwire_replay::played::{Follow, Keep, Play};
-use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
+use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
 
 pub mod archive;
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod batch;
+mod consolidated;
 pub mod csv;
 mod dbn;
+mod lobster;
+mod looks;
 mod out;
 #[cfg(feature = "tables")]
 pub mod parquet;
+pub mod reader;
 mod recording;
 mod rows;
 pub mod schema;
@@ -67,6 +74,7 @@ pub use recording::RecordingArgs;
 pub use rows::publisher;
 pub use schema::Schema;
 
+use consolidated::Consolidated;
 use out::Out;
 use rows::{Making, Rows};
 
@@ -150,40 +158,68 @@ pub fn run(args: &ExportArgs, stop: &StopFlag) -> Result<(), Failure> {
 /// # Errors
 /// As [`run`], but for damage and gaps.
 pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String>), Failure> {
+    let name = args
+        .out
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let format = match (args.format, args.out.extension().and_then(|e| e.to_str())) {
         (Some(format), _) => format,
+        (None, Some("csv")) if name.contains("_message_") => Format::Lobster,
         (None, Some("csv")) => Format::Csv,
         (None, Some("dbn")) => Format::Dbn,
         (None, Some("parquet")) => Format::Parquet,
+        (None, Some("arrow" | "feather")) => Format::Arrow,
         _ => {
             return Err(Failure::config(
-                "give --format csv, dbn or parquet, or a file that ends so",
+                "give --format csv, dbn, parquet or arrow, or a file that ends so",
             ));
         }
     };
     let span = [args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX)];
     let what = what(args, format)?;
     let out = Out::new(&args.out, args.schema, (format, args.partition), span, &what)?;
+    let replayed = args.recording.replay(&args.files, &args.symbol);
+    let (done, read) = fill(&replayed, (args.schema, args.date), out, stop)?;
+    for name in &read.left_out {
+        eprintln!("{name}");
+    }
+    Ok((done, read.fed.fault))
+}
+
+/// How a recording was read.
+struct ReadAll {
+    fed: Fed,
+    /// Channels without orders, of which orders were asked for.
+    left_out: Vec<String>,
+}
+
+/// Reads files into rows of a schema, and these into `out`.
+fn fill(
+    replayed: &ReplayArgs,
+    (schema, date): (Schema, Option<jiff::civil::Date>),
+    out: Out,
+    stop: &StopFlag,
+) -> Result<(Done, ReadAll), Failure> {
     let shared = Rc::new(RefCell::new(out));
     let mut make = Make {
         out: shared.clone(),
-        schema: args.schema,
-        date: args.date,
+        consolidated: Rc::default(),
+        schema,
+        date,
         refused: Vec::new(),
     };
-    let replayed = args.recording.replay(&args.files, &args.symbol);
-    let Fed { fault, .. } = replay::feed(&replayed, stop, &mut make)?;
-    for name in &make.refused {
-        eprintln!("{name} tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)");
-    }
-    let is_all = !make.refused.is_empty() && make.refused.len() == shared.borrow().venues.len();
+    let fed = replay::feed(replayed, stop, &mut make)?;
+    let left_out = make.refused;
+    let is_all = !left_out.is_empty() && left_out.len() == shared.borrow().venues.len();
     if is_all {
-        return Err(Failure::config(
-            "no feed of the recording tells orders; give --schema mbp-10 or another one",
-        ));
+        return Err(Failure::config(match schema {
+            Schema::Cmbp1 => "the recording has consolidated feeds alone; give --schema mbp-1 or another one",
+            _ => "no feed of the recording tells orders; give --schema mbp-10 or another one",
+        }));
     }
-    let done = shared.borrow_mut().finish()?;
-    Ok((done, fault))
+    let done = shared.borrow_mut().finish(stop)?;
+    Ok((done, ReadAll { fed, left_out }))
 }
 
 /// What is exported: a text that differs where the rows may.
@@ -234,6 +270,7 @@ fn what(args: &ExportArgs, format: Format) -> Result<String, Failure> {
 /// Makes channels whose events become rows.
 struct Make {
     out: Rc<RefCell<Out>>,
+    consolidated: Rc<RefCell<Consolidated>>,
     schema: Schema,
     date: Option<jiff::civil::Date>,
     /// Channels without orders, of which orders were asked for.
@@ -244,15 +281,12 @@ impl Make {
     fn rows(&self, venue: Venue, tells_groups: bool) -> Rows {
         let mut out = self.out.borrow_mut();
         out.venues.push(venue);
-        let midnight = self
-            .date
-            .and_then(|date| rows::midnight_of(date, rows::zone_of(venue)));
         Rows::new(Making {
             schema: self.schema,
             channel: out.venues.len() - 1,
             venue,
             tells_groups,
-            midnight,
+            date: self.date,
         })
     }
 }
@@ -271,6 +305,7 @@ struct Writing {
     rows: Rows,
     channel: usize,
     out: Rc<RefCell<Out>>,
+    consolidated: Rc<RefCell<Consolidated>>,
     /// Of files of records, which have no books for it.
     books: Option<Box<Books>>,
 }
@@ -278,10 +313,18 @@ struct Writing {
 impl Writing {
     /// The packet is over: its instruments have names now.
     fn hand_over(&mut self) {
-        if self.rows.pending.is_empty() {
+        if self.rows.pending.is_empty() && self.rows.tops.is_empty() {
             return;
         }
         let mut out = self.out.borrow_mut();
+        if !self.rows.tops.is_empty() {
+            let who = (self.channel, self.rows.publisher);
+            let (tops, rows) = (&self.rows.tops, &mut self.rows.pending);
+            self.consolidated
+                .borrow_mut()
+                .take(who, tops, &mut out.names, rows);
+            self.rows.tops.clear();
+        }
         out.take(&self.rows.pending);
         self.rows.pending.clear();
         if let Some(unfit) = self.rows.unfit.take()
@@ -359,15 +402,25 @@ impl MakePlay for Make {
             Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3
         );
         let rows = self.rows(feed.venue, feed.protocol().tells_match_events());
-        let keep: Box<dyn Keep> = match by_price && self.schema == Schema::Mbo {
-            true => {
-                self.refused.push(name.clone());
+        let why = match self.schema {
+            Schema::Mbo if by_price => {
+                Some("tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)")
+            }
+            Schema::Cmbp1 if !feed.protocol().has_depth() => {
+                Some("is consolidated itself, and takes no part in cmbp-1 (see --schema mbp-1)")
+            }
+            _ => None,
+        };
+        let keep: Box<dyn Keep> = match why {
+            Some(why) => {
+                self.refused.push(format!("{name} {why}"));
                 Box::new(Nothing)
             }
-            false => Box::new(Writing {
+            None => Box::new(Writing {
                 channel: self.out.borrow().venues.len() - 1,
                 rows,
                 out: self.out.clone(),
+                consolidated: self.consolidated.clone(),
                 books: None,
             }),
         };
@@ -387,6 +440,7 @@ impl MakePlay for Make {
             channel: self.out.borrow().venues.len() - 1,
             rows,
             out: self.out.clone(),
+            consolidated: self.consolidated.clone(),
             books: Some(Box::new(Books::new(books))),
         };
         Ok(file.into_play(writing))

@@ -18,11 +18,16 @@ use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
 use tickwire_market::{Date, Nanos, Venue};
+use tickwire_replay::progress::Progress;
 use tickwire_runtime::files::{self, Pending};
+use tickwire_runtime::signal::StopFlag;
 
+#[cfg(feature = "arrow")]
+use crate::arrow::Ipc;
 use crate::batch::{Batch, Names, ROWS};
 use crate::csv;
-use crate::dbn::{self, Dbn};
+use crate::dbn::Dbn;
+use crate::lobster::Lobster;
 #[cfg(feature = "tables")]
 use crate::parquet::Parquet;
 use crate::schema::Schema;
@@ -36,6 +41,10 @@ pub enum Format {
     Dbn,
     /// Columns, compressed by zstd, with statistics
     Parquet,
+    /// Arrow's own file, IPC: read without being decoded
+    Arrow,
+    /// Messages of LOBSTER, a file a symbol: of mbo
+    Lobster,
 }
 
 impl Format {
@@ -45,18 +54,23 @@ impl Format {
             Format::Csv => "csv",
             Format::Dbn => "dbn",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+            Format::Lobster => "csv",
         }
     }
 
     /// Whether this program writes a schema in it.
     pub(crate) fn check(self, schema: Schema) -> Result<(), Failure> {
         match self {
-            Format::Dbn if dbn::layout(schema).is_none() => Err(Failure::config(format!(
-                "{} is not written as DBN, whose records of it have fields that the venues do not say: give --format csv or parquet",
+            Format::Lobster if schema != Schema::Mbo => Err(Failure::config(format!(
+                "LOBSTER has orders, and no {}: give --schema mbo or another --format",
                 schema.name()
             ))),
             Format::Parquet if cfg!(not(feature = "tables")) => Err(Failure::config(
                 "this program was built without Parquet: build it with `--features tables`, or give --format csv",
+            )),
+            Format::Arrow if cfg!(not(feature = "arrow")) => Err(Failure::config(
+                "this program was built without Arrow: build it with `--features tables`, or give --format csv",
             )),
             _ => Ok(()),
         }
@@ -69,9 +83,12 @@ fn cannot(path: &Path, e: impl std::fmt::Display) -> Failure {
 
 enum Body {
     Csv(BufWriter<File>),
+    Lobster(Box<Lobster<BufWriter<File>>>),
     Dbn(Box<Dbn>, BufWriter<File>),
     #[cfg(feature = "tables")]
     Parquet(Box<Parquet<BufWriter<File>>>),
+    #[cfg(feature = "arrow")]
+    Arrow(Box<Ipc<BufWriter<File>>>),
 }
 
 /// A file that is being written.
@@ -92,13 +109,11 @@ impl Table {
                 csv::head(&mut out, &columns).map_err(|e| cannot(path, e))?;
                 Body::Csv(out)
             }
+            Format::Lobster => Body::Lobster(Box::new(Lobster::new(out))),
             Format::Dbn => {
                 let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
                 let body = files::nameless(folder.unwrap_or(Path::new("."))).map_err(|e| cannot(path, e))?;
-                match Dbn::new(schema, &columns, body) {
-                    Some(dbn) => Body::Dbn(Box::new(dbn), out),
-                    None => unreachable!("it was checked"),
-                }
+                Body::Dbn(Box::new(Dbn::new(schema, &columns, body)), out)
             }
             #[cfg(feature = "tables")]
             Format::Parquet => Body::Parquet(Box::new(
@@ -106,6 +121,10 @@ impl Table {
             )),
             #[cfg(not(feature = "tables"))]
             Format::Parquet => unreachable!("it was checked"),
+            #[cfg(feature = "arrow")]
+            Format::Arrow => Body::Arrow(Box::new(Ipc::new(out, &columns).map_err(|e| cannot(path, e))?)),
+            #[cfg(not(feature = "arrow"))]
+            Format::Arrow => unreachable!("it was checked"),
         };
         Ok(Table {
             path: path.to_path_buf(),
@@ -120,18 +139,24 @@ impl Table {
         }
         match &mut self.body {
             Body::Csv(out) => csv::rows(out, batch, names).map_err(|e| cannot(&self.path, e)),
+            Body::Lobster(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             Body::Dbn(dbn, _) => dbn.rows(batch, names).map_err(|e| cannot(&self.path, e)),
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
+            #[cfg(feature = "arrow")]
+            Body::Arrow(out) => out.rows(batch, names).map_err(|e| cannot(&self.path, e)),
         }
     }
 
     fn finish(self) -> Result<(), Failure> {
         match self.body {
             Body::Csv(mut out) => out.flush().map_err(|e| cannot(&self.path, e))?,
+            Body::Lobster(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
             Body::Dbn(dbn, mut out) => dbn.finish(&mut out).map_err(|e| cannot(&self.path, e))?,
             #[cfg(feature = "tables")]
             Body::Parquet(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
+            #[cfg(feature = "arrow")]
+            Body::Arrow(out) => out.finish().map_err(|e| cannot(&self.path, e))?,
         }
         self.pending.finish().map_err(|e| cannot(&self.path, e))
     }
@@ -211,7 +236,11 @@ impl Spool {
 enum Target {
     One(Option<Table>, Batch),
     Partitions(PathBuf, Box<Spool>),
+    Handed(Box<Hand>, Batch),
 }
+
+/// Who takes batches of rows instead of a file.
+pub(crate) type Hand = dyn FnMut(&Batch, &Names) -> Result<(), Failure>;
 
 /// What was written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -233,6 +262,8 @@ pub(crate) struct Out {
     stride: usize,
     flags_at: Option<usize>,
     target: Target,
+    /// Rows of a batch.
+    rows: usize,
     pub(crate) names: Names,
     /// By channel.
     pub(crate) venues: Vec<Venue>,
@@ -256,23 +287,34 @@ impl Out {
     ) -> Result<Out, Failure> {
         format.check(schema)?;
         let columns = schema.columns();
-        let (stride, flags_at) = (columns.len(), columns.iter().position(|c| c.name == "flags"));
         let target = match is_partitioned {
             false => Target::One(Some(Table::create(path, format, schema)?), Batch::new(columns)),
             true => Target::Partitions(path.to_path_buf(), Box::new(begin(path, what)?)),
         };
-        Ok(Out {
+        Ok(Out::to(target, (schema, format), span, ROWS))
+    }
+
+    /// Rows that `hand` takes, so many at once.
+    pub(crate) fn handed(schema: Schema, span: [u64; 2], rows: usize, hand: Box<Hand>) -> Out {
+        let target = Target::Handed(hand, Batch::new(schema.columns()));
+        Out::to(target, (schema, Format::Csv), span, rows)
+    }
+
+    fn to(target: Target, (schema, format): (Schema, Format), span: [u64; 2], rows: usize) -> Out {
+        let columns = schema.columns();
+        Out {
             schema,
             format,
-            stride,
-            flags_at,
+            stride: columns.len(),
+            flags_at: columns.iter().position(|c| c.name == "flags"),
             target,
+            rows,
             names: Names::default(),
             venues: Vec::new(),
             span,
             done: Done::default(),
             failed: None,
-        })
+        }
     }
 
     /// Why nothing is taken any more, if so.
@@ -293,6 +335,14 @@ impl Out {
             }
             match &mut self.target {
                 Target::One(_, batch) => batch.push(row),
+                Target::Handed(hand, batch) => {
+                    batch.push(row);
+                    if batch.rows() == self.rows {
+                        let taken = hand(batch, &self.names);
+                        batch.clear();
+                        self.failed = taken.err();
+                    }
+                }
                 Target::Partitions(folder, spool) => {
                     let key = ((time / Nanos::DAY) as u32, row[self.stride - 1]);
                     if let Err(e) = spool.push(key, row) {
@@ -303,7 +353,7 @@ impl Out {
             self.count(row);
         }
         if let Target::One(Some(table), batch) = &mut self.target
-            && batch.rows() >= ROWS
+            && batch.rows() >= self.rows
         {
             let written = table.rows(batch, &self.names);
             batch.clear();
@@ -320,7 +370,7 @@ impl Out {
     }
 
     /// Nothing comes any more: files take their names.
-    pub(crate) fn finish(&mut self) -> Result<Done, Failure> {
+    pub(crate) fn finish(&mut self, stop: &StopFlag) -> Result<Done, Failure> {
         if let Some(failure) = self.failed.take() {
             return Err(failure);
         }
@@ -332,19 +382,30 @@ impl Out {
                     self.done.files = 1;
                 }
             }
+            Target::Handed(hand, batch) => {
+                if batch.rows() > 0 {
+                    hand(batch, &self.names)?;
+                }
+            }
             Target::Partitions(folder, spool) => {
                 let open = std::mem::take(&mut spool.open);
                 let mut used = BTreeMap::new();
-                for ((day, word), block) in open {
-                    let venue = self
-                        .venues
-                        .get((word >> 32) as usize)
-                        .copied()
-                        .unwrap_or_default();
+                let (all, mut progress) = (open.len(), Progress::new("writing"));
+                for (nth, ((day, word), block)) in open.into_iter().enumerate() {
+                    progress.tell(|| format!("{}: {nth} of {all} tables", folder.display()));
+                    if stop.is_set() {
+                        return Err(Failure::interrupted(format!(
+                            "{nth} of {all} tables are written; the same command goes on with the others"
+                        )));
+                    }
+                    let venue = match self.venues.get((word >> 32) as usize) {
+                        Some(venue) => venue.name(),
+                        None => "consolidated",
+                    };
                     let under = format!(
                         "date={}/venue={}/symbol={}",
                         Date::of_days(day),
-                        venue.name(),
+                        venue,
                         escaped(&self.names.text(word))
                     );
                     // Two channels of a venue may have an instrument each of the same name.

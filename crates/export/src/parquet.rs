@@ -38,11 +38,12 @@ fn message(columns: &[Column]) -> String {
     let mut text = String::from("message rows {\n");
     for Column { name, kind } in columns {
         text += &match kind {
-            Kind::Time => format!("required int64 {name} (TIMESTAMP(NANOS, false));\n"),
+            Kind::Time | Kind::TimeOrNone => format!("required int64 {name} (TIMESTAMP(NANOS, false));\n"),
             Kind::Price => format!("optional int64 {name} (DECIMAL(18, 9));\n"),
             Kind::Unsigned(64) => format!("required int64 {name} (INTEGER(64, false));\n"),
             Kind::Unsigned(bits) => format!("required int32 {name} (INTEGER({bits}, false));\n"),
-            Kind::Signed => format!("required int32 {name} (INTEGER(32, true));\n"),
+            Kind::Signed(32) => format!("required int32 {name} (INTEGER(32, true));\n"),
+            Kind::Signed(_) => format!("required int64 {name} (INTEGER(64, true));\n"),
             Kind::Char | Kind::Symbol => format!("required binary {name} (STRING);\n"),
         };
     }
@@ -92,7 +93,7 @@ fn write_column<W: Write + Send>(
     let writer = group.next_column().map_err(said)?;
     let mut writer = writer.ok_or_else(|| format!("{}: no such column", column.name))?;
     match column.kind {
-        Kind::Time | Kind::Unsigned(64) => {
+        Kind::Time | Kind::TimeOrNone | Kind::Unsigned(64) | Kind::Signed(64) => {
             let values: Vec<i64> = words.iter().map(|w| *w as i64).collect();
             writer
                 .typed::<Int64Type>()
@@ -117,7 +118,7 @@ fn write_column<W: Write + Send>(
                 .write_batch(&values, Some(&levels), None)
                 .map_err(said)?;
         }
-        Kind::Unsigned(_) | Kind::Signed => {
+        Kind::Unsigned(_) | Kind::Signed(_) => {
             let values: Vec<i32> = words.iter().map(|w| *w as i32).collect();
             writer
                 .typed::<Int32Type>()
@@ -197,6 +198,7 @@ fn value(field: &Field, column: &Column) -> Result<Value, String> {
         (_, Field::Int(n)) => Value::Number((*n).into()),
         // Times of this unit come as plain numbers.
         (Kind::Time, Field::Long(n)) => Value::Number((*n as u64).into()),
+        (Kind::Signed(64), Field::Long(n)) => Value::Number((*n).into()),
         (_, other) => return Err(format!("{}: {other} is no {:?}", column.name, column.kind)),
     })
 }

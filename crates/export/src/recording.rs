@@ -6,7 +6,7 @@ use tickwire_replay::replay::ReplayArgs;
 use tickwire_venues::protocol::Protocol;
 
 /// What is said of a recording beside its files.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Default, Debug)]
 pub struct RecordingArgs {
     /// Feeds by group and port (TOML; `tickwire inspect --write-config` writes one); without it they are
     /// found out

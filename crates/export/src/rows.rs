@@ -24,6 +24,7 @@ use tickwire_market::{
 };
 
 use crate::batch::Names;
+use crate::consolidated::Top;
 use crate::schema::{NO_PRICE, Schema, flags};
 
 /// Databento's number of a venue's own feed; 0 where it has none. Source: "Publishers, datasets, and venues".
@@ -47,7 +48,7 @@ pub fn publisher(venue: Venue) -> u16 {
 }
 
 /// Midnights of a venue, by which times of day become times.
-struct Midnights {
+pub(crate) struct Midnights {
     zone: &'static str,
     /// Said by the user.
     fixed: Option<Nanos>,
@@ -56,9 +57,19 @@ struct Midnights {
 }
 
 impl Midnights {
+    /// Of a venue, on a day that was said, if one was.
+    pub(crate) fn new(venue: Venue, date: Option<jiff::civil::Date>) -> Midnights {
+        let zone = zone_of(venue);
+        Midnights {
+            zone,
+            fixed: date.and_then(|date| midnight_of(date, zone)),
+            last: (0, Nanos::ZERO),
+        }
+    }
+
     /// `at` with its date: a time of day is of the day on which it was received, by the venue's clock, or of
     /// the day that was said. Without either it stays.
-    fn dated(&mut self, at: Nanos, received: Nanos) -> Nanos {
+    pub(crate) fn dated(&mut self, at: Nanos, received: Nanos) -> Nanos {
         if at.0 >= 2 * Nanos::DAY {
             return at;
         }
@@ -92,14 +103,15 @@ pub(crate) fn zone_of(venue: Venue) -> &'static str {
     }
 }
 
-fn midnight_before(at: Nanos, zone: &str) -> Option<Nanos> {
+/// The venue's midnight before a time.
+pub(crate) fn midnight_before(at: Nanos, zone: &str) -> Option<Nanos> {
     let time = jiff::Timestamp::from_nanosecond(i128::from(at.0)).ok()?;
     let day = time.in_tz(zone).ok()?.start_of_day().ok()?;
     u64::try_from(day.timestamp().as_nanosecond()).ok().map(Nanos)
 }
 
 /// Midnight of a date in a zone.
-pub(crate) fn midnight_of(date: jiff::civil::Date, zone: &str) -> Option<Nanos> {
+fn midnight_of(date: jiff::civil::Date, zone: &str) -> Option<Nanos> {
     let day = date.in_tz(zone).ok()?;
     u64::try_from(day.timestamp().as_nanosecond()).ok().map(Nanos)
 }
@@ -112,7 +124,7 @@ pub(crate) struct Making {
     /// Events say where a venue's group ends; otherwise every message is one.
     pub(crate) tells_groups: bool,
     /// The day of files whose times have none.
-    pub(crate) midnight: Option<Nanos>,
+    pub(crate) date: Option<jiff::civil::Date>,
 }
 
 /// A bar that is being filled.
@@ -133,6 +145,8 @@ struct Kept {
     /// Time and number of the last event, where the second's end asks for them.
     last: [u64; 2],
     bad: u64,
+    /// Of `cmbp-1`: best bid and offer, and the mark.
+    top: Option<([Option<(i64, u64)>; 2], u64)>,
     is_waiting: bool,
     bar: Option<Bar>,
 }
@@ -141,7 +155,9 @@ struct Kept {
 pub(crate) struct Rows {
     making: Making,
     midnights: Midnights,
-    publisher: u64,
+    pub(crate) publisher: u64,
+    /// Of `cmbp-1`: what the packet under way did to tops of books.
+    pub(crate) tops: Vec<Top>,
     /// Rows of the packet under way, one behind the other.
     pub(crate) pending: Vec<u64>,
     pub(crate) stride: usize,
@@ -160,12 +176,9 @@ impl Rows {
     pub(crate) fn new(making: Making) -> Rows {
         let columns = making.schema.columns();
         Rows {
-            midnights: Midnights {
-                zone: zone_of(making.venue),
-                fixed: making.midnight,
-                last: (0, Nanos::ZERO),
-            },
+            midnights: Midnights::new(making.venue, making.date),
             publisher: publisher(making.venue).into(),
+            tops: Vec::new(),
             pending: Vec::new(),
             stride: columns.len(),
             flags_at: columns.iter().position(|c| c.name == "flags"),
@@ -202,6 +215,11 @@ impl Rows {
                 books.apply(event);
                 self.imbalance(event);
             }
+            Schema::Statistics => {
+                books.apply(event);
+                self.statistics(event);
+            }
+            Schema::Cmbp1 => return self.top(event, books),
         }
         let ends = !self.making.tells_groups || event.flags.has(EventFlags::LAST);
         if ends && self.pending.len() > begin {
@@ -677,6 +695,81 @@ impl Rows {
             .extend([action, is_trading.into(), is_quoting.into(), symbol]);
     }
 
+    /// Nasdaq's crosses, and what they would be: ITCH 5.0, messages Q and I, type of the cross O and C.
+    fn statistics(&mut self, event: &MarketEvent) {
+        let kind = match (event.kind, event.code[0]) {
+            _ if !matches!(self.making.venue, Venue::Nasdaq | Venue::NasdaqTexas | Venue::Psx) => return,
+            (EventKind::Trade, b'O') => stat::OPENING_PRICE,
+            (EventKind::Trade, b'C') => stat::CLOSE_PRICE,
+            (EventKind::Imbalance, b'O') => stat::INDICATIVE_OPENING_PRICE,
+            (EventKind::Imbalance, b'C') => stat::INDICATIVE_CLOSE_PRICE,
+            _ => return,
+        };
+        let price = match event.kind {
+            EventKind::Trade => event.price,
+            _ => event.near_price,
+        };
+        if price.raw() == 0 || event.qty.0 == 0 && event.kind == EventKind::Trade {
+            return;
+        }
+        let head = self.head(event);
+        let quantity = i64::try_from(event.qty.0).unwrap_or(i64::MAX) as u64;
+        let sequence = self.narrow("sequence", event.seq.0);
+        let symbol = self.symbol(event.instrument);
+        self.pending.extend(head);
+        // update_action 1: added.
+        self.pending
+            .extend([word_of(price), quantity, sequence, 0, kind, 1, symbol]);
+    }
+
+    /// What an event does to the top of its book, for the consolidated one.
+    fn top(&mut self, event: &MarketEvent, books: &mut Books) {
+        let id = event.instrument;
+        let traded = Self::traded(event, books);
+        let before = books.order(event.order_id);
+        books.apply(event);
+        if id == InstrumentId::WHOLE_FEED {
+            return;
+        }
+        let Some(book) = books.book(id) else { return };
+        let best = Side::BOTH.map(|side| book.best(side).map(|level| (level.price.raw(), level.qty.0)));
+        let state = self.flags(event, books);
+        let kept = self.kept(id);
+        let now = (best, state & flags::MAYBE_BAD_BOOK);
+        let is_same = kept.top.replace(now) == Some(now);
+        if is_same && traded.is_none() {
+            return;
+        }
+        let mut large = best.iter().flatten().map(|(_, qty)| *qty).max().unwrap_or(0);
+        large = large.max(event.qty.0);
+        self.narrow("a size", large);
+        let (action, side, price) = match (event.kind, before) {
+            (EventKind::Add, _) => (b'A', side_of(event.side), word_of(event.price)),
+            (EventKind::Reduce | EventKind::Delete | EventKind::Execute, Some(order)) => {
+                (b'C', side_of(order.side), word_of(order.price))
+            }
+            (EventKind::Replace, Some(order)) => (b'M', side_of(order.side), word_of(event.price)),
+            (EventKind::Modify, _) => (b'M', side_of(event.side), word_of(event.price)),
+            (EventKind::Level, _) if event.qty.0 == 0 => (b'C', side_of(event.side), word_of(event.price)),
+            (EventKind::Level, _) => (b'M', side_of(event.side), word_of(event.price)),
+            (EventKind::Clear, _) => (b'R', b'N'.into(), NO_PRICE),
+            _ => (b'M', b'N'.into(), NO_PRICE),
+        };
+        let size = match price {
+            NO_PRICE => 0,
+            _ => event.qty.0,
+        };
+        let times = self.times(event);
+        self.tops.push(Top {
+            instrument: id,
+            times,
+            what: [action.into(), side, price, size],
+            traded,
+            best,
+            flags: state,
+        });
+    }
+
     fn imbalance(&mut self, event: &MarketEvent) {
         if event.kind != EventKind::Imbalance {
             return;
@@ -709,6 +802,14 @@ impl Rows {
             symbol,
         ]);
     }
+}
+
+/// DBN's types of statistics that feeds tell here.
+mod stat {
+    pub(super) const OPENING_PRICE: u64 = 1;
+    pub(super) const INDICATIVE_OPENING_PRICE: u64 = 2;
+    pub(super) const CLOSE_PRICE: u64 = 11;
+    pub(super) const INDICATIVE_CLOSE_PRICE: u64 = 19;
 }
 
 fn word_of(price: Price) -> u64 {

@@ -6,12 +6,14 @@
 pub enum Kind {
     /// Nanoseconds since the Unix epoch, UTC.
     Time,
+    /// The same, or [`NO_TIME`].
+    TimeOrNone,
     /// A price in 1e-9 as the bits of an `i64`; [`NO_PRICE`] is none.
     Price,
     /// A number of so many bits, 8, 16, 32 or 64.
     Unsigned(u8),
-    /// A number of 32 bits with a sign, as the bits of an `i64`.
-    Signed,
+    /// A number of so many bits with a sign, 32 or 64, as the bits of an `i64`.
+    Signed(u8),
     /// One character of ASCII.
     Char,
     /// The instrument's symbol: channel in the upper 32 bits, number of the instrument in the lower ones.
@@ -20,6 +22,9 @@ pub enum Kind {
 
 /// The word of a price that is none; the same number as in DBN.
 pub const NO_PRICE: u64 = i64::MAX as u64;
+
+/// The word of a time that is none; the same number as numpy's NaT.
+pub const NO_TIME: u64 = 1 << 63;
 
 /// A column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +63,11 @@ pub enum Schema {
     Status,
     /// Auctions
     Imbalance,
+    /// Prices of the day that the venue says: of its opening and closing crosses, and what they would be
+    Statistics,
+    /// The best price over all venues of the recording, and whose it is: every change, and trades
+    #[value(name = "cmbp-1")]
+    Cmbp1,
 }
 
 const fn column(name: &'static str, kind: Kind) -> Column {
@@ -75,7 +85,7 @@ const DEPTH: Column = column("depth", Kind::Unsigned(8));
 const PRICE: Column = column("price", Kind::Price);
 const SIZE: Column = column("size", Kind::Unsigned(32));
 const FLAGS: Column = column("flags", Kind::Unsigned(8));
-const DELTA: Column = column("ts_in_delta", Kind::Signed);
+const DELTA: Column = column("ts_in_delta", Kind::Signed(32));
 const SEQUENCE: Column = column("sequence", Kind::Unsigned(32));
 const SYMBOL: Column = column("symbol", Kind::Symbol);
 
@@ -123,7 +133,7 @@ const DEFINITION: &[Column] = &[
     PUBLISHER,
     INSTRUMENT,
     column("min_price_increment", Kind::Price),
-    column("min_lot_size_round_lot", Kind::Signed),
+    column("min_lot_size_round_lot", Kind::Signed(32)),
     column("security_update_action", Kind::Char),
     SYMBOL,
 ];
@@ -151,6 +161,40 @@ const IMBALANCE: &[Column] = &[
     column("total_imbalance_qty", Kind::Unsigned(32)),
     column("auction_type", Kind::Char),
     SIDE,
+    SYMBOL,
+];
+const STATISTICS: &[Column] = &[
+    TS_RECV,
+    TS_EVENT,
+    RTYPE,
+    PUBLISHER,
+    INSTRUMENT,
+    PRICE,
+    column("quantity", Kind::Signed(64)),
+    SEQUENCE,
+    DELTA,
+    column("stat_type", Kind::Unsigned(16)),
+    column("update_action", Kind::Unsigned(8)),
+    SYMBOL,
+];
+const CMBP1: &[Column] = &[
+    TS_RECV,
+    TS_EVENT,
+    RTYPE,
+    PUBLISHER,
+    INSTRUMENT,
+    ACTION,
+    SIDE,
+    PRICE,
+    SIZE,
+    FLAGS,
+    DELTA,
+    column("bid_px_00", Kind::Price),
+    column("ask_px_00", Kind::Price),
+    column("bid_sz_00", Kind::Unsigned(32)),
+    column("ask_sz_00", Kind::Unsigned(32)),
+    column("bid_pb_00", Kind::Unsigned(16)),
+    column("ask_pb_00", Kind::Unsigned(16)),
     SYMBOL,
 ];
 /// Names of the columns of ten levels.
@@ -251,6 +295,8 @@ impl Schema {
             Schema::Definition => "definition",
             Schema::Status => "status",
             Schema::Imbalance => "imbalance",
+            Schema::Statistics => "statistics",
+            Schema::Cmbp1 => "cmbp-1",
         }
     }
 
@@ -263,9 +309,11 @@ impl Schema {
             Schema::Status => 0x12,
             Schema::Definition => 0x13,
             Schema::Imbalance => 0x14,
+            Schema::Statistics => 0x18,
             Schema::Ohlcv1s => 0x20,
             Schema::Ohlcv1m => 0x21,
             Schema::Mbo => 0xA0,
+            Schema::Cmbp1 => 0xB1,
             Schema::Bbo1s => 0xC3,
         }
     }
@@ -287,6 +335,8 @@ impl Schema {
             Schema::Definition => return DEFINITION.to_vec(),
             Schema::Status => return STATUS.to_vec(),
             Schema::Imbalance => return IMBALANCE.to_vec(),
+            Schema::Statistics => return STATISTICS.to_vec(),
+            Schema::Cmbp1 => return CMBP1.to_vec(),
             Schema::Trades | Schema::Mbp1 | Schema::Mbp10 => TRADES,
             Schema::Bbo1s => BBO,
         };

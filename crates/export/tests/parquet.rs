@@ -1,11 +1,13 @@
-//! Parquet against CSV of the same export, and files that are no longer what they were.
+//! Parquet and Arrow against CSV of the same export, and files that are no longer what they were.
 #![cfg(feature = "tables")]
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use tickwire_export::{ExportArgs, Schema, csv, export, parquet};
+use tickwire_export::batch::Value;
+use tickwire_export::schema::Column;
+use tickwire_export::{ExportArgs, Schema, arrow, csv, export, parquet};
 use tickwire_runtime::signal::StopFlag;
 
 #[derive(Parser)]
@@ -75,7 +77,7 @@ fn made(file: &Path, out: &Path, schema: Schema) -> u64 {
 }
 
 #[test]
-fn parquet_and_csv_of_every_schema_hold_the_same_values() {
+fn parquet_arrow_and_csv_of_every_schema_hold_the_same_values() {
     let folder = Folder::new("same");
     for schema in [
         Schema::Mbo,
@@ -91,10 +93,14 @@ fn parquet_and_csv_of_every_schema_hold_the_same_values() {
         let (text, columns) = (folder.0.join("rows.csv"), folder.0.join("rows.parquet"));
         let rows = made(&file, &text, schema);
         assert_eq!(made(&file, &columns, schema), rows);
+        let ipc = folder.0.join("rows.arrow");
+        assert_eq!(made(&file, &ipc, schema), rows);
         let bytes = std::fs::read(&text).expect("the table");
         let expected = csv::read(&bytes[..], &schema.columns()).expect("CSV reads back");
         let have = parquet::read(&columns, &schema.columns()).expect("Parquet reads back");
         assert_eq!(expected.len() as u64, rows, "{schema:?}");
+        assert!(have == expected, "{schema:?}");
+        let have = arrow::read(&ipc, &schema.columns()).expect("Arrow reads back");
         assert!(have == expected, "{schema:?}");
         assert!(rows > 0 || schema == Schema::Status);
         if schema == Schema::Mbo {
@@ -108,13 +114,24 @@ fn parquet_and_csv_of_every_schema_hold_the_same_values() {
 
 #[test]
 fn a_parquet_file_that_was_cut_or_changed_is_an_error_or_a_table_and_never_a_panic() {
-    let folder = Folder::new("hostile");
+    hostile("parquet", parquet::read);
+}
+
+#[test]
+fn an_arrow_file_that_was_cut_or_changed_is_an_error_or_a_table_and_never_a_panic() {
+    hostile("arrow", arrow::read);
+}
+
+type Read = fn(&Path, &[Column]) -> Result<Vec<Vec<Value>>, String>;
+
+fn hostile(ending: &str, read: Read) {
+    let folder = Folder::new(&format!("hostile-{ending}"));
     let file = recording(&folder.0, 300);
-    let table = folder.0.join("rows.parquet");
+    let table = folder.0.join(format!("rows.{ending}"));
     made(&file, &table, Schema::Trades);
     let whole = std::fs::read(&table).expect("the table");
     let columns = Schema::Trades.columns();
-    let hostile = folder.0.join("hostile.parquet");
+    let hostile = folder.0.join(format!("hostile.{ending}"));
     let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {
         seed ^= seed << 13;
@@ -134,10 +151,7 @@ fn a_parquet_file_that_was_cut_or_changed_is_an_error_or_a_table_and_never_a_pan
             }
         }
         std::fs::write(&hostile, bytes).expect("a file");
-        _ = parquet::read(&hostile, &columns);
+        _ = read(&hostile, &columns);
     }
-    assert!(
-        parquet::read(&table, &Schema::Mbo.columns()).is_err(),
-        "other columns"
-    );
+    assert!(read(&table, &Schema::Mbo.columns()).is_err(), "other columns");
 }

@@ -766,8 +766,36 @@ impl Decoder for PitchDecoder {
         }
     }
 
-    /// Looking means to search the table of orders, which is most of the work.
+    /// What becomes of a message depends on those before it in the packet: an order may be new.
     const PREVIEWS: bool = false;
+
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        !self.filter.drops_any()
+    }
+
+    #[inline(always)]
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let (Some(&kind), Some(order)) = (message.get(1), pitch::order_id(message)) else {
+            return true;
+        };
+        // Searched for an order to be added, too: its place comes into the cache.
+        let found = self
+            .orders
+            .find(order)
+            .map(|place| self.orders.at(place).instrument);
+        let instrument = match found {
+            None if is_add(kind) => {
+                let number = self.numbers.get(pitch::symbol_key(message).unwrap_or_default());
+                number.map(|&number| InstrumentId(number))
+            }
+            found => found,
+        };
+        if let Some(instrument) = instrument {
+            sink.upcoming(instrument, OrderId(order));
+        }
+        true
+    }
 
     #[inline(always)]
     fn ends(message: &[u8]) -> bool {

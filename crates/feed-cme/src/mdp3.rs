@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 46, 64, 32 (schema versions up to 8) | by price: a `Level` for every price whose total changed; by order: `Add` `Modify` `Delete` |
 //! | 47 | by order: `Add` `Modify` `Delete` |
-//! | 48, 65, 42 | `Trade`, `TradeBreak` |
+//! | 48, 65, 42 | `Trade`, `TradeBreak`; by order, if asked for, 48 is `Execute` of each resting order |
 //! | 30, 60 | `Status`, of every instrument concerned |
 //! | 4, entry `J` | `Clear` of all books |
 //! | 52, 69; 53 | in a snapshot: `Clear` of the instrument, then its levels; its orders |
@@ -44,7 +44,7 @@ use event::{Moment, Tail, about};
 use refresh::Refresh;
 use rows::Rows;
 use snapshot::Turn;
-use table::{Priorities, Securities};
+use table::{Resting, Securities};
 use tickwire_market::{
     Contract, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MessageType, Nanos, SeqNo,
     Symbol, Venue,
@@ -111,6 +111,11 @@ pub struct Mdp3Config {
     /// for each instrument): for a feed without snapshots. What is known of it meanwhile is in the book,
     /// which is stale. Default: no; it stays stale until its next snapshot.
     pub natural_refresh: bool,
+    /// By order only: whether what template 48 says of resting orders comes as `Execute` of each, and a
+    /// `Trade` tells only what no resting order is known for; what the venue then says of the same orders is
+    /// no change of theirs any more. For who has to know executions from cancellations. Default: no; trades
+    /// are `Trade`, and orders become less without a reason.
+    pub executions: bool,
     /// How many instruments a channel can have, default 16 384; 700 bytes each by price. An instrument too
     /// many is counted as [`Counter::BookFull`] and passed over.
     pub instruments_max: u32,
@@ -128,6 +133,7 @@ impl Default for Mdp3Config {
             depth: Mdp3Depth::ByPrice,
             implied: true,
             natural_refresh: false,
+            executions: false,
             instruments_max: 1 << 14,
             orders_max: 1 << 20,
             symbols: None,
@@ -187,7 +193,7 @@ struct Known {
 struct Left<'a> {
     followed: &'a mut [Followed],
     unsound: &'a mut u32,
-    priorities: &'a mut Priorities,
+    resting: &'a mut Resting,
 }
 
 impl Left<'_> {
@@ -195,7 +201,7 @@ impl Left<'_> {
     fn take_note(&mut self, index: usize) {
         *self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
         self.followed[index].trust = Trust::Sound;
-        self.priorities.forget(index);
+        self.resting.forget(index);
     }
 }
 
@@ -238,7 +244,7 @@ pub struct Mdp3Decoder {
     /// The security number looked up last, and its position if it is wanted.
     latest: Option<(i32, Option<u32>)>,
     rows: Box<[Rows]>,
-    priorities: Priorities,
+    resting: Resting,
     turn: Turn,
     definition_loop: DefinitionLoop,
     /// How many instruments have closed for the day.
@@ -278,7 +284,7 @@ impl Mdp3Decoder {
             known: vec![Known::default(); instruments].into(),
             latest: None,
             rows: vec![Rows::default(); ladders].into(),
-            priorities: Priorities::new(orders),
+            resting: Resting::new(orders, config.executions),
             turn: Turn::default(),
             definition_loop: DefinitionLoop {
                 definitions: 0,
@@ -457,7 +463,7 @@ impl Decoder for Mdp3Decoder {
         let mut left = Left {
             followed: &mut self.followed,
             unsound: &mut self.unsound,
-            priorities: &mut self.priorities,
+            resting: &mut self.resting,
         };
         let done = self.filter.select(rule, &mut |instrument| {
             if !rule.wanted {

@@ -29,7 +29,7 @@ pub use config::{ArbiterConfig, FeedState, MissingRange, Released, Situation, St
 use crate::claim::Claim;
 use crate::missing::Missing;
 use crate::recovery::{Plan, Planner};
-use crate::reorder::{Held, ReorderBuffer};
+use crate::reorder::{HeldPacket, ReorderBuffer};
 use crate::{Line, SessionId};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 
@@ -427,7 +427,7 @@ impl Arbiter {
         let skip = (self.next - first) as u32;
         self.next = end;
         self.counters.add(Counter::MessagesDuplicate, u64::from(skip));
-        let Held {
+        let HeldPacket {
             first,
             line,
             received,

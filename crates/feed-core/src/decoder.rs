@@ -67,13 +67,21 @@ pub trait Decoder {
         let _ = (context, message, counters, sink);
     }
 
-    /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are
-    /// walked once, and the sink hears of an order one event before it.
+    /// Whether [`Decoder::preview`] can say which messages yield events: it must be much cheaper than
+    /// decoding. Otherwise it only says which orders come, and every event waits for the next one.
     const PREVIEWS: bool = true;
 
+    /// Whether packets are looked at by [`Decoder::preview`] before they are decoded. Where it only says
+    /// which orders come it costs more than it brings while most messages are dropped.
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        true
+    }
+
     /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and
-    /// returns whether decoding it can yield an event. The filter's first bytes are all it may read besides
-    /// the order's number.
+    /// returns whether decoding it can yield an event, where [`Decoder::PREVIEWS`]. What it looks up is
+    /// looked up again when it is decoded: lookups of one packet wait for memory together, decoding would
+    /// wait for each.
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
         let _ = (message, sink);
         true

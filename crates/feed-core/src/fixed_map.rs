@@ -3,6 +3,9 @@
 //! Beside every slot stands a byte: 0 for an empty one, else a part of its key's hash. A key that is not
 //! there is mostly told so by this byte alone, and a whole line of slots fits into one or two bytes' reach:
 //! looking in vain, which is what a filter does most, touches no slot.
+//!
+//! 64 numbers in a row stand in 64 slots beside each other: orders are numbered upwards, so that those of the
+//! last moments share a line of bytes and lines of slots.
 
 use alloc::{boxed::Box, vec};
 
@@ -76,7 +79,7 @@ impl<V: Copy + Default> FixedMap<V> {
             Ok(place) => Ok(Some(core::mem::replace(self.at_mut(place), value))),
             Err(_) if self.len >= self.max => Err(Full),
             Err(Slot(at)) => {
-                self.tags[at] = tag_of(hash(key));
+                self.tags[at] = self.home(key).1;
                 self.slots[at] = (key, value);
                 self.len += 1;
                 Ok(None)
@@ -99,7 +102,7 @@ impl<V: Copy + Default> FixedMap<V> {
         let (mut hole, mut next) = (place.0, (place.0 + 1) & mask);
         while self.tags[next] != 0 {
             // An entry may move back into the hole unless its own slot lies between the two.
-            let home = (hash(self.slots[next].0) >> self.shift) as usize;
+            let home = self.home(self.slots[next].0).0;
             if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
                 self.slots[hole] = self.slots[next];
                 self.tags[hole] = self.tags[next];
@@ -127,30 +130,35 @@ impl<V: Copy + Default> FixedMap<V> {
     /// Where the key is, or would be: half of the slots are empty, so that the search ends.
     #[inline(always)]
     fn probe(&self, key: u64) -> Result<Slot, Slot> {
-        let hash = hash(key);
         let mask = self.slots.len() - 1;
-        let mut slot = (hash >> self.shift) as usize;
+        let (mut slot, wanted) = self.home(key);
         loop {
             match self.tags[slot] {
                 0 => return Err(Slot(slot)),
-                tag if tag == tag_of(hash) && self.slots[slot].0 == key => return Ok(Slot(slot)),
+                tag if tag == wanted && self.slots[slot].0 == key => return Ok(Slot(slot)),
                 _ => slot = (slot + 1) & mask,
             }
         }
     }
+
+    /// The slot where the search for a key begins, and the byte beside it, which is never 0. The key's last
+    /// bits are the slot's place among 64.
+    #[inline(always)]
+    fn home(&self, key: u64) -> (usize, u8) {
+        let (hash, last) = (hash(key / RUN), key % RUN);
+        let slot = ((hash >> self.shift) ^ last) as usize & (self.slots.len() - 1);
+        (slot, ((hash >> 24) ^ last) as u8 | 0x80)
+    }
 }
+
+/// How many numbers in a row stand beside each other.
+const RUN: u64 = 64;
 
 /// Spreads numbers that come in runs and text that differs in its first letters only: the high bits depend on
 /// all bits.
 #[inline(always)]
 fn hash(key: u64) -> u64 {
     (key ^ key >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// Never 0; of other bits of the hash than a slot's number.
-#[inline(always)]
-fn tag_of(hash: u64) -> u8 {
-    (hash >> 24) as u8 | 0x80
 }
 
 #[cfg(test)]
@@ -219,14 +227,37 @@ mod tests {
                 32,
             ])
         };
-        let longest = |keys: &mut dyn Iterator<Item = u64>| {
+        let steps = |keys: &mut dyn Iterator<Item = u64>| {
             let mut table = FixedMap::new(1024);
-            keys.for_each(|key| assert_eq!(table.insert(key, 0_u32), Ok(None)));
-            let runs = table.tags.split(|&tag| tag == 0).map(<[u8]>::len);
-            runs.max().unwrap_or(0)
+            let keys: std::vec::Vec<u64> = keys.collect();
+            keys.iter()
+                .for_each(|&key| assert_eq!(table.insert(key, 0_u32), Ok(None)));
+            let mask = table.slots.len() - 1;
+            let of = |key| {
+                let at = table.find(key).expect("it was inserted").0;
+                at.wrapping_sub(table.home(key).0) & mask
+            };
+            let steps = keys.iter().map(|&key| of(key));
+            (
+                steps.clone().sum::<usize>() / keys.len(),
+                steps.max().unwrap_or(0),
+            )
         };
-        assert!(longest(&mut (0..676).map(letters)) <= 24);
-        assert!(longest(&mut (0..1024).map(|n| 0x0B1D_568F_775B_4005 + n)) <= 24);
-        assert!(longest(&mut (0..1024).map(|n| 36 * 36 * n)) <= 24);
+        for (name, (mean, most)) in [
+            ("symbols", steps(&mut (0..676).map(letters))),
+            ("in strides", steps(&mut (0..1024).map(|n| 36 * 36 * n))),
+            (
+                "every third",
+                steps(&mut (0..1024).map(|n| 0x0B1D_568F_775B_4005 + 3 * n)),
+            ),
+        ] {
+            assert!(mean <= 1 && most <= 64, "{name}: {mean} steps, {most} at most");
+        }
+        // Two runs with the same 64 slots stand behind each other.
+        let (mean, most) = steps(&mut (0..1024).map(|n| 0x0B1D_568F_775B_4005 + n));
+        assert!(
+            mean <= 64 && most <= 256,
+            "in a row: {mean} steps, {most} at most"
+        );
     }
 }

@@ -40,7 +40,7 @@ pub struct Record {
 /// Messages held, in the order they came. Without capacity until the first instrument joins would be cheaper,
 /// but memory is taken at construction only.
 #[derive(Default)]
-pub struct Held {
+pub struct HeldMessages {
     records: VecDeque<Record>,
     bytes: Box<[u8]>,
     messages_max: usize,
@@ -69,7 +69,7 @@ pub struct Joins {
     count: u32,
     /// How many of them have not been asked for.
     unasked: u32,
-    held: Held,
+    held: HeldMessages,
 }
 
 impl Joins {
@@ -91,7 +91,7 @@ impl Joins {
             since: vec![0; snapshots_max].into(),
             count: 0,
             unasked: 0,
-            held: Held {
+            held: HeldMessages {
                 records: VecDeque::with_capacity(messages),
                 bytes: vec![0; bytes].into(),
                 messages_max: messages,
@@ -315,12 +315,12 @@ impl Joins {
     }
 
     /// Takes out what is held, to be told; give it back with [`Joins::give_back`].
-    pub fn take_held(&mut self) -> Held {
+    pub fn take_held(&mut self) -> HeldMessages {
         core::mem::take(&mut self.held)
     }
 
     /// See [`Joins::take_held`].
-    pub fn give_back(&mut self, held: Held) {
+    pub fn give_back(&mut self, held: HeldMessages) {
         self.held = held;
         if self.count == 0 {
             self.held.records.clear();
@@ -328,7 +328,7 @@ impl Joins {
     }
 }
 
-impl Held {
+impl HeldMessages {
     /// What is held of an instrument behind `last`, in the order it came.
     pub fn of(&self, id: InstrumentId, last: u64) -> impl Iterator<Item = (&Record, &[u8])> {
         let wanted = self.records.iter().filter(move |r| r.id == id && r.seq.0 > last);

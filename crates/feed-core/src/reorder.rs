@@ -15,7 +15,7 @@ struct Slot {
 }
 
 /// A packet that was held back, as it came.
-pub struct Held<'a> {
+pub struct HeldPacket<'a> {
     /// Number of its first message.
     pub first: u64,
     /// Where it came from.
@@ -131,7 +131,7 @@ impl ReorderBuffer {
     }
 
     /// Takes the earliest packet out. Its bytes stay readable until the next `insert`.
-    pub fn pop_front(&mut self) -> Option<Held<'_>> {
+    pub fn pop_front(&mut self) -> Option<HeldPacket<'_>> {
         let number = self.order.pop_front()?;
         self.free.push(number);
         let Slot {
@@ -142,7 +142,7 @@ impl ReorderBuffer {
             ..
         } = self.slots[number as usize];
         let at = number as usize * self.slot_bytes;
-        Some(Held {
+        Some(HeldPacket {
             first,
             line,
             received,

@@ -12,7 +12,7 @@ use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::http::Served;
 use tickwire_control::notify::Notifier;
-use tickwire_control::process::Held;
+use tickwire_control::process::FolderLock;
 use tickwire_control::socket::ControlSocket;
 use tickwire_market::MarketEvent;
 use tickwire_runtime::clock::Clock;
@@ -44,7 +44,7 @@ pub(crate) struct Daemon<'d, 'r> {
     pub(crate) serve_metrics: &'d ServeMetrics,
     pub(crate) plan: &'d Plan,
     pub(crate) folder: PathBuf,
-    pub(crate) held: &'d Held,
+    pub(crate) held: &'d FolderLock,
     /// What is used of daily quotas; `None` where nobody is asked.
     pub(crate) quotas: RefCell<Option<QuotaFile>>,
     pub(crate) clock: Clock,

@@ -89,7 +89,7 @@ use quota::QuotaFile;
 use thread::Recorded;
 use tickwire_console::failure::Failure;
 use tickwire_control::http::Served;
-use tickwire_control::process::Held;
+use tickwire_control::process::FolderLock;
 use tickwire_replay::tape::Speed;
 use tickwire_replay::tape::Stopping;
 use tickwire_venues::channels::FeedFile;
@@ -186,7 +186,7 @@ pub fn run(
     let folder = config.daemon.folder(args.folder.as_deref());
     let recorded = recorded_of(args, config)?;
     let plan = Plan::new(config)?;
-    let held = Held::take(&folder, config.access.sharing()?)?;
+    let held = FolderLock::take(&folder, config.access.sharing()?)?;
     let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
     let layout = plan.region.layout().map_err(|e| Failure::config(e.to_string()))?;
     let memory =

@@ -303,6 +303,7 @@ fn execution(rng: &mut Rng, i: u64) -> ExecutionReport {
         order_type: OrderType::Limit,
         price: Some(price),
         stop: None,
+        is_working: false,
         time_in_force: TimeInForce::Day,
         last_qty: Qty(last),
         last_px: Some(price),

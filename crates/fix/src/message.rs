@@ -65,7 +65,8 @@ char_enum! {
         TradeCancel = b'H',
         /// An answer to a status request.
         OrderStatus = b'I',
-        /// A stop order was triggered ("Triggered or Activated by the System"), since 4.4.
+        /// A stop order was triggered ("Triggered or Activated by the System"), since 5.0.
+        /// Before, [`ExecutionReport::is_working`] says so.
         Triggered = b'L',
     }
 }
@@ -252,6 +253,9 @@ pub struct ExecutionReport {
     pub price: Option<Price>,
     /// StopPx (99), of stop orders.
     pub stop: Option<Price>,
+    /// Whether a stop order has been triggered, and works in the book: WorkingIndicator (636), since 4.3;
+    /// before, OrdType (40) is then that of an order without a trigger, and StopPx (99) stands beside it.
+    pub is_working: bool,
     /// TimeInForce (59).
     pub time_in_force: TimeInForce,
     /// LastQty (32), 0 unless a fill.
@@ -666,6 +670,7 @@ impl ExecutionReport {
             order_type: OrderType::Limit,
             price: None,
             stop: None,
+            is_working: false,
             time_in_force: TimeInForce::Day,
             last_qty: Qty::ZERO,
             last_px: None,
@@ -677,7 +682,7 @@ impl ExecutionReport {
             text: Reason::EMPTY,
         };
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
-        let mut is_stop = false;
+        let mut is_stop = None;
         // ExecTransType: new, unless it says else.
         let mut transaction = b'0';
         for &f in m.fields() {
@@ -696,7 +701,11 @@ impl ExecutionReport {
                 tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 10 }
                 tag::ORD_REJ_REASON => { out.ord_rej_reason = Some(small(m, f)?); 11 }
                 tag::ORDER_QTY => { out.qty = m.qty(f)?; 12 }
-                tag::ORD_TYPE => { (out.order_type, is_stop) = order_type(m, f)?; 13 }
+                tag::ORD_TYPE => {
+                    let (order_type, has_trigger) = order_type(m, f)?;
+                    (out.order_type, is_stop) = (order_type, Some(has_trigger));
+                    13
+                }
                 tag::PRICE => { out.price = Some(m.price(f)?); 14 }
                 tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 15 }
                 tag::LAST_QTY => { out.last_qty = m.qty(f)?; 16 }
@@ -708,6 +717,7 @@ impl ExecutionReport {
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 22 }
                 tag::EXEC_TRANS_TYPE => { transaction = m.char(f)?; 23 }
                 tag::STOP_PX => { out.stop = Some(m.price(f)?); 24 }
+                tag::WORKING_INDICATOR => { out.is_working = m.boolean(f)?; 25 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
@@ -729,8 +739,16 @@ impl ExecutionReport {
             tag::CUM_QTY,
             tag::AVG_PX,
         ])?;
-        // A venue may leave out what it was told.
-        out.stop = out.stop.filter(|_| is_stop);
+        // A venue may leave out what it was told, or send a trigger of 0 with every order.
+        out.stop = out.stop.filter(|stop| match is_stop {
+            None => false,
+            Some(true) => true,
+            Some(false) => *stop > Price::ZERO,
+        });
+        out.is_working = match out.stop {
+            None => false,
+            Some(_) => out.is_working || is_stop == Some(false),
+        };
         out.cause = cause.cause();
         Ok(out)
     }
@@ -757,6 +775,9 @@ impl ExecutionReport {
         e.text_if(tag::TEXT, self.text.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
         e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
+        if self.is_working {
+            e.char(tag::WORKING_INDICATOR, b'Y');
+        }
         if let Some(reason) = self.ord_rej_reason {
             e.unsigned(tag::ORD_REJ_REASON, reason as u64);
         }

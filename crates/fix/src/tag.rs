@@ -86,6 +86,7 @@ tags! {
     TEST_MESSAGE_INDICATOR = 464 "TestMessageIndicator: Y for a session that is for tests.";
     USERNAME = 553 "Username.";
     PASSWORD = 554 "Password.";
+    WORKING_INDICATOR = 636 "WorkingIndicator: Y when a stop order has become one that works in the book.";
     NEXT_EXPECTED_MSG_SEQ_NUM = 789 "NextExpectedMsgSeqNum of a Logon.";
     NEW_PASSWORD = 925 "NewPassword.";
     CAUSE_VENUE = 20001 "User-defined: number of the venue whose message caused the order.";

@@ -245,6 +245,7 @@ impl Run {
                     order_type: OrderType::Limit,
                     price,
                     stop: None,
+                    is_working: false,
                     time_in_force: TimeInForce::Day,
                     last_qty: Qty(0),
                     last_px: None,

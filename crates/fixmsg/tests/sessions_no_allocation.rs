@@ -89,6 +89,7 @@ fn report(id: u64) -> ExecutionReport {
         order_type: order.order_type,
         price: order.price,
         stop: None,
+        is_working: false,
         time_in_force: order.time_in_force,
         last_qty: order.qty,
         last_px: order.price,

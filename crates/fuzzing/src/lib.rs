@@ -78,6 +78,12 @@ pub const TARGETS: &[Target] = &[
         targets::moldudp64,
     ),
     target(
+        "order_segment",
+        "nothing in a frame panics, and the guard keeps what is early and nothing else",
+        seeds::order_segment,
+        targets::order_segment,
+    ),
+    target(
         "mdp3",
         "messages fill their packet, show their fields, and are written back as they were",
         seeds::mdp3,

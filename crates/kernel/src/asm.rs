@@ -55,6 +55,8 @@ pub mod helper {
     /// `bpf_redirect_map(map, index, flags)`: [`super::action::REDIRECT`], or the flags where the map has
     /// nothing there.
     pub const REDIRECT_MAP: i32 = 51;
+    /// `bpf_xdp_load_bytes(ctx, offset, to, length)`: 0, or a negative error (Linux 5.18).
+    pub const LOAD_BYTES: i32 = 189;
     /// `bpf_xdp_adjust_meta(ctx, delta)`: 0, or a negative error; every packet pointer is void afterwards.
     pub const ADJUST_META: i32 = 54;
 }
@@ -535,6 +537,7 @@ fn helper_name(number: i32) -> &'static str {
         helper::CPU => "get_smp_processor_id",
         helper::REDIRECT_MAP => "redirect_map",
         helper::ADJUST_META => "xdp_adjust_meta",
+        helper::LOAD_BYTES => "xdp_load_bytes",
         _ => "?",
     }
 }

@@ -27,6 +27,7 @@
 //! a full table the channel *holds*: everything is delivered until the owner arms it again.
 
 use crate::asm::{AsmError, Assembler, Atomic, Cond, Label, MapId, Op, Program, Reg, Size, action, helper};
+use crate::guard;
 use crate::layout::{self, Count, Sizes};
 use crate::walk;
 use alloc::vec;
@@ -135,10 +136,12 @@ pub struct FilterSpec {
     pub orders_max: u32,
     /// How many receive queues may have a socket.
     pub queues: u32,
+    /// Whether TCP connections are guarded as well, see [`crate::guard`].
+    pub guard: bool,
 }
 
 impl Default for FilterSpec {
-    /// No channel, one set, counters for 16 CPUs, 64 messages, 2^18 orders, 64 queues.
+    /// No channel, one set, counters for 16 CPUs, 64 messages, 2^18 orders, 64 queues, no guard.
     fn default() -> FilterSpec {
         FilterSpec {
             channels: Vec::new(),
@@ -147,6 +150,7 @@ impl Default for FilterSpec {
             messages_max: 64,
             orders_max: 1 << 18,
             queues: 64,
+            guard: false,
         }
     }
 }
@@ -266,6 +270,9 @@ impl FilterSpec {
                 entries: self.queues,
             },
         ];
+        if self.guard {
+            maps.push(value(guard::GUARD, guard::VALUE));
+        }
         if sizes.orders {
             maps.push(MapSpec {
                 id: layout::ORDERS,
@@ -357,6 +364,9 @@ impl FilterSpec {
             g.a.bind(label);
             g.framing(framing);
         }
+        if self.guard {
+            g.guard();
+        }
         g.exits();
         Ok(g.a.finish()?)
     }
@@ -413,6 +423,8 @@ pub(crate) struct Exits {
     duplicate: Label,
     disarmed: Label,
     session: Label,
+    /// A TCP segment, where connections are guarded.
+    pub(crate) tcp: Label,
 }
 
 /// The assembler with what all parts of the program share. R7 is the frame without its tags, R8 its end, R9
@@ -427,7 +439,7 @@ pub(crate) struct Generator<'s> {
 use Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 
 impl<'s> Generator<'s> {
-    fn new(spec: &'s FilterSpec) -> Generator<'s> {
+    pub(crate) fn new(spec: &'s FilterSpec) -> Generator<'s> {
         let mut a = Assembler::new();
         let exits = Exits {
             pass: a.label(),
@@ -439,6 +451,7 @@ impl<'s> Generator<'s> {
             duplicate: a.label(),
             disarmed: a.label(),
             session: a.label(),
+            tcp: a.label(),
         };
         Generator {
             a,
@@ -521,8 +534,9 @@ impl<'s> Generator<'s> {
     }
 
     /// From the frame to the channel: gives the framings in use with their labels.
-    fn entry(&mut self) -> Vec<(Framing, Label)> {
-        let pass = self.exits.pass;
+    pub(crate) fn entry(&mut self) -> Vec<(Framing, Label)> {
+        let Exits { pass, tcp, .. } = self.exits;
+        let is_guarding = self.spec.guard;
         let a = &mut self.a;
         a.store(Size::D, R10, stack::CONTEXT, R1);
         a.load(Size::W, R7, R1, 0);
@@ -554,6 +568,9 @@ impl<'s> Generator<'s> {
         a.load(Size::B, R1, R7, 14);
         a.jump_if_value(Cond::Ne, R1, 0x45, pass);
         a.load(Size::B, R1, R7, 23);
+        if is_guarding {
+            a.jump_if_value(Cond::Eq, R1, 6, tcp);
+        }
         a.jump_if_value(Cond::Ne, R1, 17, pass);
         a.load(Size::H, R1, R7, 20);
         a.alu_value(Op::And, R1, i32::from(0x3FFF_u16.to_be()));

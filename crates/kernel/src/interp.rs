@@ -448,6 +448,20 @@ impl<'p> Cpu<'p> {
                 self.redirected = Some(queue as u32);
                 Ok(action::REDIRECT as u64)
             }
+            helper::LOAD_BYTES => {
+                let (from, to, length) = (self.get(2)?, self.get(3)?, self.get(4)?);
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                if length == 0 {
+                    return Err(self.fault("no bytes to load"));
+                }
+                let from = HEADROOM.saturating_add(usize::try_from(from).unwrap_or(usize::MAX));
+                let found = self.buffer.get(from..from.saturating_add(length));
+                let Some(bytes) = found.map(<[u8]>::to_vec) else {
+                    return Ok(-22_i64 as u64);
+                };
+                self.memory(machine, to, length, true)?.copy_from_slice(&bytes);
+                Ok(0)
+            }
             helper::MAP_LOOKUP | helper::MAP_UPDATE | helper::MAP_DELETE => self.hash(machine, number),
             _ => Err(self.fault("a helper that is not known")),
         }

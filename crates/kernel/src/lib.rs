@@ -1,7 +1,8 @@
 //! The programs that Tickwire gives to the kernel: an assembler for BPF at run time ([`asm`]), the filter
 //! that drops market data nobody wants before it is copied ([`filter`]), how the maps between program and
 //! process are laid out ([`layout`]), frames ([`frame`]), and an interpreter in which all of it is tested
-//! without root ([`interp`]).
+//! without root ([`interp`]). For orders that leave before the kernel knows: TCP segments ([`segment`]) and
+//! the guard that keeps early answers for it ([`guard`]).
 //!
 //! Offsets of fields come from `tickwire-wire`, where bytes are described once; [`filter`] says what is
 //! dropped and why nothing is lost. Loading, maps and sockets are system calls and live elsewhere: what is
@@ -34,6 +35,8 @@ extern crate std;
 pub mod asm;
 pub mod filter;
 pub mod frame;
+pub mod guard;
 pub mod interp;
 pub mod layout;
+pub mod segment;
 mod walk;

@@ -18,10 +18,12 @@ fn spec(framing: Framing) -> FilterSpec {
 
 #[test]
 fn programs_are_those_that_were_read() {
-    for framing in Framing::ALL.into_iter().chain([Framing::Any]) {
-        let program = spec(framing).program().expect("a program");
-        let have = program.to_string();
-        let name = format!("{framing:?}.txt").to_lowercase();
+    let framings = Framing::ALL.into_iter().chain([Framing::Any]);
+    let filters = framings.map(|framing| (format!("{framing:?}").to_lowercase(), spec(framing).program()));
+    let guard = ("guard".to_owned(), tickwire_kernel::guard::program());
+    for (name, program) in filters.chain([guard]) {
+        let have = program.expect("a program").to_string();
+        let name = format!("{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/listings")
             .join(name);

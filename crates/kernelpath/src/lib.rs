@@ -2,6 +2,8 @@
 //! sockets of `tickwire-runtime` behind it, group memberships kept, and every delivered datagram with what
 //! the filter says about it.
 //!
+//! The way out of orders is [`delegate`]: segments that leave before the kernel knows of them.
+//!
 //! [`LoadedFilter`] is the program with its maps: what is wanted, arming, counters. [`KernelReceiver`] is the
 //! whole way in: it joins the groups, attaches, and gives one [`Delivery`] after the other, in the order in
 //! which the program made them.
@@ -31,6 +33,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod delegate;
 mod loaded;
 mod progress;
 mod receiver;

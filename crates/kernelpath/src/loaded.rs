@@ -1,9 +1,11 @@
 //! A filter in the kernel: program and maps.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tickwire_kernel::asm::MapId;
 use tickwire_kernel::filter::{FilterSpec, Framing, SpecError};
+use tickwire_kernel::guard;
 use tickwire_kernel::layout::{self, Count, Sizes};
 use tickwire_runtime::xdp::{HashMap, Program, SharedMap, SocketMap, XdpError};
 
@@ -44,6 +46,7 @@ pub struct LoadedFilter {
     sets: SharedMap,
     sockets: SocketMap,
     orders: Option<HashMap>,
+    guard: Option<Arc<SharedMap>>,
     program: Program,
     epochs: Vec<u16>,
 }
@@ -67,12 +70,17 @@ impl LoadedFilter {
             }
             false => None,
         };
+        let guard = match spec.guard {
+            true => Some(Arc::new(SharedMap::create("tw_guard", guard::VALUE as u32)?)),
+            false => None,
+        };
         state.fill(&first_state)?;
         sets.fill(&first_sets)?;
         let number = |map: MapId| match map {
             layout::STATE => state.number(),
             layout::SETS => sets.number(),
             layout::SOCKETS => sockets.number(),
+            guard::GUARD => guard.as_ref().map_or(-1, |map| map.number()),
             _ => orders.as_ref().map_or(-1, HashMap::number),
         };
         let program = Program::load("tw_filter", &program.link(number))?;
@@ -84,6 +92,7 @@ impl LoadedFilter {
             sets,
             sockets,
             orders,
+            guard,
             program,
         })
     }
@@ -101,6 +110,11 @@ impl LoadedFilter {
     /// The sockets that it delivers to.
     pub fn sockets(&self) -> &SocketMap {
         &self.sockets
+    }
+
+    /// The state of guarded connections, if the program guards some.
+    pub(crate) fn guard(&self) -> Option<Arc<SharedMap>> {
+        self.guard.clone()
     }
 
     /// A word of a channel's state. Panics beyond the channels.

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Group};
 use tickwire_kernel::frame;
@@ -12,6 +13,7 @@ use tickwire_runtime::interface::Interface;
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
 use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use};
 
+use crate::delegate::Guard;
 use crate::progress::Progress;
 use crate::{FilterError, LoadedFilter};
 
@@ -100,9 +102,19 @@ pub struct KernelReceiver {
     turn: usize,
     passed: Vec<MulticastReceiver>,
     filter: LoadedFilter,
+    /// What guards connections at the interface, for those that are delegated.
+    guard: Option<Arc<Guard>>,
     progress: Vec<Progress>,
     lost: u64,
     stray: u64,
+}
+
+impl Drop for KernelReceiver {
+    fn drop(&mut self) {
+        if let Some(guard) = &self.guard {
+            guard.detached();
+        }
+    }
 }
 
 impl KernelReceiver {
@@ -144,6 +156,7 @@ impl KernelReceiver {
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
         let (attached, sockets) = attach(&filter, interface, config)?;
+        let guard = filter.guard().map(|map| Guard::of_filter(map, interface));
         let channels = filter.spec().channels.len();
         Ok(KernelReceiver {
             attached,
@@ -151,6 +164,7 @@ impl KernelReceiver {
             turn: 0,
             passed: Vec::new(),
             filter,
+            guard,
             progress: vec![Progress::default(); channels],
             lost: 0,
             stray: 0,

@@ -6,17 +6,18 @@
 
 #[path = "../../kernel/tests/common/mod.rs"]
 mod common;
+mod harness;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddrV4;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Filter, LINES, Reader, WANTED, arrivals, bit, framed, session, spec, stream};
+use harness::{Skip, Test, namespaces, needs_capabilities};
 use tickwire_book::{Books, BooksConfig};
 use tickwire_exchange::generate_itch;
 use tickwire_feed::{ArbiterConfig, FeedHandler, FeedState, ItchConfig, ItchDecoder, ItchFeed, Line};
@@ -29,15 +30,10 @@ use tickwire_market::{InstrumentId, MarketEvent, Nanos, SeqNo, Symbol};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::udp::MulticastSender;
-use tickwire_runtime::xdp::{XdpMode, caps};
+use tickwire_runtime::xdp::XdpMode;
 use tickwire_testdata::Rng;
 use tickwire_wire::itch50;
 use tickwire_wire::moldudp64::{PacketBuilder, Request};
-
-/// Why a test cannot run here.
-struct Skip(String);
-
-type Test = fn() -> Result<(), Skip>;
 
 const TESTS: &[(&str, Test)] = &[
     ("the_verifier_accepts_every_program_within_its_ceiling", verifier),
@@ -60,48 +56,7 @@ fn main() -> ExitCode {
         Ok("load") => return child_loads(),
         _ => {}
     }
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|a| a == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let filter = arguments
-        .iter()
-        .find(|a| !a.starts_with('-'))
-        .cloned()
-        .unwrap_or_default();
-    let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|v| v == "1");
-    let (mut passed, mut failed, mut ignored) = (0, 0, 0);
-    println!("\nrunning {} tests", TESTS.len());
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
-        match catch_unwind(AssertUnwindSafe(test)) {
-            Ok(Ok(())) => {
-                println!("test {name} ... ok");
-                passed += 1;
-            }
-            Ok(Err(Skip(why))) if must_run => {
-                println!("{why}\ntest {name} ... FAILED");
-                failed += 1;
-            }
-            Ok(Err(Skip(why))) => {
-                println!("test {name} ... ignored, {}", why.replace('\n', " "));
-                ignored += 1;
-            }
-            Err(_) => {
-                println!("test {name} ... FAILED");
-                failed += 1;
-            }
-        }
-    }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out\n"
-    );
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(101)
-    }
+    harness::run(TESTS)
 }
 
 /// Two threads that wait for each other, but not for ever.
@@ -125,14 +80,6 @@ impl Steps {
     }
 }
 
-fn needs_capabilities() -> Result<(), Skip> {
-    let missing = caps::missing();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(Skip(caps::explained(&missing))),
-    }
-}
-
 fn load(spec: FilterSpec) -> Result<LoadedFilter, Skip> {
     needs_capabilities()?;
     match LoadedFilter::load(spec) {
@@ -140,11 +87,6 @@ fn load(spec: FilterSpec) -> Result<LoadedFilter, Skip> {
         Err(error) if error.to_string().contains("forbids BPF") => Err(Skip(error.to_string())),
         Err(error) => panic!("{error}"),
     }
-}
-
-fn namespaces() -> Result<VethPair, Skip> {
-    needs_capabilities()?;
-    VethPair::create("twkp").map_err(|why| Skip(format!("no network namespaces here: {why}")))
 }
 
 fn group_of(n: u16) -> Group {

@@ -9,11 +9,13 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
+use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Way};
 use tickwire_market::Nanos;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::hot::OrderOut;
+use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
 
 /// How long one attempt may take.
@@ -30,20 +32,52 @@ impl OrderOut for TcpStream {
     }
 }
 
-/// Where orders and quotes leave; nowhere while there is no connection.
-pub struct Entry(pub Option<TcpStream>);
+/// Where orders and quotes leave; nowhere while there is no connection. Sessions do not know whether the
+/// kernel sends their bytes or they leave past it.
+#[derive(Default)]
+pub struct Entry {
+    stream: Option<TcpStream>,
+    /// With a connection only.
+    delegate: Option<Box<Delegate>>,
+}
 
 impl OrderOut for Entry {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.0 {
-            Some(stream) => stream.send(bytes),
-            None => Err(io::ErrorKind::NotConnected.into()),
+        match (&mut self.stream, &mut self.delegate) {
+            (Some(stream), None) => stream.send(bytes),
+            (Some(stream), Some(delegate)) => delegate.send(stream, bytes),
+            (None, _) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    #[inline]
+    fn launch(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match (&mut self.stream, &mut self.delegate) {
+            (Some(stream), None) => stream.send(bytes),
+            (Some(stream), Some(delegate)) => delegate.launch(stream, bytes),
+            (None, _) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self) -> io::Result<()> {
+        match (&mut self.stream, &mut self.delegate) {
+            (Some(stream), Some(delegate)) => delegate.settle(stream),
+            _ => Ok(()),
         }
     }
 }
 
 impl Entry {
+    /// A connection, whose bytes the kernel sends. [`Link::entry`] makes those that leave past it.
+    pub fn by_kernel(stream: TcpStream) -> Entry {
+        Entry {
+            stream: Some(stream),
+            delegate: None,
+        }
+    }
+
     /// What has come; nothing while there is no connection. When nothing has, what could not be sent at once
     /// is sent.
     ///
@@ -51,14 +85,45 @@ impl Entry {
     /// As [`TcpStream::recv`] and [`TcpStream::flush`].
     #[inline]
     pub fn recv<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<Received<'b>> {
-        let Some(stream) = &mut self.0 else {
+        let Some(stream) = &mut self.stream else {
             return Ok(Received::Nothing);
         };
         let received = stream.recv(buffer)?;
-        if matches!(received, Received::Nothing) && stream.has_unsent() {
-            stream.flush()?;
+        if matches!(received, Received::Nothing) {
+            if stream.has_unsent() {
+                stream.flush()?;
+            }
+            if let Some(delegate) = &mut self.delegate {
+                delegate.tend(stream)?;
+            }
         }
         Ok(received)
+    }
+
+    /// Says to the peer that nothing more will be sent.
+    pub fn finish(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            if let Some(delegate) = &mut self.delegate {
+                // A failure is the connection's, which ends anyway.
+                let _ = delegate.release(stream);
+            }
+            stream.finish();
+        }
+    }
+
+    /// What has left past the kernel, and what has not and why; `None` if the kernel sends everything.
+    pub fn counts(&self) -> Option<Counts> {
+        self.delegate.as_ref().map(|delegate| delegate.counts())
+    }
+}
+
+impl Drop for Entry {
+    /// A session that is dropped is over, or lost; only a process that ends by force has its connections end
+    /// by a reset.
+    fn drop(&mut self) {
+        if let (Some(stream), Some(delegate)) = (&mut self.stream, &mut self.delegate) {
+            let _ = delegate.release(stream);
+        }
     }
 }
 
@@ -74,6 +139,10 @@ pub struct Link {
     attempts: u32,
     up_since: Nanos,
     down: Option<Down>,
+    /// Where bytes leave past the kernel, while no connection has it.
+    way: Option<Way>,
+    /// What connections before this one have counted of that.
+    counts: Counts,
     /// We have logged out: its end is no loss.
     is_leaving: bool,
 }
@@ -86,26 +155,103 @@ struct Down {
 }
 
 impl Link {
-    /// With a connection, which is watched.
-    pub fn new(
+    /// Connects to the venue, waiting a little, and watches the connection. `attempts` says how often a lost
+    /// one is tried again, and how long is waited before the first attempt, nanoseconds.
+    ///
+    /// # Errors
+    /// The venue cannot be reached; with [`SendWay::Delegated`], why bytes cannot leave past the kernel, in
+    /// words with the remedy.
+    pub fn connect(
         address: SocketAddr,
+        send: SendWay,
         meaning: &'static str,
-        attempts_max: u32,
-        wait_ns: u64,
-        watch: Watch,
+        (attempts_max, wait_ns): (u32, u64),
+        waiter: &mut Waiter,
         now: Nanos,
-    ) -> Link {
-        Link {
+    ) -> Result<(Link, TcpStream), Failure> {
+        let system = |error: &dyn std::fmt::Display| Failure::system(error.to_string());
+        // Before the connection: a program that comes to an interface may stop it for a moment.
+        let way = match send {
+            SendWay::Kernel => None,
+            SendWay::Delegated => Some(Way::towards(address).map_err(|why| not_delegated(&why))?),
+        };
+        let stream = TcpStream::connect(address, PATIENCE).map_err(|error| system(&error))?;
+        let link = Link {
             address,
             meaning,
             attempts_max,
             wait_ns,
-            watch: Some(watch),
+            watch: Some(waiter.watch(&stream)),
             attempts: 0,
             up_since: now,
             down: None,
+            way,
+            counts: Counts::default(),
             is_leaving: false,
+        };
+        Ok((link, stream))
+    }
+
+    /// A connection of this link as a session uses it, of which bytes leave as configured.
+    ///
+    /// # Errors
+    /// Why they cannot leave past the kernel.
+    pub fn entry(&mut self, stream: TcpStream) -> Result<Entry, Failure> {
+        let (entry, why_not) = self.delegated(stream);
+        match why_not {
+            Some(why) => Err(not_delegated(&why)),
+            None => Ok(entry),
         }
+    }
+
+    /// The same for a connection that was made again: better by the kernel than not at all.
+    pub fn entry_again(&mut self, stream: TcpStream) -> Entry {
+        let (entry, why_not) = self.delegated(stream);
+        if let Some(why) = why_not {
+            self.say(format!("this connection's bytes are sent by the kernel: {why}"));
+        }
+        entry
+    }
+
+    fn delegated(&mut self, stream: TcpStream) -> (Entry, Option<DelegateError>) {
+        let (delegate, why_not) = match self.way.take().map(|way| Delegate::new(way, &stream)) {
+            None => (None, None),
+            Some(Ok(delegate)) => {
+                if self.counts == Counts::default() {
+                    eprintln!(
+                        "what is sent to {} leaves {} and is booked afterwards",
+                        self.address,
+                        delegate.in_use()
+                    );
+                }
+                (Some(Box::new(delegate)), None)
+            }
+            Some(Err(refused)) => {
+                self.way = Some(refused.way);
+                (None, Some(refused.why))
+            }
+        };
+        let entry = Entry {
+            stream: Some(stream),
+            delegate,
+        };
+        (entry, why_not)
+    }
+
+    /// Closes a connection that is lost.
+    pub fn close(&mut self, entry: &mut Entry) {
+        self.counts = self.counts(entry);
+        if let Some(delegate) = entry.delegate.take() {
+            self.way = Some(delegate.into_way());
+        }
+        *entry = Entry::default();
+    }
+
+    /// What has left past the kernel over all connections of this link.
+    pub fn counts(&self, entry: &Entry) -> Counts {
+        let mut counts = self.counts;
+        counts.merge(&entry.counts().unwrap_or_default());
+        counts
     }
 
     /// Tells the terminal.
@@ -190,6 +336,10 @@ impl Link {
         self.fail(now, why);
         Ok(None)
     }
+}
+
+fn not_delegated(why: &DelegateError) -> Failure {
+    Failure::system(format!("send = \"delegated\": {why}"))
 }
 
 fn dial(address: SocketAddr) -> Result<Receiver<Result<TcpStream, String>>, Failure> {

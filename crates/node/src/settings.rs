@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
 use tickwire_market::{Nanos, Qty, Symbol, TimeInForce};
-use tickwire_trading::RiskConfig;
+use tickwire_trading::{Accounts, RiskConfig};
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::ReceiverSection;
@@ -57,6 +57,7 @@ pub fn risk_of(controls: &ControlsSection, risk: &RiskSection) -> RiskConfig {
         max_open_orders: risk.max_open_orders,
         max_position: risk.max_position,
         controls: controls.of_trader(),
+        accounts: Accounts::default(),
     }
 }
 
@@ -72,6 +73,9 @@ pub struct SessionSection {
     pub name: Option<String>,
     /// The feeds whose instruments are traded over it, by name.
     pub feeds: Vec<String>,
+    /// How its bytes leave; as `trader.send` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send: Option<SendWay>,
     /// Where it connects, and as whom.
     pub order_entry: OrderEntrySection,
 }
@@ -91,8 +95,9 @@ impl NodeConfig {
     /// # Errors
     /// Two sessions of one name, or one that serves a feed that there is not.
     pub fn sessions(&self, feeds: &[&str]) -> Result<(Vec<OrderEntrySection>, Routes), Failure> {
-        let mut all: Vec<(String, &OrderEntrySection, Option<&[String]>)> =
-            vec![(FIRST_SESSION.to_string(), &self.order_entry, None)];
+        let send = self.trader.send;
+        let mut all: Vec<(String, SendWay, &OrderEntrySection, Option<&[String]>)> =
+            vec![(FIRST_SESSION.to_string(), send, &self.order_entry, None)];
         for section in &self.session {
             let name = section.name();
             if all.iter().any(|(known, ..)| *known == name) {
@@ -105,7 +110,8 @@ impl NodeConfig {
                     )));
                 }
             }
-            all.push((name, &section.order_entry, Some(&section.feeds)));
+            let send = section.send.unwrap_or(send);
+            all.push((name, send, &section.order_entry, Some(&section.feeds)));
         }
         let serves = |feed: &str, of: Option<&[String]>| of.is_some_and(|of| of.iter().any(|f| f == feed));
         let is_served = |feed: &str| all.iter().any(|(.., of)| serves(feed, *of));
@@ -124,10 +130,14 @@ impl NodeConfig {
         });
         let routes = Routes {
             sessions: needed.iter().map(|(name, ..)| name.clone()).collect(),
+            send: needed.iter().map(|(_, send, ..)| *send).collect(),
             of_source: of_source.collect(),
         };
         Ok((
-            needed.iter().map(|(_, section, _)| (*section).clone()).collect(),
+            needed
+                .iter()
+                .map(|(_, _, section, _)| (*section).clone())
+                .collect(),
             routes,
         ))
     }
@@ -142,6 +152,9 @@ pub struct TraderSection {
     /// How to wait for packets: `spin` (a core of its own), `poll` (sleeps), or `auto` (spin with two cores
     /// or more).
     pub wait: Wait,
+    /// How orders leave: `kernel`, or `delegated`: by AF_XDP, past the kernel's network stack, which is told
+    /// afterwards (docs/kernel.md). Without the rights for it the program ends with exit code 3.
+    pub send: SendWay,
     /// Symbol to trade.
     pub symbol: SymbolName,
     /// Quantity of each order: one lot.
@@ -186,6 +199,7 @@ impl Default for TraderSection {
         TraderSection {
             core: -1,
             wait: Wait::Auto,
+            send: SendWay::Kernel,
             symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
             lot: Lot(100),
             time_in_force: Tif::Ioc,
@@ -209,6 +223,18 @@ impl Default for RiskSection {
             max_orders: 1 << 20,
         }
     }
+}
+
+/// How the bytes of an order entry session leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SendWay {
+    /// The kernel sends them.
+    #[default]
+    Kernel,
+    /// They leave by AF_XDP, and the kernel is told afterwards; what it has to be, and what is done
+    /// otherwise: [`tickwire_kernelpath::delegate`].
+    Delegated,
 }
 
 /// FIX TimeInForce of the orders.

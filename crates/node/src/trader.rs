@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
-use tickwire_fix::{CompId, Precision, Role, Session, SessionConfig, Version};
+use tickwire_fix::{CompId, Precision, Role, SessionConfig, Version};
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
@@ -27,10 +27,10 @@ use tickwire_trading::{BestOffer, Silence};
 
 use crate::controls::beat::Beat;
 use crate::controls::{Guards, named};
-use crate::hot::{HotPath, OrderSession};
+use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
-use crate::settings::NodeConfig;
+use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
 use tickwire_console::health::follow_clock;
 use tickwire_console::warn;
@@ -74,7 +74,7 @@ pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
 }
 
 /// The initiator's side of the order entry session.
-pub fn session_of(section: &OrderEntrySection) -> Session {
+pub fn session_of(section: &OrderEntrySection) -> EntrySession {
     let id = |s: Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
     let version = section.version_of(section.trader_comp_id);
     let mut session = SessionConfig::new(
@@ -90,7 +90,7 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
-    Session::new(session)
+    session_in_memory(session)
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
@@ -156,12 +156,15 @@ where
         self.samples = self.probes.samples().len();
         self.probes.begin(tsc);
         self.probes.mark(Stage::Receive, tsc);
-        self.clock.nanos_at(tsc)
+        self.received = self.clock.nanos_at(tsc);
+        self.received
     }
 
     #[inline]
     fn ends<C: Channel>(&mut self, channel: &C, _: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
-        R::after_packet(self, channel);
+        let now = self.received;
+        R::after_packet(self, channel, now);
+        R::settle(self, now);
         if self.probes.samples().len() > self.samples
             && let Some(arrived) = arrived()
         {
@@ -308,13 +311,16 @@ where
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));
+        if routes.send.contains(&SendWay::Delegated) {
+            receiver.guard_orders();
+        }
         receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
-        for (section, name) in sections.iter().zip(&routes.sessions) {
-            let (line, stream) =
-                Line::open(name, section, &config.trader, &mut receiver.waiter, clock.now())?;
-            let mut session = OrderSession::new(session_of(section), Entry(Some(stream)));
+        for ((section, name), send) in sections.iter().zip(&routes.sessions).zip(&routes.send) {
+            let (trader, waiter) = (&config.trader, &mut receiver.waiter);
+            let (line, entry) = Line::open(name, section, *send, trader, waiter, clock.now())?;
+            let mut session = OrderSession::new(session_of(section), entry);
             session.fix.handle_connected(clock.now());
             lines.push(line);
             sessions.push(session);
@@ -330,6 +336,8 @@ where
                 sessions,
                 probes,
                 samples: 0,
+                received: Nanos::ZERO,
+                by_event_time: false,
                 clock,
                 at_close: BTreeMap::new(),
             },
@@ -361,6 +369,7 @@ where
             let now = self.hot.clock.now();
             self.receiver.timers(now, &mut self.hot);
             R::on_time(&mut self.hot, now);
+            R::settle(&mut self.hot, now);
             for line in 0..self.lines.len() {
                 // The peer is not silent as long as something of it is unread: this thread may have had no
                 // core for long.
@@ -444,6 +453,7 @@ where
                 warn(format_args!("resumed: the rule trades again"));
             }
         }
+        R::on_turn(&mut self.hot, now);
     }
 
     /// Ten times a second: what a stop has come to, what the venues have of our orders, what a control has
@@ -580,9 +590,9 @@ where
         }
     }
 
-    /// Cancels what is open when market data of a channel is silent, and says when it comes again: decisions
-    /// need packets, so that nothing is sent meanwhile. This thread may have had no core itself: what came
-    /// meanwhile lies in the sockets, and is taken before the second look.
+    /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
+    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what
+    /// came meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.receiver.source(number);
@@ -597,6 +607,7 @@ where
             match hearing.silent_since {
                 None if is_silent && was_suspect => {
                     hearing.silent_since = Some(last);
+                    self.hot.rule.set_silent(true);
                     warn(format_args!(
                         "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
                         self.receiver.source(number).groups(),
@@ -606,10 +617,20 @@ where
                 }
                 Some(since) if !is_silent => {
                     hearing.silent_since = None;
+                    let silent = self
+                        .hearing
+                        .iter()
+                        .filter(|other| other.silent_since.is_some())
+                        .count();
                     warn(format_args!(
-                        "packets come again after {:.3} s",
-                        last.since(since) as f64 / 1e9
+                        "packets come again after {:.3} s{}",
+                        last.since(since) as f64 / 1e9,
+                        match silent {
+                            0 => "",
+                            _ => "; others do not yet, and nothing is sent until they do",
+                        }
                     ));
+                    self.hot.rule.set_silent(silent > 0);
                 }
                 _ => {}
             }

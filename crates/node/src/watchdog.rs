@@ -476,6 +476,7 @@ mod tests {
         config.session = vec![SessionSection {
             name: Some("BZX".to_string()),
             feeds: vec!["bzx".to_string()],
+            send: None,
             order_entry: OrderEntrySection::default(),
         }];
         assert_eq!(names(&config), [FIRST_SESSION, "BZX"]);

@@ -300,6 +300,7 @@ fn expired(order: &NewOrderSingle, number: u64, now: Nanos) -> ExecutionReport {
         order_type: order.order_type,
         price: order.price,
         stop: None,
+        is_working: false,
         time_in_force: order.time_in_force,
         last_qty: Qty::ZERO,
         last_px: None,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickwire_desk::risk::LossMark;
 use tickwire_market::{Date, InstrumentId, Nanos, PointValue, Price, Qty};
+use tickwire_node::settings::SendWay;
 use tickwire_node::silence::SilenceMs;
 use tickwire_options::Kind;
 use tickwire_trading::{ENTRIES_MAX, MarketGuard, MarketNeed, Protection, QuoterConfig};
@@ -51,6 +52,9 @@ pub struct QuoterSection {
     /// How the thread that quotes waits: `spin`, `poll`, or `auto`.
     #[serde(default = "auto")]
     pub wait: Wait,
+    /// How quotes leave: `kernel`, or `delegated`, as `trader.send`.
+    #[serde(default)]
+    pub send: SendWay,
     /// While it spins, that thread goes through what the next tick might cause this often, microseconds, and
     /// sends nothing of it, so that a tick after a silence finds code and data in the caches; 0 is never.
     #[serde(default = "default_rehearse")]

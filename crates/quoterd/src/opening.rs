@@ -2,18 +2,16 @@
 //! before this one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tickwire_fix::{Status, Version};
 use tickwire_market::{Nanos, Qty, SeqNo, TradingStatus};
 use tickwire_receive::receiver::Receiver;
 use tickwire_runtime::spsc;
-use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
 use crate::fills::{FillsFile, Recovered};
 use crate::learn::{Learn, Learned, Learning};
-use crate::path::{NotQuotable, QuotePath, QuoteSession, QuoteSetup, Traded};
+use crate::path::{QuotePath, QuoteSession, QuoteSetup, Traded};
 use crate::pricing::{Begins, Pricing, Shared};
 use crate::pulls::PullNews;
 use crate::quoting::{End, Quoting, QuotingThread, Ring, take_ladders};
@@ -23,7 +21,8 @@ use crate::{QuoteEntry, Run, control};
 use tickwire_console::failure::Failure;
 use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
-use tickwire_node::link::{Entry, Link};
+use tickwire_node::link::Link;
+use tickwire_node::settings::SendWay;
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_venues::receiver::books_of;
 use tickwire_venues::wait::Waiting;
@@ -89,20 +88,19 @@ impl<'a> Opening<'a> {
     /// Joins the groups, then connects to the venue.
     pub(crate) fn connect(&mut self, session: QuoteSession) -> Result<(Talk, Link), Failure> {
         let run = self.run;
+        if run.section.send == SendWay::Delegated {
+            self.receiver.guard_orders();
+        }
         self.receiver.join(&run.config.feed, &run.config.receiver)?;
         let address = run.config.order_entry.address.into();
-        let stream = TcpStream::connect(address, Duration::from_secs(5))
-            .map_err(|e| Failure::system(e.to_string()))?;
-        let watch = self.receiver.waiter.watch(&stream);
         let limits = &run.section.limits;
-        let link = Link::new(
-            address,
-            "every quote went with it",
+        let attempts = (
             limits.reconnects_max,
             u64::from(limits.reconnect_ms) * Nanos::MILLI,
-            watch,
-            run.clock.now(),
         );
+        let (send, meaning) = (run.section.send, "every quote went with it");
+        let waiter = &mut self.receiver.waiter;
+        let (link, stream) = Link::connect(address, send, meaning, attempts, waiter, run.clock.now())?;
         self.started = run.clock.now();
         let talk = Talk {
             stream,
@@ -180,7 +178,7 @@ impl<'a> Opening<'a> {
         self,
         learned: Learned,
         state: Option<State>,
-        link: Link,
+        mut link: Link,
     ) -> Result<Outcome, Failure> {
         let Opening {
             run,
@@ -234,37 +232,30 @@ impl<'a> Opening<'a> {
             deltas: ladders.deltas(),
             session: talk.session,
             by_orders: run.section.entry == QuoteEntry::Orders,
-            first_order: first_order(clock.now()),
+            started: clock.now(),
+            underlying: run.section.underlying.0,
+            eye: run.section.eye.as_ref().map(|eye| {
+                eye.eye(
+                    chain.underlying,
+                    (ticks, chain.option_value),
+                    &run.section.trigger,
+                    &run.section.market,
+                )
+            }),
+            controls: Some(run.config.controls.of_quotes(chain.steps.tick)),
+            values: Some([chain.option_value, chain.underlying_value]),
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
-        let mut path = QuotePath::new(setup, learn.books, Entry(Some(talk.stream)), Ring(trades))
-            .map_err(|NotQuotable(why)| Failure::config(why))?;
+        let entry = link.entry(talk.stream)?;
+        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades), clock.clone());
         let now = clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
-            path.maker.quoter.set_size(quote as u16, Qty(*size));
+            path.maker_mut().quoter.set_size(quote as u16, Qty(*size));
         }
-        if let Some(eye) = &run.section.eye {
-            let config = eye.eye(
-                chain.underlying,
-                (ticks, chain.option_value),
-                &run.section.trigger,
-                &run.section.market,
-            );
-            let underlying = run.section.underlying.0;
-            path.open_eye(config, &ids, &symbols, underlying)
-                .map_err(|NotQuotable(why)| Failure::config(why))?;
-            path.maker.set_eye_sizes(ladders.eye_sizes());
-        }
-        path.set_controls(run.config.controls.of_quotes(
-            ids.len() as u32,
-            chain.steps.tick,
-            [chain.option_value, chain.underlying_value],
-        ));
-        if run.section.entry == QuoteEntry::MassQuotes && path.wire.session.config().version >= Version::Fix44
-        {
-            let every_s = run.config.controls.reconcile_s;
-            path.session.reconciliation.start(clock.now(), every_s, ids.len());
+        path.maker_mut().set_eye_sizes(ladders.eye_sizes());
+        if run.section.entry == QuoteEntry::MassQuotes && path.fix().config().version >= Version::Fix44 {
+            path.reconcile(clock.now(), run.config.controls.reconcile_s);
         }
         path.set_venue_cancels(
             run.config.controls.venue_cancels,
@@ -333,16 +324,12 @@ impl<'a> Opening<'a> {
             control.end();
         }
         let priced = pricing.end();
-        if let Some(stream) = &mut thread.hot.path.wire.out.to.0 {
-            stream.finish();
+        thread.hot.path.out_mut().finish();
+        if run.section.send == SendWay::Delegated && !run.is_child {
+            let counts = thread.link.counts(thread.hot.path.out());
+            println!("order entry: {counts}");
         }
         let results = thread.results(&chain, priced);
         Ok(Outcome { results, ended })
     }
-}
-
-/// Above every order number of a process before this one, as long as it sent fewer than half a million a
-/// second: microseconds since 1970.
-pub(crate) fn first_order(now: Nanos) -> u64 {
-    now.0 / Nanos::MICRO
 }

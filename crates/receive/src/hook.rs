@@ -116,7 +116,7 @@ impl Hook {
     pub(crate) fn attach(
         interface: &Interface,
         sources: Vec<(usize, LiveLines)>,
-        section: &ReceiverSection,
+        (section, guards_orders): (&ReceiverSection, bool),
         waiter: &mut Waiter,
     ) -> Result<Hook, ReceiverError> {
         let channels = (0..).zip(&sources);
@@ -127,6 +127,7 @@ impl Hook {
             sets: u16::try_from(channels.len()).unwrap_or(u16::MAX),
             channels,
             cpus: 64,
+            guard: guards_orders,
             ..FilterSpec::default()
         };
         let (mode, zero_copy) = match section.xdp_mode {

@@ -491,6 +491,8 @@ pub struct Receiver<H: Consumer> {
     facts: Vec<SourceFacts>,
     /// Interfaces whose live lines come by AF_XDP.
     hooks: Vec<Hook>,
+    /// Their programs guard connections as well.
+    guards_orders: bool,
     buffer: Vec<u8>,
     /// What waits for them, and for whatever else the thread watches.
     pub waiter: Waiter,
@@ -514,6 +516,7 @@ impl<H: Consumer> Receiver<H> {
             sources: Vec::new(),
             facts: Vec::new(),
             hooks: Vec::new(),
+            guards_orders: false,
             buffer: vec![0; DATAGRAM_BYTES_MAX],
             waiter: Waiter::new(match spins && !asks_kernel {
                 true => WaitStrategy::Spin,
@@ -559,6 +562,7 @@ impl<H: Consumer> Receiver<H> {
             sources,
             facts,
             hooks,
+            guards_orders,
             buffer,
             waiter,
             asks_kernel,
@@ -571,6 +575,7 @@ impl<H: Consumer> Receiver<H> {
             sources: sources.into_iter().map(|source| source.succeed()).collect(),
             facts,
             hooks,
+            guards_orders,
             buffer,
             waiter,
             asks_kernel,
@@ -648,6 +653,12 @@ impl<H: Consumer> Receiver<H> {
         Ok(())
     }
 
+    /// Programs that are attached from here on guard connections as well whose bytes leave past the kernel:
+    /// an interface has one program.
+    pub fn guard_orders(&mut self) {
+        self.guards_orders = true;
+    }
+
     /// Takes the live lines of all sources that are joined off their sockets, unless `section` wants sockets:
     /// a program at each interface, and AF_XDP behind it. Gives a sentence for each interface: how it
     /// is received, or why by sockets still.
@@ -675,7 +686,8 @@ impl<H: Consumer> Receiver<H> {
         let mut said = Vec::new();
         for (interface, lines) in interfaces {
             let numbers: Vec<usize> = lines.iter().map(|(number, _)| *number).collect();
-            match Hook::attach(&interface, lines, section, &mut self.waiter) {
+            let attached = Hook::attach(&interface, lines, (section, self.guards_orders), &mut self.waiter);
+            match attached {
                 Ok(hook) => {
                     said.push(hook.in_use());
                     self.hooks.push(hook);

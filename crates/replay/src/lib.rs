@@ -4,6 +4,7 @@
 //!   without one.
 //! - [`played`]: one recorded channel with its books behind one call per packet ([`played::Play`]), for
 //!   whoever reads recordings: a backtest, an export.
+//! - [`progress`]: how far long work has come.
 //! - [`tape`]: recordings at their own speed, a multiple of it, or as fast as they can be read.
 //!
 //! ```
@@ -37,5 +38,6 @@
 extern crate tickwire_console;
 
 pub mod played;
+pub mod progress;
 pub mod replay;
 pub mod tape;

@@ -41,13 +41,15 @@ use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
 use crate::played::{Keep, Play, Played};
+use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
 use ending::Ending;
 use records::Alone;
 pub use records::{RecordsFile, play_records};
 use room::Room;
+pub(crate) use spool::NAME as SPOOLED;
 pub use survey::Survey;
-use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped};
+use survey::{Addressee, At, Found, Heard, Load, Stopped};
 use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};
@@ -220,6 +222,8 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
 pub struct Fed {
     /// Why the books cannot be relied on, if they cannot.
     pub fault: Option<String>,
+    /// The fault is damage of a file, behind which it was not read.
+    pub is_damaged: bool,
     /// Books of which the recording does not have the beginning.
     pub partial: usize,
     /// What the first reading found out; `None` where a configuration says who is who.
@@ -290,6 +294,7 @@ fn feed_files(
     });
     let channels = channels.collect();
     Ok(Fed {
+        is_damaged: replay.damage.is_some(),
         fault: replay.damage.take().or_else(|| replay.fault(true)),
         partial: replay.partial().0,
         channels,

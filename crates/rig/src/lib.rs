@@ -27,6 +27,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod feeds;
 mod forged;
 pub mod recorded;
 mod subscriptions;
@@ -98,6 +99,8 @@ pub struct RigConfig {
     pub changes: Option<Changes>,
     /// Whether what consolidated books hear of the channel is kept, in [`Outcome::relayed`].
     pub keeps_relayed: bool,
+    /// Whether every event of the channel is kept, in [`Outcome::heard`].
+    pub keeps_heard: bool,
 }
 
 impl Default for RigConfig {
@@ -121,6 +124,7 @@ impl Default for RigConfig {
             forger: None,
             changes: None,
             keeps_relayed: false,
+            keeps_heard: false,
         }
     }
 }
@@ -204,6 +208,8 @@ pub struct Outcome<C> {
     pub breaks_unknown: u64,
     /// What consolidated books hear of the channel; empty unless it was to be kept.
     pub relayed: Vec<MarketEvent>,
+    /// Every event of the channel; empty unless it was to be kept.
+    pub heard: Vec<MarketEvent>,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -220,6 +226,8 @@ struct Sink {
     /// Messages announced, by type.
     messages: BTreeMap<u16, u64>,
     told: BTreeMap<u32, u64>,
+    /// Every event, when it is to be kept.
+    heard: Option<Vec<MarketEvent>>,
 }
 
 impl Guarded for Sink {
@@ -260,6 +268,9 @@ impl EventSink for Sink {
             "nobody wants {event:?}"
         );
         self.kinds[event.kind as usize] += 1;
+        if let Some(heard) = &mut self.heard {
+            heard.push(*event);
+        }
         self.note(event);
         self.twin.apply(&mut self.books, event);
         let level = |price, qty| Level {
@@ -321,39 +332,7 @@ pub fn run<C: Channel>(
     channel: C,
     depth: Depth,
 ) -> Outcome<C> {
-    let first = listings.first().map_or(1, |l| l.id.0);
-    let instruments = first..first + listings.len() as u32;
-    let mut exchange = Exchange::new(
-        ExchangeConfig {
-            listings: listings.to_vec(),
-            max_orders: config.max_live * 2,
-            max_levels: 512,
-            flow: FlowConfig {
-                seed: config.seed,
-                max_live: config.max_live,
-                kinds: config.kinds,
-                ..FlowConfig::default()
-            },
-            auctions: config.auctions,
-            breaks: config.breaks,
-            pace: PaceConfig {
-                rate: config.rate,
-                ..PaceConfig::default()
-            },
-            order_entry: OrderEntryConfig {
-                connections: 1,
-                max_orders: 16,
-                ..OrderEntryConfig::default()
-            },
-            duration_ns: config.duration_ms * Nanos::MILLI,
-            linger_ns: 500 * Nanos::MILLI,
-            ..ExchangeConfig::default()
-        },
-        vec![PublishedChannel {
-            publisher,
-            instruments,
-        }],
-    );
+    let mut exchange = exchange_of(config, listings, publisher);
     let impair = |seed: u64, of: ImpairConfig| {
         Impair::new(ImpairConfig {
             seed: config.seed.wrapping_mul(1000).wrapping_add(seed),
@@ -403,6 +382,7 @@ pub fn run<C: Channel>(
         refused: BTreeSet::new(),
         messages: BTreeMap::new(),
         told: BTreeMap::new(),
+        heard: config.keeps_heard.then(Vec::new),
     };
     exchange.open(START);
     let mut now = START;
@@ -502,7 +482,45 @@ pub fn run<C: Channel>(
         messages: sink.messages,
         breaks_unknown: sink.twin.breaks_unknown,
         relayed: sink.twin.relayed.unwrap_or_default(),
+        heard: sink.heard.unwrap_or_default(),
     }
+}
+
+/// The venue of such a day, with one channel.
+fn exchange_of(config: &RigConfig, listings: &[Listing], publisher: Box<dyn Publisher>) -> Exchange {
+    let first = listings.first().map_or(1, |l| l.id.0);
+    let instruments = first..first + listings.len() as u32;
+    Exchange::new(
+        ExchangeConfig {
+            listings: listings.to_vec(),
+            max_orders: config.max_live * 2,
+            max_levels: 512,
+            flow: FlowConfig {
+                seed: config.seed,
+                max_live: config.max_live,
+                kinds: config.kinds,
+                ..FlowConfig::default()
+            },
+            auctions: config.auctions,
+            breaks: config.breaks,
+            pace: PaceConfig {
+                rate: config.rate,
+                ..PaceConfig::default()
+            },
+            order_entry: OrderEntryConfig {
+                connections: 1,
+                max_orders: 16,
+                ..OrderEntryConfig::default()
+            },
+            duration_ns: config.duration_ms * Nanos::MILLI,
+            linger_ns: 500 * Nanos::MILLI,
+            ..ExchangeConfig::default()
+        },
+        vec![PublishedChannel {
+            publisher,
+            instruments,
+        }],
+    )
 }
 
 /// Enters orders into every call phase that is scheduled: the flow is silent then.

@@ -7,8 +7,8 @@ use tickwire_exchange::{
 };
 use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
 use tickwire_market::{
-    BookState, Contract, Counter, Currency, Date, InstrumentId, MarketEvent, Nanos, Port, Price, PutCall,
-    Qty, Side, Symbol, TradingStatus,
+    BookState, Contract, Counter, Currency, Date, EventKind, InstrumentId, MarketEvent, Nanos, Port, Price,
+    PutCall, Qty, Side, Symbol, TradingStatus,
 };
 use tickwire_rig::{Forgery, Numbers, Outcome, RigConfig, START, run};
 
@@ -27,8 +27,13 @@ fn publisher(depth: Mdp3Depth, listings: &[Listing]) -> Mdp3Publisher {
 }
 
 fn channel(depth: Mdp3Depth, config: ArbiterConfig) -> Mdp3Channel {
+    told(depth, false, config)
+}
+
+fn told(depth: Mdp3Depth, executions: bool, config: ArbiterConfig) -> Mdp3Channel {
     let decoder = Mdp3Decoder::new(Mdp3Config {
         depth,
+        executions,
         instruments_max: 64,
         orders_max: 1 << 16,
         ..Mdp3Config::default()
@@ -45,15 +50,14 @@ fn books_of(depth: Mdp3Depth) -> Depth {
 }
 
 fn day(config: &RigConfig, depth: Mdp3Depth) -> Outcome<Mdp3Channel> {
+    day_of(config, depth, channel(depth, Mdp3Channel::arbiter_config()))
+}
+
+fn day_of(config: &RigConfig, depth: Mdp3Depth, channel: Mdp3Channel) -> Outcome<Mdp3Channel> {
     let listings = listings(20);
     let books = books_of(depth);
-    let outcome = run(
-        config,
-        &listings,
-        Box::new(publisher(depth, &listings)),
-        channel(depth, Mdp3Channel::arbiter_config()),
-        books,
-    );
+    let publisher = Box::new(publisher(depth, &listings));
+    let outcome = run(config, &listings, publisher, channel, books);
     assert_eq!(outcome.counters.get(Counter::Malformed), 0);
     assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
     assert_eq!(outcome.channel.feed().decoder().unsound(), 0);
@@ -250,6 +254,41 @@ fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
         assert!(outcome.compared > 20, "{}", outcome.compared);
         assert!(outcome.events["TradeBreak"] > 10, "{:?}", outcome.events);
         assert_eq!(outcome.breaks_unknown, 0);
+    }
+}
+
+/// What traded, and the books, are the same whether trades are told or the executions of resting orders.
+#[test]
+fn executions_of_resting_orders_are_told_one_by_one_and_come_to_the_trades() {
+    let traded = |outcome: &Outcome<Mdp3Channel>, kinds: &[EventKind]| -> u64 {
+        let is_one = |event: &&MarketEvent| kinds.contains(&event.kind);
+        outcome.heard.iter().filter(is_one).map(|event| event.qty.0).sum()
+    };
+    for config in [
+        RigConfig::default(),
+        RigConfig::every_kind(1),
+        RigConfig::bad_lines(2),
+        RigConfig {
+            connects: false,
+            ..RigConfig::bad_lines(3)
+        },
+    ] {
+        let config = RigConfig {
+            keeps_heard: true,
+            ..config
+        };
+        let [plain, executed] = [false, true].map(|executions| {
+            let channel = told(Mdp3Depth::ByOrder, executions, Mdp3Channel::arbiter_config());
+            day_of(&config, Mdp3Depth::ByOrder, channel)
+        });
+        assert_eq!(plain.events.get("Execute"), None);
+        assert!(executed.events["Execute"] > 50, "{:?}", executed.events);
+        assert_eq!(plain.books.state_hash(), executed.books.state_hash());
+        assert_eq!(
+            traded(&plain, &[EventKind::Trade]),
+            traded(&executed, &[EventKind::Trade, EventKind::Execute])
+        );
+        assert_eq!(executed.breaks_unknown, 0);
     }
 }
 

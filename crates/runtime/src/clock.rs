@@ -58,6 +58,11 @@ pub fn thread_cpu_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The same of all threads of this process, those that have ended included.
+pub fn process_cpu_ns() -> u64 {
+    sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// The kernel's clock that is never set, in nanoseconds since the machine was started: the clock of
 /// heartbeats and of waits, the same for every process of a machine. `CLOCK_MONOTONIC` of clock_gettime(2);
 /// about 20 ns.

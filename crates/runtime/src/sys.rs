@@ -54,6 +54,17 @@ const _: () = assert!(size_of::<GroupFromSource>() == size_of::<libc::ip_mreq_so
 // SAFETY: twelve bytes in three fields of four, so no padding; every bit pattern valid.
 unsafe impl OptionValue for GroupFromSource {}
 
+/// `struct linger` of `socket(7)`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Linger {
+    pub(crate) is_on: libc::c_int,
+    pub(crate) seconds: libc::c_int,
+}
+const _: () = assert!(size_of::<Linger>() == size_of::<libc::linger>());
+// SAFETY: two integers: no padding, every bit pattern valid.
+unsafe impl OptionValue for Linger {}
+
 /// The counters of `SO_MEMINFO`, in the order of `SK_MEMINFO_*` of linux/sock_diag.h.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -220,7 +231,7 @@ pub(crate) fn read(stream: &mut TcpStream, buf: &mut [u8]) -> io::Result<usize> 
 
 /// Bytes to a connection, as many as the kernel takes.
 #[inline]
-pub(crate) fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn write(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     pass(Call::Write)?;
     stream.write(bytes)
 }

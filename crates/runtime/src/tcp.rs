@@ -32,6 +32,9 @@ pub struct TcpStream {
     owes_acknowledgement: bool,
     /// The other side ended it by a reset.
     was_reset: bool,
+    /// Bytes that the kernel has taken, and given, since the connection was made.
+    taken: u64,
+    received: u64,
 }
 
 /// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that,
@@ -58,6 +61,8 @@ impl TcpStream {
             unsent_from: 0,
             owes_acknowledgement: false,
             was_reset: false,
+            taken: 0,
+            received: 0,
         };
         Ok(stream)
     }
@@ -84,6 +89,7 @@ impl TcpStream {
             Ok(0) => Ok(Received::Closed),
             Ok(len) => {
                 self.owes_acknowledgement = true;
+                self.received += len as u64;
                 Ok(Received::Bytes(&buf[..len]))
             }
             Err(error) => match (Trouble::of(&error), error.kind()) {
@@ -110,7 +116,8 @@ impl TcpStream {
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.has_unsent() {
-            let sent = write_some(&mut self.stream, bytes)?;
+            let sent = write_some(&self.stream, bytes)?;
+            self.taken += sent as u64;
             self.owes_acknowledgement &= sent == 0;
             return if sent == bytes.len() {
                 Ok(())
@@ -144,9 +151,12 @@ impl TcpStream {
     /// What the kernel says.
     pub fn flush(&mut self) -> io::Result<bool> {
         while self.has_unsent() {
-            match write_some(&mut self.stream, &self.unsent[self.unsent_from..])? {
+            match write_some(&self.stream, &self.unsent[self.unsent_from..])? {
                 0 => return Ok(false),
-                sent => self.unsent_from += sent,
+                sent => {
+                    self.unsent_from += sent;
+                    self.taken += sent as u64;
+                }
             }
         }
         Ok(true)
@@ -156,6 +166,37 @@ impl TcpStream {
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.unsent_from < self.unsent.len()
+    }
+
+    /// Gives the kernel bytes as [`TcpStream::send`] does, but keeps nothing that it does not take, and says
+    /// so.
+    pub(crate) fn hand_over(&self, bytes: &[u8]) -> io::Result<usize> {
+        sys::write(&self.stream, bytes)
+    }
+
+    /// So many bytes were handed over.
+    pub(crate) fn note_taken(&mut self, bytes: usize) {
+        self.taken += bytes as u64;
+    }
+
+    /// Bytes that the kernel has taken since the connection was made.
+    #[inline]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Bytes that were received since then.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Our own end.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
     }
 
     /// The other side.
@@ -168,6 +209,19 @@ impl TcpStream {
         self.was_reset
     }
 
+    /// Whether closing ends the connection by a reset, at once and with whatever waits to be sent, and so
+    /// does the end of the process. Default: in good order.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_reset_on_close(&self, resets: bool) -> io::Result<()> {
+        let linger = sys::Linger {
+            is_on: resets.into(),
+            seconds: 0,
+        };
+        sys::set_option(self.stream.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, linger)
+    }
+
     /// Says that nothing more will be sent; what the other side still sends can be received.
     pub fn finish(&mut self) {
         // Fails only when the connection is gone, which is what was wanted.
@@ -177,7 +231,7 @@ impl TcpStream {
 
 /// Writes what the kernel takes now, perhaps nothing.
 #[inline]
-fn write_some(stream: &mut StdStream, bytes: &[u8]) -> io::Result<usize> {
+fn write_some(stream: &StdStream, bytes: &[u8]) -> io::Result<usize> {
     match sys::write(stream, bytes) {
         Ok(sent) => Ok(sent),
         Err(error) => match Trouble::of(&error) {

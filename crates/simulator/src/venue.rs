@@ -26,10 +26,11 @@ use crate::snapshot::SnapshotWriter;
 use clients::{Client, Entrance, has_lingered};
 use markets::keep_histories;
 pub use markets::{Published, datagrams, exchange_of, market_of, troubles_of};
-use tickwire_console::failure::Failure;
+use tickwire_console::failure::{Code, Failure};
 use tickwire_console::health::{count_waits, follow_clock};
 use tickwire_console::warn;
 use tickwire_control::notice::Notice;
+use tickwire_control::results::ExchangeResults;
 use tickwire_control::socket::ControlSocket;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
@@ -103,13 +104,11 @@ pub fn run(
     let clock = Clock::calibrate();
     tickwire_control::process::pin(config.exchange.core)?;
     let mut venue = Venue::start(config, clock)?;
-    let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
-    let ouch = venue.ouch.as_ref().and_then(|ouch| ouch.local_addr().ok());
-    let servers = venue
-        .published_channels
-        .iter()
-        .flat_map(|(_, published_channel)| published_channel.listening());
-    let servers: Vec<(String, u16)> = servers.map(|(port, at)| (port.name().to_string(), at)).collect();
+    let Listening {
+        order_entry,
+        ouch,
+        servers,
+    } = venue.listening();
     if is_child {
         Notice::Listening { order_entry, servers }.send();
     } else {
@@ -122,7 +121,7 @@ pub fn run(
             .collect();
         eprintln!(
             "listening: order entry on port {order_entry}{}{servers}{}{}",
-            ouch.map_or(String::new(), |at| format!(", OUCH on port {}", at.port())),
+            ouch.map_or(String::new(), |port| format!(", OUCH on port {port}")),
             config.exchange.control.as_ref().map_or(String::new(), |folder| {
                 format!("; control socket in {}", folder.display())
             }),
@@ -133,14 +132,12 @@ pub fn run(
             }
         );
     }
-    let served = venue.serve(is_child, stop);
-    // However it ends: what came in is kept, and what it came to.
-    let (now, mark) = (venue.clock.now(), Input::Mark(venue.market.state_hash()));
-    if venue.kept.journal.is_some() {
-        venue.input(now, &mark);
-        venue.keep()?;
-    }
-    let outcome = venue.results();
+    let to = match is_child {
+        true => Audience::Parent,
+        false => Audience::Operator,
+    };
+    let served = venue.serve(to, stop);
+    let outcome = venue.end()?;
     if let Some(dir) = results {
         venue.write(dir, &outcome)?;
     }
@@ -151,7 +148,75 @@ pub fn run(
     Ok(())
 }
 
+/// Who is told how the session goes while it goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// Somebody at a terminal.
+    Operator,
+    /// The process that started this one.
+    Parent,
+    /// Nobody: the program is somebody else's.
+    Nobody,
+}
+
+/// Where an exchange listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listening {
+    /// The port of order entry by FIX.
+    pub order_entry: u16,
+    /// The port of OUCH, if it is configured.
+    pub ouch: Option<u16>,
+    /// Name and port of every server of market data: retransmission requests, snapshots.
+    pub servers: Vec<(String, u16)>,
+}
+
+/// Runs the exchange as [`run`] does, in a thread of somebody else's program: nothing is printed, no thread
+/// is pinned. `started` is told where it listens, before anything is sent. The end of the session, or `stop`,
+/// ends it; what came of it is returned.
+///
+/// # Errors
+/// As [`run`], but for signals.
+pub fn host(
+    config: &MarketConfig,
+    stop: &StopFlag,
+    started: impl FnOnce(Listening),
+) -> Result<ExchangeResults, Failure> {
+    let mut venue = Venue::start(config, Clock::calibrate())?;
+    started(venue.listening());
+    let served = venue.serve(Audience::Nobody, stop);
+    let outcome = venue.end()?;
+    match served {
+        Err(failure) if failure.code != Code::Interrupted => Err(failure),
+        _ => Ok(outcome),
+    }
+}
+
 impl<'a> Venue<'a> {
+    fn listening(&self) -> Listening {
+        let servers = self
+            .published_channels
+            .iter()
+            .flat_map(|(_, published_channel)| published_channel.listening());
+        Listening {
+            order_entry: self.orders.local_addr().map(|a| a.port()).unwrap_or_default(),
+            ouch: self
+                .ouch
+                .as_ref()
+                .and_then(|ouch| ouch.local_addr().ok().map(|at| at.port())),
+            servers: servers.map(|(port, at)| (port.name().to_string(), at)).collect(),
+        }
+    }
+
+    /// However it ended: what came in is kept, and what it came to.
+    fn end(&mut self) -> Result<ExchangeResults, Failure> {
+        let (now, mark) = (self.clock.now(), Input::Mark(self.market.state_hash()));
+        if self.kept.journal.is_some() {
+            self.input(now, &mark);
+            self.keep()?;
+        }
+        Ok(self.results())
+    }
+
     fn start(config: &'a MarketConfig, mut clock: Clock) -> Result<Venue<'a>, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
         let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
@@ -274,7 +339,7 @@ impl<'a> Venue<'a> {
         })
     }
 
-    fn serve(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
+    fn serve(&mut self, to: Audience, stop: &StopFlag) -> Result<(), Failure> {
         let mut buffer = vec![0_u8; 1 << 16];
         let mut next_look = Nanos::ZERO;
         if !self.config.exchange.start_on_logon && self.opened.is_none() {
@@ -321,8 +386,8 @@ impl<'a> Venue<'a> {
                 }
                 self.accept(now);
                 self.hear_operator()?;
-                self.tell_of_clients(is_child);
-                self.progress(is_child, now);
+                self.tell_of_clients(to);
+                self.progress(to, now);
                 if self.is_done(now) {
                     return Ok(());
                 }

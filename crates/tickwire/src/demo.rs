@@ -223,6 +223,7 @@ fn demo_config(args: &DemoArgs, feeds: &[Protocol]) -> Result<Config, Failure> {
             c.session.push(SessionSection {
                 name: Some(name.clone()),
                 feeds: vec![name],
+                send: None,
                 order_entry: c.order_entry.clone(),
             });
         }

@@ -38,6 +38,7 @@ extern crate tickwire_console;
 
 pub mod config;
 pub mod demo;
+pub mod hosted;
 mod report;
 pub mod sides;
 pub mod strategy;

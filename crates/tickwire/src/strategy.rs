@@ -25,7 +25,7 @@ use tickwire_node::trader;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::{DurationS, Rate, Symbols};
 
-pub use backtest::BacktestSection;
+pub use backtest::{BacktestResult, BacktestSection, tested};
 pub use new::new;
 
 /// The arguments of `tickwire new`.

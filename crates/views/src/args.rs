@@ -11,14 +11,14 @@ use super::nagios::Threshold;
 
 /// Which daemon.
 #[derive(Args, Clone, Debug)]
-pub struct Place {
+pub struct DaemonFolder {
     /// Folder of the daemon; else $TICKWIRE_FOLDER, else $XDG_RUNTIME_DIR/tickwire or /run/tickwire,
     /// whichever has a region
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-impl Place {
+impl DaemonFolder {
     pub fn folder(&self) -> PathBuf {
         places::reader_folder(self.folder.clone())
     }
@@ -49,7 +49,7 @@ pub struct BookArgs {
     pub svg: Option<PathBuf>,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire top`.
@@ -66,7 +66,7 @@ pub struct TopArgs {
     pub svg: Option<PathBuf>,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire stats`.
@@ -80,7 +80,7 @@ pub struct StatsArgs {
     pub json: bool,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire latency`.
@@ -94,7 +94,7 @@ pub struct LatencyArgs {
     pub json: bool,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// What `tickwire check` can do.
@@ -142,7 +142,7 @@ pub struct NagiosArgs {
     pub interval: Duration,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire check cacti`.
@@ -153,7 +153,7 @@ pub struct CactiArgs {
     pub feed: Vec<String>,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire subscribe` and `tickwire unsubscribe`.
@@ -170,7 +170,7 @@ pub struct SubscribeArgs {
     pub json: bool,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 /// The arguments of `tickwire subscriptions`.
@@ -184,7 +184,7 @@ pub struct SubscriptionsArgs {
     pub json: bool,
     /// Which daemon.
     #[command(flatten)]
-    pub place: Place,
+    pub place: DaemonFolder,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -6,10 +6,11 @@ use hftbacktest::backtest::models::{CommonFees, ConstantLatency, L3FIFOQueueMode
 use hftbacktest::backtest::{Backtest, ExchangeKind, L3AssetBuilder};
 use hftbacktest::prelude::*;
 use tickwire_market::Side as OurSide;
+use tickwire_runtime::clock::thread_cpu_ns;
 
+use crate::Case;
 use crate::flow::EVERY;
 use crate::told::{Told, told};
-use crate::{Case, cpu_ns};
 
 /// The events of a case, by instrument.
 pub(crate) struct Data(Vec<hftbacktest::backtest::data::Data<Event>>);
@@ -66,7 +67,7 @@ impl Data {
             builder = builder.add_asset(asset.expect("an asset"));
         }
         let mut test = builder.build().expect("a backtest");
-        let begun = cpu_ns();
+        let begun = thread_cpu_ns();
         match quotes {
             false => _ = test.goto_end().expect("it takes every event"),
             true => {
@@ -80,7 +81,7 @@ impl Data {
                 }
             }
         }
-        let took = cpu_ns() - begun;
+        let took = thread_cpu_ns() - begun;
         for instrument in 1..=case.instruments {
             let depth = test.depth(instrument as usize - 1);
             let bids = case.levels(instrument, OurSide::Bid);

@@ -58,6 +58,15 @@ fn take_waited() -> Vec<(String, u64)> {
     std::mem::take(&mut *WAITED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Says in a record which build it is of, and that it is not the one that ships where that is so.
+pub(crate) fn built_with(mut record: RunRecord, profile: &str) -> RunRecord {
+    record
+        .facts
+        .push(("build".to_owned(), format!("profile {profile}")));
+    record.notes.extend(crate::not_what_ships(profile));
+    record
+}
+
 /// Which case of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CaseId(usize);
@@ -93,6 +102,7 @@ impl<'a> Run<'a> {
             .collect();
         record.host_warnings = host.warnings().to_vec();
         record.probe = probe::measure(&clock);
+        record = built_with(record, crate::PROFILE);
         let now = clock.now();
         record.started_ns = now.0;
         record.started = super::utc(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -359,5 +369,25 @@ impl Places {
         Ok(affinity::set_realtime(self.priority)
             .err()
             .map(|e| format!("Threads have no real-time priority: {e}.")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_build_but_the_one_that_is_handed_on_is_named_in_the_report() {
+        assert_eq!(crate::not_what_ships("dist"), None);
+        for profile in ["release", "debug"] {
+            let sentence = crate::not_what_ships(profile).expect("a sentence");
+            assert!(
+                sentence.contains(&format!("`{profile}`")) && sentence.contains("--profile dist"),
+                "{sentence}"
+            );
+            let record = built_with(RunRecord::default(), profile);
+            let page = tickwire_lab::report_of(&record).to_html();
+            assert!(page.contains(&format!("profile `{profile}`")), "{page}");
+        }
     }
 }

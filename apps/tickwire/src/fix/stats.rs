@@ -28,7 +28,7 @@ use tickwire_shm::{
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::http::Served as _;
-use tickwire_control::process::Held;
+use tickwire_control::process::FolderLock;
 use tickwire_fixengine::{Report, STEPS, Standing};
 use tickwire_views::MetricsServer;
 use tickwire_views::fix_steps::PROTOCOL;
@@ -78,7 +78,7 @@ pub(super) struct Shown {
     next: AtomicU16,
     is_over: Arc<AtomicBool>,
     keeper: Option<JoinHandle<()>>,
-    _held: Held,
+    _held: FolderLock,
 }
 
 impl Shown {
@@ -88,7 +88,7 @@ impl Shown {
         let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
         let rows = u16::try_from(rows)
             .map_err(|_| Failure::config(format!("{rows} sessions: a region shows at most {}", u16::MAX)))?;
-        let held = Held::take(folder, Sharing::nobody())?;
+        let held = FolderLock::take(folder, Sharing::nobody())?;
         let config = RegionConfig {
             feeds: 1,
             sources: rows.into(),

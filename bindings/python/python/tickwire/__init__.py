@@ -1,6 +1,13 @@
-"""Reads the books, consolidated books and events that the Tickwire feed handler keeps in shared memory.
+"""Recordings as books and tables, backtests, a simulated exchange for tests, and the books of a running feed handler.
 
 >>> import tickwire
+>>> day = tickwire.open("day.pcap", symbols=["AAPL"])    # doctest: +SKIP
+>>> for book in day.books(levels=5):                     # doctest: +SKIP
+...     print(book.recv_ts, book.best_bid, book.best_ask)
+>>> trades = day.to_polars("trades")                     # doctest: +SKIP
+
+Of a running feed handler, ``Feed`` reads what it keeps in shared memory:
+
 >>> with tickwire.Feed() as feed:                        # doctest: +SKIP
 ...     book = feed.book("AAPL", "bzx")
 ...     print(book.state, tickwire.to_decimal(book.bids["price"][0]))
@@ -26,6 +33,16 @@ from ._native import (
     __version__,
     counter_table,
 )
+from ._recording import (
+    NO_PRICE,
+    SCHEMAS,
+    STRATEGIES,
+    BacktestResult,
+    Frame,
+    Recording,
+    backtest,
+    open,
+)
 from ._types import (
     BUCKET,
     EVENT,
@@ -34,11 +51,15 @@ from ._types import (
     SHARE,
     UPDATE,
     BookState,
+    ConfigError,
+    Damaged,
     EventKind,
     Health,
     Missed,
     NotFound,
     NotRunning,
+    RecordingError,
+    RecordingWarning,
     Records,
     Restarted,
     Side,
@@ -56,16 +77,23 @@ __all__ = [
     "BUCKET",
     "EVENT",
     "LEVEL",
+    "NO_PRICE",
     "PRICE_SCALE",
+    "SCHEMAS",
     "SHARE",
+    "STRATEGIES",
     "UPDATE",
+    "BacktestResult",
     "Book",
     "BookState",
+    "ConfigError",
     "CounterInfo",
+    "Damaged",
     "Event",
     "EventKind",
     "Events",
     "Feed",
+    "Frame",
     "Health",
     "Histogram",
     "Kind",
@@ -73,6 +101,9 @@ __all__ = [
     "National",
     "NotFound",
     "NotRunning",
+    "Recording",
+    "RecordingError",
+    "RecordingWarning",
     "Records",
     "Restarted",
     "Side",
@@ -85,8 +116,10 @@ __all__ = [
     "Update",
     "WriterDead",
     "__version__",
+    "backtest",
     "counter_table",
     "from_decimal",
+    "open",
     "to_decimal",
     "to_float",
 ]

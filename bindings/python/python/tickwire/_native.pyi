@@ -3,26 +3,38 @@
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
+
+import numpy.typing as npt
 
 from typing_extensions import Self
 
 from ._types import BookState, EventKind, Health, Missed, Records, Side, Touch, TradingStatus
 
 __all__ = [
+    "ArrowStream",
+    "Backtest",
+    "Batch",
+    "Batches",
     "Book",
+    "BookIterator",
     "CounterInfo",
     "Event",
     "Events",
+    "Exchange",
     "Feed",
     "Histogram",
     "Kind",
     "National",
+    "Reader",
     "Source",
     "SuperBook",
     "Update",
     "__version__",
+    "backtest",
     "counter_table",
+    "schemas",
+    "strategies",
 ]
 
 __version__: Final[str]
@@ -386,3 +398,123 @@ class CounterInfo:
     def sentence(self) -> str: ...
 
 def counter_table() -> list[CounterInfo]: ...
+
+@final
+class Reader:
+    """Files that make one recording, and what of it is wanted."""
+
+    def __new__(
+        cls,
+        files: list[str],
+        *,
+        symbols: list[str],
+        span: tuple[int, int],
+        date: str | None,
+        config: str | None,
+        protocol: str | None,
+        templates: list[str],
+        max_orders: int | None,
+        batch_rows: int,
+        keep_damaged: bool,
+    ) -> Self: ...
+    @property
+    def files(self) -> list[os.PathLike[str]]: ...
+    def books(self, levels: int) -> BookIterator: ...
+    def batches(self, schema: str, prices: str) -> Batches: ...
+    def arrow(self, schema: str, prices: str) -> ArrowStream: ...
+
+@final
+class BookIterator:
+    """The books of a recording, one state after the other."""
+
+    def __iter__(self) -> BookIterator: ...
+    def __next__(self) -> Book: ...
+    @property
+    def ending(self) -> dict[str, Any] | None: ...
+
+@final
+class Batches:
+    """Batches of rows, one after the other."""
+
+    def __iter__(self) -> Batches: ...
+    def __next__(self) -> Batch: ...
+    @property
+    def ending(self) -> dict[str, Any] | None: ...
+
+@final
+class ArrowStream:
+    """A stream of Arrow that is read while it is asked."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    @property
+    def ending(self) -> dict[str, Any] | None: ...
+
+@final
+class Batch:
+    """Rows that are in memory, column by column."""
+
+    def __len__(self) -> int: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def __getitem__(self, name: str, /) -> npt.NDArray[Any]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Backtest:
+    """What came of a backtest."""
+
+    @property
+    def pnl(self) -> int: ...
+    @property
+    def drawdown(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def hash(self) -> int: ...
+    @property
+    def fault(self) -> str | None: ...
+    @property
+    def doubts(self) -> dict[str, int]: ...
+    @property
+    def figures(self) -> dict[str, int]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def fills(self) -> Batch: ...
+    def orders(self) -> Batch: ...
+    def positions(self) -> Batch: ...
+    def equity(self) -> Batch: ...
+
+@final
+class Exchange:
+    """The simulated exchange in a thread of this process."""
+
+    def __new__(cls, feed: str, config: str | None, *, symbols: int, rate: float, seconds: float, seed: int) -> Self: ...
+    @property
+    def order_entry(self) -> int: ...
+    @property
+    def ouch(self) -> int | None: ...
+    @property
+    def servers(self) -> dict[str, int]: ...
+    @property
+    def groups(self) -> dict[str, list[tuple[str, int]]]: ...
+    @property
+    def comp_ids(self) -> tuple[str, str]: ...
+    @property
+    def toml(self) -> str: ...
+    @property
+    def is_running(self) -> bool: ...
+    def stop(self) -> str | None: ...
+
+def backtest(
+    config: str,
+    files: list[str],
+    strategy: str,
+    *,
+    name: str | None,
+    set: list[str],
+    feeds: str | None,
+    protocol: str | None,
+    templates: list[str],
+) -> Backtest: ...
+def schemas() -> list[str]: ...
+def strategies() -> list[str]: ...

@@ -20,6 +20,22 @@ class TickwireError(Exception):
     """Something that this package raises."""
 
 
+class ConfigError(TickwireError):
+    """A configuration, a parameter or an argument is wrong."""
+
+
+class RecordingError(TickwireError):
+    """A file cannot be read, or is no recording."""
+
+
+class Damaged(RecordingError):
+    """A file is damaged: what stands before the place that is named was handed over."""
+
+
+class RecordingWarning(UserWarning):
+    """Something of a recording is not to be relied on: gaps, a beginning in mid-session, symbols that are not in it."""
+
+
 class NotRunning(TickwireError):
     """No feed handler runs in the folder: none was started, it is still starting, or it has ended."""
 

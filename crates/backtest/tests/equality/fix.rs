@@ -1,17 +1,13 @@
-//! The strategy on a thread of its own, over sockets of this machine: market data as MoldUDP64 datagrams,
-//! orders as FIX 4.4 over TCP, which has stop orders and mass quotes; OUCH 5.0 has neither.
-//!
-//! As over OUCH ([`super::sockets`]) the venue waits until the strategy's thread has taken what it sent.
+//! The strategy on a thread of its own ([`super::lockstep`]), with orders as FIX 4.4, which has stop orders
+//! and mass quotes; OUCH 5.0 has neither.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::mpsc::{Receiver, Sender, channel as queue};
-use std::thread::JoinHandle;
+use std::net::TcpStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tickwire_exchange::listings;
-use tickwire_feed::{Channel, Line};
+use tickwire_feed::Channel;
 use tickwire_fix::{
     Again, CancelKind, CompId, Encoder, Event, ExecType, ExecutionReport, Fields, Id, Message,
     NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, QuoteAnswer,
@@ -19,14 +15,12 @@ use tickwire_fix::{
     put_cancel_quotes, put_mass_quote, read_quote_answer, tag,
 };
 use tickwire_market::{
-    Cause, ClientOrderId, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Port, Price, Qty, SeqNo,
-    Symbol, TimeInForce,
+    Cause, ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Price, Qty, Symbol, TimeInForce,
 };
 use tickwire_trading::strategy::{Quote, QuoteEntry, QuoteReport};
 use tickwire_trading::{OrderReport, ReportKind};
-use tickwire_wire::moldudp64::PacketBuilder;
 
-use super::sockets::{PATIENCE, SESSION, Step};
+use super::lockstep::{Lockstep, Trading};
 use super::{Host, InMemory, Request, SYMBOLS, Said, Which, in_memory};
 
 /// A session over a connection.
@@ -37,8 +31,6 @@ struct Connection {
 
 impl Connection {
     fn new(role: Role, tcp: TcpStream) -> Connection {
-        tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        tcp.set_nodelay(true).expect("no delay");
         let [trader, venue] = [&b"TRADER"[..], b"VENUE"].map(|id| CompId::new(id).expect("a comp id"));
         let (own, peer) = match role {
             Role::Initiator => (trader, venue),
@@ -119,14 +111,8 @@ fn instrument_of(symbol: Symbol) -> InstrumentId {
 
 /// The venue's end.
 pub(crate) struct OverFix {
-    udp: UdpSocket,
-    to: SocketAddr,
+    lockstep: Lockstep,
     connection: Connection,
-    next: SeqNo,
-    steps: Sender<Step>,
-    /// How many requests the strategy's thread has sent after each step.
-    taken: Receiver<usize>,
-    sent: usize,
     /// Requests that came and were not asked for yet.
     requests: Vec<Request>,
     /// Orders as they were entered or replaced, and the requests to cancel them.
@@ -135,51 +121,25 @@ pub(crate) struct OverFix {
     /// Names of quotes by instrument.
     names: BTreeMap<InstrumentId, u64>,
     executions: u64,
-    strategy: JoinHandle<Vec<Said>>,
 }
 
 /// Starts the strategy's thread and lets it log on.
 pub(crate) fn over_fix(which: Which) -> OverFix {
-    let local = (Ipv4Addr::LOCALHOST, 0);
-    let listener = TcpListener::bind(local).expect("a port");
-    let here = UdpSocket::bind(local).expect("a port");
-    here.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let to = here.local_addr().expect("its address");
-    let server = listener.local_addr().expect("its address");
-    let (steps, to_do) = queue();
-    let (taken, is_taken) = queue();
-    let strategy = std::thread::spawn(move || trade(in_memory(which), &here, server, &to_do, &taken));
-    let (tcp, _) = listener.accept().expect("the strategy connects");
+    let (lockstep, tcp) = Lockstep::start(move || in_memory(which), log_on);
     let mut venue = OverFix {
-        udp: UdpSocket::bind(local).expect("a port"),
-        to,
+        lockstep,
         connection: Connection::new(Role::Acceptor, tcp),
-        next: SeqNo(1),
-        steps,
-        taken: is_taken,
-        sent: 0,
         requests: Vec::new(),
         orders: BTreeMap::new(),
         cancels: BTreeMap::new(),
         names: BTreeMap::new(),
         executions: 0,
-        strategy,
     };
-    venue.sent = venue.wait();
+    venue.lockstep.begun();
     venue
 }
 
 impl OverFix {
-    fn wait(&self) -> usize {
-        let sent = self.taken.recv_timeout(PATIENCE);
-        sent.expect("the strategy's thread lives")
-    }
-
-    fn step(&mut self, step: Step) {
-        self.steps.send(step).expect("the strategy's thread lives");
-        self.sent += self.wait();
-    }
-
     /// A request as the matching engine takes it; kept as far as its reports repeat it.
     fn note(&mut self, request: Asked) -> Request {
         let cause = Cause::default();
@@ -277,7 +237,8 @@ impl OverFix {
             ReportKind::Filled { .. } => (ExecType::Trade, OrdStatus::PartiallyFilled),
             ReportKind::Cancelled => (ExecType::Canceled, OrdStatus::Canceled),
             ReportKind::Replaced { .. } => (ExecType::Replaced, OrdStatus::New),
-            ReportKind::Triggered => (ExecType::Triggered, OrdStatus::New),
+            // FIX 4.4 has no word for it but WorkingIndicator (636).
+            ReportKind::Triggered => (ExecType::Restated, OrdStatus::New),
             _ => panic!("{report:?}: the venue does not"),
         };
         let (last_qty, last_px, cum_qty) = match report.kind {
@@ -314,6 +275,7 @@ impl OverFix {
             order_type: order.order_type,
             price: order.price,
             stop: order.stop,
+            is_working: report.kind == ReportKind::Triggered,
             time_in_force: order.time_in_force,
             last_qty,
             last_px,
@@ -345,13 +307,7 @@ impl OverFix {
 
 impl Host for OverFix {
     fn message(&mut self, _: Nanos, message: &[u8]) {
-        let mut buffer = [0; 1472];
-        let mut packet = PacketBuilder::new(&mut buffer, SESSION, self.next);
-        assert!(packet.push(message));
-        let len = packet.finish();
-        self.next = self.next.next();
-        self.udp.send_to(&buffer[..len], self.to).expect("it is sent");
-        self.step(Step::Datagram);
+        self.lockstep.message(message);
     }
 
     fn report(&mut self, _: Nanos, report: &OrderReport) {
@@ -363,7 +319,7 @@ impl Host for OverFix {
             ReportKind::ReplaceRejected { by } => self.rejection(report.id, by, CancelKind::Replace),
             _ => self.execution(report),
         }
-        self.step(Step::Report);
+        self.lockstep.reported();
     }
 
     fn quote_report(&mut self, _: Nanos, report: &QuoteReport<'_>) {
@@ -402,6 +358,7 @@ impl Host for OverFix {
                     order_type: OrderType::Limit,
                     price: Some(of.0),
                     stop: None,
+                    is_working: false,
                     time_in_force: TimeInForce::Day,
                     last_qty: qty,
                     last_px: Some(price),
@@ -417,11 +374,11 @@ impl Host for OverFix {
             }
             _ => panic!("{report:?}: the venue does not"),
         }
-        self.step(Step::Report);
+        self.lockstep.reported();
     }
 
     fn requests(&mut self) -> Vec<Request> {
-        let count = std::mem::take(&mut self.sent);
+        let count = self.lockstep.take_sent();
         while self.requests.len() < count {
             for request in self.connection.receive(request_of) {
                 let request = self.note(request);
@@ -432,8 +389,7 @@ impl Host for OverFix {
     }
 
     fn finish(self) -> Vec<Said> {
-        self.steps.send(Step::Over).expect("the strategy's thread lives");
-        self.strategy.join().expect("the strategy's thread ends")
+        self.lockstep.finish()
     }
 }
 
@@ -574,7 +530,7 @@ fn report_of(m: &Message<'_>) -> OrderReport {
             match e.exec_type {
                 ExecType::New => (of, ReportKind::Accepted),
                 ExecType::Canceled => (of, ReportKind::Cancelled),
-                ExecType::Triggered => (of, ReportKind::Triggered),
+                ExecType::Restated if e.is_working => (of, ReportKind::Triggered),
                 ExecType::Replaced => {
                     let replaced = ReportKind::Replaced {
                         by: named,
@@ -613,53 +569,49 @@ fn report_of(m: &Message<'_>) -> OrderReport {
 }
 
 /// The strategy's end.
-fn trade(
-    mut host: InMemory<impl Channel>,
-    udp: &UdpSocket,
-    server: SocketAddr,
-    steps: &Receiver<Step>,
-    taken: &Sender<usize>,
-) -> Vec<Said> {
-    let tcp = TcpStream::connect(server).expect("the venue listens");
-    let mut connection = Connection::new(Role::Initiator, tcp);
-    taken.send(0).expect("the venue waits");
-    let mut buffer = [0; 2048];
-    loop {
-        match steps.recv_timeout(PATIENCE).expect("the venue goes on") {
-            Step::Over => return host.finish(),
-            Step::Datagram => {
-                let len = udp.recv(&mut buffer).expect("a datagram");
-                let mut events = Vec::new();
-                host.channel.on_datagram(
-                    now(),
-                    Port::Live,
-                    Line::A,
-                    &buffer[..len],
-                    &mut |event: &MarketEvent| events.push(*event),
-                );
-                events.iter().for_each(|event| host.event(event));
-            }
-            Step::Report => {
-                let mut heard = Vec::new();
-                while heard.is_empty() {
-                    let is_quote = |number| host.conductor.is_quote(number);
-                    heard = connection.receive(|m| heard_of(m, is_quote));
-                }
-                heard.iter().for_each(|heard| tell(&mut host, heard));
-            }
-        }
-        let requests = host.requests();
+struct TradingOverFix<C> {
+    host: InMemory<C>,
+    connection: Connection,
+}
+
+fn log_on<C: Channel>(host: InMemory<C>, tcp: TcpStream) -> TradingOverFix<C> {
+    let connection = Connection::new(Role::Initiator, tcp);
+    TradingOverFix { host, connection }
+}
+
+impl<C: Channel> Trading<C> for TradingOverFix<C> {
+    fn host(&mut self) -> &mut InMemory<C> {
+        &mut self.host
+    }
+
+    fn end(self) -> InMemory<C> {
+        self.host
+    }
+
+    fn now(&self) -> Nanos {
+        now()
+    }
+
+    fn receive(&mut self) -> usize {
+        let is_quote = |number| self.host.conductor.is_quote(number);
+        let heard = self.connection.receive(|m| heard_of(m, is_quote));
+        heard.iter().for_each(|heard| tell(&mut self.host, heard));
+        heard.len()
+    }
+
+    fn send(&mut self) -> usize {
+        let requests = self.host.requests();
         for request in &requests {
             match request {
-                Request::Order(request) => enter(&mut connection, request),
+                Request::Order(request) => enter(&mut self.connection, request),
                 Request::Quotes {
                     id,
                     entries,
                     is_cancel,
-                } => quote(&mut connection, *id, entries, *is_cancel),
+                } => quote(&mut self.connection, *id, entries, *is_cancel),
             }
         }
-        taken.send(requests.len()).expect("the venue waits");
+        requests.len()
     }
 }
 

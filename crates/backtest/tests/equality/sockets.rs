@@ -1,26 +1,17 @@
-//! The strategy on a thread of its own, over sockets of this machine: market data as MoldUDP64 datagrams,
-//! orders as OUCH 5.0 in SoupBinTCP over TCP.
-//!
-//! The venue waits after everything that it sends until the strategy's thread has taken it, and is told how
-//! many requests that led to: so both sides are at the same place each time, whatever the sockets' timing.
-//! Only that is told beside the sockets.
+//! The strategy on a thread of its own ([`super::lockstep`]), with orders as OUCH 5.0 in SoupBinTCP.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::mpsc::{Receiver, Sender, channel as queue};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::time::Instant;
 
 use tickwire_exchange::listings;
-use tickwire_feed::{Channel, Line, OuchClient, OuchConfig, OuchEvent};
+use tickwire_feed::{Channel, OuchClient, OuchConfig, OuchEvent};
 use tickwire_market::{
-    Cause, ClientOrderId, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Port, Price, Qty, SeqNo,
-    Side, TimeInForce,
+    Cause, ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Price, Qty, Side, TimeInForce,
 };
 use tickwire_trading::{OrderReport, ReportKind};
 use tickwire_wire::layout::{Alpha, Char, Pod};
-use tickwire_wire::moldudp64::PacketBuilder;
 use tickwire_wire::ouch50::{
     AccountQueryResponse, Appendage, CancelReject, EnterOrder, Inbound, OrderAccepted, OrderCanceled,
     OrderExecuted, OrderRejected, OrderReplaced, Outbound, Price4Wide, ReplaceOrder, encode, parse_inbound,
@@ -28,57 +19,23 @@ use tickwire_wire::ouch50::{
 };
 use tickwire_wire::soupbintcp::{LoginAccepted, Packet, split};
 
+use super::lockstep::{Lockstep, SESSION, Trading};
 use super::{Host, InMemory, Request, SYMBOLS, Said, Which, in_memory};
-
-pub(super) const SESSION: [u8; 10] = *b"EQUALITY  ";
-/// Nothing takes as long unless something is lost.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// What the venue waits for beside the sockets.
-pub(super) enum Step {
-    Datagram,
-    Report,
-    Over,
-}
 
 /// The venue's end.
 pub(crate) struct OverSockets {
-    udp: UdpSocket,
-    to: SocketAddr,
+    lockstep: Lockstep,
     tcp: TcpStream,
     stream: Vec<u8>,
-    next: SeqNo,
-    steps: Sender<Step>,
-    /// How many requests the strategy's thread has sent after each step.
-    taken: Receiver<usize>,
-    sent: usize,
-    strategy: JoinHandle<Vec<Said>>,
 }
 
 /// Starts the strategy's thread and lets it log in.
 pub(crate) fn over_sockets(which: Which) -> OverSockets {
-    let local = (Ipv4Addr::LOCALHOST, 0);
-    let listener = TcpListener::bind(local).expect("a port");
-    let here = UdpSocket::bind(local).expect("a port");
-    here.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let to = here.local_addr().expect("its address");
-    let server = listener.local_addr().expect("its address");
-    let (steps, to_do) = queue();
-    let (taken, is_taken) = queue();
-    let strategy = std::thread::spawn(move || trade(in_memory(which), &here, server, &to_do, &taken));
-    let (tcp, _) = listener.accept().expect("the strategy connects");
-    tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    tcp.set_nodelay(true).expect("no delay");
+    let (lockstep, tcp) = Lockstep::start(move || in_memory(which), log_in);
     let mut venue = OverSockets {
-        udp: UdpSocket::bind(local).expect("a port"),
-        to,
+        lockstep,
         tcp,
         stream: Vec::new(),
-        next: SeqNo(1),
-        steps,
-        taken: is_taken,
-        sent: 0,
-        strategy,
     };
     // The login, then what the next number of a request is.
     let login = venue.packet();
@@ -92,7 +49,7 @@ pub(crate) fn over_sockets(which: Which) -> OverSockets {
         ..AccountQueryResponse::NEW
     };
     venue.say(&Packet::Sequenced(&with_options(&answer)));
-    venue.sent = venue.wait();
+    venue.lockstep.begun();
     venue
 }
 
@@ -126,28 +83,11 @@ impl OverSockets {
             self.stream.extend_from_slice(&buffer[..len]);
         }
     }
-
-    fn wait(&self) -> usize {
-        self.taken
-            .recv_timeout(PATIENCE)
-            .expect("the strategy's thread lives")
-    }
-
-    fn step(&mut self, step: Step) {
-        self.steps.send(step).expect("the strategy's thread lives");
-        self.sent += self.wait();
-    }
 }
 
 impl Host for OverSockets {
     fn message(&mut self, _: Nanos, message: &[u8]) {
-        let mut buffer = [0; 1472];
-        let mut packet = PacketBuilder::new(&mut buffer, SESSION, self.next);
-        assert!(packet.push(message));
-        let len = packet.finish();
-        self.next = self.next.next();
-        self.udp.send_to(&buffer[..len], self.to).expect("it is sent");
-        self.step(Step::Datagram);
+        self.lockstep.message(message);
     }
 
     fn report(&mut self, _: Nanos, report: &OrderReport) {
@@ -186,19 +126,18 @@ impl Host for OverSockets {
             }
         };
         self.say(&Packet::Sequenced(&message));
-        self.step(Step::Report);
+        self.lockstep.reported();
     }
 
     fn requests(&mut self) -> Vec<Request> {
-        let count = std::mem::take(&mut self.sent);
+        let count = self.lockstep.take_sent();
         (0..count)
             .map(|_| Request::Order(intent(&self.packet()[1..])))
             .collect()
     }
 
     fn finish(self) -> Vec<Said> {
-        self.steps.send(Step::Over).expect("the strategy's thread lives");
-        self.strategy.join().expect("the strategy's thread ends")
+        self.lockstep.finish()
     }
 }
 
@@ -267,7 +206,7 @@ fn intent(message: &[u8]) -> OrderIntent {
 }
 
 /// The strategy's end.
-struct Trading<C> {
+struct OverOuch<C> {
     host: InMemory<C>,
     client: OuchClient,
     tcp: TcpStream,
@@ -280,17 +219,9 @@ struct Trading<C> {
     replacing: BTreeMap<u32, ClientOrderId>,
 }
 
-fn trade(
-    host: InMemory<impl Channel>,
-    udp: &UdpSocket,
-    server: SocketAddr,
-    steps: &Receiver<Step>,
-    taken: &Sender<usize>,
-) -> Vec<Said> {
-    let tcp = TcpStream::connect(server).expect("the venue listens");
-    tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    tcp.set_nodelay(true).expect("no delay");
-    let mut trading = Trading {
+/// Logs in and learns the next number of a request.
+fn log_in<C: Channel>(host: InMemory<C>, tcp: TcpStream) -> OverOuch<C> {
+    let mut trading = OverOuch {
         host,
         client: OuchClient::new(OuchConfig::default()),
         tcp,
@@ -305,44 +236,22 @@ fn trade(
         trading.transmit();
         trading.receive();
     }
-    taken.send(0).expect("the venue waits");
-    let mut buffer = [0; 2048];
-    loop {
-        match steps.recv_timeout(PATIENCE).expect("the venue goes on") {
-            Step::Over => return trading.host.finish(),
-            Step::Datagram => {
-                let len = udp.recv(&mut buffer).expect("a datagram");
-                let (now, mut events) = (trading.now(), Vec::new());
-                let channel = &mut trading.host.channel;
-                channel.on_datagram(
-                    now,
-                    Port::Live,
-                    Line::A,
-                    &buffer[..len],
-                    &mut |event: &MarketEvent| events.push(*event),
-                );
-                events.iter().for_each(|event| trading.host.event(event));
-            }
-            Step::Report => while trading.receive() == 0 {},
-        }
-        let sent = trading.send();
-        taken.send(sent).expect("the venue waits");
-    }
+    trading
 }
 
-impl<C: Channel> Trading<C> {
+impl<C: Channel> Trading<C> for OverOuch<C> {
+    fn host(&mut self) -> &mut InMemory<C> {
+        &mut self.host
+    }
+
+    fn end(self) -> InMemory<C> {
+        self.host
+    }
+
     fn now(&self) -> Nanos {
         Nanos(1 + self.begun.elapsed().as_nanos() as u64)
     }
 
-    fn transmit(&mut self) {
-        let mut buffer = [0; 2048];
-        while let Some(bytes) = self.client.poll_transmit(&mut buffer) {
-            self.tcp.write_all(bytes).expect("it is connected");
-        }
-    }
-
-    /// Takes what came over the session; how many reports.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; 2048];
         let len = self.tcp.read(&mut buffer).expect("it is connected");
@@ -361,46 +270,6 @@ impl<C: Channel> Trading<C> {
         reports.len()
     }
 
-    /// The session's last message as a report.
-    fn report_of(&mut self) -> Option<OrderReport> {
-        let of = |number: u32| self.ours.get(&number).copied().expect("one of ours");
-        let (message, _) = parse_outbound(self.client.message()).expect("a message");
-        let (id, kind) = match message {
-            Outbound::OrderAccepted(m) => (of(m.user_ref_num.get()), ReportKind::Accepted),
-            Outbound::OrderCanceled(m) => (of(m.user_ref_num.get()), ReportKind::Cancelled),
-            Outbound::CancelReject(m) => (of(m.user_ref_num.get()), ReportKind::CancelRejected),
-            Outbound::OrderExecuted(m) => {
-                let id = of(m.user_ref_num.get());
-                let filled = self.filled.entry(id).or_default();
-                *filled += m.quantity.get();
-                let kind = ReportKind::Filled {
-                    qty: Qty(m.quantity.get()),
-                    price: price_of(m.price),
-                    cumulative: Qty(*filled),
-                };
-                (id, kind)
-            }
-            Outbound::OrderReplaced(m) => {
-                let (id, by) = (of(m.orig_user_ref_num.get()), of(m.user_ref_num.get()));
-                let filled = self.filled.get(&id).copied().unwrap_or_default();
-                self.filled.insert(by, filled);
-                (id, ReportKind::Replaced { by, venue_id: None })
-            }
-            Outbound::OrderRejected(m) => {
-                let by = of(m.user_ref_num.get());
-                let id = self.replacing[&m.user_ref_num.get()];
-                (id, ReportKind::ReplaceRejected { by })
-            }
-            _ => return None,
-        };
-        Some(OrderReport {
-            id,
-            venue_id: None,
-            kind,
-        })
-    }
-
-    /// Sends what the strategy wants; how many requests.
     fn send(&mut self) -> usize {
         let (now, requests) = (self.now(), self.host.requests());
         for request in &requests {
@@ -457,6 +326,54 @@ impl<C: Channel> Trading<C> {
         }
         self.transmit();
         requests.len()
+    }
+}
+
+impl<C: Channel> OverOuch<C> {
+    fn transmit(&mut self) {
+        let mut buffer = [0; 2048];
+        while let Some(bytes) = self.client.poll_transmit(&mut buffer) {
+            self.tcp.write_all(bytes).expect("it is connected");
+        }
+    }
+
+    /// The session's last message as a report.
+    fn report_of(&mut self) -> Option<OrderReport> {
+        let of = |number: u32| self.ours.get(&number).copied().expect("one of ours");
+        let (message, _) = parse_outbound(self.client.message()).expect("a message");
+        let (id, kind) = match message {
+            Outbound::OrderAccepted(m) => (of(m.user_ref_num.get()), ReportKind::Accepted),
+            Outbound::OrderCanceled(m) => (of(m.user_ref_num.get()), ReportKind::Cancelled),
+            Outbound::CancelReject(m) => (of(m.user_ref_num.get()), ReportKind::CancelRejected),
+            Outbound::OrderExecuted(m) => {
+                let id = of(m.user_ref_num.get());
+                let filled = self.filled.entry(id).or_default();
+                *filled += m.quantity.get();
+                let kind = ReportKind::Filled {
+                    qty: Qty(m.quantity.get()),
+                    price: price_of(m.price),
+                    cumulative: Qty(*filled),
+                };
+                (id, kind)
+            }
+            Outbound::OrderReplaced(m) => {
+                let (id, by) = (of(m.orig_user_ref_num.get()), of(m.user_ref_num.get()));
+                let filled = self.filled.get(&id).copied().unwrap_or_default();
+                self.filled.insert(by, filled);
+                (id, ReportKind::Replaced { by, venue_id: None })
+            }
+            Outbound::OrderRejected(m) => {
+                let by = of(m.user_ref_num.get());
+                let id = self.replacing[&m.user_ref_num.get()];
+                (id, ReportKind::ReplaceRejected { by })
+            }
+            _ => return None,
+        };
+        Some(OrderReport {
+            id,
+            venue_id: None,
+            kind,
+        })
     }
 
     fn known(&mut self, number: u32, id: ClientOrderId) {

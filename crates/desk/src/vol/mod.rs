@@ -388,7 +388,7 @@ fn fitted(file: &VolFile, surface: &Surface, expiry: usize, move_max: Option<f64
 /// Where the volatilities are.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
-pub struct Place {
+pub struct VolatilitySource {
     /// A file of volatilities (TOML, see examples/quoter/two-expiries.toml); its log is FILE.log
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -429,7 +429,7 @@ Examples:
     Show {
         /// Which volatilities.
         #[command(flatten)]
-        place: Place,
+        place: VolatilitySource,
         /// This expiry alone, by its name or how it begins
         #[arg(long, value_name = "EXPIRY")]
         expiry: Option<String>,
@@ -445,7 +445,7 @@ Examples:
     Edit {
         /// Which volatilities.
         #[command(flatten)]
-        place: Place,
+        place: VolatilitySource,
         /// Edits that go further than one edit may (`[edits]` of the file) are meant, and so is what is cut
         /// to the range of volatilities
         #[arg(long)]
@@ -461,7 +461,7 @@ Examples:
     Undo {
         /// Which volatilities.
         #[command(flatten)]
-        place: Place,
+        place: VolatilitySource,
         /// Who edits, for the log; $USER by default
         #[arg(long, value_name = "NAME")]
         who: Option<String>,
@@ -470,7 +470,7 @@ Examples:
     Fit {
         /// Which volatilities.
         #[command(flatten)]
-        place: Place,
+        place: VolatilitySource,
         /// Its name, or how it begins
         #[arg(value_name = "EXPIRY")]
         expiry: String,
@@ -599,7 +599,7 @@ fn author(who: Option<&str>) -> String {
 }
 
 /// Says a line to a file or to a quoter; the answer.
-fn tell(place: &Place, line: &str, by: &By) -> Result<String, Failure> {
+fn tell(place: &VolatilitySource, line: &str, by: &By) -> Result<String, Failure> {
     if let Some(path) = &place.file {
         let now = now();
         let is_undo = line.split_whitespace().eq(["undo"]);
@@ -623,7 +623,12 @@ fn tell(place: &Place, line: &str, by: &By) -> Result<String, Failure> {
     Ok(answer["says"].as_str().unwrap_or_default().to_string())
 }
 
-fn show_all(place: &Place, expiry: Option<&str>, strikes: u32, format: Format) -> Result<(), Failure> {
+fn show_all(
+    place: &VolatilitySource,
+    expiry: Option<&str>,
+    strikes: u32,
+    format: Format,
+) -> Result<(), Failure> {
     let now = now();
     let (file, surface) = match &place.file {
         Some(path) => load(path)?,

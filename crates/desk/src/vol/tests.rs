@@ -314,7 +314,7 @@ fn an_edit_that_goes_too_far_is_refused_with_what_it_would_have_done_until_it_is
     // By the command line, whichever way round.
     std::fs::write(&path, &text).unwrap();
     let edit = |words: &[&str]| {
-        let place = Place {
+        let place = VolatilitySource {
             file: Some(path.clone()),
             socket: None,
         };
@@ -527,7 +527,7 @@ fn a_running_quoter_is_told_the_same_lines() {
         }
         asked
     });
-    let place = Place {
+    let place = VolatilitySource {
         file: None,
         socket: Some(folder.0.clone()),
     };
@@ -546,7 +546,7 @@ fn a_running_quoter_is_told_the_same_lines() {
         quoter.join().unwrap(),
         ["atm 2026-03-20 +0.005", "atm 2026-03-20 0.005", "file", "version"]
     );
-    let nobody = Place {
+    let nobody = VolatilitySource {
         file: None,
         socket: Some(folder.0.join("nobody")),
     };

@@ -5,11 +5,11 @@ use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeIn
 use crate::order::{NewOrder, Order, Reject};
 use crate::rules::{OnBreach, PostOnly, PriceBands};
 
-use super::{Engine, Entry, NIL, WAITING_LEVELS_MAX, edge_of, key_of, ladder_of, price_of, rung_key};
+use super::{Admission, Engine, NIL, WAITING_LEVELS_MAX, edge_of, key_of, ladder_of, price_of, rung_key};
 
 impl Engine {
     /// Whether an order is taken, what is done with it, and how it is entered; without a number yet.
-    pub(super) fn admit(&self, new: &NewOrder) -> Result<(Entry, Order), Reject> {
+    pub(super) fn admit(&self, new: &NewOrder) -> Result<(Admission, Order), Reject> {
         let listed = self.listing(new.instrument)?;
         check_instructions(new)?;
         let is_market = new.order_type == OrderType::Market;
@@ -32,11 +32,11 @@ impl Engine {
         }
         let mut order = new.entered_as(OrderId(0));
         match entry {
-            Entry::Match if new.post_only => self.make_passive(&mut order)?,
-            Entry::Wait(place) => order.terms = order.terms.at(place),
+            Admission::Match if new.post_only => self.make_passive(&mut order)?,
+            Admission::Wait(place) => order.terms = order.terms.at(place),
             _ => {}
         }
-        let stays = entry != Entry::Match || new.rests();
+        let stays = entry != Admission::Match || new.rests();
         let has_room = || self.free != NIL && self.has_level_room(&order, new.stop.unwrap_or_default());
         if stays && !has_room() {
             return Err(Reject::Full);

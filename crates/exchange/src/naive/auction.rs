@@ -1,13 +1,40 @@
-//! Auctions, price by price and order by order: `docs/exchange.md`, "Auctions".
+//! Call phases and auctions: `docs/exchange.md`, "Auctions", sentence by sentence.
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
-use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TradingStatus};
+use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 
-use crate::order::{CancelReason, Cross, CrossFill, Indication, Listener, Order, OrderPlace, Reject};
+use crate::order::{CancelReason, Cross, CrossFill, Indication, Listener, Reject};
 use crate::rules::AuctionKind;
 
-use super::{Listed, NaiveEngine, Standing, eagerness, rules};
+use super::NaiveEngine;
+use super::rules;
+use super::sheet::{Pile, Sheet};
+
+/// What would trade at a price.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    price: Price,
+    bought: u64,
+    sold: u64,
+}
+
+impl Candidate {
+    fn volume(&self) -> u64 {
+        self.bought.min(self.sold)
+    }
+
+    fn surplus(&self) -> u64 {
+        self.bought.abs_diff(self.sold)
+    }
+}
+
+/// Keeps those of which `what` is least.
+fn keep_least<K: Ord>(candidates: &mut Vec<Candidate>, what: impl Fn(&Candidate) -> K) {
+    let least = candidates.iter().map(&what).min();
+    candidates.retain(|candidate| Some(what(candidate)) == least);
+}
 
 impl NaiveEngine {
     /// See [`crate::Engine::begin_auction`].
@@ -17,257 +44,218 @@ impl NaiveEngine {
         kind: AuctionKind,
         out: &mut impl Listener,
     ) -> Result<(), Reject> {
-        self.check_known(instrument)?;
-        self.listed[instrument.index()].auction = kind;
+        self.known(instrument)?;
+        self.board_mut(instrument).auction = kind;
         self.set_status(instrument, TradingStatus::Auction, out)
     }
 
     /// See [`crate::Engine::indicate`].
     pub fn indicate(&self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
-        self.check_known(instrument)?;
-        let listed = &self.listed[instrument.index()];
-        let kind = match listed.status {
-            TradingStatus::Auction => listed.auction,
-            _ => AuctionKind::Closing,
+        self.known(instrument)?;
+        let board = self.board(instrument);
+        let is_called = board.status == TradingStatus::Auction;
+        let kind = if is_called {
+            board.auction
+        } else {
+            AuctionKind::Closing
         };
-        let (clearing, paired, mut surplus) = self.clearing(instrument, rules::waits_for(kind));
-        if paired == 0 {
-            let waiting = |side| -> i64 {
-                let standing = self.standing.iter().map(|s| &s.order);
-                standing
-                    .filter(|o| {
-                        o.instrument == instrument
-                            && o.side == side
-                            && o.terms.place() == rules::waits_for(kind)
-                    })
-                    .map(|o| i64::from(o.qty.0))
-                    .sum()
-            };
-            surplus = waiting(Side::Bid) - waiting(Side::Ask);
-        }
+        let sheets = self.taking_part(instrument, kind);
+        let found = self.agreed(instrument, &sheets);
+        let [bought, sold] = match found {
+            Some(found) => [found.bought, found.sold],
+            // "Where nothing would trade, the imbalance is of what waits for the auction."
+            None => Side::BOTH.map(|side| {
+                let waiting = sheets.iter().filter(|sheet| sheet.pile != Pile::Book);
+                let of_side = waiting.filter(|sheet| sheet.side() == side);
+                of_side.map(|sheet| u64::from(sheet.shown)).sum()
+            }),
+        };
         out.indicated(&Indication {
             instrument,
             kind,
-            paired,
-            imbalance: surplus.unsigned_abs(),
-            side: if surplus < 0 { Side::Ask } else { Side::Bid },
-            clearing,
+            paired: found.map_or(0, |found| found.volume()),
+            imbalance: bought.abs_diff(sold),
+            side: if sold > bought { Side::Ask } else { Side::Bid },
+            clearing: found.map_or(Price::ZERO, |found| found.price),
             price: self.reference(instrument),
         });
         out.completed(instrument);
         Ok(())
     }
 
-    /// See [`crate::Engine::uncross`].
+    /// See [`crate::Engine::uncross`]: the auction, "then the status changes, and stops are looked at".
     pub fn uncross(
         &mut self,
         instrument: InstrumentId,
         next: TradingStatus,
         out: &mut impl Listener,
     ) -> Result<(), Reject> {
-        self.check_known(instrument)?;
-        let Listed { status, auction, .. } = self.listed[instrument.index()];
-        if status != TradingStatus::Auction {
+        self.known(instrument)?;
+        if self.board(instrument).status != TradingStatus::Auction {
             return Err(Reject::NotTrading);
         }
-        self.cross(
-            instrument,
-            auction,
-            self.clearing(instrument, rules::waits_for(auction)),
-            out,
-        );
-        self.listed[instrument.index()].status = next;
+        self.hold(instrument, self.board(instrument).auction, true, out);
+        self.board_mut(instrument).status = next;
         out.status(instrument, next);
-        self.settle(instrument, out);
+        self.follow_up(instrument, out);
         Ok(())
     }
 
-    /// See [`crate::Engine::close`].
+    /// See [`crate::Engine::close`]: "of a halted instrument one in which nothing trades".
     pub fn close(&mut self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
-        self.check_known(instrument)?;
-        let clearing = if self.listed[instrument.index()].status == TradingStatus::Halted {
-            (Price::ZERO, 0, 0)
-        } else {
-            self.clearing(instrument, OrderPlace::Closing)
-        };
-        self.cross(instrument, AuctionKind::Closing, clearing, out);
-        self.listed[instrument.index()].auction = AuctionKind::Closing;
-        self.listed[instrument.index()].status = TradingStatus::Closed;
+        self.known(instrument)?;
+        let trades = self.board(instrument).status != TradingStatus::Halted;
+        self.hold(instrument, AuctionKind::Closing, trades, out);
+        let board = self.board_mut(instrument);
+        (board.auction, board.status) = (AuctionKind::Closing, TradingStatus::Closed);
         out.completed(instrument);
         Ok(())
     }
 
-    fn cross(
-        &mut self,
-        instrument: InstrumentId,
-        kind: AuctionKind,
-        (price, volume, _): (Price, u64, i64),
-        out: &mut impl Listener,
-    ) {
-        let place = rules::waits_for(kind);
-        self.last_match += 1;
+    /// Holds an auction.
+    fn hold(&mut self, instrument: InstrumentId, kind: AuctionKind, trades: bool, out: &mut impl Listener) {
+        let sheets = self.taking_part(instrument, kind);
+        let found = self.agreed(instrument, &sheets).filter(|_| trades);
+        self.matches.push((None, false));
         let cross = Cross {
             instrument,
             kind,
-            qty: volume,
-            price: if volume > 0 {
-                price
-            } else {
-                self.reference(instrument)
-            },
-            match_number: self.last_match,
+            qty: found.map_or(0, |found| found.volume()),
+            price: found.map_or_else(|| self.reference(instrument), |found| found.price),
+            match_number: self.matches.len() as u64,
         };
-        self.trades.push((cross.match_number, None, false));
-        for side in Side::BOTH {
-            // Market orders, then the better price; displayed, hidden, waiting; then the older one.
-            let mut takes_part: Vec<(i64, u8, usize)> = Vec::new();
-            for (at, Standing { order, .. }) in self.standing.iter().enumerate() {
-                if self.is_in_auction(order, instrument, side, place) {
-                    let rank = if order.is_market() {
-                        i64::MIN
-                    } else {
-                        -eagerness(order)
-                    };
-                    let class = if order.is_waiting() {
-                        2
-                    } else {
-                        u8::from(order.hidden)
-                    };
-                    takes_part.push((rank, class, at));
-                }
-            }
-            takes_part.sort();
-            let ids: Vec<OrderId> = takes_part.iter().map(|t| self.standing[t.2].order.id).collect();
-            let mut left = volume;
-            for id in ids {
-                if left == 0 {
-                    break;
-                }
-                let Ok(at) = self.position(id) else { continue };
-                let before = self.standing[at].order;
-                let qty = Qty(before.leaves().min(left) as u32);
-                left -= u64::from(qty.0);
-                let mut order = before;
-                if qty >= before.qty {
-                    order.reserve = Qty((before.leaves() - u64::from(qty.0)) as u32);
-                    order.qty = Qty(0);
-                    self.standing.remove(at);
-                } else {
-                    order.qty = Qty(before.qty.0 - qty.0);
-                    self.standing[at].order = order;
-                }
-                let from_book = if before.is_waiting() {
-                    Qty(0)
-                } else {
-                    qty.min(before.qty)
-                };
-                out.cross_filled(&CrossFill {
-                    order,
-                    qty,
-                    from_book,
-                    price,
-                    match_number: cross.match_number,
-                });
-                if order.qty == Qty(0) && order.reserve > Qty(0) {
-                    self.refresh(order, out);
-                }
-            }
+        for (sheet, part) in parts(&sheets, cross.qty) {
+            self.fill(&sheet, part, &cross, out);
         }
-        if volume > 0 {
-            self.listed[instrument.index()].last_sale = price;
-            self.listed[instrument.index()].reference = price;
+        if let Some(found) = found {
+            // "The price is the new static reference", and a trade.
+            let board = self.board_mut(instrument);
+            (board.last, board.reference) = (found.price, found.price);
         }
         out.crossed(&cross);
-        let mut over = Vec::new();
-        self.visit_parked(&mut |order| {
-            if order.instrument == instrument && order.terms.place() == place {
-                over.push(order.id);
+        // "What waited for this auction and did not trade is cancelled; collected limit orders stay."
+        let pile = rules::waits_for(kind);
+        for sheet in self.in_order() {
+            if sheet.instrument() == instrument && sheet.pile == pile {
+                self.withdraw(sheet.number, Some(CancelReason::AuctionOver), out);
             }
+        }
+    }
+
+    fn fill(&mut self, sheet: &Sheet, part: u64, cross: &Cross, out: &mut impl Listener) {
+        let of_slice = part.min(sheet.shown.into()) as u32;
+        let mut left = *sheet;
+        left.shown -= of_slice;
+        left.behind -= part as u32 - of_slice;
+        self.note(&left);
+        out.cross_filled(&CrossFill {
+            order: left.told(),
+            qty: Qty(part as u32),
+            from_book: match sheet.pile {
+                Pile::Book => Qty(of_slice),
+                _ => Qty(0),
+            },
+            price: cross.price,
+            match_number: cross.match_number,
         });
-        for id in over {
-            if let Ok(at) = self.position(id) {
-                self.remove(at, Some(CancelReason::AuctionOver), out);
-            }
-        }
+        self.show_next(&left, out);
     }
 
-    /// Price, volume, and surplus to buy.
-    fn clearing(&self, instrument: InstrumentId, place: OrderPlace) -> (Price, u64, i64) {
-        let volume = |side: Side, price: Price| -> u64 {
-            let orders = self.standing.iter().map(|s| &s.order);
-            orders
-                .filter(|o| self.is_in_auction(o, instrument, side, place))
-                .filter(|o| o.is_market() || o.price == price || side.better(o.price, price))
-                .map(Order::leaves)
-                .sum()
-        };
+    /// The book, and what waits for this auction, "in this order: market orders, price, displayed, hidden,
+    /// waiting for this auction, time".
+    fn taking_part(&self, instrument: InstrumentId, kind: AuctionKind) -> Vec<Sheet> {
+        let piles = [Pile::Book, rules::waits_for(kind)];
+        let mut sheets = self.sheets.clone();
+        sheets.retain(|sheet| sheet.instrument() == instrument && piles.contains(&sheet.pile));
+        sheets.sort_by_key(|sheet| {
+            // Displayed, hidden, waiting.
+            let class = match (sheet.pile, sheet.asked.hidden) {
+                (Pile::Book, false) => 0,
+                (Pile::Book, true) => 1,
+                _ => 2,
+            };
+            (sheet.has_limit(), sheet.dearness(), class, sheet.number)
+        });
+        sheets
+    }
+
+    /// The price of an auction by the five rules; `None` when nothing can trade.
+    fn agreed(&self, instrument: InstrumentId, sheets: &[Sheet]) -> Option<Candidate> {
         let reference = self.reference(instrument);
-        let both = Side::BOTH;
-        let mut candidates: Vec<Price> = Vec::new();
-        for Standing { order, .. } in &self.standing {
-            if both
+        let limits = sheets.iter().filter(|sheet| sheet.has_limit());
+        let mut prices: Vec<Price> = limits.map(Sheet::price).collect();
+        // "1. Every limit is a candidate; with market orders alone, the reference price is."
+        if prices.is_empty() {
+            prices.push(reference);
+        }
+        let volume = |side: Side, price: Price| -> u64 {
+            let willing = sheets
                 .iter()
-                .any(|side| self.is_in_auction(order, instrument, *side, place))
-                && !order.is_market()
-            {
-                candidates.push(order.price);
+                .filter(|sheet| sheet.side() == side)
+                .filter(|sheet| {
+                    !sheet.has_limit()
+                        || match side {
+                            Side::Bid => sheet.price() >= price,
+                            Side::Ask => sheet.price() <= price,
+                        }
+                });
+            willing.map(Sheet::whole).sum()
+        };
+        let candidates = prices.into_iter().map(|price| Candidate {
+            price,
+            bought: volume(Side::Bid, price),
+            sold: volume(Side::Ask, price),
+        });
+        let is_one = |one: &Candidate| one.price > Price::ZERO && one.volume() > 0;
+        let mut left: Vec<Candidate> = candidates.filter(is_one).collect();
+        // 2. The most volume; 3. the least surplus.
+        keep_least(&mut left, |one| Reverse(one.volume()));
+        keep_least(&mut left, Candidate::surplus);
+        if left.iter().all(|one| one.bought > one.sold) {
+            // 4. The highest if all leave buyers.
+            keep_least(&mut left, |one| Reverse(one.price));
+        } else if left.iter().all(|one| one.bought < one.sold) {
+            // The lowest if all leave sellers.
+            keep_least(&mut left, |one| one.price);
+        } else {
+            // 5. The one nearest to the reference price, the higher of two.
+            keep_least(&mut left, |one| one.price.raw().abs_diff(reference.raw()));
+            keep_least(&mut left, |one| Reverse(one.price));
+        }
+        left.first().copied()
+    }
+
+    /// "The last sale, else the static reference, else a best price", displayed, of who buys before who
+    /// sells.
+    fn reference(&self, instrument: InstrumentId) -> Price {
+        let board = self.board(instrument);
+        let shown = |side| {
+            let displayed = self.book(instrument, side).filter(|sheet| !sheet.asked.hidden);
+            displayed.min_by_key(|sheet| sheet.dearness()).map(Sheet::price)
+        };
+        let told =
+            [board.last, board.reference].map(|price| Some(price).filter(|price| *price > Price::ZERO));
+        let [last, reference] = told;
+        let first = last
+            .or(reference)
+            .or_else(|| shown(Side::Bid))
+            .or_else(|| shown(Side::Ask));
+        first.unwrap_or(Price::ZERO)
+    }
+}
+
+/// Who gets how much of it, bids first.
+fn parts(sheets: &[Sheet], volume: u64) -> Vec<(Sheet, u64)> {
+    let mut parts = Vec::new();
+    for side in Side::BOTH {
+        let mut left = volume;
+        for sheet in sheets.iter().filter(|sheet| sheet.side() == side) {
+            let part = sheet.whole().min(left);
+            left -= part;
+            if part > 0 {
+                parts.push((*sheet, part));
             }
         }
-        if candidates.is_empty() && reference > Price::ZERO {
-            candidates.push(reference);
-        }
-        candidates.sort();
-        candidates.dedup();
-        let at = |price: &Price| {
-            let (demand, supply) = (volume(Side::Bid, *price), volume(Side::Ask, *price));
-            (*price, demand.min(supply), demand as i64 - supply as i64)
-        };
-        let mut results: Vec<(Price, u64, i64)> = candidates.iter().map(at).collect();
-        // The most volume.
-        let most = results.iter().map(|r| r.1).max().unwrap_or(0);
-        if most == 0 {
-            return (Price::ZERO, 0, 0);
-        }
-        results.retain(|r| r.1 == most);
-        // The least surplus.
-        let least = results.iter().map(|r| r.2.abs()).min().unwrap_or(0);
-        results.retain(|r| r.2.abs() == least);
-        // Market pressure: all to buy, the highest price; all to sell, the lowest.
-        if results.iter().all(|r| r.2 > 0) {
-            return results[results.len() - 1];
-        }
-        if results.iter().all(|r| r.2 < 0) {
-            return results[0];
-        }
-        // The nearest to the reference price; of two, the higher.
-        let off = |r: &(Price, u64, i64)| r.0.raw().abs_diff(reference.raw());
-        let nearest = results.iter().map(off).min().unwrap_or(0);
-        results.retain(|r| off(r) == nearest);
-        results[results.len() - 1]
     }
-
-    fn is_in_auction(&self, order: &Order, instrument: InstrumentId, side: Side, place: OrderPlace) -> bool {
-        let is_there = order.terms.place() == OrderPlace::Book || order.terms.place() == place;
-        order.instrument == instrument && order.side == side && is_there
-    }
-
-    /// See [`crate::Engine::reference`].
-    pub fn reference(&self, instrument: InstrumentId) -> Price {
-        let listed = &self.listed[instrument.index()];
-        if listed.last_sale > Price::ZERO {
-            return listed.last_sale;
-        }
-        if listed.reference > Price::ZERO {
-            return listed.reference;
-        }
-        let shown = |side| {
-            let orders = self.standing.iter().map(|s| &s.order);
-            let shown = orders.filter(|o| o.instrument == instrument && o.side == side && !o.hidden);
-            shown
-                .filter(|o| !o.is_waiting())
-                .max_by_key(|o| eagerness(o))
-                .map(|o| o.price)
-        };
-        shown(Side::Bid).or(shown(Side::Ask)).unwrap_or(Price::ZERO)
-    }
+    parts
 }

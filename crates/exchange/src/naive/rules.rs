@@ -4,10 +4,12 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
+use tickwire_market::{OrderType, Price, Side, TimeInForce, TradingStatus};
 
-use crate::order::{Firm, NewOrder, Order, OrderPlace, SelfTrade};
+use crate::order::{Firm, NewOrder, SelfTrade};
 use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Protection, TickTable};
+
+use super::sheet::Pile;
 
 /// "Capacities": quotes, protections, levels of a ladder of waiting orders; "Broken trades": how many trades
 /// are kept.
@@ -77,7 +79,7 @@ pub(super) enum Goes {
     /// It stands without being matched.
     Collected,
     /// It waits, unshown.
-    Waits(OrderPlace),
+    Waits(Pile),
 }
 
 /// The table of statuses: where an order goes, `None` where none of its kind is taken.
@@ -91,17 +93,17 @@ pub(super) fn goes(
     match status {
         TradingStatus::Trading => match time_in_force {
             TimeInForce::AtTheOpening => None,
-            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
-            _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(Pile::Closing)),
+            _ if is_stop => Some(Goes::Waits(Pile::Stops)),
             _ => Some(Goes::Matched),
         },
         // "limit orders are collected and shown; market orders wait; no immediate-or-cancel, no fill-or-kill"
         TradingStatus::Auction => match time_in_force {
             TimeInForce::AtTheOpening => {
-                (auction == AuctionKind::Opening).then_some(Goes::Waits(OrderPlace::Opening))
+                (auction == AuctionKind::Opening).then_some(Goes::Waits(Pile::Opening))
             }
-            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
-            _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(Pile::Closing)),
+            _ if is_stop => Some(Goes::Waits(Pile::Stops)),
             _ if is_passing => None,
             _ if is_market => Some(Goes::Waits(waits_for(auction))),
             _ => Some(Goes::Collected),
@@ -110,16 +112,16 @@ pub(super) fn goes(
         TradingStatus::Halted | TradingStatus::Paused if halted == HaltedOrders::Collect => {
             match time_in_force {
                 TimeInForce::AtTheOpening => None,
-                TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
-                _ if is_stop => Some(Goes::Waits(OrderPlace::Stop)),
+                TimeInForce::AtTheClose => Some(Goes::Waits(Pile::Closing)),
+                _ if is_stop => Some(Goes::Waits(Pile::Stops)),
                 _ if is_passing || is_market => None,
                 _ => Some(Goes::Collected),
             }
         }
         // "at the opening and at the close only"
         TradingStatus::PreOpen => match time_in_force {
-            TimeInForce::AtTheOpening => Some(Goes::Waits(OrderPlace::Opening)),
-            TimeInForce::AtTheClose => Some(Goes::Waits(OrderPlace::Closing)),
+            TimeInForce::AtTheOpening => Some(Goes::Waits(Pile::Opening)),
+            TimeInForce::AtTheClose => Some(Goes::Waits(Pile::Closing)),
             _ => None,
         },
         _ => None,
@@ -127,11 +129,11 @@ pub(super) fn goes(
 }
 
 /// Where orders wait for an auction: those for a resumption stand with those for the opening.
-pub(super) fn waits_for(auction: AuctionKind) -> OrderPlace {
+pub(super) fn waits_for(auction: AuctionKind) -> Pile {
     if auction == AuctionKind::Closing {
-        OrderPlace::Closing
+        Pile::Closing
     } else {
-        OrderPlace::Opening
+        Pile::Opening
     }
 }
 
@@ -180,12 +182,6 @@ pub(super) fn price_below(ticks: &TickTable, price: Price) -> Option<Price> {
     ticks.steps().filter_map(last_of).max()
 }
 
-/// "at the maker's price, or better for the taker where the maker offered an improvement"
-pub(super) fn trade_price(maker: &Order) -> Price {
-    let for_taker = if maker.side == Side::Bid { 1 } else { -1 };
-    Price::from_raw(maker.price.raw() + for_taker * maker.improvement.raw())
-}
-
 /// "cancel the newest, the oldest, both, or take the smaller quantity from both": what the order in the book
 /// and the one that comes lose, of what they have.
 pub(super) fn prevented(mode: SelfTrade, book: u64, comes: u64) -> (u64, u64) {
@@ -197,24 +193,6 @@ pub(super) fn prevented(mode: SelfTrade, book: u64, comes: u64) -> (u64, u64) {
         SelfTrade::Decrement if book < comes => (book, book),
         SelfTrade::Decrement => (comes, comes),
     }
-}
-
-/// Self-trade prevention "is the incoming order's choice and is about orders of the same `Firm`".
-pub(super) fn is_prevented(taker: &Order, maker: &Order) -> bool {
-    taker.self_trade() != SelfTrade::Allow && taker.firm != Firm::NONE && taker.firm == maker.firm
-}
-
-/// "A slice is shown; when it is gone the next one joins": what is shown of an iceberg, and the rest of it in
-/// reserve.
-pub(super) fn shown(mut order: Order) -> Order {
-    let whole = u64::from(order.qty.0) + u64::from(order.reserve.0);
-    let shown = match order.display.0 {
-        0 => whole,
-        slice => whole.min(slice.into()),
-    };
-    order.qty = Qty(shown as u32);
-    order.reserve = Qty((whole - shown) as u32);
-    order
 }
 
 /// What a firm's quotes of a group have traded since its window began, trade by trade.
@@ -242,8 +220,9 @@ impl Watch {
         }
     }
 
-    /// A trade of a quote as it was before; whether with it a limit is reached that was not.
-    pub(super) fn sees(&mut self, now: u64, quote: &Order, qty: Qty) -> bool {
+    /// A trade of `qty` of a quote that `had` so much before; whether with it a limit is reached that was
+    /// not.
+    pub(super) fn sees(&mut self, now: u64, side: Side, had: u32, qty: u32) -> bool {
         let is_within = self
             .began
             .is_some_and(|began| now - began <= self.limits.window_ns);
@@ -251,8 +230,8 @@ impl Watch {
             self.began = Some(now);
             self.trades.clear();
         }
-        let percent = u64::from(qty.0) * 100 / u64::from(quote.qty.0);
-        self.trades.push((quote.side == Side::Bid, qty.0.into(), percent));
+        let percent = u64::from(qty) * 100 / u64::from(had);
+        self.trades.push((side == Side::Bid, qty.into(), percent));
         let contracts = |bought: bool| -> u64 {
             let of_side = self.trades.iter().filter(|trade| trade.0 == bought);
             of_side.map(|trade| trade.1).sum()

@@ -320,13 +320,7 @@ impl FixGateway {
 
     /// Tells a client about an order of its own.
     pub(super) fn say(&mut self, session: usize, saying: &Saying) {
-        let version = self.ports[session].port.version;
-        let is_silent = match saying.told {
-            OrderNotice::Refreshed { .. } => true,
-            // The word came with 5.0.
-            OrderNotice::Triggered => !version.is_fixt(),
-            _ => false,
-        };
+        let is_silent = matches!(saying.told, OrderNotice::Refreshed { .. });
         self.now = self.now.max(saying.at);
         let out = match (saying.told, saying.request) {
             (OrderNotice::CancelTooLate, Some((request, orig))) => Out::CancelReject {
@@ -641,6 +635,11 @@ fn cancel(route: Route, id: Id, orig: Id, scope: &mut RequestScope<'_, '_>) -> O
     rejected(route, id, orig, false, cxl_rej_reason::TOO_LATE, text, scope)
 }
 
+/// Whether an order is a stop order that was triggered, and OrdType (40) says what it is since.
+fn is_what_it_became(order: &ClientOrder, ord_type: u8, scope: &RequestScope<'_, '_>) -> bool {
+    ord_type == order.order_type as u8 + b'0' && order.stop.is_some() && !scope.is_waiting_for_trigger(order)
+}
+
 fn replace(
     route: Route,
     (id, orig): (Id, Id),
@@ -658,7 +657,7 @@ fn replace(
         "closed"
     } else if scope.hold(&before) != Hold::Free {
         NO_CANCEL
-    } else if u32::from(ord_type) != before.own {
+    } else if u32::from(ord_type) != before.own && !is_what_it_became(&before, ord_type, scope) {
         "the order's type cannot be changed"
     } else if before.stop.is_none() && stop.is_some() {
         "StopPx (99) is for stop orders"
@@ -685,11 +684,10 @@ fn status(route: Route, id: Id, scope: &mut RequestScope<'_, '_>) -> Option<Out>
     match scope.books.find(route, &id) {
         Some(row) => {
             let order = scope.books.ledger[row];
-            Some(Out::Report(scope.books.saying(
-                &order,
-                OrderNotice::Status,
-                scope.now,
-            )))
+            let told = OrderNotice::Status {
+                is_triggered: order.stop.is_some() && !scope.is_waiting_for_trigger(&order),
+            };
+            Some(Out::Report(scope.books.saying(&order, told, scope.now)))
         }
         None => {
             scope.books.last_exec_id += 1;

@@ -183,7 +183,10 @@ pub(crate) enum OrderNotice {
     /// That cancel finds it gone.
     CancelTooLate,
     /// Nothing happened: its state was asked for.
-    Status,
+    Status {
+        /// It is a stop order that has been triggered.
+        is_triggered: bool,
+    },
 }
 
 /// What is said to a port: the order as it is now, and what happened.
@@ -241,7 +244,7 @@ persist!(value enum OrderNotice {
     8 => Refreshed { shown },
     9 => CancelPending,
     10 => CancelTooLate,
-    11 => Status,
+    11 => Status { is_triggered },
 });
 
 persist!(value struct Saying { order, told, request, exec_id, at });

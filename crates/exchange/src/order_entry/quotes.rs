@@ -270,7 +270,7 @@ pub(super) struct StatusAsking {
 
 /// What became of an entry, as it is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
+pub(super) struct EntryOutcome {
     names: Names,
     reject: Option<Reject>,
 }
@@ -291,7 +291,7 @@ pub(super) fn mass_quote(
         is_protected |= reject == Some(Reject::Protected);
         counts[usize::from(reject.is_some())] += 1;
         if asked.level == 2 || reject.is_some() {
-            entries.push(Entry {
+            entries.push(EntryOutcome {
                 names: entry.names,
                 reject,
             });
@@ -566,7 +566,7 @@ impl RequestScope<'_, '_> {
 fn push_removed(said: &mut Vec<Said>, gone: Vec<(usize, Names)>, why: u8, at: Nanos) {
     let begin = said.len();
     for (session, names) in gone {
-        let entry = Entry { names, reject: None };
+        let entry = EntryOutcome { names, reject: None };
         let of_session = |one: &&mut Said| match one {
             Said::Quote {
                 session: told,
@@ -750,5 +750,5 @@ persist!(value struct QuoteSide { order_id, price, qty, filled, broken, cost, is
 persist!(value struct Quote {
     session, firm, instrument, symbol, group, names, cause, sides, traded, cost,
 });
-persist!(value struct Entry { names, reject });
+persist!(value struct EntryOutcome { names, reject });
 persist!(struct Quotes { rows, places } not { max, facts });

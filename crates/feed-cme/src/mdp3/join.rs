@@ -45,7 +45,7 @@ impl Mdp3Decoder {
         Left {
             followed: &mut self.followed,
             unsound: &mut self.unsound,
-            priorities: &mut self.priorities,
+            resting: &mut self.resting,
         }
         .take_note(index);
     }

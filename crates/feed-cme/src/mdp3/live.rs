@@ -97,7 +97,7 @@ impl Mdp3Decoder {
                 action: e.action,
                 id: e.trade_entry_id.get().map_or(0, |n| n.get()),
             };
-            self.trade(at, trade, counters, out);
+            self.trade(at, trade, core::iter::empty(), counters, out);
         }
         Some(root.indicator)
     }
@@ -179,6 +179,12 @@ impl Mdp3Decoder {
     ) -> Option<u8> {
         let root = m.root.get();
         let at = &moment(context, &root);
+        let mut orders = m.orders.map(|of| {
+            (
+                of.order_id.get(),
+                u64::from(of.last_qty.get().max(0).unsigned_abs()),
+            )
+        });
         for e in m.entries {
             let trade = Trade {
                 security_id: e.security_id.get(),
@@ -189,7 +195,10 @@ impl Mdp3Decoder {
                 action: e.action,
                 id: e.trade_entry_id.get().map_or(0, |n| n.get()),
             };
-            self.trade(at, trade, counters, out);
+            let mut fills = orders.by_ref().take(e.orders.get().max(0) as usize);
+            self.trade(at, trade, &mut fills, counters, out);
+            // The next trade's orders stand behind all of this one's.
+            fills.for_each(drop);
         }
         Some(root.indicator)
     }
@@ -251,7 +260,7 @@ impl Mdp3Decoder {
                         action: e.action,
                         id: e.trade_entry_id.get(),
                     };
-                    self.trade(&at(&root), trade, counters, out);
+                    self.trade(&at(&root), trade, core::iter::empty(), counters, out);
                 }
                 Some(root.indicator)
             }
@@ -621,17 +630,27 @@ impl Mdp3Decoder {
                 self.known[update.index].chunk = 0;
             }
         }
+        let now = (update.priority, update.qty);
         let (kind, flags) = match update.action {
             OrderAction::New => {
-                self.priorities.set(update.order, update.priority, update.index);
+                self.resting.set(update.order, now, update.index);
                 (EventKind::Add, EventFlags::NONE)
             }
-            OrderAction::Update => match self.priorities.set(update.order, update.priority, update.index) {
-                Some(before) if before == update.priority => (EventKind::Modify, EventFlags::KEEPS_PRIORITY),
-                _ => (EventKind::Modify, EventFlags::NONE),
-            },
+            OrderAction::Update => {
+                let is_shown_again = self.resting.take_executed(at.time, update.order);
+                match self.resting.set(update.order, now, update.index) {
+                    _ if is_shown_again => (EventKind::Add, EventFlags::NONE),
+                    // That was told as an execution.
+                    Some(before) if before == now && self.resting.tells_executions() => return,
+                    Some((priority, _)) if priority == update.priority => {
+                        (EventKind::Modify, EventFlags::KEEPS_PRIORITY)
+                    }
+                    _ => (EventKind::Modify, EventFlags::NONE),
+                }
+            }
+            OrderAction::Delete if self.resting.take_executed(at.time, update.order) => return,
             OrderAction::Delete => {
-                self.priorities.remove(update.order);
+                self.resting.remove(update.order);
                 let deleted = about(at, EventKind::Delete, update.index);
                 return out.push(MarketEvent {
                     order_id: OrderId(update.order),
@@ -653,6 +672,7 @@ impl Mdp3Decoder {
         &mut self,
         at: &Moment,
         trade: Trade,
+        fills: impl Iterator<Item = (u64, u64)>,
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
     ) {
@@ -671,6 +691,29 @@ impl Mdp3Decoder {
             _ => (Side::Bid, EventFlags::NO_SIDE),
         };
         let ref_id = u64::from(trade.id);
+        let mut rest = trade.qty;
+        if self.resting.tells_executions() && trade.action == UpdateAction::New as u8 {
+            let has_aggressor = no_side == EventFlags::NONE;
+            // Who takes stands first, where he was before he came.
+            for (order, qty) in fills.skip(usize::from(has_aggressor)) {
+                let Some(done) = self.execute(at, index, order, qty) else {
+                    continue;
+                };
+                rest = rest.saturating_sub(done);
+                out.push(MarketEvent {
+                    side: !side,
+                    price: trade.price,
+                    qty: Volume(done),
+                    order_id: OrderId(order),
+                    ref_id,
+                    flags: at.context.flags.with(EventFlags::AT_OTHER_PRICE),
+                    ..about(at, EventKind::Execute, index)
+                });
+            }
+            if rest == 0 {
+                return;
+            }
+        }
         if trade.action != UpdateAction::New as u8 {
             out.push(MarketEvent {
                 ref_id,
@@ -681,12 +724,23 @@ impl Mdp3Decoder {
             out.push(MarketEvent {
                 side,
                 price: trade.price,
-                qty: Volume(trade.qty),
+                qty: Volume(rest),
                 ref_id,
                 flags: at.context.flags.with(no_side),
                 ..about(at, EventKind::Trade, index)
             });
         }
+    }
+
+    /// An order that rests is executed: how much of it. What a snapshot has told already, or makes good soon,
+    /// is not.
+    fn execute(&mut self, at: &Moment, index: usize, order: u64, qty: u64) -> Option<u64> {
+        let followed = &self.followed[index];
+        let is_followed = followed.trust == Trust::Sound && at.context.seq.0 > followed.covered;
+        if !is_followed || at.context.flags.has(EventFlags::SNAPSHOT) {
+            return None;
+        }
+        self.resting.execute(at.time, index, order, qty)
     }
 
     /// The status of one instrument, or of all of a product or group, one event each.

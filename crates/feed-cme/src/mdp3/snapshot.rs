@@ -59,7 +59,7 @@ impl Mdp3Decoder {
     pub(super) fn forget_books(&mut self) {
         self.open_all();
         self.rows.iter_mut().for_each(Rows::clear);
-        self.priorities.clear();
+        self.resting.clear();
         for followed in &mut self.followed {
             *followed = Followed {
                 passed: followed.passed,

@@ -63,7 +63,7 @@ impl Batch {
 
     /// A packet of several messages is walked twice: first the sink learns which orders come (their cache
     /// misses then overlap) and the last message with an event is found, then everything is decoded. Where
-    /// looking costs as much as decoding it is walked once, and every event waits for the next one.
+    /// only decoding tells whether there is an event, every event waits for the next one.
     #[inline(never)]
     fn deliver_many<'a, D: Decoder, S: EventSink>(
         self,
@@ -76,29 +76,32 @@ impl Batch {
             messages.next();
         }
         let first = self.first.advance(self.skip.into());
-        if D::PREVIEWS {
-            self.walk_twice(first, messages, decoder, counters, sink)
-        } else {
-            self.walk_once(first, messages, decoder, counters, sink)
-        }
-    }
-
-    #[inline(always)]
-    fn walk_twice<'a, D: Decoder, S: EventSink>(
-        self,
-        first: SeqNo,
-        messages: impl Iterator<Item = &'a [u8]> + Clone,
-        decoder: &mut D,
-        counters: &mut Counters,
-        sink: &mut S,
-    ) -> bool {
+        let looks_ahead = D::PREVIEWS || decoder.looks_ahead();
         let (mut at, mut last) = (first, first);
-        for message in messages.clone() {
+        for message in messages.clone().take_while(|_| looks_ahead) {
             if decoder.preview(message, sink) {
                 last = at;
             }
             at = at.next();
         }
+        if D::PREVIEWS {
+            self.decode_up_to(first, last, messages, decoder, counters, sink)
+        } else {
+            self.decode_behind(first, looks_ahead, messages, decoder, counters, sink)
+        }
+    }
+
+    /// Decodes everything; the last message with an event is known.
+    #[inline(always)]
+    fn decode_up_to<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        last: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]>,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
         let (mut seq, mut ends) = (first, false);
         for message in messages {
             let flags = if seq == last {
@@ -113,10 +116,12 @@ impl Batch {
         ends
     }
 
+    /// Decodes everything, each event told when the next one has come.
     #[inline(always)]
-    fn walk_once<'a, D: Decoder, S: EventSink>(
+    fn decode_behind<'a, D: Decoder, S: EventSink>(
         self,
         first: SeqNo,
+        is_told: bool,
         messages: impl Iterator<Item = &'a [u8]>,
         decoder: &mut D,
         counters: &mut Counters,
@@ -126,6 +131,7 @@ impl Batch {
             sink,
             event: MarketEvent::default(),
             is_there: false,
+            is_told,
             announced: Announced::default(),
         };
         let (mut seq, mut ends) = (first, false);
@@ -140,11 +146,13 @@ impl Batch {
 }
 
 /// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache
-/// lines come.
+/// lines come, unless they were asked for before.
 struct OneBehind<'s, S> {
     pub(super) sink: &'s mut S,
     pub(super) event: MarketEvent,
     pub(super) is_there: bool,
+    /// The sink has heard already which orders come.
+    is_told: bool,
     pub(super) announced: Announced,
 }
 
@@ -162,7 +170,9 @@ impl<S: EventSink> OneBehind<'_, S> {
 impl<S: EventSink> EventSink for OneBehind<'_, S> {
     #[inline(always)]
     fn on_event(&mut self, event: &MarketEvent) {
-        self.sink.upcoming(event.instrument, event.order_id);
+        if !self.is_told {
+            self.sink.upcoming(event.instrument, event.order_id);
+        }
         if self.is_there {
             self.announced.tell(self.sink);
             self.sink.on_event(&self.event);

@@ -4,9 +4,9 @@ use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port, SeqNo};
 
-/// A channel by price or by order. The first byte says which; then each operation is a length, what takes the
-/// bytes, and the bytes. Asserts: live events of packets ascend; an end that comes alone is marked; books
-/// take what comes.
+/// A channel by price or by order, with executions or without. The first byte says which; then each operation
+/// is a length, what takes the bytes, and the bytes. Asserts: live events of packets ascend; an end that
+/// comes alone is marked; books take what comes.
 pub fn mdp3_channel(bytes: &[u8]) {
     let Some((&choice, mut rest)) = bytes.split_first() else {
         return;
@@ -23,6 +23,7 @@ pub fn mdp3_channel(bytes: &[u8]) {
     let decoder = Mdp3Decoder::new(Mdp3Config {
         depth,
         natural_refresh,
+        executions: choice & 4 != 0,
         instruments_max: 4,
         orders_max: 8,
         ..Mdp3Config::default()

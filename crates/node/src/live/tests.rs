@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::memory::{self, MemoryOut, answer, strategy_path};
+use crate::settings::SendWay;
 use crate::trader::Rule;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::Line;
@@ -253,6 +254,7 @@ fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosti
 fn routes() -> Routes {
     Routes {
         sessions: vec!["order_entry".to_string(), "BZX".to_string()],
+        send: vec![SendWay::Kernel; 2],
         of_source: vec![vec![0], vec![1]],
     }
 }
@@ -424,6 +426,22 @@ fn a_session_that_is_lost_stops_who_needs_it_and_nobody_else() {
 }
 
 #[test]
+fn while_a_feed_is_silent_nobody_sends_whatever_else_is_heard() {
+    let mut only_here = hosting("here", false, ControlsConfig::NONE);
+    only_here.feeds = Some(vec!["nasdaq".to_string()]);
+    let mut hot = two_feeds(vec![hosting("both", false, ControlsConfig::NONE), only_here]);
+    let here = at(&hot, 0);
+    let buy = |id| Ticket::limit(Side::Bid, id, 10, units(99));
+    hot.rule.set_silent(true);
+    let silent = Err(NotSent::Check(RiskReject::Silence));
+    assert_eq!(submit(&mut hot, 0, 0, buy(here)), silent);
+    assert_eq!(submit(&mut hot, 1, 0, buy(here)), silent);
+    hot.rule.set_silent(false);
+    assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
+    assert!(submit(&mut hot, 1, 0, buy(here)).is_ok());
+}
+
+#[test]
 fn what_does_not_fit_feeds_and_sessions_is_named() {
     let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
     let fails = |change: &dyn Fn(&mut Hosting<Told>), words: &str| {
@@ -508,6 +526,7 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
             .book(InstrumentId(1))
             .map_or(0, |b| b.levels(Side::Bid).len());
         add(hot, 0, 2_000 + levels as u64, Side::Bid, 99 - levels as i64);
+        hot.let_go();
         hot.rule.hosted[who]
             .conductor
             .strategy_mut()
@@ -543,15 +562,15 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         id,
         is_rejected: false,
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &taken, &[]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &taken, (None, &[]));
     assert_eq!(heard(&mut hot), ["Accepted open [10, 10]"]);
     assert_eq!([hot.rule.open(Some(0)), hot.rule.open(Some(1))], [1, 0]);
     let less = QuoteAnswer::Left {
         symbol,
         open: [10, 0],
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &less, &[]);
-    assert_eq!(heard(&mut hot), ["Removed open [10, 0]"]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &less, (None, &[]));
+    assert_eq!(heard(&mut hot), ["Removed(Other) open [10, 0]"]);
     // A kill takes it away, again and again until the venue has said so.
     hot.rule.kill();
     for (again, messages) in [(false, 1), (false, 0), (true, 1)] {
@@ -566,7 +585,7 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         id: number.expect("a QuoteID").parse().expect("a number"),
         is_done: true,
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &done, &[]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &done, (None, &[]));
     assert_eq!(heard(&mut hot), ["Cancelled open [0, 0]"]);
     assert_eq!(hot.rule.open(None), 0);
 }

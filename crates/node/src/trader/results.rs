@@ -11,6 +11,7 @@ use tickwire_trading::{OrderState, ReportKind};
 use super::{Rule, Trader};
 use crate::hot::HotPath;
 use crate::link::Entry;
+use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
 use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 
@@ -60,6 +61,10 @@ where
                 "{}",
                 tickwire_control::summary::trader_summary(&self.results(line))
             );
+            if self.routes.send[line] == SendWay::Delegated {
+                let counts = self.lines[line].link.counts(&self.hot.sessions[line].out);
+                println!("order entry: {counts}");
+            }
         }
     }
 
@@ -113,6 +118,7 @@ where
 /// What a report means for the order's state; `None` for kinds that change nothing.
 pub fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
     match r.exec_type {
+        ExecType::New if r.is_working => Some(ReportKind::Triggered),
         ExecType::New => Some(ReportKind::Accepted),
         ExecType::Trade => Some(ReportKind::Filled {
             qty: r.last_qty,
@@ -127,6 +133,8 @@ pub fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
         ExecType::Canceled | ExecType::Expired | ExecType::DoneForDay => Some(ReportKind::Cancelled),
         ExecType::Rejected => Some(ReportKind::Rejected),
         ExecType::Triggered => Some(ReportKind::Triggered),
+        // Versions before 5.0 have no word for it: restated, or told as new once more.
+        ExecType::Restated if r.is_working => Some(ReportKind::Triggered),
         _ => None,
     }
 }
@@ -151,7 +159,7 @@ mod tests {
     use tickwire_market::{Nanos, OrderType, Price, Qty, Symbol, TimeInForce};
 
     #[test]
-    fn a_trade_taken_back_is_a_report_of_its_own() {
+    fn a_trade_taken_back_is_a_report_of_its_own_and_a_trigger_is_understood_in_every_version() {
         let report = ExecutionReport {
             order_id: Id::from_number(7),
             cl_ord_id: Id::from_number(1),
@@ -166,6 +174,7 @@ mod tests {
             order_type: OrderType::Limit,
             price: Some(Price::from_4dp(10_0000)),
             stop: None,
+            is_working: false,
             time_in_force: TimeInForce::Day,
             last_qty: Qty(40),
             last_px: Some(Price::from_4dp(9_0000)),
@@ -182,5 +191,23 @@ mod tests {
             cumulative: Qty(20),
         };
         assert_eq!(report_kind(&report), Some(broken));
+        // How a trigger is told: in a word of its own, or as a change or acceptance of what works now.
+        let trigger = |exec_type, is_working| {
+            report_kind(&ExecutionReport {
+                exec_type,
+                is_working,
+                stop: Some(Price::from_4dp(9_0000)),
+                ..report
+            })
+        };
+        for (exec_type, is_working) in [
+            (ExecType::Triggered, false),
+            (ExecType::Restated, true),
+            (ExecType::New, true),
+        ] {
+            assert_eq!(trigger(exec_type, is_working), Some(ReportKind::Triggered));
+        }
+        assert_eq!(trigger(ExecType::Restated, false), None);
+        assert_eq!(trigger(ExecType::New, false), Some(ReportKind::Accepted));
     }
 }

@@ -96,16 +96,16 @@ pub(super) struct Difference {
 
 /// Compares the answer to an OrderStatusRequest with what is believed. The reports that this gives bring the
 /// order to where the venue has it: what traded without our hearing of it, at the average price of the whole
-/// order, since no other is known; and the end of an order that the venue has no more, which nothing else
-/// would end.
+/// order, since no other is known; that a stop order was triggered; and the end of an order that the venue
+/// has no more, which nothing else would end.
 pub(super) fn compare<R: Rule>(
     rule: &R,
     session: usize,
     report: &ExecutionReport,
-) -> (Option<Difference>, [Option<OrderReport>; 2]) {
+) -> (Option<Difference>, [Option<OrderReport>; 3]) {
     let known = report.cl_ord_id.to_number().map(ClientOrderId);
     let Some(order) = known.and_then(|id| rule.order(session, id)).copied() else {
-        return (None, [None; 2]);
+        return (None, [None; 3]);
     };
     let id = order.id;
     let is_over = matches!(
@@ -134,6 +134,13 @@ pub(super) fn compare<R: Rule>(
             cumulative: Qty(order.filled.0 + unheard.0),
         },
     });
+    // What has traded was triggered.
+    let is_news = report.is_working && order.is_waiting() && is_open && !is_over && filled.is_none();
+    let triggered = is_news.then(|| OrderReport {
+        id,
+        venue_id: report.order_id.to_number().map(OrderId),
+        kind: ReportKind::Triggered,
+    });
     // That fill ends an order of which nothing remains.
     let is_open_still = is_open && unheard != order.remaining();
     let ended = (is_open_still && is_over).then(|| match order.replaces {
@@ -153,7 +160,7 @@ pub(super) fn compare<R: Rule>(
         },
     });
     let differs = venue != order.filled || (is_open && is_over);
-    (differs.then_some(difference), [filled, ended])
+    (differs.then_some(difference), [triggered, filled, ended])
 }
 
 /// What the thread that trades and the one of the control socket share: words.
@@ -400,6 +407,7 @@ mod tests {
             order_type: OrderType::Limit,
             price: Some(Price::from_4dp(100_0000)),
             stop: None,
+            is_working: false,
             time_in_force: TimeInForce::Day,
             last_qty: Qty(0),
             last_px: None,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tickwire_book::{BooksConfig, Depth};
+use tickwire_console::failure::Failure;
 use tickwire_market::{BookState, Nanos, Venue};
 use tickwire_runtime::itchfile::ItchFile;
 use tickwire_runtime::recordfile::{LineFile, RecordFile};
@@ -13,8 +14,9 @@ use tickwire_wire::{Malformed, dbn};
 use super::ending::Ending;
 use super::records::Check;
 use super::room::Room;
-use super::survey::{Load, Progress};
+use super::survey::Load;
 use super::{About, LOOK, RecordsFile, Replay, Routes, lobster, records};
+use crate::progress::Progress;
 use crate::tape::End;
 
 impl Replay<'_> {
@@ -97,6 +99,7 @@ impl Replay<'_> {
                 Some(path) => records::check_of(path)?,
                 None => Check::None,
             },
+            symbols: self.symbols.clone().filter(|_| !is_lobster),
             clock: self.clock.clone(),
         };
         let played = self.make.records(file).map_err(End::Failed)?;
@@ -147,18 +150,23 @@ impl Replay<'_> {
     }
 
     pub(super) fn lines(&mut self, path: &Path, mut file: LineFile) -> Result<(), End> {
+        // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv, and says the symbol
+        // nowhere else.
+        let name = path.file_name().and_then(|name| name.to_str());
+        let symbol = name.and_then(|name| Some(name.split_once('_')?.0.to_owned()));
+        if let (Some(wanted), Some(symbol)) = (&self.symbols, &symbol)
+            && !wanted.iter().any(|wanted| wanted.as_str() == symbol)
+        {
+            return Err(End::Failed(Failure::config(format!(
+                "{}: by its name it is of {symbol}, which is not among the symbols that were asked for",
+                path.display()
+            ))));
+        }
         let channel = match self.of_lines {
             Some(channel) => channel,
             None => {
                 let channel = self.add_records("lobster", "lobster", true)?;
-                // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv.
-                let name = path
-                    .file_name()
-                    .and_then(|name| name.to_str())
-                    .unwrap_or_default();
-                if self.make.is_for_channels()
-                    && let Some((symbol, _)) = name.split_once('_')
-                {
+                if let Some(symbol) = symbol.filter(|_| self.make.is_for_channels()) {
                     self.played[channel].name(lobster::ONE.0, symbol.as_bytes());
                 }
                 *self.of_lines.insert(channel)

@@ -13,8 +13,9 @@ use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
 
-use super::survey::{Progress, Stopped, Survey};
+use super::survey::{Stopped, Survey};
 use super::{About, Ending, INSTRUMENTS_MAX, ROOM_MAX, Replay, ReplayArgs, Room, Routes};
+use crate::progress::Progress;
 use crate::tape::End;
 
 /// Whether files are archives: all of them, or none.

@@ -47,6 +47,8 @@ pub(super) struct Records<F> {
     clock: Clock,
     pub(super) next: SeqNo,
     is_lobster: bool,
+    /// Symbols that are wanted, and by instrument whether it is one of them; `None`: all are.
+    wanted: Option<(Vec<Symbol>, Vec<bool>)>,
     /// Events that took from orders entered before the file begins.
     pub(super) unseen: u64,
     pub(super) check: Check,
@@ -140,6 +142,8 @@ pub struct RecordsFile {
     pub(super) is_lobster: bool,
     pub(super) books: BooksConfig,
     pub(super) check: Check,
+    /// Of which symbols alone anything is told; `None`: of all.
+    pub(super) symbols: Option<Vec<Symbol>>,
     pub(super) clock: Clock,
 }
 
@@ -178,6 +182,7 @@ impl RecordsFile {
             clock: self.clock,
             next: SeqNo(1),
             is_lobster: self.is_lobster,
+            wanted: self.symbols.map(|symbols| (symbols, Vec::new())),
             unseen: 0,
             check: self.check,
             checked: Checked::default(),
@@ -208,6 +213,7 @@ pub fn play_records<F: Follow + 'static>(
         is_lobster,
         books,
         check: Check::None,
+        symbols: None,
         // Nobody reads what it costs.
         clock: Clock::calibrate_for(Duration::ZERO),
     };
@@ -321,6 +327,11 @@ impl<F: Follow> Records<F> {
         if record.definition().is_none() {
             let header = record.header();
             let id = self.numbers.id_of(header.instrument_id.get());
+            if let Some((_, wanted)) = &self.wanted
+                && !wanted.get(id.index()).copied().unwrap_or(false)
+            {
+                return self.counters.bump(Counter::MessagesFiltered);
+            }
             self.to
                 .record(header.ts_event.get().unwrap_or_default(), Some(id));
         }
@@ -554,6 +565,15 @@ impl<F: Follow> Records<F> {
         let Some(symbol) = Symbol::new(symbol) else {
             return;
         };
+        if let Some((symbols, wanted)) = &mut self.wanted {
+            if wanted.len() <= id.index() {
+                wanted.resize(id.index() + 1, false);
+            }
+            wanted[id.index()] = symbols.contains(&symbol);
+            if !wanted[id.index()] {
+                return;
+            }
+        }
         let is_known = self.directory.insert(symbol, id) == Some(id);
         // A file's header does not know more than the definition before it.
         if is_known && terms.is_none() {

@@ -12,7 +12,7 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_console::failure::Failure;
 
 /// What messages call it.
-pub(super) const NAME: &str = "standard input";
+pub(crate) const NAME: &str = "standard input";
 /// Between two looks at the stop flag.
 const LOOK: Duration = Duration::from_millis(5);
 /// Names that are tried: others may stand in the folder.

@@ -24,6 +24,7 @@
 
 mod bpf;
 pub mod caps;
+pub mod delegate;
 mod probe;
 mod socket;
 mod sys;

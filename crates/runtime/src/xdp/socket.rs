@@ -63,6 +63,28 @@ impl XdpSocket {
         config: XdpSocketConfig,
         map: Option<&SocketMap>,
     ) -> Result<XdpSocket, XdpError> {
+        XdpSocket::open_in(interface, queue, config, map, BUSY_TRIES)
+    }
+
+    /// The same to send only, with one try: a queue that has a socket already is busy at once.
+    ///
+    /// # Errors
+    /// As [`XdpSocket::open`].
+    pub fn open_to_send(interface: (&str, u32), queue: u32, frames: u32) -> Result<XdpSocket, XdpError> {
+        let config = XdpSocketConfig {
+            frames,
+            ..XdpSocketConfig::default()
+        };
+        XdpSocket::open_in(interface, queue, config, None, 1)
+    }
+
+    fn open_in(
+        interface: (&str, u32),
+        queue: u32,
+        config: XdpSocketConfig,
+        map: Option<&SocketMap>,
+        tries: u32,
+    ) -> Result<XdpSocket, XdpError> {
         let (name, index) = interface;
         if !config.frames.is_power_of_two() || config.frames < 64 {
             return Err(XdpError::Frames {
@@ -79,7 +101,7 @@ impl XdpSocket {
         for copy in copies.into_iter().flatten() {
             // A socket whose binding failed cannot be bound again.
             let rings = Rings::new(config.frames).map_err(wrong("make an AF_XDP socket"))?;
-            match bind(&rings, index, queue, copy | libc::XDP_USE_NEED_WAKEUP) {
+            match bind(&rings, index, queue, copy | libc::XDP_USE_NEED_WAKEUP, tries) {
                 Ok(()) => {
                     let zero_copy = sys::is_zero_copy(rings.socket()).unwrap_or(false);
                     if let Some(map) = map {
@@ -168,11 +190,14 @@ impl AsFd for XdpSocket {
     }
 }
 
+/// How often binding is tried, every 10 ms.
+const BUSY_TRIES: u32 = 50;
+
 /// Binds; a queue whose last socket has just gone is busy for a moment.
-fn bind(rings: &Rings, interface: u32, queue: u32, flags: u16) -> io::Result<()> {
-    for _ in 0..50 {
+fn bind(rings: &Rings, interface: u32, queue: u32, flags: u16, tries: u32) -> io::Result<()> {
+    for left in (0..tries).rev() {
         match rings.bind(interface, queue, flags) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && left > 0 => {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
             result => return result,

@@ -1,5 +1,6 @@
 //! System calls and shared memory of the kernel path, each behind a safe function or type: bpf(2), AF_XDP
-//! sockets and their rings. All unsafe code of the kernel path is in this file.
+//! sockets and their rings. All unsafe code of the kernel path is in this file and, for orders that leave
+//! before the kernel knows, in [`super::delegate`].
 
 use std::ffi::c_void;
 use std::io;

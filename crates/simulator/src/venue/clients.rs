@@ -18,7 +18,7 @@ use crate::journal::TRANSMIT_MAX;
 use crate::strangers::{Seat, seat};
 use crate::{entry, operator};
 
-use super::{CLIENTS, Venue};
+use super::{Audience, CLIENTS, Venue};
 
 /// A connected client.
 pub(super) struct Client {
@@ -75,10 +75,10 @@ impl<'a> Venue<'a> {
     }
 
     /// Tells the terminal who came and went, why, and what was cancelled with it.
-    pub(super) fn tell_of_clients(&mut self, is_child: bool) {
+    pub(super) fn tell_of_clients(&mut self, to: Audience) {
         let exchange = self.market.exchange_mut(0);
         while let Some(notice) = exchange.poll_client_notice() {
-            if !is_child {
+            if to == Audience::Operator {
                 let name = exchange.client_name(notice.route);
                 let line = operator::client_line(name, &notice.event);
                 tickwire_console::warn(format_args!("{line}"));

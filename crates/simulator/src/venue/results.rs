@@ -12,11 +12,11 @@ use tickwire_exchange::{ClientOrder, ClientQuote, Listing, Outcome};
 use tickwire_lab::{Histogram, Series};
 use tickwire_market::{Level, Nanos, Price, Side, Symbol};
 
-use super::Venue;
+use super::{Audience, Venue};
 
 impl<'a> Venue<'a> {
-    pub(super) fn progress(&self, is_child: bool, now: Nanos) {
-        if is_child {
+    pub(super) fn progress(&self, to: Audience, now: Nanos) {
+        if to == Audience::Parent {
             Notice::Progress {
                 seconds: self.opened.map_or(0.0, |t| now.since(t) as f64 / 1e9),
                 messages: self.market.total(),

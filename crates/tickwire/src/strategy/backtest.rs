@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tickwire_backtest::{
-    BacktestConfig, Fees, Fill, FillModel, GhostConfig, GhostResult, Nobody, StrategyResult, Summary, Why,
+    BacktestConfig, Fees, Fill, FillModel, GhostConfig, GhostResult, KeptOrder, Nobody, StrategyResult,
+    Summary, Why,
 };
 use tickwire_console::failure::Failure;
 use tickwire_market::{Counters, InstrumentId, Nanos, Symbol, Venue};
@@ -33,23 +34,56 @@ use section::latencies;
 use shown::{fills_csv, to_json, to_text};
 
 /// One run's result.
-struct Done {
-    summary: Summary,
-    fills: Vec<Fill>,
-    counters: Counters,
-    symbols: BTreeMap<InstrumentId, Symbol>,
+#[derive(Clone, Debug)]
+pub struct BacktestResult {
+    /// What came of it.
+    pub summary: Summary,
+    /// Every fill, in the order of the venue's time.
+    pub fills: Vec<Fill>,
+    /// Every order that reached the venue, where [`tested`] ran it.
+    pub orders: Vec<KeptOrder>,
+    /// What was counted.
+    pub counters: Counters,
+    /// Symbols of the instruments that were traded or watched.
+    pub symbols: BTreeMap<InstrumentId, Symbol>,
     /// By strategy, with its name.
-    each: Vec<(String, StrategyResult)>,
-    figures: Vec<(String, i64)>,
-    notes: Vec<String>,
-    notes_lost: u64,
-    took: Duration,
-    fault: Option<String>,
+    pub each: Vec<(String, StrategyResult)>,
+    /// The strategies' own numbers, by name.
+    pub figures: Vec<(String, i64)>,
+    /// The first notes of the strategies.
+    pub notes: Vec<String>,
+    /// Notes that were not kept.
+    pub notes_lost: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// Why the recording is not to be relied on, if it is not.
+    pub fault: Option<String>,
     /// Books of which the recording does not have the beginning.
-    partial: usize,
+    pub partial: usize,
     /// The gain over time, in 1e-9 units.
-    curve: Vec<(Nanos, i128)>,
-    ghosts: Option<GhostResult>,
+    pub curve: Vec<(Nanos, i128)>,
+    /// What became of ghosts.
+    pub ghosts: Option<GhostResult>,
+}
+
+/// Runs a strategy as `backtest` does, and gives the result instead of printing it; orders are kept. A fault
+/// of the recording is in the result. `sweep`, `fills`, `report`, `json` and `ghosts` of the arguments are
+/// not looked at.
+///
+/// # Errors
+/// The configuration, the parameters or the files are wrong; somebody asked to stop.
+pub fn tested<S: Strategy + DeserializeOwned + 'static>(
+    args: &BacktestArgs,
+    stop: &StopFlag,
+) -> Result<BacktestResult, Failure> {
+    let mut config = Config::load(&args.config)?;
+    super::chosen(&mut config, args.strategy.as_deref())?;
+    set(&mut config, &args.set)?;
+    let args = BacktestArgs {
+        ghosts: None,
+        ..args.clone()
+    };
+    one::<S>(&args, &config, true, stop)
 }
 
 /// Notes of the strategy that are shown.
@@ -68,10 +102,10 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     if args.ghosts.is_some() {
         config.strategy.clear();
         config.strategies.clear();
-        let done = one::<Ghostly>(args, &config, stop)?;
+        let done = one::<Ghostly>(args, &config, false, stop)?;
         return tell_ghosts(args, &done);
     }
-    let done = one::<S>(args, &config, stop)?;
+    let done = one::<S>(args, &config, false, stop)?;
     let write = |path: &Path, text: String| {
         tickwire_runtime::files::write(path, text)
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
@@ -103,7 +137,7 @@ impl Strategy for Ghostly {
 }
 
 /// What became of the ghosts.
-fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
+fn tell_ghosts(args: &BacktestArgs, done: &BacktestResult) -> Result<(), Failure> {
     let found = done.ghosts.clone().unwrap_or_default();
     let first = found.first.iter().map(|d| {
         serde_json::json!({
@@ -210,8 +244,9 @@ fn value_of(text: &str) -> toml::Value {
 fn one<S: Strategy + DeserializeOwned + 'static>(
     args: &BacktestArgs,
     config: &Config,
+    keeps_orders: bool,
     stop: &StopFlag,
-) -> Result<Done, Failure> {
+) -> Result<BacktestResult, Failure> {
     let hosted = super::strategies::<S>(config, &args.config)?;
     let names: Vec<String> = hosted.iter().map(|one| one.name.clone()).collect();
     let entering = hosted.into_iter().map(|one| {
@@ -242,7 +277,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         ..GhostConfig::default()
     });
     let shared = Rc::new(RefCell::new(Shared::Gathering(
-        Box::new(Some((entering, settings, ghosts))),
+        Box::new(Some((entering, settings, ghosts, keeps_orders))),
         Vec::new(),
     )));
     let mut make = Make {
@@ -278,9 +313,10 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     let ghosts = ghosts.as_ref().map(|ghosts| ghosts.result().clone());
     let took = begun.elapsed();
     let summary = test.finish();
-    let mut done = Done {
+    let mut done = BacktestResult {
         summary,
         fills: test.fills().to_vec(),
+        orders: test.orders().to_vec(),
         counters: test.counters(),
         symbols: test
             .conductors()

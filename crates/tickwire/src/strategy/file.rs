@@ -113,7 +113,8 @@ pub struct FmtArgs {
 /// What is backtested.
 #[derive(Args, Debug)]
 pub struct FileBacktestArgs {
-    /// Strategy file
+    /// Strategy file, or the name of a built-in one: best_offer_taker, iceberg_detector, imbalance_taker,
+    /// stale_quote_sniper, twap_slice, two_sided_quoter
     #[arg(value_name = "STRATEGY")]
     file: PathBuf,
     #[command(flatten)]
@@ -153,10 +154,7 @@ pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
         FileCommand::Rtl(args) => hardware::rtl(args),
         FileCommand::Cosim(args) => hardware::cosim(args),
         FileCommand::Backtest(own) => {
-            let mut args = own.args.clone();
-            args.set
-                .push(format!("file={}", toml::Value::from(path_text(&own.file)?)));
-            super::backtest::run::<FromFile>(&args, stop)
+            super::backtest::run::<FromFile>(&with_file(&own.args, &own.file)?, stop)
         }
         FileCommand::Run(args) => {
             crate::sides::side(&args.config, args.results.as_deref(), None, |config, results| {
@@ -265,6 +263,63 @@ fn fmt(args: &FmtArgs) -> Result<(), Failure> {
     }
 }
 
+/// The strategy files that the program has in itself, by name.
+pub const BUILT_IN: [(&str, &str); 6] = [
+    (
+        "best_offer_taker",
+        include_str!("../../strategies/best_offer_taker.tw"),
+    ),
+    (
+        "iceberg_detector",
+        include_str!("../../strategies/iceberg_detector.tw"),
+    ),
+    (
+        "imbalance_taker",
+        include_str!("../../strategies/imbalance_taker.tw"),
+    ),
+    (
+        "stale_quote_sniper",
+        include_str!("../../strategies/stale_quote_sniper.tw"),
+    ),
+    ("twap_slice", include_str!("../../strategies/twap_slice.tw")),
+    (
+        "two_sided_quoter",
+        include_str!("../../strategies/two_sided_quoter.tw"),
+    ),
+];
+
+/// Runs a strategy file, or a built-in one by its name, on recordings, and gives the result instead of
+/// printing it. As [`super::tested`], which says more.
+///
+/// # Errors
+/// As [`super::tested`]; the strategy file is wrong, or there is none.
+pub fn tested(file: &Path, args: &BacktestArgs, stop: &StopFlag) -> Result<super::BacktestResult, Failure> {
+    super::tested::<FromFile>(&with_file(args, file)?, stop)
+}
+
+fn with_file(args: &BacktestArgs, file: &Path) -> Result<BacktestArgs, Failure> {
+    let mut args = args.clone();
+    args.set
+        .push(format!("file={}", toml::Value::from(path_text(file)?)));
+    Ok(args)
+}
+
+/// The text of a strategy: of a built-in one by its name, else of the file.
+fn source_of(path: &Path) -> Result<String, String> {
+    let built_in = BUILT_IN.iter().find(|(name, _)| Path::new(name) == path);
+    if let Some((_, source)) = built_in {
+        return Ok((*source).to_string());
+    }
+    std::fs::read_to_string(path).map_err(|e| {
+        let is_name = path.components().count() == 1 && path.extension().is_none();
+        let known = BUILT_IN.map(|(name, _)| name).join(", ");
+        match is_name {
+            true => format!("cannot read {}: {e}; built in are {known}", path.display()),
+            false => format!("cannot read {}: {e}", path.display()),
+        }
+    })
+}
+
 /// A strategy file as a host takes it: the table `[strategy]` with `file`, and its parameters.
 struct FromFile(Machine<Chosen>);
 
@@ -278,7 +333,7 @@ impl<'de> Deserialize<'de> for FromFile {
 fn made(table: &toml::Table) -> Result<Machine<Chosen>, String> {
     let file = table.get("file").and_then(toml::Value::as_str);
     let path = Path::new(file.ok_or("`file` names the strategy file")?);
-    let source = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let source = source_of(path)?;
     let mut program = compiled(path, &source).map_err(|wrong| {
         let shown = wrong.iter().map(|d| d.render(&path.to_string_lossy(), &source));
         format!(

@@ -279,6 +279,12 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         OrderNotice::CancelPending => b'6',
         _ => ord_status(order),
     };
+    // Whether it works in the book, and was a stop order.
+    let works = order.outcome == Outcome::Open
+        && matches!(
+            told,
+            OrderNotice::Triggered | OrderNotice::Status { is_triggered: true }
+        );
     let exec_type = match told {
         OrderNotice::Accepted => b'0',
         OrderNotice::Refused(_) => b'8',
@@ -291,10 +297,17 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         // Lowered by the venue, which before 4.2 could not be said.
         OrderNotice::Reduced { .. } if version >= Version::Fix42 => b'D',
         OrderNotice::Reduced { .. } => b'5',
-        OrderNotice::Triggered => b'L',
+        // The word came with 5.0, and before 4.2 there was none for what the venue changes by itself.
+        OrderNotice::Triggered if version.is_fixt() => b'L',
+        OrderNotice::Triggered if version >= Version::Fix42 => b'D',
+        OrderNotice::Triggered => status,
         OrderNotice::CancelPending => b'6',
-        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status if is_old => status,
-        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status => b'I',
+        OrderNotice::Refreshed { .. } | OrderNotice::CancelTooLate | OrderNotice::Status { .. } => {
+            match is_old {
+                true => status,
+                false => b'I',
+            }
+        }
     };
     match order.venue_id.0 {
         0 => e.text(tag::ORDER_ID, NO_ORDER.as_bytes()),
@@ -307,7 +320,8 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     e.unsigned(tag::EXEC_ID, exec_id);
     if is_old {
         let kind = match told {
-            OrderNotice::Status => b'3',
+            OrderNotice::Status { .. } => b'3',
+            OrderNotice::Triggered if version <= Version::Fix41 => b'3',
             OrderNotice::Broken { .. } => b'1',
             _ => b'0',
         };
@@ -334,6 +348,14 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
             }
             text = why_text(why);
         }
+        OrderNotice::Triggered => {
+            if exec_type == b'D' {
+                // 8, the market's option; 4.2 has 4, the broker's.
+                let reason = if version >= Version::Fix43 { 8 } else { 4 };
+                e.unsigned(own::EXEC_RESTATEMENT_REASON, reason);
+            }
+            text = "triggered";
+        }
         OrderNotice::Cancelled { why, .. } => text = why_text(why),
         OrderNotice::Broken { reason, .. } => text = break_text(reason),
         _ => {}
@@ -341,12 +363,20 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     e.text(tag::SYMBOL, order.symbol.as_bytes());
     e.char(tag::SIDE, b'1' + order.side as u8);
     e.unsigned(tag::ORDER_QTY, order.qty.0.into());
-    e.char(tag::ORD_TYPE, order.own as u8);
+    // Before there was WorkingIndicator (636) its type says what it is now.
+    let ord_type = match works && is_old {
+        true => b'0' + order.order_type as u8,
+        false => order.own as u8,
+    };
+    e.char(tag::ORD_TYPE, ord_type);
     if order.order_type == OrderType::Limit {
         e.price(tag::PRICE, order.price);
     }
     if let Some(stop) = order.stop {
         e.price(tag::STOP_PX, stop);
+    }
+    if works && !is_old {
+        e.char(tag::WORKING_INDICATOR, b'Y');
     }
     let is_on_close_type = matches!(order.own as u8, b'5' | b'B');
     if !is_on_close_type {

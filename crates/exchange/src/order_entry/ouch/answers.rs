@@ -140,7 +140,7 @@ impl OuchGateway {
                 };
                 self.send(port, message.as_bytes(), None);
             }
-            OrderNotice::Triggered | OrderNotice::CancelTooLate | OrderNotice::Status => {}
+            OrderNotice::Triggered | OrderNotice::CancelTooLate | OrderNotice::Status { .. } => {}
         }
     }
 

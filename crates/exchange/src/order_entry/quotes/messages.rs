@@ -12,8 +12,8 @@ use crate::order::Reject;
 use crate::order_entry::fix::{Refused, cause, id_of, optional, required, symbol};
 
 use super::{
-    Asking, Cancels, ENTRIES_MAX, Entry, MassQuoting, NO_ID, Names, PROTECTED, QuoteCanceling, REFUSED,
-    StatusAsking, own,
+    Asking, Cancels, ENTRIES_MAX, EntryOutcome, MassQuoting, NO_ID, Names, PROTECTED, QuoteCanceling,
+    REFUSED, StatusAsking, own,
 };
 
 /// What is said about quotes.
@@ -26,7 +26,7 @@ pub(in crate::order_entry) enum QuoteOut {
         /// How many entries were taken and refused.
         counts: [u32; 2],
         is_reset: bool,
-        entries: Vec<Entry>,
+        entries: Vec<EntryOutcome>,
         text: &'static str,
     },
     /// MassQuoteAcknowledgement that nobody asked for: the entries are gone.
@@ -34,7 +34,7 @@ pub(in crate::order_entry) enum QuoteOut {
         quote_id: Id,
         /// UnsolicitedCancelType.
         why: u8,
-        entries: Vec<Entry>,
+        entries: Vec<EntryOutcome>,
     },
     /// QuoteStatusReport; up to 4.2 a MassQuoteAcknowledgement.
     Status {
@@ -266,7 +266,7 @@ fn put_old_status(e: &mut Encoder<'_>, quote_id: &Id, status: u8, text: &'static
 }
 
 /// Entries in their sets, which are as they came: those of one set follow each other.
-fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[Entry]) {
+fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[EntryOutcome]) {
     let sets = || entries.chunk_by(|a, b| a.names.set_id == b.names.set_id);
     if entries.is_empty() {
         return;

@@ -24,8 +24,8 @@ use tickwire_venues::wiring::{Reception, WithChannel};
 /// A strategy that is to be played to: with its limits, and the venues that it hears, if not all.
 pub(super) type Entering<S> = (S, ConductorConfig, Option<Vec<Venue>>);
 
-/// What a backtest is made of once the feeds are known.
-pub(super) type Begun<S> = (Vec<Entering<S>>, BacktestConfig, Option<GhostConfig>);
+/// What a backtest is made of once the feeds are known; last, whether it keeps every order.
+pub(super) type Begun<S> = (Vec<Entering<S>>, BacktestConfig, Option<GhostConfig>, bool);
 
 /// A feed: its books, whether it tells match events, and whether what becomes less was executed.
 pub(super) type FeedOf = (BooksConfig, bool, bool);
@@ -40,7 +40,7 @@ pub(super) enum Shared<S> {
 impl<S: Strategy> Shared<S> {
     pub(super) fn run(&mut self) -> (&mut Backtest<S>, &mut Option<Ghosts>) {
         if let Shared::Gathering(begun, feeds) = self
-            && let Some((entering, mut config, ghosts)) = begun.take()
+            && let Some((entering, mut config, ghosts, keeps_orders)) = begun.take()
         {
             let most = feeds
                 .iter()
@@ -78,7 +78,10 @@ impl<S: Strategy> Shared<S> {
                 })
             });
             let books = books.collect();
-            let test = Backtest::of_several(entrants, books, config);
+            let mut test = Backtest::of_several(entrants, books, config);
+            if keeps_orders {
+                test.keep_orders();
+            }
             *self = Shared::Running(Box::new(test), ghosts);
         }
         match self {

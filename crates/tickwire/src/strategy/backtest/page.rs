@@ -4,14 +4,14 @@ use tickwire_backtest::Fill;
 use tickwire_lab::{Axis, Mark, Plotted, Report, Scale, Table};
 use tickwire_market::Side;
 
-use super::Done;
+use super::BacktestResult;
 use super::shown::{AFTER, doubts_of, instruments_of, mark_out, money, requests_of, verdict_of};
 
 /// Fills that a plot shows at most, evenly chosen.
 const SHOWN_MAX: usize = 4_000;
 
 /// Seconds since the recording's first event.
-fn seconds(done: &Done, at: tickwire_market::Nanos) -> f64 {
+fn seconds(done: &BacktestResult, at: tickwire_market::Nanos) -> f64 {
     at.since(done.summary.span[0]) as f64 / 1e9
 }
 
@@ -20,7 +20,7 @@ fn thinned<T: Clone>(all: &[T]) -> Vec<T> {
     all.iter().step_by(step).cloned().collect()
 }
 
-pub(super) fn of(done: &Done) -> Report {
+pub(super) fn of(done: &BacktestResult) -> Report {
     let s = &done.summary;
     let mut report = Report::new("Backtest").paragraph(&verdict_of(done));
     let time = Axis {
@@ -92,7 +92,7 @@ pub(super) fn of(done: &Done) -> Report {
 }
 
 /// Where fills were, what was before them in their queues, and where the market went.
-fn fills(mut report: Report, done: &Done, time: Axis<'_>) -> Report {
+fn fills(mut report: Report, done: &BacktestResult, time: Axis<'_>) -> Report {
     if done.fills.is_empty() {
         return report.paragraph("No order was filled.");
     }

@@ -6,7 +6,7 @@ use tickwire_backtest::{Fill, HORIZONS};
 use tickwire_lab::Table;
 use tickwire_market::{Counter, Price, Side, Symbol};
 
-use super::Done;
+use super::BacktestResult;
 
 /// Money of 1e-9 units with two decimals, rounded half away from zero.
 pub(super) fn money(nanos: i128) -> String {
@@ -34,7 +34,7 @@ pub(super) const AFTER: [&str; 3] = ["100 ms", "1 s", "10 s"];
 const _: () = assert!(HORIZONS.len() == AFTER.len());
 
 /// The whole in one line.
-pub(super) fn verdict_of(done: &Done) -> String {
+pub(super) fn verdict_of(done: &BacktestResult) -> String {
     let s = &done.summary;
     let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
     let seconds = s.span[1].since(s.span[0]) as f64 / 1e9;
@@ -50,7 +50,7 @@ pub(super) fn verdict_of(done: &Done) -> String {
     )
 }
 
-pub(super) fn instruments_of(done: &Done) -> Table {
+pub(super) fn instruments_of(done: &BacktestResult) -> Table {
     let mut table = Table::new(
         "instruments",
         &[
@@ -78,7 +78,7 @@ pub(super) fn instruments_of(done: &Done) -> Table {
 }
 
 /// Requests by what became of them, and what was stopped by which check.
-pub(super) fn requests_of(done: &Done) -> Vec<(String, String)> {
+pub(super) fn requests_of(done: &BacktestResult) -> Vec<(String, String)> {
     let s = &done.summary;
     let mut all = vec![
         ("new".to_string(), s.requests[0].to_string()),
@@ -94,14 +94,14 @@ pub(super) fn requests_of(done: &Done) -> Vec<(String, String)> {
     all
 }
 
-pub(super) fn doubts_of(done: &Done) -> Vec<(String, String)> {
+pub(super) fn doubts_of(done: &BacktestResult) -> Vec<(String, String)> {
     let doubts = done.summary.doubts.named().into_iter();
     let some = doubts.filter(|(_, count)| *count > 0);
     some.map(|(what, count)| (what.to_string(), count.to_string()))
         .collect()
 }
 
-pub(super) fn to_text(done: &Done) -> String {
+pub(super) fn to_text(done: &BacktestResult) -> String {
     let s = &done.summary;
     let mut text = verdict_of(done);
     text.push('\n');
@@ -186,7 +186,7 @@ pub(super) fn to_text(done: &Done) -> String {
     text
 }
 
-pub(super) fn to_json(done: &Done) -> serde_json::Value {
+pub(super) fn to_json(done: &BacktestResult) -> serde_json::Value {
     let s = &done.summary;
     let instruments = s.instruments.iter().map(|i| {
         serde_json::json!({
@@ -242,7 +242,7 @@ pub(super) fn to_json(done: &Done) -> serde_json::Value {
 }
 
 /// Every fill, one a line.
-pub(super) fn fills_csv(done: &Done) -> String {
+pub(super) fn fills_csv(done: &BacktestResult) -> String {
     let mut text = String::from(
         "time_ns,order,symbol,side,qty,price,maker,queue_at_entry,mid,mid_100ms,mid_1s,mid_10s\n",
     );

@@ -229,7 +229,7 @@ fn one_of<S: Strategy + DeserializeOwned + 'static>(
     for (name, value) in combination {
         own.strategy.insert(name.clone(), value_of(value));
     }
-    let done = one::<S>(args, &own, stop)?;
+    let done = one::<S>(args, &own, false, stop)?;
     let mut row = to_json(&done);
     row["parameters"] = parameters(combination);
     kept.keep(&row)

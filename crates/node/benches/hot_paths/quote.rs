@@ -1,9 +1,6 @@
 //! What a mass quote of 15 options costs from an event of their underlying to its bytes in memory, without
-//! decoding: of a strategy (`WHICH=host`), and of the quoter's own way, its controls and its prepared message
-//! (`WHICH=own`), for the same prices. A regression of the first means that quoting by `Context::mass_quote`
-//! became dearer. For counting instructions: `QUOTES=2000`, then `QUOTES=4000`, under
-//! `valgrind --tool=callgrind`; what the second has more, by 2,000. The answer is checked: a message for
-//! every event.
+//! decoding: of a strategy, by `Context::mass_quote`, and of controls and prepared message alone, for the
+//! same prices. The answer is checked: a message for every event.
 
 use std::hint::black_box;
 
@@ -15,7 +12,7 @@ use tickwire_market::{
 };
 use tickwire_node::hot::OrderOut;
 use tickwire_node::memory;
-use tickwire_runtime::clock::{Clock, thread_cpu_ns};
+use tickwire_runtime::clock::Clock;
 use tickwire_trading::strategy::{BookChange, Context, Quote, Strategy, Subscription};
 use tickwire_trading::{Controls, ControlsConfig};
 
@@ -72,10 +69,8 @@ fn books() -> Books {
     })
 }
 
-fn main() {
-    let count = std::env::var("QUOTES").ok().and_then(|n| n.parse().ok());
-    let count: u64 = count.unwrap_or(1_000);
-    let is_host = std::env::var("WHICH").is_ok_and(|which| which == "host");
+/// As many mass quotes of a strategy.
+pub(crate) fn by_strategy(count: u64) -> u64 {
     let clock = Clock::calibrate();
     let event = |seq: u64, kind, instrument, order: u64, side, price| MarketEvent {
         seq: SeqNo(seq),
@@ -90,23 +85,6 @@ fn main() {
         recv_ts: clock.now(),
         ..MarketEvent::default()
     };
-    let (sent, bytes, took) = match is_host {
-        true => by_strategy(count, &clock, event),
-        false => by_template(count, &clock),
-    };
-    println!(
-        "{sent} mass quotes of {OPTIONS}, {:.0} bytes and {:.1} ns of processor time each",
-        bytes as f64 / sent as f64,
-        took as f64 / count as f64
-    );
-    assert_eq!(sent, count, "a message for every event");
-}
-
-fn by_strategy(
-    count: u64,
-    clock: &Clock,
-    event: impl Fn(u64, EventKind, InstrumentId, u64, Side, Price) -> MarketEvent,
-) -> (u64, u64, u64) {
     let strategy = Quoting { messages: 0 };
     let mut hot =
         memory::strategy_path::<_, false>(strategy, books(), symbol(1), clock.clone()).expect("it logs on");
@@ -127,7 +105,6 @@ fn by_strategy(
         }
     }
     let before = hot.sessions[0].out.orders;
-    let (mut took, mut bytes) = (0, 0);
     for n in 0..count {
         let (kind, order) = match n % 2 {
             0 => (EventKind::Add, 500 + n),
@@ -135,16 +112,18 @@ fn by_strategy(
         };
         let price = Price::from_4dp(50_000_000);
         let event = event(2 + n, kind, UNDERLYING, order, Side::Bid, price);
-        let begin = thread_cpu_ns();
         hot.on_event(black_box(&event));
-        took += thread_cpu_ns() - begin;
-        bytes += hot.sessions[0].out.last().len() as u64;
+        hot.let_go();
         memory::accept_quotes(&mut hot, event.recv_ts);
     }
-    (hot.sessions[0].out.orders - before, bytes, took)
+    let sent = hot.sessions[0].out.orders - before;
+    assert_eq!(sent, count, "a message for every event");
+    sent
 }
 
-fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
+/// As many mass quotes of the same prices, by controls and prepared message alone.
+pub(crate) fn by_template(count: u64) -> u64 {
+    let clock = Clock::calibrate();
     let mut hot = memory::memory_path::<false>(books(), symbol(1), clock.clone()).expect("it logs on");
     let session = &mut hot.sessions[0];
     let symbols: Vec<Symbol> = (1..=OPTIONS).map(symbol).collect();
@@ -170,7 +149,7 @@ fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
         controls.observe(clock.now(), quote as usize, mid);
     }
     let ticks = |price: Price| (price.raw() / form.tick.raw()) as u16;
-    let (mut took, mut bytes, mut id) = (0, 0, 0);
+    let mut id = 0;
     for n in 0..count {
         let now = clock.now();
         let mut entries = [MassQuoteEntry::default(); OPTIONS as usize];
@@ -184,7 +163,6 @@ fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
                 ask_qty: Qty(10),
             };
         }
-        let begin = thread_cpu_ns();
         for entry in black_box(&entries) {
             let price = |ticks: u16| Price::from_raw(form.tick.raw() * i64::from(ticks));
             let sides = [
@@ -210,9 +188,7 @@ fn by_template(count: u64, clock: &Clock) -> (u64, u64, u64) {
         };
         let encoded = template.send(&mut session.fix, now, &head, &entries);
         let written = encoded.expect("it is logged on");
-        bytes += written.len() as u64;
         session.out.send(written).expect("memory takes it");
-        took += thread_cpu_ns() - begin;
     }
-    (id, bytes, took)
+    id
 }
