@@ -165,7 +165,8 @@ impl Graph {
     /// `p and c, or p and not c` is `p`: two ways that meet again.
     fn simpler_or(&mut self, span: Span, a: Value, b: Value) -> Result<Value, ()> {
         let _ = span;
-        let (Node::Binary(Binary::And, p, c), Node::Binary(Binary::And, q, d)) = (&self.nodes[a], &self.nodes[b])
+        let (Node::Binary(Binary::And, p, c), Node::Binary(Binary::And, q, d)) =
+            (&self.nodes[a], &self.nodes[b])
         else {
             return Err(());
         };

@@ -43,7 +43,11 @@ pub(crate) fn stages(graph: &Graph, is_used: &[bool]) -> Vec<u32> {
             continue;
         }
         let at = own.iter().map(|value| stage[*value]).max().unwrap_or(0).max(1);
-        let before = own.iter().filter(|value| stage[**value] == at).map(|value| depth[*value]).max();
+        let before = own
+            .iter()
+            .filter(|value| stage[**value] == at)
+            .map(|value| depth[*value])
+            .max();
         let before = before.unwrap_or(0);
         let own_cost = cost(node);
         (stage[n], depth[n]) = match before + own_cost <= BUDGET {

@@ -45,7 +45,11 @@ impl Width {
     /// is.
     pub(crate) fn of(n: i64) -> Width {
         let n = i128::from(n);
-        let unit = if n != 0 && n % PRICE_UNIT == 0 { PRICE_UNIT } else { 1 };
+        let unit = if n != 0 && n % PRICE_UNIT == 0 {
+            PRICE_UNIT
+        } else {
+            1
+        };
         Width {
             unit,
             low: n / unit,
