@@ -1,5 +1,5 @@
-//! `cargo xtask hardware`: the core in hardware: tools into a cache of its own, lint, unit tests, cosimulation,
-//! synthesis and routing.
+//! `cargo xtask hardware`: the core in hardware: tools into a cache of its own, lint, unit tests,
+//! cosimulation, synthesis and routing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Compares a strategy in software with its simulated core on captures:
-//! `cargo run --release -p tickwire-cosim --example compare FILE FOLDER SEED CAPTURE...`, where the core is made in
-//! FOLDER. Captures that end in `.itch` are files of messages.
+//! `cargo run --release -p tickwire-cosim --example compare FILE FOLDER SEED CAPTURE...`, where the core is
+//! made in FOLDER. Captures that end in `.itch` are files of messages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,11 +31,22 @@ fn run(file: &str, folder: &str, seed: u64, captures: &[String]) -> Result<u64, 
     let files: Vec<PathBuf> = captures.iter().map(PathBuf::from).collect();
     let day = match &files[..] {
         [messages] if messages.extension().is_some_and(|e| e == "itch") => {
-            Day::of_messages(messages, || if random.chance(700_000) { 1 } else { random.below(12) as usize })?
+            Day::of_messages(messages, || {
+                if random.chance(700_000) {
+                    1
+                } else {
+                    random.below(12) as usize
+                }
+            })?
         }
         files => Day::read(files)?,
     };
-    let cosim = Cosim::new(&source, &|_| Err(String::new()), &Target::default(), Path::new(folder))?;
+    let cosim = Cosim::new(
+        &source,
+        &|_| Err(String::new()),
+        &Target::default(),
+        Path::new(folder),
+    )?;
     let troubles = Troubles {
         seed,
         loss: 10_000,
@@ -53,6 +64,9 @@ fn run(file: &str, folder: &str, seed: u64, captures: &[String]) -> Result<u64, 
     for difference in found.differences.iter().take(10) {
         println!("{difference}");
     }
-    println!("clocks from a packet's last word to its order's first: {:?}", found.latency);
+    println!(
+        "clocks from a packet's last word to its order's first: {:?}",
+        found.latency
+    );
     Ok(found.differing)
 }

@@ -127,32 +127,52 @@ fn tops(found: &mut Comparison, software: &Done, core: &Record) {
         // A change of trust has no message of its own.
         let is_same = expected.top == told.top && expected.is_live == told.is_live;
         if !is_same {
-            found.say(expected.seq, || format!("top of the book: software {}, core {} (message {})", show(expected), show(told), told.seq));
+            found.say(expected.seq, || {
+                format!(
+                    "top of the book: software {}, core {} (message {})",
+                    show(expected),
+                    show(told),
+                    told.seq
+                )
+            });
         }
     }
     if software.told.len() != core.told.len() {
         let (expected, told) = (software.told.len(), core.told.len());
-        found.say(0, || format!("the strategy was told of the book {expected} times in software, {told} times in the core"));
+        found.say(0, || {
+            format!(
+                "the strategy was told of the book {expected} times in software, {told} times in the core"
+            )
+        });
     }
 }
 
 fn levels(found: &mut Comparison, software: &Done, core: &Record) {
     if software.rungs.len() != core.changes.len() {
         let (expected, told) = (software.rungs.len(), core.changes.len());
-        found.say(0, || format!("levels changed {expected} times in software, {told} times in the core"));
+        found.say(0, || {
+            format!("levels changed {expected} times in software, {told} times in the core")
+        });
     }
     for (n, (expected, change)) in software.rungs.iter().zip(&core.changes).enumerate() {
         found.levels += 1;
         let place = (expected.seq, expected.side, expected.price);
         if place != (change.seq, change.side, change.price) {
-            found.say(expected.seq, || format!("a level: software {expected:?}, core {change:?}"));
+            found.say(expected.seq, || {
+                format!("a level: software {expected:?}, core {change:?}")
+            });
             continue;
         }
         // A replacement at the same price changes its level twice; what counts is how it is afterwards.
-        let is_between = software.rungs.get(n + 1).is_some_and(|next| (next.seq, next.side, next.price) == place);
+        let is_between = software
+            .rungs
+            .get(n + 1)
+            .is_some_and(|next| (next.seq, next.side, next.price) == place);
         let is_same = (expected.qty, expected.orders) == (change.qty, change.orders);
         if !is_same && !change.is_far && !is_between {
-            found.say(expected.seq, || format!("a level: software {expected:?}, core {change:?}"));
+            found.say(expected.seq, || {
+                format!("a level: software {expected:?}, core {change:?}")
+            });
         }
     }
 }
@@ -164,23 +184,36 @@ fn hex(bytes: &[u8]) -> String {
 fn orders(found: &mut Comparison, software: &Done, core: &Record) {
     if software.sent.len() != core.frames.len() {
         let (expected, left) = (software.sent.len(), core.frames.len());
-        found.say(0, || format!("{expected} orders left in software, {left} in the core"));
+        found.say(0, || {
+            format!("{expected} orders left in software, {left} in the core")
+        });
     }
     if core.passed.len() != core.frames.len() {
         let (passed, left) = (core.passed.len(), core.frames.len());
-        found.say(0, || format!("{passed} orders passed the core's gate, {left} frames left"));
+        found.say(0, || {
+            format!("{passed} orders passed the core's gate, {left} frames left")
+        });
     }
     for ((expected, frame), (_, seq)) in software.sent.iter().zip(&core.frames).zip(&core.passed) {
         found.orders += 1;
         if expected.frame[..] != frame.bytes[..] {
             found.say(expected.seq, || {
-                format!("an order's frame:\n  software {}\n  core     {}", hex(&expected.frame), hex(&frame.bytes))
+                format!(
+                    "an order's frame:\n  software {}\n  core     {}",
+                    hex(&expected.frame),
+                    hex(&frame.bytes)
+                )
             });
         } else if expected.seq != *seq {
-            found.say(expected.seq, || format!("an order of another message: in the core of {seq}"));
+            found.say(expected.seq, || {
+                format!("an order of another message: in the core of {seq}")
+            });
         }
         if let Some(arrived) = software.arrived.get(&expected.seq) {
-            *found.latency.entry(frame.cycle.saturating_sub(*arrived)).or_default() += 1;
+            *found
+                .latency
+                .entry(frame.cycle.saturating_sub(*arrived))
+                .or_default() += 1;
         }
     }
 }
@@ -190,11 +223,23 @@ fn counters(found: &mut Comparison, stimulus: &Stimulus, software: &Done, core: 
     let line = |n: usize| u64::from(core.registers[32 + 8 * n]);
     let fcs = |n: usize| u64::from(core.registers[34 + 8 * n]);
     let mut pairs = vec![
-        ("changes of the book", software.changes, u64::from(core.registers[4])),
-        ("orders that left", software.sent.len() as u64, u64::from(core.registers[5])),
+        (
+            "changes of the book",
+            software.changes,
+            u64::from(core.registers[4]),
+        ),
+        (
+            "orders that left",
+            software.sent.len() as u64,
+            u64::from(core.registers[5]),
+        ),
         ("orders stopped", software.stopped, blocked),
         ("orders stopped, one by one", software.stopped, core.stopped),
-        ("position", u64::from(software.held as u32), u64::from(core.registers[7])),
+        (
+            "position",
+            u64::from(software.held as u32),
+            u64::from(core.registers[7]),
+        ),
         ("faults", 0, u64::from(core.registers[1])),
     ];
     for (n, name) in ["line A", "line B", "software's line"].into_iter().enumerate() {
@@ -204,7 +249,9 @@ fn counters(found: &mut Comparison, stimulus: &Stimulus, software: &Done, core: 
     for (name, expected, counted) in pairs {
         found.counters += 1;
         if expected != counted {
-            found.say(0, || format!("{name}: {expected} in software, {counted} in the core"));
+            found.say(0, || {
+                format!("{name}: {expected} in software, {counted} in the core")
+            });
         }
     }
 }

@@ -90,13 +90,16 @@ impl Day {
     /// # Errors
     /// A file that cannot be read or breaks off.
     pub fn of_messages(file: &Path, per_packet: impl FnMut() -> usize) -> Result<Day, CosimError> {
-        let failed = |error: &dyn std::fmt::Display| CosimError::Capture(file.to_path_buf(), error.to_string());
+        let failed =
+            |error: &dyn std::fmt::Display| CosimError::Capture(file.to_path_buf(), error.to_string());
         let bytes = std::fs::read(file).map_err(|e| failed(&e))?;
         let mut messages = Vec::new();
         let mut rest = &bytes[..];
         while let Some((length, after)) = rest.split_first_chunk::<2>() {
             let length = usize::from(u16::from_be_bytes(*length));
-            let message = after.get(..length).ok_or_else(|| failed(&"it breaks off in a message"))?;
+            let message = after
+                .get(..length)
+                .ok_or_else(|| failed(&"it breaks off in a message"))?;
             messages.push(message.to_vec());
             rest = &after[length..];
         }
@@ -135,17 +138,23 @@ impl Day {
 
     /// All messages.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
-        self.packets.iter().flat_map(|packet| match moldudp64::parse(&packet.bytes).map(|mold| mold.payload) {
-            Ok(Payload::Messages(blocks)) => Some(blocks),
-            _ => None,
-        })
-        .flatten()
+        self.packets
+            .iter()
+            .flat_map(
+                |packet| match moldudp64::parse(&packet.bytes).map(|mold| mold.payload) {
+                    Ok(Payload::Messages(blocks)) => Some(blocks),
+                    _ => None,
+                },
+            )
+            .flatten()
     }
 
     /// The stock locate of a symbol, where the day says it.
     pub fn locate(&self, symbol: &Symbol) -> Option<u16> {
         self.messages().find_map(|message| match itch50::parse(message) {
-            Ok(Message::StockDirectory(m)) if m.stock.symbol().as_ref() == Some(symbol) => Some(m.locate.get()),
+            Ok(Message::StockDirectory(m)) if m.stock.symbol().as_ref() == Some(symbol) => {
+                Some(m.locate.get())
+            }
             _ => None,
         })
     }
@@ -155,12 +164,16 @@ impl Day {
         let mut found: BTreeMap<u16, (Option<Symbol>, u64)> = BTreeMap::new();
         for message in self.messages() {
             match itch50::parse(message) {
-                Ok(Message::StockDirectory(m)) => found.entry(m.locate.get()).or_default().0 = m.stock.symbol(),
+                Ok(Message::StockDirectory(m)) => {
+                    found.entry(m.locate.get()).or_default().0 = m.stock.symbol()
+                }
                 Ok(Message::AddOrder(m)) => found.entry(m.locate.get()).or_default().1 += 1,
                 _ => {}
             }
         }
-        let named = found.into_iter().filter_map(|(locate, (symbol, orders))| Some((symbol?, locate, orders)));
+        let named = found
+            .into_iter()
+            .filter_map(|(locate, (symbol, orders))| Some((symbol?, locate, orders)));
         named.collect()
     }
 
@@ -184,7 +197,10 @@ fn is_itch(mold: &moldudp64::Packet<'_>) -> bool {
         return false;
     };
     let is_known = |message: &[u8]| {
-        message.first().and_then(|kind| itch50::message_size(*kind)).is_some_and(|size| message.len() >= size)
+        message
+            .first()
+            .and_then(|kind| itch50::message_size(*kind))
+            .is_some_and(|size| message.len() >= size)
     };
     blocks.clone().all(is_known)
 }

@@ -1,5 +1,5 @@
-//! What the core's gate does, in software: which order leaves. Checks that depend on clocks (tokens, watchdog)
-//! have tests of their own in `hardware/tests`.
+//! What the core's gate does, in software: which order leaves. Checks that depend on clocks (tokens,
+//! watchdog) have tests of their own in `hardware/tests`.
 
 use tickwire_market::{OrderIntent, Side};
 use tickwire_rtl::frame::{Filled, wire_price};

@@ -14,9 +14,9 @@
 //! # Ok(())
 //! # }
 //! ```
-//! The software's side is the decoder, books, conductor and machine of a live strategy; a lost packet is a gap
-//! for both, mended for both by the same packets. The core's side is a program that Verilator makes of the design,
-//! with its assertions on. [`make`] chooses when which frame comes, from a seed.
+//! The software's side is the decoder, books, conductor and machine of a live strategy; a lost packet is a
+//! gap for both, mended for both by the same packets. The core's side is a program that Verilator makes of
+//! the design, with its assertions on. [`make`] chooses when which frame comes, from a seed.
 #![forbid(unsafe_code)]
 
 mod compare;
@@ -100,7 +100,12 @@ impl Cosim {
     ///
     /// # Errors
     /// What is wrong with the file, what a core does not carry, what Verilator says.
-    pub fn new(source: &str, load: &dyn Fn(&str) -> Result<String, String>, target: &Target, folder: &Path) -> Result<Cosim, CosimError> {
+    pub fn new(
+        source: &str,
+        load: &dyn Fn(&str) -> Result<String, String>,
+        target: &Target,
+        folder: &Path,
+    ) -> Result<Cosim, CosimError> {
         let program = tickwire_language::compile(source, load).map_err(CosimError::Source)?;
         Cosim::of(program, source, target, folder)
     }
@@ -139,14 +144,19 @@ impl Cosim {
         &self.program
     }
 
-    /// What the core is told for a day: its instrument, and a window of prices around the middle of its orders.
+    /// What the core is told for a day: its instrument, and a window of prices around the middle of its
+    /// orders.
     ///
     /// # Errors
     /// The day does not have the instrument.
     pub fn settings(&self, day: &Day) -> Result<Settings, CosimError> {
         let symbol = self.program.instruments[0].symbol;
-        let locate = day.locate(&symbol).ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
-        let middle = day.middle(locate).ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
+        let locate = day
+            .locate(&symbol)
+            .ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
+        let middle = day
+            .middle(locate)
+            .ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
         let tick = step(self.target.tick);
         Ok(Settings {
             locate,
@@ -187,7 +197,11 @@ impl Cosim {
         };
         let symbol = || CosimError::NoInstrument(text.symbol.to_string());
         let frame = prepared(&self.link, &text).ok_or_else(symbol)?;
-        let changes: Vec<u64> = day.packets.iter().map(|packet| changes(&packet.bytes, settings.locate)).collect();
+        let changes: Vec<u64> = day
+            .packets
+            .iter()
+            .map(|packet| changes(&packet.bytes, settings.locate))
+            .collect();
         let stimulus = make(day, settings, &frame, troubles, |n| changes[n]);
         let around = Surroundings {
             link: &self.link,
@@ -195,7 +209,13 @@ impl Cosim {
             settings,
             tick: self.target.tick,
         };
-        let software = run(day, &stimulus.steps, &self.program, engine(&self.program), &around);
+        let software = run(
+            day,
+            &stimulus.steps,
+            &self.program,
+            engine(&self.program),
+            &around,
+        );
         let record = self.simulator.run(&stimulus.bytes, troubles.busy_percent)?;
         Ok(compare(&stimulus, &software, &record))
     }
@@ -211,5 +231,7 @@ fn changes(datagram: &[u8], locate: u16) -> u64 {
     let Ok(Payload::Messages(blocks)) = parse(datagram).map(|mold| mold.payload) else {
         return 0;
     };
-    blocks.filter(|message| itch50::stock_locate(message) == Some(locate)).count() as u64
+    blocks
+        .filter(|message| itch50::stock_locate(message) == Some(locate))
+        .count() as u64
 }

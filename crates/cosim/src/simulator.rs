@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tickwire_rtl::Design;
+use tickwire_runtime::files;
 
 use crate::CosimError;
 use crate::record::Record;
@@ -18,15 +19,20 @@ pub struct Simulator {
 
 /// Whether Verilator is to be had here.
 pub fn is_there() -> bool {
-    let version = Command::new("verilator").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let version = Command::new("verilator")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     version.is_ok_and(|status| status.success())
 }
 
 /// The files that a simulation is made of, in order.
 fn simulated(design: &Design) -> impl Iterator<Item = &tickwire_rtl::File> {
-    design.files.iter().filter(|file| {
-        (file.name.ends_with(".sv") && file.name != "wrap.sv") || file.name.ends_with(".cpp")
-    })
+    design
+        .files
+        .iter()
+        .filter(|file| (file.name.ends_with(".sv") && file.name != "wrap.sv") || file.name.ends_with(".cpp"))
 }
 
 impl Simulator {
@@ -41,7 +47,7 @@ impl Simulator {
             program: folder.join("obj/core_bench"),
             folder: folder.to_path_buf(),
         };
-        fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+        files::create_folders(folder).map_err(|e| failed(folder, e))?;
         let is_same = simulated(design)
             .all(|file| fs::read_to_string(folder.join(&file.name)).is_ok_and(|text| text == file.text));
         if is_same && simulator.program.exists() {
@@ -49,15 +55,35 @@ impl Simulator {
         }
         for file in &design.files {
             let path = folder.join(&file.name);
-            fs::write(&path, &file.text).map_err(|e| failed(&path, e))?;
+            files::write(&path, &file.text).map_err(|e| failed(&path, e))?;
         }
         let mut verilator = Command::new("verilator");
         verilator.current_dir(folder).args([
-            "--cc", "--exe", "--build", "-j", "2", "-O3", "-Wall", "--assert", "--x-assign", "fast", "--x-initial", "fast",
-            "-CFLAGS", "-O1", "--Mdir", "obj", "--top-module", "core", "-o", "core_bench",
+            "--cc",
+            "--exe",
+            "--build",
+            "-j",
+            "2",
+            "-O3",
+            "-Wall",
+            "--assert",
+            "--x-assign",
+            "fast",
+            "--x-initial",
+            "fast",
+            "-CFLAGS",
+            "-O1",
+            "--Mdir",
+            "obj",
+            "--top-module",
+            "core",
+            "-o",
+            "core_bench",
         ]);
         verilator.args(simulated(design).map(|file| file.name.as_str()));
-        let output = verilator.output().map_err(|e| CosimError::Verilator(e.to_string()))?;
+        let output = verilator
+            .output()
+            .map_err(|e| CosimError::Verilator(e.to_string()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(CosimError::Verilator(said.chars().take(4_000).collect()));
@@ -72,7 +98,7 @@ impl Simulator {
     pub fn run(&self, stimulus: &[u8], busy_percent: u32) -> Result<Record, CosimError> {
         let failed = |what: &Path, e: std::io::Error| CosimError::File(what.to_path_buf(), e.to_string());
         let (from, to) = (self.folder.join("stimulus.bin"), self.folder.join("record.bin"));
-        fs::write(&from, stimulus).map_err(|e| failed(&from, e))?;
+        files::write(&from, stimulus).map_err(|e| failed(&from, e))?;
         let program = std::path::absolute(&self.program).map_err(|e| failed(&self.program, e))?;
         let output = Command::new(program)
             .args([from.as_os_str(), to.as_os_str()])

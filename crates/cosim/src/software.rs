@@ -8,13 +8,13 @@ use tickwire_feed_core::{ArbiterConfig, Line};
 use tickwire_feed_nasdaq::{ItchConfig, ItchDecoder, ItchFeed};
 use tickwire_language::{Engine, Machine, Program};
 use tickwire_market::{
-    BookState, ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderIntent, Price, Qty,
-    SeqNo, Side, Symbol, Venue,
+    BookState, ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
+    OrderIntent, Price, Qty, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_rtl::frame::{FRAME_SIZE, Link, OrderText, PAYLOAD_AT, written};
 use tickwire_trading::strategy::{
-    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected, Strategy,
-    Subscription, TimerId, Trade,
+    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
+    Strategy, Subscription, TimerId, Trade,
 };
 use tickwire_trading::{ControlsConfig, OrderReport, ReportKind, RiskConfig};
 
@@ -103,7 +103,11 @@ impl<S: Strategy> Strategy for Watched<S> {
 
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
         let after = change.after;
-        let side = |side: Side| after.best(side).map_or((0, 0), |(price, qty)| (price4(price), qty.0));
+        let side = |side: Side| {
+            after
+                .best(side)
+                .map_or((0, 0), |(price, qty)| (price4(price), qty.0))
+        };
         self.told.push(Told {
             seq: after.seq.0,
             is_live: after.state == BookState::Live,
@@ -133,7 +137,8 @@ impl<S: Strategy> Strategy for Watched<S> {
     }
 }
 
-/// Orders out: the gate, then the frame. Every one is answered as cancelled, as an `ioc` order that met nobody.
+/// Orders out: the gate, then the frame. Every one is answered as cancelled, as an `ioc` order that met
+/// nobody.
 struct Out<'a> {
     gate: Gate,
     link: &'a Link,
@@ -187,7 +192,8 @@ impl<E: Engine> Host<'_, E> {
             }
         }
         let markets = Markets::new(&self.books, BITS);
-        self.conductor.on_event(0, event, &outcome, false, markets, &mut self.out);
+        self.conductor
+            .on_event(0, event, &outcome, false, markets, &mut self.out);
         if is_ours && changes {
             self.write_rungs(event, before);
         }
@@ -198,13 +204,17 @@ impl<E: Engine> Host<'_, E> {
                 kind: ReportKind::Cancelled,
             };
             let markets = Markets::new(&self.books, BITS);
-            let _ = self.conductor.on_report(event.recv_ts, &report, markets, &mut self.out);
+            let _ = self
+                .conductor
+                .on_report(event.recv_ts, &report, markets, &mut self.out);
         }
     }
 
     /// Side and price of the order that an event is about.
     fn touched(&self, event: &MarketEvent) -> Option<(Side, Price)> {
-        self.books[0].order(event.order_id).map(|order| (order.side, order.price))
+        self.books[0]
+            .order(event.order_id)
+            .map(|order| (order.side, order.price))
     }
 
     /// The levels that an event has changed.
@@ -246,7 +256,8 @@ impl<E: Engine> EventSink for Host<'_, E> {
     fn on_event(&mut self, event: &MarketEvent) {
         match event.kind {
             // The stimulus says where there is a gap; a first packet that is taken as it comes is none.
-            EventKind::Gap | EventKind::Recovered | EventKind::Clear if event.instrument == InstrumentId::WHOLE_FEED => {}
+            EventKind::Gap | EventKind::Recovered | EventKind::Clear
+                if event.instrument == InstrumentId::WHOLE_FEED => {}
             _ => self.apply(event),
         }
     }
@@ -325,7 +336,8 @@ pub fn run<E: Engine>(
     };
     let markets = Markets::new(&host.books, BITS);
     host.conductor.start(Nanos::ZERO, markets, &mut host.out);
-    host.conductor.define(Nanos::ZERO, 0, &named, None, markets, &mut host.out);
+    host.conductor
+        .define(Nanos::ZERO, 0, &named, None, markets, &mut host.out);
     let decoder = ItchDecoder::new(ItchConfig {
         symbols: None,
         ..ItchConfig::default()

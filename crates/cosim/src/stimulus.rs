@@ -1,5 +1,5 @@
-//! When which frame enters the core: both lines with gaps down to one clock, what they lose and damage, and what
-//! software does after a gap. One seed, one stimulus.
+//! When which frame enters the core: both lines with gaps down to one clock, what they lose and damage, and
+//! what software does after a gap. One seed, one stimulus.
 
 use tickwire_rtl::frame::Prepared;
 use tickwire_rtl::registers::{address, control};
@@ -97,7 +97,8 @@ impl Default for Settings {
     }
 }
 
-/// What the day comes to for the software: packets in the order in which the core takes them, gaps between them.
+/// What the day comes to for the software: packets in the order in which the core takes them, gaps between
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// A packet of the day, by its place; the clock of its last word on the first line that brought it.
@@ -163,8 +164,12 @@ impl Maker<'_> {
         let start = at.max(line.free_at);
         self.out.bytes.push(b'F');
         self.out.bytes.extend_from_slice(&start.to_le_bytes());
-        self.out.bytes.extend_from_slice(&[line.number, u8::from(is_damaged)]);
-        self.out.bytes.extend_from_slice(&(frame.len() as u16).to_le_bytes());
+        self.out
+            .bytes
+            .extend_from_slice(&[line.number, u8::from(is_damaged)]);
+        self.out
+            .bytes
+            .extend_from_slice(&(frame.len() as u16).to_le_bytes());
         self.out.bytes.extend_from_slice(&frame);
         let end = start + frame.len().div_ceil(8) as u64 - 1;
         line.free_at = end + 2;
@@ -174,7 +179,9 @@ impl Maker<'_> {
     fn set_up(&mut self, day: &Day, frame: &Prepared) -> u64 {
         let s = *self.settings;
         let session = |from: usize, len: usize| {
-            day.session[from..from + len].iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
+            day.session[from..from + len]
+                .iter()
+                .fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
         };
         let first = day.packets.first().map_or(1, |packet| packet.seq);
         let mut writes: Vec<(u8, u32)> = Vec::new();
@@ -233,13 +240,31 @@ fn port(line: u8) -> u16 {
 /// A datagram as an Ethernet frame without FCS, at least 60 bytes long.
 fn framed(line: u8, datagram: &[u8]) -> Vec<u8> {
     let group = group(line);
-    let mut frame = vec![0x01, 0x00, 0x5e, group[1] & 0x7f, group[2], group[3], 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    let mut frame = vec![
+        0x01,
+        0x00,
+        0x5e,
+        group[1] & 0x7f,
+        group[2],
+        group[3],
+        2,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0x08,
+        0x00,
+    ];
     let total = (28 + datagram.len()) as u16;
     let mut header = vec![0x45, 0];
     header.extend_from_slice(&total.to_be_bytes());
     header.extend_from_slice(&[0x12, 0x34, 0x40, 0, 16, 17, 0, 0, 10, 0, 0, 9]);
     header.extend_from_slice(&group);
-    let mut sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let mut sum: u32 = header
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -254,8 +279,8 @@ fn framed(line: u8, datagram: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Makes a stimulus of a day. `changes` says how many changes of the book a packet comes to at most: frames are
-/// kept so far apart that the core's queues never fill, which would be a loss that no seed explains.
+/// Makes a stimulus of a day. `changes` says how many changes of the book a packet comes to at most: frames
+/// are kept so far apart that the core's queues never fill, which would be a loss that no seed explains.
 pub fn make(
     day: &Day,
     settings: &Settings,
@@ -284,7 +309,11 @@ pub fn make(
         at = at.max(busy_until.saturating_sub(40 * CHANGE_CLOCKS));
         let mut arrived: Option<u64> = None;
         let lag = maker.random.below(troubles.skew_max + 1);
-        let starts = if maker.random.chance(200_000) { [at + lag, at] } else { [at, at + lag] };
+        let starts = if maker.random.chance(200_000) {
+            [at + lag, at]
+        } else {
+            [at, at + lag]
+        };
         for (line, start) in lines[..2].iter_mut().zip(starts) {
             if maker.random.chance(troubles.loss) {
                 continue;
@@ -315,7 +344,9 @@ pub fn make(
             maker.write(cycle, address::CONTROL, control::ARM);
             maker.out.steps.push(Step::Armed);
             at = cycle + 40;
-            lines.iter_mut().for_each(|line| line.free_at = line.free_at.max(at));
+            lines
+                .iter_mut()
+                .for_each(|line| line.free_at = line.free_at.max(at));
             busy_until = at;
             continue;
         }
@@ -325,7 +356,13 @@ pub fn make(
         // Line B may not fall behind for good.
         at = at.max(lines[1].free_at.saturating_sub(troubles.skew_max));
     }
-    let end = lines.iter().map(|line| line.free_at).max().unwrap_or(at).max(busy_until) + 20_000;
+    let end = lines
+        .iter()
+        .map(|line| line.free_at)
+        .max()
+        .unwrap_or(at)
+        .max(busy_until)
+        + 20_000;
     maker.out.bytes.push(b'Q');
     maker.out.bytes.extend_from_slice(&end.to_le_bytes());
     maker.out.clocks = end;

@@ -1,6 +1,6 @@
-//! Days made here, through software and simulated core: losses on both lines, damaged frames, gaps of one clock, a
-//! transmitter that is not always ready. Without Verilator this says so and ends: `cargo xtask hardware` has it.
-//! `SEED=N` chooses another day, `MESSAGES=N` says how long it is.
+//! Days made here, through software and simulated core: losses on both lines, damaged frames, gaps of one
+//! clock, a transmitter that is not always ready. Without Verilator this says so and ends:
+//! `cargo xtask hardware` has it. `SEED=N` chooses another day, `MESSAGES=N` says how long it is.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +9,8 @@ use tickwire_cosim::{Comparison, Cosim, Day, Random, Settings, Troubles, is_ther
 use tickwire_language::Interpreter;
 use tickwire_rtl::Target;
 use tickwire_wire_nasdaq::itch50::{
-    AddOrder, OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, StockDirectory, SystemEvent,
-    Trade,
+    AddOrder, OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, StockDirectory,
+    SystemEvent, Trade,
 };
 use tickwire_wire_nasdaq::layout::{Alpha, Char, Pod, Scaled};
 
@@ -18,7 +18,10 @@ use tickwire_wire_nasdaq::layout::{Alpha, Char, Pod, Scaled};
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 struct Standing {
@@ -80,7 +83,12 @@ fn messages(seed: u64, count: u64) -> Vec<Vec<u8>> {
                 ..AddOrder::at(7, time)
             };
             out.push(add.as_bytes().to_vec());
-            standing.push(Standing { id: next, is_ask, price, qty });
+            standing.push(Standing {
+                id: next,
+                is_ask,
+                price,
+                qty,
+            });
             next += 1 + random.below(3);
             continue;
         }
@@ -169,22 +177,40 @@ fn messages(seed: u64, count: u64) -> Vec<Vec<u8>> {
 }
 
 fn best(standing: &[Standing], is_ask: bool) -> usize {
-    let of_side = standing.iter().enumerate().filter(|(_, order)| order.is_ask == is_ask);
-    let found = of_side.min_by_key(|(_, order)| if is_ask { i64::from(order.price) } else { -i64::from(order.price) });
+    let of_side = standing
+        .iter()
+        .enumerate()
+        .filter(|(_, order)| order.is_ask == is_ask);
+    let found = of_side.min_by_key(|(_, order)| {
+        if is_ask {
+            i64::from(order.price)
+        } else {
+            -i64::from(order.price)
+        }
+    });
     found.map_or(0, |(at, _)| at)
 }
 
 fn cosim(name: &str) -> Cosim {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hardware").join(format!("{name}.tw"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/hardware")
+        .join(format!("{name}.tw"));
     let source = std::fs::read_to_string(path).expect("the example is there");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    Cosim::new(&source, &|_| Err(String::new()), &Target::default(), &folder).unwrap_or_else(|e| panic!("{e}"))
+    Cosim::new(&source, &|_| Err(String::new()), &Target::default(), &folder)
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn day(seed: u64) -> Day {
     let mut random = Random(seed ^ 0xDA7);
     let messages = messages(seed, number("MESSAGES", 6_000));
-    Day::of(&messages, || if random.chance(700_000) { 1 } else { random.below(12) as usize })
+    Day::of(&messages, || {
+        if random.chance(700_000) {
+            1
+        } else {
+            random.below(12) as usize
+        }
+    })
 }
 
 #[track_caller]
@@ -232,7 +258,11 @@ fn orders_books_and_counters_are_the_same() {
             let found = cosim.compare(&day(seed), &Troubles { seed, ..troubles }, Interpreter::new);
             let found = found.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             same(&found, seed);
-            assert!(found.orders + found.stopped > orders_min, "{name}: {} orders", found.orders);
+            assert!(
+                found.orders + found.stopped > orders_min,
+                "{name}: {} orders",
+                found.orders
+            );
         }
     }
 }
@@ -250,12 +280,23 @@ fn limits_stop_the_same_orders() {
     let (low, high) = (plain.base + 204_700, plain.base + 205_100);
     for settings in [
         Settings { orders: 25, ..plain },
-        Settings { position: 1_000, ..plain },
-        Settings { collar: (low, high), ..plain },
+        Settings {
+            position: 1_000,
+            ..plain
+        },
+        Settings {
+            collar: (low, high),
+            ..plain
+        },
         Settings { size: 99, ..plain },
     ] {
-        let troubles = Troubles { seed, ..Troubles::default() };
-        let found = cosim.compare_with(&day, &settings, &troubles, Interpreter::new).unwrap_or_else(|e| panic!("{e}"));
+        let troubles = Troubles {
+            seed,
+            ..Troubles::default()
+        };
+        let found = cosim
+            .compare_with(&day, &settings, &troubles, Interpreter::new)
+            .unwrap_or_else(|e| panic!("{e}"));
         same(&found, seed);
         assert!(found.stopped > 0, "{settings:?} stops something");
     }

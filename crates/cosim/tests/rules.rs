@@ -1,5 +1,5 @@
-//! Random rules in hardware against the interpreter: the same is told to both, and both want the same orders. All
-//! rules are simulated at once. Without Verilator this says so and ends: `cargo xtask hardware` has it.
+//! Random rules in hardware against the interpreter: the same is told to both, and both want the same orders.
+//! All rules are simulated at once. Without Verilator this says so and ends: `cargo xtask hardware` has it.
 //! `SEED=N` chooses others, `RULES=N` and `TURNS=N` say how many.
 
 use std::fmt::Write;
@@ -12,7 +12,10 @@ use tickwire_language::{Engine, Host, Interpreter, Program};
 use tickwire_rtl::{Target, generate};
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 /// Rules that the checker and a core take.
@@ -114,7 +117,13 @@ impl Writer {
                 self.orders += 1;
                 let side = self.pick(&["buy", "sell"]);
                 let price = self.pick(&["a.ask[0].price", "a.bid[0].price", "last", "a.last_trade"]);
-                let qty = self.pick(&["100", "a.bid[0].qty", "a.ask[0].qty - a.bid[0].qty", "a.ask[0].qty * 5000000", "q"]);
+                let qty = self.pick(&[
+                    "100",
+                    "a.bid[0].qty",
+                    "a.ask[0].qty - a.bid[0].qty",
+                    "a.ask[0].qty * 5000000",
+                    "q",
+                ]);
                 let at = self.pick(&["v", "v", "stepped(v, 3, a)", "stepped(v, 0 - 2, a)"]);
                 let _ = writeln!(self.out, "if let v = {price} {{ {side} a {qty} @ {at} ioc }}");
             }
@@ -230,7 +239,9 @@ fn expected(program: &Program, rule: u16, turns: &[Turn]) -> Vec<Want> {
         }
         let handler = if turn.is_trade { trade } else { book };
         if let Some(handler) = handler {
-            engine.run(program, handler, &mut memory, &mut host).expect("a core's rule has no trap");
+            engine
+                .run(program, handler, &mut memory, &mut host)
+                .expect("a core's rule has no trap");
         }
     }
     host.wants
@@ -290,7 +301,12 @@ fn rules(count: usize) -> String {
              .order_ask(order_ask[{n}]), .order_qty(order_qty[{n}]), .order_price(order_price[{n}]));"
         );
     }
-    let _ = writeln!(out, "  assign order_valid[{}:{count}] = '0;\n  assign order_ask[{}:{count}] = '0;", words - 1, words - 1);
+    let _ = writeln!(
+        out,
+        "  assign order_valid[{}:{count}] = '0;\n  assign order_ask[{}:{count}] = '0;",
+        words - 1,
+        words - 1
+    );
     out.push_str("  wire logic unused = &{1'b0, busy, unused};\nendmodule\n`default_nettype wire\n");
     out
 }
@@ -314,16 +330,25 @@ fn random_rules_want_the_same_orders_as_the_interpreter() {
     while programs.len() < count {
         let source = Writer::program(seed.wrapping_mul(1_000_003).wrapping_add(tried));
         tried += 1;
-        assert!(tried < 50 * count as u64, "too few of these programs become rules");
+        assert!(
+            tried < 50 * count as u64,
+            "too few of these programs become rules"
+        );
         let Ok(program) = tickwire_language::compile(&source, &|_| Err(String::new())) else {
             continue;
         };
         let Ok(design) = generate(&program, &source, &target) else {
             continue;
         };
-        let rule = design.files.iter().find(|file| file.name == "strategy.sv").expect("it is made");
+        let rule = design
+            .files
+            .iter()
+            .find(|file| file.name == "strategy.sv")
+            .expect("it is made");
         let name = format!("rule_{}", programs.len());
-        let text = rule.text.replacen("module strategy (", &format!("module {name} ("), 1);
+        let text = rule
+            .text
+            .replacen("module strategy (", &format!("module {name} ("), 1);
         std::fs::write(folder.join(format!("{name}.sv")), text).expect("it can be written");
         programs.push((source, program));
     }
@@ -333,7 +358,20 @@ fn random_rules_want_the_same_orders_as_the_interpreter() {
     let files: Vec<String> = (0..count).map(|n| format!("rule_{n}.sv")).collect();
     let made = Command::new("verilator")
         .current_dir(&folder)
-        .args(["--cc", "--exe", "--build", "-j", "2", "-Wall", "-CFLAGS", "-O0", "--Mdir", "obj", "--top-module", "rules"])
+        .args([
+            "--cc",
+            "--exe",
+            "--build",
+            "-j",
+            "2",
+            "-Wall",
+            "-CFLAGS",
+            "-O0",
+            "--Mdir",
+            "obj",
+            "--top-module",
+            "rules",
+        ])
         .args(["-o", "rules_bench", "rules.sv", "rules_bench.cpp"])
         .args(&files)
         .output()
@@ -369,7 +407,8 @@ fn random_rules_want_the_same_orders_as_the_interpreter() {
     let output = std::fs::read(folder.join("output.bin")).expect("the bench wrote");
     let mut wants: Vec<Vec<Want>> = vec![Vec::new(); count];
     for record in output.chunks_exact(15) {
-        let u32_at = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+        let u32_at =
+            |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let rule = u16::from_le_bytes([record[4], record[5]]);
         wants[usize::from(rule)].push(Want {
             turn: u32_at(0),
@@ -383,11 +422,24 @@ fn random_rules_want_the_same_orders_as_the_interpreter() {
     for (n, (source, program)) in programs.iter().enumerate() {
         let expected = expected(program, n as u16, &turns);
         for (is, want) in wants[n].iter().zip(&expected) {
-            assert_eq!(is, want, "seed {seed}, rule {n} in {}:\n{source}", folder.display());
+            assert_eq!(
+                is,
+                want,
+                "seed {seed}, rule {n} in {}:\n{source}",
+                folder.display()
+            );
         }
-        assert_eq!(wants[n].len(), expected.len(), "seed {seed}, rule {n} in {}:\n{source}", folder.display());
+        assert_eq!(
+            wants[n].len(),
+            expected.len(),
+            "seed {seed}, rule {n} in {}:\n{source}",
+            folder.display()
+        );
         orders += expected.len();
     }
-    println!("{count} rules, {} turns, {orders} orders the same; {tried} programs tried", turns.len());
+    println!(
+        "{count} rules, {} turns, {orders} orders the same; {tried} programs tried",
+        turns.len()
+    );
     assert!(orders > 1_000, "{orders} orders");
 }

@@ -24,9 +24,14 @@ fn main() -> ExitCode {
 fn run(file: &str, folder: &Path) -> Result<(), String> {
     let source = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let no_files = |name: &str| Err(format!("{name}: this example loads no tables"));
-    let program = tickwire_language::compile(&source, &no_files).map_err(|wrong| format!("{file}: {wrong:?}"))?;
-    let design = generate(&program, &source, &Target::default())
-        .map_err(|refusals| refusals.iter().map(|refusal| format!("{file}: {refusal}\n")).collect::<String>())?;
+    let program =
+        tickwire_language::compile(&source, &no_files).map_err(|wrong| format!("{file}: {wrong:?}"))?;
+    let design = generate(&program, &source, &Target::default()).map_err(|refusals| {
+        refusals
+            .iter()
+            .map(|refusal| format!("{file}: {refusal}\n"))
+            .collect::<String>()
+    })?;
     std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
     for file in &design.files {
         std::fs::write(folder.join(&file.name), &file.text).map_err(|e| format!("{}: {e}", file.name))?;

@@ -12,6 +12,9 @@ use crate::stages::{operands, stages, used};
 use crate::widths::{LEAST, MOST, PRICE_UNIT, Width, exact, widths};
 use crate::{HandlerReport, Refusal};
 
+/// The module down to its ports.
+const HEAD: &str = include_str!("rule_head.sv");
+
 /// A handler that is ready to be written.
 pub(crate) struct Pipeline<'a> {
     pub(crate) name: &'static str,
@@ -43,10 +46,16 @@ impl<'a> Plan<'a> {
         let graph = &pipeline.handler.graph;
         let is_used = used(graph, &live_outputs(&pipeline.handler, state));
         let stage = stages(graph, &is_used);
-        let clocks = (0..graph.nodes.len()).filter(|n| is_used[*n]).map(|n| stage[n]).max();
+        let clocks = (0..graph.nodes.len())
+            .filter(|n| is_used[*n])
+            .map(|n| stage[n])
+            .max();
         let orders = pipeline.handler.orders.iter().zip(0..);
         let first = orders.map(|(order, nth): (_, u32)| {
-            let ready = [order.when, order.qty, order.price].iter().map(|n| stage[*n]).max();
+            let ready = [order.when, order.qty, order.price]
+                .iter()
+                .map(|n| stage[*n])
+                .max();
             ready.unwrap_or(0).saturating_sub(nth)
         });
         let first = first.max().unwrap_or(1).max(1);
@@ -83,7 +92,11 @@ struct Writer<'a> {
 }
 
 /// Writes the module.
-pub(crate) fn write(program: &Program, source: &str, pipelines: &[Pipeline<'_>]) -> Result<Written, Vec<Refusal>> {
+pub(crate) fn write(
+    program: &Program,
+    source: &str,
+    pipelines: &[Pipeline<'_>],
+) -> Result<Written, Vec<Refusal>> {
     let lines: Vec<&str> = source.lines().collect();
     refuse_missing(program, pipelines)?;
     let state = state_widths(program, pipelines);
@@ -105,7 +118,10 @@ pub(crate) fn write(program: &Program, source: &str, pipelines: &[Pipeline<'_>])
 
 /// Only the state that something comes of is kept: a word that is written and never read is none.
 fn live_outputs(handler: &Handler, state: &BTreeMap<u32, Width>) -> Vec<Value> {
-    let orders = handler.orders.iter().flat_map(|order| [order.when, order.qty, order.price]);
+    let orders = handler
+        .orders
+        .iter()
+        .flat_map(|order| [order.when, order.qty, order.price]);
     let kept = handler.stores.iter().filter(|(at, _)| state.contains_key(at));
     orders.chain(kept.map(|(_, value)| *value)).collect()
 }
@@ -115,9 +131,20 @@ fn refuse_missing(program: &Program, pipelines: &[Pipeline<'_>]) -> Result<(), V
     let read = read_state(pipelines);
     for pipeline in pipelines {
         let graph = &pipeline.handler.graph;
-        let kept = pipeline.handler.stores.iter().filter(|(at, _)| read.contains_key(*at));
-        let orders = pipeline.handler.orders.iter().flat_map(|order| [order.when, order.qty, order.price]);
-        let is_used = used(graph, &orders.chain(kept.map(|(_, value)| *value)).collect::<Vec<_>>());
+        let kept = pipeline
+            .handler
+            .stores
+            .iter()
+            .filter(|(at, _)| read.contains_key(*at));
+        let orders = pipeline
+            .handler
+            .orders
+            .iter()
+            .flat_map(|order| [order.when, order.qty, order.price]);
+        let is_used = used(
+            graph,
+            &orders.chain(kept.map(|(_, value)| *value)).collect::<Vec<_>>(),
+        );
         for (n, node) in graph.nodes.iter().enumerate().filter(|(n, _)| is_used[*n]) {
             match node {
                 Node::Missing(why) => {
@@ -139,14 +166,19 @@ fn refuse_missing(program: &Program, pipelines: &[Pipeline<'_>]) -> Result<(), V
 }
 
 /// A price between two prices of the wire cannot be sent.
-fn refuse_prices(program: &Program, pipelines: &[Pipeline<'_>], state: &BTreeMap<u32, Width>) -> Result<(), Vec<Refusal>> {
+fn refuse_prices(
+    program: &Program,
+    pipelines: &[Pipeline<'_>],
+    state: &BTreeMap<u32, Width>,
+) -> Result<(), Vec<Refusal>> {
     let mut refusals = Vec::new();
     for pipeline in pipelines {
         let all = widths(&pipeline.handler.graph, state);
         for order in &pipeline.handler.orders {
             let price = all[order.price];
             if !price.is_zero() && price.unit % PRICE_UNIT != 0 {
-                let why = "a price that may lie between two prices of the wire, which are multiples of 0.0001";
+                let why =
+                    "a price that may lie between two prices of the wire, which are multiples of 0.0001";
                 refusals.push(Refusal::new(program, order.span, why));
             }
         }
@@ -164,7 +196,10 @@ fn read_state(pipelines: &[Pipeline<'_>]) -> BTreeMap<u32, ()> {
         let before = read.len();
         for pipeline in pipelines {
             let handler = &pipeline.handler;
-            let orders = handler.orders.iter().flat_map(|order| [order.when, order.qty, order.price]);
+            let orders = handler
+                .orders
+                .iter()
+                .flat_map(|order| [order.when, order.qty, order.price]);
             let kept = handler.stores.iter().filter(|(at, _)| read.contains_key(*at));
             let outputs: Vec<Value> = orders.chain(kept.map(|(_, value)| *value)).collect();
             let is_used = used(&handler.graph, &outputs);
@@ -183,7 +218,10 @@ fn read_state(pipelines: &[Pipeline<'_>]) -> BTreeMap<u32, ()> {
 /// What each word of state can hold: what it begins with and all that is stored, until nothing is added.
 fn state_widths(program: &Program, pipelines: &[Pipeline<'_>]) -> BTreeMap<u32, Width> {
     let initial = |at: u32| Width::of(program.memory[at as usize]);
-    let mut state: BTreeMap<u32, Width> = read_state(pipelines).into_keys().map(|at| (at, initial(at))).collect();
+    let mut state: BTreeMap<u32, Width> = read_state(pipelines)
+        .into_keys()
+        .map(|at| (at, initial(at)))
+        .collect();
     for turn in 0.. {
         let mut next = state.clone();
         for pipeline in pipelines {
@@ -241,36 +279,11 @@ impl Writer<'_> {
 
     fn module(&mut self, pipelines: &[Pipeline<'_>]) -> Result<Vec<HandlerReport>, Vec<Refusal>> {
         let program = self.program;
-        let _ = writeln!(
-            self.out,
-            "// The rule of the strategy `{}`, written by `tickwire strategy rtl`: changes belong into its file.\n\
-             // Prices are in 1e-4 of currency; `start_*` tells of a book or a trade, and what it is told stands until\n\
-             // `busy` falls. A value is made in the clock that its name ends in, and kept in a register where a later\n\
-             // clock needs it.\n\
-             `default_nettype none\n\n\
-             module strategy (\n    \
-                 input  wire logic        clk,\n    \
-                 input  wire logic        rst,\n    \
-                 input  wire logic        start_book,\n    \
-                 input  wire logic        start_trade,\n    \
-                 output logic             busy,\n\n    \
-                 input  wire logic        live,\n    \
-                 input  wire logic        bid_valid,\n    \
-                 input  wire logic [31:0] bid_price,\n    \
-                 input  wire logic [39:0] bid_qty,\n    \
-                 input  wire logic        ask_valid,\n    \
-                 input  wire logic [31:0] ask_price,\n    \
-                 input  wire logic [39:0] ask_qty,\n    \
-                 input  wire logic        has_last,\n    \
-                 input  wire logic [31:0] last_price,\n    \
-                 input  wire logic [31:0] last_qty,\n\n    \
-                 output logic             order_valid,\n    \
-                 output logic             order_ask,     // sell\n    \
-                 output logic [31:0]      order_qty,\n    \
-                 output logic [31:0]      order_price\n);\n",
-            program.name
-        );
-        let plans: Vec<Plan<'_>> = pipelines.iter().map(|pipeline| Plan::new(pipeline, &self.state)).collect();
+        self.line(HEAD.replace("NAME", &program.name));
+        let plans: Vec<Plan<'_>> = pipelines
+            .iter()
+            .map(|pipeline| Plan::new(pipeline, &self.state))
+            .collect();
         self.parameters(&plans);
         self.declare_state();
         let mut reports = Vec::new();
@@ -287,7 +300,12 @@ impl Writer<'_> {
     fn parameters(&mut self, plans: &[Plan<'_>]) {
         let mut named = BTreeMap::new();
         for plan in plans {
-            let used = plan.graph.nodes.iter().zip(&plan.is_used).filter(|(_, is_used)| **is_used);
+            let used = plan
+                .graph
+                .nodes
+                .iter()
+                .zip(&plan.is_used)
+                .filter(|(_, is_used)| **is_used);
             for (node, _) in used {
                 if let Node::Const(value, Some(param)) = node {
                     named.insert(*param, *value);
@@ -313,7 +331,12 @@ impl Writer<'_> {
     fn declare_state(&mut self) {
         let state: Vec<(u32, Width)> = self.state.iter().map(|(at, width)| (*at, *width)).collect();
         for (at, width) in state {
-            let text = format!("  logic {}{}_reg;{}", kind_of(width), self.names[&at], in_units(width).replace(", in", "  // in"));
+            let text = format!(
+                "  logic {}{}_reg;{}",
+                kind_of(width),
+                self.names[&at],
+                in_units(width).replace(", in", "  // in")
+            );
             self.line(text);
         }
     }
@@ -322,8 +345,14 @@ impl Writer<'_> {
         let (name, clocks, graph) = (own.name, own.clocks, own.graph);
         let orders = pipeline.handler.orders.len() as u32;
         let last = clocks.max(own.first + orders.max(1) - 1);
-        self.line(format!("\n  // ---------------------------------------------------------------- {}", pipeline.title));
-        self.line(format!("  // {} clocks from the start to its first order, {orders} orders at most.", own.first));
+        self.line(format!(
+            "\n  // ---------------------------------------------------------------- {}",
+            pipeline.title
+        ));
+        self.line(format!(
+            "  // {} clocks from the start to its first order, {orders} orders at most.",
+            own.first
+        ));
         match last {
             1 => self.line(format!("  wire logic [1:1] {name}_at = start_{name};")),
             _ => {
@@ -335,8 +364,9 @@ impl Writer<'_> {
             }
         }
         let turns = pipeline.handler.orders.iter().zip(own.first..);
-        let mut read: Vec<(Value, u32)> =
-            turns.flat_map(|(order, clock)| [order.when, order.qty, order.price].map(|n| (n, clock))).collect();
+        let mut read: Vec<(Value, u32)> = turns
+            .flat_map(|(order, clock)| [order.when, order.qty, order.price].map(|n| (n, clock)))
+            .collect();
         read.extend(pipeline.handler.stores.values().map(|n| (*n, clocks)));
         let mut shown = usize::MAX;
         for clock in 1..=clocks {
@@ -349,8 +379,9 @@ impl Writer<'_> {
                     self.line(format!("  // line {at}: {text}"));
                 }
                 self.value(own, n);
-                let is_kept = (0..graph.nodes.len())
-                    .any(|m| own.is_used[m] && own.stage[m] > clock && operands(&graph.nodes[m]).contains(&n));
+                let is_kept = (0..graph.nodes.len()).any(|m| {
+                    own.is_used[m] && own.stage[m] > clock && operands(&graph.nodes[m]).contains(&n)
+                });
                 if is_kept || read.iter().any(|(m, at)| *m == n && *at > clock) {
                     let kind = kind_of(own.all[n]);
                     self.line(format!("  logic {kind}{name}_{n}_reg;\n  always_ff @(posedge clk) {name}_{n}_reg <= {name}_{n};"));
@@ -361,7 +392,9 @@ impl Writer<'_> {
             name: pipeline.title.to_string(),
             clocks: own.first,
             orders,
-            operations: (0..graph.nodes.len()).filter(|n| own.is_used[*n] && own.stage[*n] > 0).count() as u32,
+            operations: (0..graph.nodes.len())
+                .filter(|n| own.is_used[*n] && own.stage[*n] > 0)
+                .count() as u32,
         }
     }
 
@@ -410,7 +443,8 @@ impl Writer<'_> {
             return literal(width.low * times, bits);
         }
         let text = self.number(own, n, clock);
-        let is_as_wide = width.bits() == bits && !width.is_truth() && !matches!(own.graph.nodes[n], Node::Input(_));
+        let is_as_wide =
+            width.bits() == bits && !width.is_truth() && !matches!(own.graph.nodes[n], Node::Input(_));
         match times {
             1 if is_as_wide => text,
             1 => format!("{bits}'({text})"),
@@ -438,19 +472,36 @@ impl Writer<'_> {
             }
             Node::Binary(op @ (Binary::And | Binary::Or), a, b) => {
                 let sign = if op == Binary::And { "&&" } else { "||" };
-                format!("{} {sign} {}", self.truth(own, a, clock), self.truth(own, b, clock))
+                format!(
+                    "{} {sign} {}",
+                    self.truth(own, a, clock),
+                    self.truth(own, b, clock)
+                )
             }
-            Node::Binary(op @ (Binary::Eq | Binary::Ne), a, b) if own.all[a].is_truth() && own.all[b].is_truth() => {
+            Node::Binary(op @ (Binary::Eq | Binary::Ne), a, b)
+                if own.all[a].is_truth() && own.all[b].is_truth() =>
+            {
                 let sign = if op == Binary::Eq { "==" } else { "!=" };
-                format!("{} {sign} {}", self.truth(own, a, clock), self.truth(own, b, clock))
+                format!(
+                    "{} {sign} {}",
+                    self.truth(own, a, clock),
+                    self.truth(own, b, clock)
+                )
             }
             Node::Binary(op @ (Binary::Eq | Binary::Ne), a, b) if graph_zero(own, b) => {
                 let sign = if op == Binary::Eq { "==" } else { "!=" };
                 format!("{} {sign} '0", self.name(own, a, clock))
             }
-            Node::Binary(op @ (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Min | Binary::Max), a, b) => {
+            Node::Binary(
+                op @ (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Min | Binary::Max),
+                a,
+                b,
+            ) => {
                 let unit = own.all[a].common(own.all[b]);
-                let wide = own.all[a].in_unit(unit).bits().max(own.all[b].in_unit(unit).bits());
+                let wide = own.all[a]
+                    .in_unit(unit)
+                    .bits()
+                    .max(own.all[b].in_unit(unit).bits());
                 let a = self.scaled(own, a, clock, unit, wide);
                 let b = self.scaled(own, b, clock, unit, wide);
                 match op {
@@ -459,7 +510,11 @@ impl Writer<'_> {
                     Binary::Lt => format!("{a} < {b}"),
                     Binary::Le => format!("{a} <= {b}"),
                     _ if width.is_truth() => {
-                        let less = if op == Binary::Min { format!("({a} < {b}) ? {a} : {b}") } else { format!("({a} < {b}) ? {b} : {a}") };
+                        let less = if op == Binary::Min {
+                            format!("({a} < {b}) ? {a} : {b}")
+                        } else {
+                            format!("({a} < {b}) ? {b} : {a}")
+                        };
                         format!("({less}) != '0")
                     }
                     Binary::Min => format!("{bits}'(({a} < {b}) ? {a} : {b})"),
@@ -481,7 +536,10 @@ impl Writer<'_> {
                     _ => (whole.unit, whole.unit),
                 };
                 // An operand may be wider than what comes out.
-                let wide = whole.bits().max(own.all[a].in_unit(unit_a).bits()).max(own.all[b].in_unit(unit_b).bits());
+                let wide = whole
+                    .bits()
+                    .max(own.all[a].in_unit(unit_a).bits())
+                    .max(own.all[b].in_unit(unit_b).bits());
                 let a = self.scaled(own, a, clock, unit_a, wide);
                 let b = self.scaled(own, b, clock, unit_b, wide);
                 return self.stopped(own, n, &format!("{a} {sign} {b}"), wide);
@@ -497,12 +555,20 @@ impl Writer<'_> {
         let (name, width) = (own.name, own.all[n]);
         let (bits, kind) = (width.bits(), kind_of(width));
         if width.unit != 1 || wide <= 64 {
-            let text = if width.is_truth() { format!("({exact}) != '0") } else { format!("{bits}'({exact})") };
+            let text = if width.is_truth() {
+                format!("({exact}) != '0")
+            } else {
+                format!("{bits}'({exact})")
+            };
             let _ = writeln!(self.out, "  wire logic {kind}{name}_{n} = {text};");
             return;
         }
         let (least, most) = (literal(LEAST, wide), literal(MOST, wide));
-        let _ = writeln!(self.out, "  wire logic signed [{}:0] {name}_{n}_exact = {exact};", wide - 1);
+        let _ = writeln!(
+            self.out,
+            "  wire logic signed [{}:0] {name}_{n}_exact = {exact};",
+            wide - 1
+        );
         let _ = writeln!(
             self.out,
             "  wire logic {kind}{name}_{n} = ({name}_{n}_exact > {most}) ? {bits}'({most})\n      \
@@ -514,13 +580,23 @@ impl Writer<'_> {
     fn ends(&mut self, pipelines: &[Pipeline<'_>], plans: &[Plan<'_>]) {
         self.line("\n  // ---------------------------------------------------------------- orders and state");
         let running = pipelines.iter().zip(plans).filter(|(pipeline, plan)| {
-            plan.clocks.max(plan.first + (pipeline.handler.orders.len() as u32).max(1) - 1) > 1
+            plan.clocks
+                .max(plan.first + (pipeline.handler.orders.len() as u32).max(1) - 1)
+                > 1
         });
-        let busy: String = running.map(|(pipeline, _)| format!(" || (|{}_run_reg)", pipeline.name)).collect();
+        let busy: String = running
+            .map(|(pipeline, _)| format!(" || (|{}_run_reg)", pipeline.name))
+            .collect();
         self.line(format!("  assign busy = order_valid{busy};"));
         let is_cut = pipelines.iter().zip(plans).any(|(pipeline, own)| {
-            let values = pipeline.handler.orders.iter().flat_map(|order| [(order.qty, 1), (order.price, PRICE_UNIT)]);
-            values.into_iter().any(|(n, unit)| self.nearest(own, n, own.first, unit).starts_with("nearest32"))
+            let values = pipeline
+                .handler
+                .orders
+                .iter()
+                .flat_map(|order| [(order.qty, 1), (order.price, PRICE_UNIT)]);
+            values
+                .into_iter()
+                .any(|(n, unit)| self.nearest(own, n, own.first, unit).starts_with("nearest32"))
         });
         if is_cut {
             self.line(
@@ -538,14 +614,21 @@ impl Writer<'_> {
                 let text = self.quoted(line);
                 self.line(format!("    // line {line}: {text}"));
                 let when = self.truth(own, order.when, clock);
-                self.line(format!("    if ({name}_at[{clock}] && {when}) begin\n      order_valid <= 1'b1;"));
+                self.line(format!(
+                    "    if ({name}_at[{clock}] && {when}) begin\n      order_valid <= 1'b1;"
+                ));
                 self.line(format!("      order_ask   <= 1'b{};", u8::from(order.is_sell)));
                 let qty = self.nearest(own, order.qty, clock, 1);
                 let price = self.nearest(own, order.price, clock, PRICE_UNIT);
-                self.line(format!("      order_qty   <= {qty};\n      order_price <= {price};\n    end"));
+                self.line(format!(
+                    "      order_qty   <= {qty};\n      order_price <= {price};\n    end"
+                ));
             }
             let kept: Vec<(u32, Value)> = handler.stores.iter().map(|(at, value)| (*at, *value)).collect();
-            let kept: Vec<(u32, Value)> = kept.into_iter().filter(|(at, _)| self.state.contains_key(at)).collect();
+            let kept: Vec<(u32, Value)> = kept
+                .into_iter()
+                .filter(|(at, _)| self.state.contains_key(at))
+                .collect();
             if !kept.is_empty() {
                 self.line(format!("    if ({name}_at[{}]) begin", own.clocks));
                 for (at, value) in kept {
@@ -575,7 +658,9 @@ impl Writer<'_> {
     /// A value as 32 bits without a sign, or the nearest number of that.
     fn nearest(&self, own: &Plan<'_>, n: Value, clock: u32, unit: i128) -> String {
         let width = own.all[n].in_unit(unit);
-        if let Node::Input(Input::BidPrice | Input::AskPrice | Input::LastPrice | Input::LastQty) = own.graph.nodes[n] {
+        if let Node::Input(Input::BidPrice | Input::AskPrice | Input::LastPrice | Input::LastQty) =
+            own.graph.nodes[n]
+        {
             return self.name(own, n, clock);
         }
         if width.low >= 0 && width.high <= i128::from(u32::MAX) {
@@ -608,12 +693,19 @@ impl Writer<'_> {
         let mut names: Vec<&str> = ports.iter().map(|port| port.port()).collect();
         for name in ["book", "trade"] {
             if !plans.iter().any(|plan| plan.name == name) {
-                names.push(if name == "book" { "start_book" } else { "start_trade" });
+                names.push(if name == "book" {
+                    "start_book"
+                } else {
+                    "start_trade"
+                });
             }
         }
         let runs: Vec<String> = plans.iter().map(|plan| format!("{}_at", plan.name)).collect();
         names.extend(runs.iter().map(String::as_str));
-        self.line(format!("\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};", names.join(", ")));
+        self.line(format!(
+            "\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};",
+            names.join(", ")
+        ));
         self.line("");
     }
 }

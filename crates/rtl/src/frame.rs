@@ -89,8 +89,8 @@ fn segment_sum(frame: &[u8]) -> u16 {
     sum16(&pseudo)
 }
 
-/// The frame of an order written whole, by the software's own encoders: what the core's frame is compared with.
-/// `None` if the symbol is longer than OUCH has room for.
+/// The frame of an order written whole, by the software's own encoders: what the core's frame is compared
+/// with. `None` if the symbol is longer than OUCH has room for.
 pub fn written(link: &Link, text: &OrderText, order: &Filled) -> Option<[u8; FRAME_SIZE]> {
     let entered = EnterOrder {
         user_ref_num: order.user_ref.into(),

@@ -1,5 +1,5 @@
-//! A handler as a graph of values: what it stores and sends, each as an expression of what it is told. Jumps have
-//! become choices between values, loops are laid out.
+//! A handler as a graph of values: what it stores and sends, each as an expression of what it is told. Jumps
+//! have become choices between values, loops are laid out.
 
 use std::collections::HashMap;
 
@@ -165,7 +165,8 @@ impl Graph {
     /// `p and c, or p and not c` is `p`: two ways that meet again.
     fn simpler_or(&mut self, span: Span, a: Value, b: Value) -> Result<Value, ()> {
         let _ = span;
-        let (Node::Binary(Binary::And, p, c), Node::Binary(Binary::And, q, d)) = (&self.nodes[a], &self.nodes[b])
+        let (Node::Binary(Binary::And, p, c), Node::Binary(Binary::And, q, d)) =
+            (&self.nodes[a], &self.nodes[b])
         else {
             return Err(());
         };

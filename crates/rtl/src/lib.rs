@@ -24,11 +24,11 @@
 //! assert!(rule.text.contains("LOT"));
 //! ```
 //! The generator writes what is the strategy's own: its rule as a pipeline ([`generate`]), parameters of the
-//! core, tables from the wire crates' layouts. The rest are hand-written modules, which lie in `hardware/`. What
-//! a core does not have is refused with its place in the file and the number ([`Refusal`]).
+//! core, tables from the wire crates' layouts. The rest are hand-written modules, which lie in `hardware/`.
+//! What a core does not have is refused with its place in the file and the number ([`Refusal`]).
 //!
-//! Beside it stands what software does for a core: the prepared frame of an order ([`frame`]) and the registers
-//! ([`registers`]). `docs/hardware.md` is the whole story. No I/O.
+//! Beside it stands what software does for a core: the prepared frame of an order ([`frame`]) and the
+//! registers ([`registers`]). `docs/hardware.md` is the whole story. No I/O.
 #![forbid(unsafe_code)]
 
 mod emit;
@@ -55,8 +55,8 @@ use emit::Pipeline;
 pub struct Target {
     /// The instrument's price step, a multiple of 0.0001 up to 1.00. Default 0.01.
     pub tick: Price,
-    /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An order
-    /// goes to one of two buckets of four: a third of the places can be relied on. Default 16 384.
+    /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An
+    /// order goes to one of two buckets of four: a third of the places can be relied on. Default 16 384.
     pub orders: u32,
     /// Orders of one handler at the most, 1 to 8. Default 4.
     pub handler_orders: u32,
@@ -186,20 +186,35 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
         refusals.sort_by_key(|refusal| refusal.span.from);
         return Err(refusals);
     }
-    if pipelines.iter().all(|pipeline| pipeline.handler.orders.is_empty()) {
+    if pipelines
+        .iter()
+        .all(|pipeline| pipeline.handler.orders.is_empty())
+    {
         let message = "it sends no order: the core would do nothing";
         return Err(vec![Refusal::new(program, Span::default(), message)]);
     }
     let rule = emit::write(program, source, &pipelines)?;
     for (report, pipeline) in rule.handlers.iter().zip(&pipelines) {
-        let event = if pipeline.name == "book" { Event::Book(0) } else { Event::Trade(0) };
-        let span = program.handler(event).map_or(Span::default(), |at| program.handlers[at].span);
+        let event = if pipeline.name == "book" {
+            Event::Book(0)
+        } else {
+            Event::Trade(0)
+        };
+        let span = program
+            .handler(event)
+            .map_or(Span::default(), |at| program.handlers[at].span);
         if report.orders > target.handler_orders {
-            let message = format!("{} sends up to {} orders, the core {}", report.name, report.orders, target.handler_orders);
+            let message = format!(
+                "{} sends up to {} orders, the core {}",
+                report.name, report.orders, target.handler_orders
+            );
             refusals.push(Refusal::new(program, span, message));
         }
         if report.clocks > target.handler_clocks {
-            let message = format!("{} takes {} clocks, the core has {}", report.name, report.clocks, target.handler_clocks);
+            let message = format!(
+                "{} takes {} clocks, the core has {}",
+                report.name, report.clocks, target.handler_clocks
+            );
             refusals.push(Refusal::new(program, span, message));
         }
     }
@@ -209,18 +224,26 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
     let mut files = vec![
         File::new("itch50_pkg.sv", tables::itch50()),
         File::new("ouch50_pkg.sv", tables::ouch50()),
-        File::new("strategy_pkg.sv", page::parameters(program, target, &rule.handlers, has_trade(program))),
+        File::new(
+            "strategy_pkg.sv",
+            page::parameters(program, target, &rule.handlers, has_trade(program)),
+        ),
         File::new("strategy.sv", rule.module),
     ];
     // The package that every module reads comes first.
-    let modules = files::MODULES.iter().map(|(name, text)| File::new(name, text.to_string()));
+    let modules = files::MODULES
+        .iter()
+        .map(|(name, text)| File::new(name, text.to_string()));
     let modules: Vec<File> = modules.collect();
     files.splice(0..0, modules[..1].iter().cloned());
     files.extend(modules[1..].iter().cloned());
     files.push(File::new("wrap.sv", page::wrap()));
     files.push(File::new(files::BENCH.0, files::BENCH.1.to_string()));
     files.push(File::new("core.sdc", page::constraints()));
-    files.push(File::new("README.md", page::readme(program, target, &rule.handlers)));
+    files.push(File::new(
+        "README.md",
+        page::readme(program, target, &rule.handlers),
+    ));
     Ok(Design {
         files,
         handlers: rule.handlers,
@@ -246,32 +269,55 @@ fn whole_file(program: &Program, target: &Target) -> Vec<Refusal> {
     let mut refuse = |span: Span, message: String| refusals.push(Refusal::new(program, span, message));
     let start = Span::default();
     if program.instruments.len() != 1 {
-        refuse(start, format!("{} instruments: the core carries 1", program.instruments.len()));
+        refuse(
+            start,
+            format!("{} instruments: the core carries 1", program.instruments.len()),
+        );
     }
     if let Some(used) = program.instruments.first()
         && used.symbol.as_bytes().len() > 8
     {
-        refuse(start, format!("the symbol {}: OUCH has room for 8 characters", used.symbol));
+        refuse(
+            start,
+            format!("the symbol {}: OUCH has room for 8 characters", used.symbol),
+        );
     }
     let raw = target.tick.raw();
     if raw < 100_000 || raw % 100_000 != 0 || raw > 1_000_000_000 {
-        refuse(start, format!("a tick of {}: a multiple of 0.0001 up to 1 is wanted", target.tick));
+        refuse(
+            start,
+            format!(
+                "a tick of {}: a multiple of 0.0001 up to 1 is wanted",
+                target.tick
+            ),
+        );
     }
     for code in &program.handlers {
         let what = match code.event {
             Event::Book(_) | Event::Trade(_) | Event::Check(_) => continue,
-            Event::Start | Event::Stop => "the core starts and stops with software's word: it has no such handler",
+            Event::Start | Event::Stop => {
+                "the core starts and stops with software's word: it has no such handler"
+            }
             Event::Quote(_) | Event::Imbalance(_) => "the core reads no such messages",
             Event::Status(_) => "the gate stops orders where nothing trades; the core has no such handler",
-            Event::Stale(_) | Event::Live(_) => "the core stops itself on a stale book; it has no such handler",
+            Event::Stale(_) | Event::Live(_) => {
+                "the core stops itself on a stale book; it has no such handler"
+            }
             Event::Order(_) => "software hears of orders, the core does not",
             Event::Timer(_) => "the core has no timers",
             Event::Command(_) => "commands are software's",
         };
         refuse(code.span, format!("{}: {what}", code.name));
     }
-    if !program.handlers.iter().any(|code| matches!(code.event, Event::Book(_) | Event::Trade(_))) {
-        refuse(start, "no handler of a book or a trade: the core would do nothing".to_string());
+    if !program
+        .handlers
+        .iter()
+        .any(|code| matches!(code.event, Event::Book(_) | Event::Trade(_)))
+    {
+        refuse(
+            start,
+            "no handler of a book or a trade: the core would do nothing".to_string(),
+        );
     }
     refusals
 }

@@ -1,5 +1,6 @@
 //! A handler's code into its graph: every way through it at once. Where two ways meet, each register and each
-//! word of memory becomes a choice between its values; a way back (a loop) is gone as often as its bounds say.
+//! word of memory becomes a choice between its values; a way back (a loop) is gone as often as its bounds
+//! say.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,12 @@ struct Lowering<'a> {
 }
 
 /// The graph of a handler.
-pub(crate) fn lower(program: &Program, code: &Code, target: &Target, written: &[bool]) -> Result<Handler, Refusal> {
+pub(crate) fn lower(
+    program: &Program,
+    code: &Code,
+    target: &Target,
+    written: &[bool],
+) -> Result<Handler, Refusal> {
     let mut lowering = Lowering {
         program,
         target,
@@ -57,7 +63,9 @@ pub(crate) fn lower(program: &Program, code: &Code, target: &Target, written: &[
     let end = lowering.run(code)?;
     let stores = end.memory.into_iter();
     Ok(Handler {
-        stores: stores.filter(|(at, value)| lowering.graph.nodes[*value] != Node::State(*at)).collect(),
+        stores: stores
+            .filter(|(at, value)| lowering.graph.nodes[*value] != Node::State(*at))
+            .collect(),
         graph: lowering.graph,
         orders: lowering.orders,
     })
@@ -83,7 +91,10 @@ impl Lowering<'_> {
             }
             done += 1;
             if done > OPERATIONS_MAX {
-                let message = format!("{} comes to more than {OPERATIONS_MAX} operations with its loops laid out", code.name);
+                let message = format!(
+                    "{} comes to more than {OPERATIONS_MAX} operations with its loops laid out",
+                    code.name
+                );
                 return Err(Refusal::new(self.program, span, message));
             }
             at += 1;
@@ -152,8 +163,16 @@ impl Lowering<'_> {
         let places: Vec<u32> = a.memory.keys().chain(b.memory.keys()).copied().collect();
         for at in places {
             let unchanged = |graph: &mut Graph| graph.node(Span::default(), Node::State(at));
-            let x = a.memory.get(&at).copied().unwrap_or_else(|| unchanged(&mut self.graph));
-            let y = b.memory.get(&at).copied().unwrap_or_else(|| unchanged(&mut self.graph));
+            let x = a
+                .memory
+                .get(&at)
+                .copied()
+                .unwrap_or_else(|| unchanged(&mut self.graph));
+            let y = b
+                .memory
+                .get(&at)
+                .copied()
+                .unwrap_or_else(|| unchanged(&mut self.graph));
             memory.insert(at, self.graph.node(span, Node::Select(a.when, x, y)));
         }
         Way {
@@ -178,17 +197,26 @@ impl Lowering<'_> {
             Op::Store(at, a) => {
                 let value = self.register(way, a, span);
                 if self.program.counters.iter().any(|counter| counter.at == at) {
-                    return Err(Refusal::new(self.program, span, "counters: the core has no place that shows them"));
+                    return Err(Refusal::new(
+                        self.program,
+                        span,
+                        "counters: the core has no place that shows them",
+                    ));
                 }
                 way.memory.insert(at, value);
                 return Ok(());
             }
             Op::LoadAt(d, base, index, len) => {
                 let index = self.register(way, index, span);
-                (d, match self.place(base, index, len) {
-                    Some(at) => self.load(way, at, span),
-                    None => self.graph.missing(span, "an element whose place is known only while it runs"),
-                })
+                (
+                    d,
+                    match self.place(base, index, len) {
+                        Some(at) => self.load(way, at, span),
+                        None => self
+                            .graph
+                            .missing(span, "an element whose place is known only while it runs"),
+                    },
+                )
             }
             Op::StoreAt(base, index, len, a) => {
                 let (index, value) = (self.register(way, index, span), self.register(way, a, span));
@@ -234,7 +262,9 @@ impl Lowering<'_> {
         }
         let program = self.program;
         if let Some(n) = program.params.iter().position(|param| param.at == at) {
-            return self.graph.node(span, Node::Const(program.params[n].value, Some(n as u16)));
+            return self
+                .graph
+                .node(span, Node::Const(program.params[n].value, Some(n as u16)));
         }
         if at < word::INSTRUMENTS {
             return self.told(at, span);
@@ -252,11 +282,23 @@ impl Lowering<'_> {
     /// A word that says what has happened.
     fn told(&mut self, at: u32, span: Span) -> Value {
         let input = match at {
-            word::NOW => return self.graph.missing(span, "the time: the core has no clock of the host"),
-            _ if self.is_book => return self.graph.missing(span, "what the event says of this is not in the core"),
+            word::NOW => {
+                return self
+                    .graph
+                    .missing(span, "the time: the core has no clock of the host");
+            }
+            _ if self.is_book => {
+                return self
+                    .graph
+                    .missing(span, "what the event says of this is not in the core");
+            }
             at if at == word::EVENT => Input::LastPrice,
             at if at == word::EVENT + 1 => Input::LastQty,
-            _ => return self.graph.missing(span, "the side of a trade: the core does not keep it"),
+            _ => {
+                return self
+                    .graph
+                    .missing(span, "the side of a trade: the core does not keep it");
+            }
         };
         self.graph.node(span, Node::Input(input))
     }
@@ -273,7 +315,12 @@ impl Lowering<'_> {
             word::LAST_QTY => Input::LastQty,
             word::TICK => return self.graph.constant(self.target.tick.raw()),
             word::IS_KNOWN => return self.graph.constant(1),
-            _ => return self.graph.missing(span, "when the book was told, and the lot: the core does not keep them"),
+            _ => {
+                return self.graph.missing(
+                    span,
+                    "when the book was told, and the lot: the core does not keep them",
+                );
+            }
         };
         self.graph.node(span, Node::Input(input))
     }
@@ -282,7 +329,11 @@ impl Lowering<'_> {
         let program = self.program;
         let asked = &program.sites[site as usize];
         let refuse = |what: &str| Err(Refusal::new(program, span, what));
-        let arguments: Vec<Value> = asked.arguments.iter().map(|r| self.register(way, *r, span)).collect();
+        let arguments: Vec<Value> = asked
+            .arguments
+            .iter()
+            .map(|r| self.register(way, *r, span))
+            .collect();
         let results: Vec<Value> = match &asked.call {
             HostCall::Submit {
                 side,
@@ -292,8 +343,10 @@ impl Lowering<'_> {
                 ..
             } => {
                 if *lasting != TimeInForce::ImmediateOrCancel || *is_market {
-                    return refuse("orders that may rest, and orders at any price: the core hears nothing of an order that \
-                                   left, so it sends limit orders `ioc` only");
+                    return refuse(
+                        "orders that may rest, and orders at any price: the core hears nothing of an order that \
+                                   left, so it sends limit orders `ioc` only",
+                    );
                 }
                 if *on_stale {
                     return refuse("orders on a stale book: the core stops itself there");
@@ -314,19 +367,28 @@ impl Lowering<'_> {
                     Side::Bid => [Input::BidPrice, Input::HasBid, Input::BidQty],
                     Side::Ask => [Input::AskPrice, Input::HasAsk, Input::AskQty],
                 };
-                let mut levels: Vec<Value> =
-                    inputs.map(|input| self.graph.node(span, Node::Input(input))).to_vec();
+                let mut levels: Vec<Value> = inputs
+                    .map(|input| self.graph.node(span, Node::Input(input)))
+                    .to_vec();
                 levels.push(self.graph.missing(span, "how many orders a level has"));
                 levels
             }
             HostCall::Level(..) => {
                 let level = arguments.first().and_then(|level| self.graph.number(*level));
                 let which = level.map_or("one known only while it runs".to_string(), |n| n.to_string());
-                return refuse(&format!("a level of the book behind the best: level {which}, and the core shows level 0"));
+                return refuse(&format!(
+                    "a level of the book behind the best: level {which}, and the core shows level 0"
+                ));
             }
-            HostCall::Position(_) => return refuse("position and open orders: software hears of executions, the core does not"),
-            HostCall::Trading(_) => return refuse("whether the instrument trades: the gate stops orders where it does not"),
-            HostCall::Order | HostCall::OpenOrders(_) => return refuse("our orders: the core hears nothing of an order that left"),
+            HostCall::Position(_) => {
+                return refuse("position and open orders: software hears of executions, the core does not");
+            }
+            HostCall::Trading(_) => {
+                return refuse("whether the instrument trades: the gate stops orders where it does not");
+            }
+            HostCall::Order | HostCall::OpenOrders(_) => {
+                return refuse("our orders: the core hears nothing of an order that left");
+            }
             HostCall::Replace | HostCall::Cancel | HostCall::CancelAll => {
                 return refuse("replacing and cancelling: software does it");
             }

@@ -8,8 +8,18 @@ use crate::registers::{BLOCKS, FAULTS, READ, WRITTEN};
 use crate::{HandlerReport, Target};
 
 /// `strategy_pkg`: the parameters of the core.
-pub(crate) fn parameters(program: &Program, target: &Target, handlers: &[HandlerReport], has_trade: bool) -> String {
-    let orders = handlers.iter().map(|report| report.orders).max().unwrap_or(1).max(1);
+pub(crate) fn parameters(
+    program: &Program,
+    target: &Target,
+    handlers: &[HandlerReport],
+    has_trade: bool,
+) -> String {
+    let orders = handlers
+        .iter()
+        .map(|report| report.orders)
+        .max()
+        .unwrap_or(1)
+        .max(1);
     format!(
         "// Parameters of the core for the strategy `{}`.\n\
          `default_nettype none\n\n\
@@ -29,7 +39,8 @@ pub(crate) fn parameters(program: &Program, target: &Target, handlers: &[Handler
 
 /// The clock, for tools that read SDC.
 pub(crate) fn constraints() -> String {
-    "# 10 Gbit/s Ethernet at 64 bits a clock.\ncreate_clock -name clk -period 6.4 [get_ports clk]\n".to_string()
+    "# 10 Gbit/s Ethernet at 64 bits a clock.\ncreate_clock -name clk -period 6.4 [get_ports clk]\n"
+        .to_string()
 }
 
 /// Every input of the core from a register and every output into one, on few pins: for timing the core alone.
@@ -51,9 +62,15 @@ pub(crate) fn readme(program: &Program, target: &Target, handlers: &[HandlerRepo
         target.tick,
         8_u32 << target.set_address(),
     );
-    out.push_str("| handler | clocks to its first order | orders at most | operations |\n|---|---|---|---|\n");
+    out.push_str(
+        "| handler | clocks to its first order | orders at most | operations |\n|---|---|---|---|\n",
+    );
     for report in handlers {
-        let _ = writeln!(out, "| `{}` | {} | {} | {} |", report.name, report.clocks, report.orders, report.operations);
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} |",
+            report.name, report.clocks, report.orders, report.operations
+        );
     }
     out.push_str(
         "\nSimulate: `verilator --cc --exe --build -O3 --assert --top-module core *_pkg.sv *.sv core_bench.cpp` (without \
@@ -61,11 +78,19 @@ pub(crate) fn readme(program: &Program, target: &Target, handlers: &[HandlerRepo
     );
     out.push_str("\n## Registers that software writes\n| address | name | meaning |\n|---|---|---|\n");
     for register in WRITTEN {
-        let _ = writeln!(out, "| {} | {} | {} |", register.address, register.name, register.meaning);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} |",
+            register.address, register.name, register.meaning
+        );
     }
     out.push_str("\n## Registers that software reads\n| address | name | meaning |\n|---|---|---|\n");
     for register in READ {
-        let _ = writeln!(out, "| {} | {} | {} |", register.address, register.name, register.meaning);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} |",
+            register.address, register.name, register.meaning
+        );
     }
     out.push_str("\n## FAULTS\n| bit | fault | meaning |\n|---|---|---|\n");
     for (bit, (name, meaning)) in FAULTS.iter().enumerate() {

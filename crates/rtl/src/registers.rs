@@ -1,5 +1,5 @@
-//! The core's registers: what software writes and reads, and what it means. `hardware/rtl/core.sv` is the other
-//! end.
+//! The core's registers: what software writes and reads, and what it means. `hardware/rtl/core.sv` is the
+//! other end.
 
 /// Written: one clock each in the lower bits.
 pub mod control {
@@ -27,47 +27,99 @@ pub struct Register {
 }
 
 const fn register(address: u8, name: &'static str, meaning: &'static str) -> Register {
-    Register { address, name, meaning }
+    Register {
+        address,
+        name,
+        meaning,
+    }
 }
 
 /// Written by software. Nothing is allowed until it is.
 pub const WRITTEN: [Register; 31] = [
-    register(0, "CONTROL", "bit 0 arms, 1 disarms, 2 resumes, 3 clears the book, 4 forgets the faults"),
+    register(
+        0,
+        "CONTROL",
+        "bit 0 arms, 1 disarms, 2 resumes, 3 clears the book, 4 forgets the faults",
+    ),
     register(1, "ADDRESS_A", "IPv4 group of line A, 239.1.2.3 as ef010203"),
     register(2, "ADDRESS_B", "of line B"),
-    register(3, "ADDRESS_HOST", "of the third line, into which software sends what is missing"),
+    register(
+        3,
+        "ADDRESS_HOST",
+        "of the third line, into which software sends what is missing",
+    ),
     register(4, "PORT_A", "UDP port of line A"),
     register(5, "PORT_B", "of line B"),
     register(6, "PORT_HOST", "of the third line"),
-    register(7, "SESSION", "MoldUDP64 session, characters 1 to 4, the first in the upper byte"),
+    register(
+        7,
+        "SESSION",
+        "MoldUDP64 session, characters 1 to 4, the first in the upper byte",
+    ),
     register(8, "SESSION_1", "characters 5 to 8"),
     register(9, "SESSION_2", "characters 9 and 10"),
     register(10, "LOCATE", "the instrument's stock locate of the day"),
-    register(11, "MARKET", "bits 7:0 market of operational halts (Q, B, X); bit 8: a bad FCS on line A or B stops the core"),
+    register(
+        11,
+        "MARKET",
+        "bits 7:0 market of operational halts (Q, B, X); bit 8: a bad FCS on line A or B stops the core",
+    ),
     register(12, "BASE", "price of the ladder's first step, in 1e-4"),
-    register(13, "PATIENCE", "clocks that a packet ahead waits for the other line before there is a gap"),
-    register(14, "SEQ_HIGH", "the next message, bits 39:32, taken with the next write of"),
+    register(
+        13,
+        "PATIENCE",
+        "clocks that a packet ahead waits for the other line before there is a gap",
+    ),
+    register(
+        14,
+        "SEQ_HIGH",
+        "the next message, bits 39:32, taken with the next write of",
+    ),
     register(15, "SEQ_LOW", "the next message, bits 31:0"),
-    register(16, "WATCHDOG", "clocks without a write of ALIVE after which the core disarms; 0: none"),
+    register(
+        16,
+        "WATCHDOG",
+        "clocks without a write of ALIVE after which the core disarms; 0: none",
+    ),
     register(17, "LOW", "lowest price of an order, in 1e-4"),
     register(18, "HIGH", "highest price of an order"),
     register(19, "SIZE", "largest order, in shares"),
     register(20, "POSITION", "largest position either way, in shares"),
     register(21, "TOKENS", "orders at once at most"),
-    register(22, "TOKEN_CLOCKS", "clocks until one more may leave; 0: none comes back until armed again"),
+    register(
+        22,
+        "TOKEN_CLOCKS",
+        "clocks until one more may leave; 0: none comes back until armed again",
+    ),
     register(23, "LEFT", "orders that may leave at all"),
     register(24, "HELD", "the position, in two's complement"),
-    register(25, "HELD_ADD", "is added to the position: an order that was cancelled gives back what it did not trade"),
-    register(26, "SUM", "one's complement sum of pseudo header and segment of the prepared frame"),
+    register(
+        25,
+        "HELD_ADD",
+        "is added to the position: an order that was cancelled gives back what it did not trade",
+    ),
+    register(
+        26,
+        "SUM",
+        "one's complement sum of pseudo header and segment of the prepared frame",
+    ),
     register(27, "SEQUENCE", "TCP sequence number of the next order"),
     register(28, "USER_REF", "OUCH UserRefNum of the next order"),
     register(29, "ALIVE", "software lives: see WATCHDOG"),
-    register(64, "FRAME", "64 to 89: the prepared frame, four bytes each, the first in bits 7:0"),
+    register(
+        64,
+        "FRAME",
+        "64 to 89: the prepared frame, four bytes each, the first in bits 7:0",
+    ),
 ];
 
 /// Read by software.
 pub const READ: [Register; 15] = [
-    register(0, "STATUS", "bit 0 armed, 1 feed and book right, 2 venue and instrument trade, 3 the watchdog has disarmed"),
+    register(
+        0,
+        "STATUS",
+        "bit 0 armed, 1 feed and book right, 2 venue and instrument trade, 3 the watchdog has disarmed",
+    ),
     register(1, "FAULTS", "bits as in FAULTS below, kept until forgotten"),
     register(2, "EXPECTED_HIGH", "the next message, bits 39:32"),
     register(3, "EXPECTED_LOW", "bits 31:0"),
@@ -79,21 +131,44 @@ pub const READ: [Register; 15] = [
     register(9, "SEQUENCE", "TCP sequence number of the next order"),
     register(10, "USER_REF", "UserRefNum of the next order"),
     register(11, "DUPLICATES", "packets that the other line had delivered"),
-    register(16, "BLOCKED", "16 to 25: orders stopped, by reason as in BLOCKS below"),
-    register(32, "LINE_A", "32 to 36: packets taken, not right, with a bad FCS, of another session, without room"),
+    register(
+        16,
+        "BLOCKED",
+        "16 to 25: orders stopped, by reason as in BLOCKS below",
+    ),
+    register(
+        32,
+        "LINE_A",
+        "32 to 36: packets taken, not right, with a bad FCS, of another session, without room",
+    ),
     register(40, "LINE_B", "40 to 44: of line B; 48 to 52 of the third line"),
 ];
 
 /// Why the book is not right, by bit.
 pub const FAULTS: [(&str, &str); 9] = [
     ("gap", "a message is missing on both lines"),
-    ("unknown order", "an execution, reduction, deletion or replacement of an order that is not there"),
+    (
+        "unknown order",
+        "an execution, reduction, deletion or replacement of an order that is not there",
+    ),
     ("duplicate order", "an added order is there already"),
-    ("excess", "more was executed or cancelled than is there, or nothing"),
-    ("store full", "no room for an order: both its buckets and all spare places are taken"),
-    ("price", "a price off the tick, or better than the window of prices"),
+    (
+        "excess",
+        "more was executed or cancelled than is there, or nothing",
+    ),
+    (
+        "store full",
+        "no room for an order: both its buckets and all spare places are taken",
+    ),
+    (
+        "price",
+        "a price off the tick, or better than the window of prices",
+    ),
     ("blind", "the best of a side lies outside the window of prices"),
-    ("bad FCS", "a damaged frame, where the core is told to stop at one"),
+    (
+        "bad FCS",
+        "a damaged frame, where the core is told to stop at one",
+    ),
     ("stray order", "an order found no room in its queue"),
 ];
 
@@ -103,7 +178,10 @@ pub const BLOCKS: [(&str, &str); 10] = [
     ("stopped", "feed or book is not right"),
     ("not trading", "venue or instrument does not trade"),
     ("size", "nothing, or more than SIZE"),
-    ("no reference", "no book with two sides that do not touch was seen before"),
+    (
+        "no reference",
+        "no book with two sides that do not touch was seen before",
+    ),
     ("collar", "below LOW or above HIGH"),
     ("duplicate", "the same order of the same message"),
     ("position", "POSITION would be passed if everything traded"),

@@ -1,5 +1,5 @@
-//! In which clock each value is made. A clock at 156.25 MHz carries two additions or comparisons behind each other,
-//! or one multiplication; what is made in an earlier clock stands in a register.
+//! In which clock each value is made. A clock at 156.25 MHz carries two additions or comparisons behind each
+//! other, or one multiplication; what is made in an earlier clock stands in a register.
 
 use tickwire_language::ir::Binary;
 
@@ -43,7 +43,11 @@ pub(crate) fn stages(graph: &Graph, is_used: &[bool]) -> Vec<u32> {
             continue;
         }
         let at = own.iter().map(|value| stage[*value]).max().unwrap_or(0).max(1);
-        let before = own.iter().filter(|value| stage[**value] == at).map(|value| depth[*value]).max();
+        let before = own
+            .iter()
+            .filter(|value| stage[**value] == at)
+            .map(|value| depth[*value])
+            .max();
         let before = before.unwrap_or(0);
         let own_cost = cost(node);
         (stage[n], depth[n]) = match before + own_cost <= BUDGET {

@@ -1,4 +1,5 @@
-//! The wire's layouts as SystemVerilog constants, from the tables by which the software reads and writes them.
+//! The wire's layouts as SystemVerilog constants, from the tables by which the software reads and writes
+//! them.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -58,9 +59,18 @@ pub fn itch50() -> String {
         ("ADD_ORDER_SIDE", offset_of!(AddOrder, side)),
         ("ADD_ORDER_SHARES", offset_of!(AddOrder, shares)),
         ("ADD_ORDER_PRICE", offset_of!(AddOrder, price)),
-        ("ORDER_EXECUTED_SHARES", offset_of!(OrderExecuted, executed_shares)),
-        ("ORDER_EXECUTED_WITH_PRICE_PRINTABLE", offset_of!(OrderExecutedWithPrice, printable)),
-        ("ORDER_EXECUTED_WITH_PRICE_PRICE", offset_of!(OrderExecutedWithPrice, execution_price)),
+        (
+            "ORDER_EXECUTED_SHARES",
+            offset_of!(OrderExecuted, executed_shares),
+        ),
+        (
+            "ORDER_EXECUTED_WITH_PRICE_PRINTABLE",
+            offset_of!(OrderExecutedWithPrice, printable),
+        ),
+        (
+            "ORDER_EXECUTED_WITH_PRICE_PRICE",
+            offset_of!(OrderExecutedWithPrice, execution_price),
+        ),
         ("ORDER_CANCEL_SHARES", offset_of!(OrderCancel, cancelled_shares)),
         ("ORDER_REPLACE_NEW_REF", offset_of!(OrderReplace, new_order_ref)),
         ("ORDER_REPLACE_SHARES", offset_of!(OrderReplace, shares)),
@@ -69,14 +79,24 @@ pub fn itch50() -> String {
         ("TRADE_PRICE", offset_of!(Trade, price)),
         ("CROSS_TRADE_SHARES", offset_of!(CrossTrade, shares)),
         ("CROSS_TRADE_PRICE", offset_of!(CrossTrade, cross_price)),
-        ("STOCK_TRADING_ACTION_STATE", offset_of!(StockTradingAction, trading_state)),
-        ("OPERATIONAL_HALT_MARKET", offset_of!(OperationalHalt, market_code)),
+        (
+            "STOCK_TRADING_ACTION_STATE",
+            offset_of!(StockTradingAction, trading_state),
+        ),
+        (
+            "OPERATIONAL_HALT_MARKET",
+            offset_of!(OperationalHalt, market_code),
+        ),
         ("OPERATIONAL_HALT_ACTION", offset_of!(OperationalHalt, action)),
     ];
     for (name, at) in places {
         let _ = writeln!(out, "  localparam int {name}_AT = {at};");
     }
-    let _ = writeln!(out, "  localparam int SYSTEM_EVENT_EVENT_AT = {};", offset_of!(SystemEvent, event));
+    let _ = writeln!(
+        out,
+        "  localparam int SYSTEM_EVENT_EVENT_AT = {};",
+        offset_of!(SystemEvent, event)
+    );
     out.push_str("\nendpackage\n\n`default_nettype wire\n");
     out
 }

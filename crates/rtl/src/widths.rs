@@ -1,5 +1,5 @@
-//! How many bits each value needs. A value is `unit * n`, with `n` between two bounds: prices are multiples of
-//! 1e-4 of currency, so that 32 bits carry what is 49 in the language's 1e-9.
+//! How many bits each value needs. A value is `unit * n`, with `n` between two bounds: prices are multiples
+//! of 1e-4 of currency, so that 32 bits carry what is 49 in the language's 1e-9.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,15 @@ impl Width {
         high: 1,
     };
 
-    /// A number of the file: in prices where it is a multiple of one, so that it is compared with them as it is.
+    /// A number of the file: in prices where it is a multiple of one, so that it is compared with them as it
+    /// is.
     pub(crate) fn of(n: i64) -> Width {
         let n = i128::from(n);
-        let unit = if n != 0 && n % PRICE_UNIT == 0 { PRICE_UNIT } else { 1 };
+        let unit = if n != 0 && n % PRICE_UNIT == 0 {
+            PRICE_UNIT
+        } else {
+            1
+        };
         Width {
             unit,
             low: n / unit,

@@ -36,14 +36,24 @@ fn the_examples_become_what_is_committed() {
     for (name, files) in [
         (
             "core_taker.tw",
-            &["strategy.sv", "strategy_pkg.sv", "itch50_pkg.sv", "ouch50_pkg.sv", "README.md"][..],
+            &[
+                "strategy.sv",
+                "strategy_pkg.sv",
+                "itch50_pkg.sv",
+                "ouch50_pkg.sv",
+                "README.md",
+            ][..],
         ),
         ("core_pair.tw", &["strategy.sv", "strategy_pkg.sv"]),
     ] {
         let design = design(name);
         let folder = golden.join(name.trim_end_matches(".tw"));
         for file in files {
-            let made = design.files.iter().find(|made| made.name == *file).expect("it is made");
+            let made = design
+                .files
+                .iter()
+                .find(|made| made.name == *file)
+                .expect("it is made");
             same(&folder.join(file), &made.text);
         }
     }
@@ -56,14 +66,32 @@ fn the_registers_of_the_page_are_those_of_the_core() {
         let own = format!("{} = 8'd{}", register.name, register.address);
         // Of several in a row the core names the first.
         let is_named = core.contains(&own);
-        let is_follower = ["ADDRESS_B", "ADDRESS_HOST", "PORT_B", "PORT_HOST", "SESSION_1", "SESSION_2"];
+        let is_follower = [
+            "ADDRESS_B",
+            "ADDRESS_HOST",
+            "PORT_B",
+            "PORT_HOST",
+            "SESSION_1",
+            "SESSION_2",
+        ];
         assert!(is_named || is_follower.contains(&register.name), "{own}");
     }
-    for register in tickwire_rtl::registers::READ.iter().filter(|register| register.address < 16) {
-        assert!(core.contains(&format!("8'd{}:", register.address)), "{}", register.name);
+    for register in tickwire_rtl::registers::READ
+        .iter()
+        .filter(|register| register.address < 16)
+    {
+        assert!(
+            core.contains(&format!("8'd{}:", register.address)),
+            "{}",
+            register.name
+        );
     }
-    let package = std::fs::read_to_string(root().join("hardware/rtl/core_pkg.sv")).expect("the package is there");
-    let (faults, blocks) = (tickwire_rtl::registers::FAULTS.len(), tickwire_rtl::registers::BLOCKS.len());
+    let package =
+        std::fs::read_to_string(root().join("hardware/rtl/core_pkg.sv")).expect("the package is there");
+    let (faults, blocks) = (
+        tickwire_rtl::registers::FAULTS.len(),
+        tickwire_rtl::registers::BLOCKS.len(),
+    );
     assert!(package.contains(&format!("localparam int FAULTS = {faults};")));
     assert!(package.contains(&format!("localparam int BLOCKS = {blocks};")));
 }

@@ -93,8 +93,9 @@ impl CoreArgs {
             Failure::check(format!("{} is wrong", self.file.display()))
         })?;
         for word in &self.set {
-            let (name, value) =
-                word.split_once('=').ok_or_else(|| Failure::config(format!("--set {word}: NAME=VALUE is wanted")))?;
+            let (name, value) = word
+                .split_once('=')
+                .ok_or_else(|| Failure::config(format!("--set {word}: NAME=VALUE is wanted")))?;
             program.set(name, value).map_err(Failure::config)?;
         }
         Ok((source, program))
@@ -105,15 +106,21 @@ fn refused(file: &Path, refusals: &[tickwire_rtl::Refusal]) -> Failure {
     for refusal in refusals {
         eprintln!("{}:{}: {}", file.display(), refusal.line, refusal.message);
     }
-    Failure::check(format!("a core does not carry {}: {} reasons", file.display(), refusals.len()))
+    Failure::check(format!(
+        "a core does not carry {}: {} reasons",
+        file.display(),
+        refusals.len()
+    ))
 }
 
 /// `tickwire strategy rtl`.
 pub(super) fn rtl(args: &RtlArgs) -> Result<(), Failure> {
     let (source, program) = args.core.program()?;
-    let design = generate(&program, &source, &args.core.target()?).map_err(|found| refused(&args.core.file, &found))?;
-    let failed = |path: &Path, e: std::io::Error| Failure::system(format!("cannot write {}: {e}", path.display()));
-    std::fs::create_dir_all(&args.output).map_err(|e| failed(&args.output, e))?;
+    let design = generate(&program, &source, &args.core.target()?)
+        .map_err(|found| refused(&args.core.file, &found))?;
+    let failed =
+        |path: &Path, e: std::io::Error| Failure::system(format!("cannot write {}: {e}", path.display()));
+    tickwire_runtime::files::create_folders(&args.output).map_err(|e| failed(&args.output, e))?;
     for file in &design.files {
         let path = args.output.join(&file.name);
         tickwire_runtime::files::write(&path, &file.text).map_err(|e| failed(&path, e))?;
@@ -124,7 +131,11 @@ pub(super) fn rtl(args: &RtlArgs) -> Result<(), Failure> {
             handler.name, handler.clocks, handler.orders, handler.operations
         );
     }
-    println!("{} files in {}; README.md has the registers", design.files.len(), args.output.display());
+    println!(
+        "{} files in {}; README.md has the registers",
+        design.files.len(),
+        args.output.display()
+    );
     Ok(())
 }
 
@@ -144,11 +155,16 @@ pub(super) fn cosim(args: &CosimArgs) -> Result<(), Failure> {
         ..Troubles::default()
     };
     if !(args.mhz.is_finite() && args.mhz > 0.0) {
-        return Err(Failure::config(format!("--mhz {}: a number above 0 is wanted", args.mhz)));
+        return Err(Failure::config(format!(
+            "--mhz {}: a number above 0 is wanted",
+            args.mhz
+        )));
     }
     let failed = |e: CosimError| match e {
         CosimError::Refused(refusals) => refused(&args.core.file, &refusals),
-        CosimError::Run(_) | CosimError::NoInstrument(_) | CosimError::NoPackets => Failure::check(e.to_string()),
+        CosimError::Run(_) | CosimError::NoInstrument(_) | CosimError::NoPackets => {
+            Failure::check(e.to_string())
+        }
         e => Failure::system(e.to_string()),
     };
     let day = Day::read(&args.captures).map_err(failed)?;
@@ -162,7 +178,9 @@ pub(super) fn cosim(args: &CosimArgs) -> Result<(), Failure> {
     }
     match found.differing {
         0 => Ok(()),
-        n => Err(Failure::check(format!("{n} differences between software and core"))),
+        n => Err(Failure::check(format!(
+            "{n} differences between software and core"
+        ))),
     }
 }
 
@@ -183,7 +201,9 @@ fn show(day: &Day, found: &Comparison, args: &CosimArgs) {
     for difference in &found.differences {
         println!("{difference}");
     }
-    if let (Some(average), Some(p50), Some(p99)) = (found.average(), found.quantile(0.5), found.quantile(0.99)) {
+    if let (Some(average), Some(p50), Some(p99)) =
+        (found.average(), found.quantile(0.5), found.quantile(0.99))
+    {
         let ns = |clocks: f64| clocks * 1_000.0 / args.mhz;
         println!(
             "packet's last word to its order's first, in the core alone (no MAC, no transceiver): average {average:.2} clocks \
