@@ -64,7 +64,7 @@ most = np.quantile(np.abs(depth[depth != 0]), 0.98)
 heights = tickwire.to_float(np.append(rows, rows[-1] + tick) - tick / 2)
 picture = axis.pcolormesh(edges, heights, depth, cmap="RdBu", vmin=-most, vmax=most)
 figure.colorbar(picture, label="shares bid (blue), offered (red)")
-axis.set(xlabel="seconds", ylabel="price", title="AAPL: ten levels of each side")
+axis.set(xlabel="seconds", ylabel="price", title="AAPL: ten levels of each side", ylim=(np.min(bid) - 0.1, np.max(ask) + 0.1))
 plt.show()
 
 # %% [markdown]

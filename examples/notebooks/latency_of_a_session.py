@@ -2,6 +2,9 @@
 # # The latency of a session
 # The feed handler plays a recording at its own speed; what every packet took, from memory to a book that others can see, it counts
 # in shared memory. This reads the counts while it runs, and cannot disturb it.
+#
+# The figures are of whatever machine ran the notebook, here a shared one that was busy with other things: they show what can be seen,
+# and are no result ([those](../../docs/results/feed-daemon.md)).
 
 # %%
 import os

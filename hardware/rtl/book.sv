@@ -537,8 +537,11 @@ module book
   assign reference  = reference_reg[1];
 
 `ifndef SYNTHESIS
-  // What the registers say is the best is the best of the map, and a level in use has orders and shares.
-  always_ff @(posedge clk) if (!rst && live_reg) begin
+  // What the registers say is the best is the best of the map, and a level in use has orders and shares: as long as no
+  // fault was raised.
+  logic faulty_reg;
+  always_ff @(posedge clk) faulty_reg <= !(rst || clear) && (faulty_reg || (fault != '0));
+  always_ff @(posedge clk) if (!rst && !faulty_reg && (fault == '0)) begin
     if (state_reg == MAP_NEXT)
       assert (top_reg[op_ask_reg].valid && (top_reg[op_ask_reg].price == best_price))
       else $error("the best level of the registers, %0d, is not that of the map, %0d", top_reg[op_ask_reg].price, best_price);

@@ -105,11 +105,11 @@ module gate
     if (set_held) held <= 34'(value);
     else held <= held + (passes ? change : 34'sd0) + (add_held ? 34'(value) : 34'sd0);
 
-    since_reg <= alive ? '0 : since_reg + 32'd1;
+    if (alive) since_reg <= '0;
+    else if (since_reg != '1) since_reg <= since_reg + 32'd1;
     if ((cfg_watchdog != '0) && (since_reg >= cfg_watchdog)) begin
-      since_reg <= since_reg;
-      armed     <= 1'b0;
-      expired   <= armed || expired;
+      armed   <= 1'b0;
+      expired <= armed || expired;
     end else if (arm) begin
       armed   <= healthy;
       expired <= 1'b0;

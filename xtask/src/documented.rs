@@ -18,6 +18,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("fetch-data", "recorded"),
     // The program that it starts reads them.
     ("fuzz", "../../crates/fuzzing/src/main.rs"),
+    ("hardware", "hardware.rs"),
     ("interop", "interop.rs"),
     ("lab-peers", "interop.rs"),
     ("miri", "miri.rs"),

@@ -18,6 +18,7 @@ mod dist;
 #[cfg(test)]
 mod documented;
 mod fuzz;
+mod hardware;
 mod interop;
 mod keys;
 mod licences;
@@ -147,6 +148,8 @@ The project's own commands.
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
+  cargo xtask hardware [--full] [--route [SEEDS]]
+                                the core in hardware: lint, unit tests, cosimulation, routing (docs/hardware.md); not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
@@ -188,6 +191,7 @@ fn main() -> ExitCode {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
         ["backtest-peers", rest @ ..] => backtest_peers::run(rest),
+        ["hardware", rest @ ..] => hardware::run(rest),
         ["quantlib", rest @ ..] => quantlib::run(rest),
         ["fetch-data", rest @ ..] => {
             let fetched = recorded::fetch(rest);

@@ -28,7 +28,7 @@ const PACKAGES: [&str; 5] = [
     "databento-dbn==0.72.0",
 ];
 /// Schemas of these that DBN files are written of.
-const OF_DBN: [&str; 7] = [
+const OF_DBN: [&str; 9] = [
     "mbo",
     "mbp-10",
     "trades",
@@ -36,9 +36,11 @@ const OF_DBN: [&str; 7] = [
     "ohlcv-1s",
     "definition",
     "cmbp-1",
+    "statistics",
+    "imbalance",
 ];
 /// Schemas that are compared, each with a price and a quantity to add up.
-const SCHEMAS: [(&str, &str, &str); 7] = [
+const SCHEMAS: [(&str, &str, &str); 9] = [
     ("mbo", "price", "size"),
     ("mbp-10", "bid_px_00", "ask_sz_00"),
     ("trades", "price", "size"),
@@ -46,6 +48,8 @@ const SCHEMAS: [(&str, &str, &str); 7] = [
     ("ohlcv-1s", "close", "volume"),
     ("definition", "min_price_increment", "min_lot_size_round_lot"),
     ("cmbp-1", "bid_px_00", "ask_sz_00"),
+    ("statistics", "price", "quantity"),
+    ("imbalance", "ref_price", "paired_qty"),
 ];
 
 /// Four readings of a schema's tables; what each counted and added up.

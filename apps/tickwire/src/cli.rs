@@ -119,7 +119,7 @@ Example:
       in a checkout of Tickwire")]
     New(NewArgs),
     /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs
-    /// it
+    /// it, and makes a core in hardware of it
     #[command(after_help = "\
 Example:
   tickwire strategy test examples/strategies/*.tw
@@ -209,8 +209,8 @@ Examples:
 Exit codes: 0 recorded (--seconds or --packets are over), 1 recorded, but packets were lost (by group), 2 wrong arguments, \
 3 a group, the folder or the disk refused, 130 Ctrl-C (everything received is recorded).")]
     Record(RecordArgs),
-    /// Recordings as tables in the schemas of DBN: CSV, DBN or Parquet, one file or one for every date, venue
-    /// and symbol
+    /// Recordings as tables in the schemas of DBN: CSV, DBN, Parquet, Arrow or LOBSTER, one file or one for
+    /// every date, venue and symbol
     #[command(after_help = "\
 Prices are exact decimals. Rows of a book that may be wrong have bit 4 in flags. A file has its name only when it is whole. \
 docs/export.md.

@@ -412,14 +412,66 @@ fn dbn_gives_the_books_of_its_capture_and_the_values_of_the_rows() {
     );
     dbn("trades");
     dbn("ohlcv-1s");
-    let refused = run(&[
-        "export",
-        &capture,
-        "--schema",
-        "status",
-        "--out",
-        &folder.0.join("x.dbn").display().to_string(),
+    dbn("bbo-1s");
+    dbn("status");
+    dbn("cmbp-1");
+    // Definitions are read before the orders that they are about.
+    let definitions = dbn("definition");
+    let replayed = run(&[
+        "replay",
+        &definitions,
+        &out,
+        "--json",
+        "--book",
+        "all",
+        "--levels",
+        "5",
     ]);
-    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    assert!(!folder.0.join("x.dbn").exists());
+    let json: serde_json::Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+    assert_eq!(json["feeds"][0]["books"], of_capture);
+    // One symbol of a file of records, which has no packets to be filtered.
+    let one = letter(&rows[rows.len() / 2], "symbol");
+    let again = export(&folder, &out, Schema::Mbo, &[]);
+    let of_one = again.iter().filter(|row| letter(row, "symbol") == one).count();
+    let chosen = export(&folder, &out, Schema::Mbo, &["--symbol", &one]);
+    assert!(0 < of_one && of_one < again.len() && chosen.iter().all(|row| letter(row, "symbol") == one));
+    assert_eq!(chosen.len(), of_one);
+}
+
+/// LOBSTER says prices, sizes and orders as the capture does: its book at the end is the capture's.
+#[test]
+fn a_lobster_file_gives_the_book_of_its_symbol_and_is_of_one() {
+    let folder = Folder::new("export-lobster");
+    let capture = capture(&folder, "nasdaq", "3000");
+    let rows = export(&folder, &capture, Schema::Mbo, &[]);
+    let one = letter(&rows[rows.len() / 2], "symbol");
+    let out = folder
+        .0
+        .join(format!("{one}_2026-01-05_message_10.csv"))
+        .display()
+        .to_string();
+    let several = run(&["export", &capture, "--format", "lobster", "--out", &out]);
+    assert!(!several.status.success() && !Path::new(&out).exists());
+    assert!(
+        text(&several.stderr).contains("one symbol"),
+        "{}",
+        text(&several.stderr)
+    );
+    let done = run(&["export", &capture, "--symbol", &one, "--out", &out]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let levels = |file: &str, words: &[&str]| {
+        let replayed = run(&[
+            &["replay", file, "--json", "--book", "all", "--levels", "10"][..],
+            words,
+        ]
+        .concat());
+        let json: serde_json::Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+        let books = json["feeds"][0]["books"].as_object().expect("books").clone();
+        let book = books
+            .into_iter()
+            .find(|(_, book)| book["bids"].as_array().is_some_and(|b| !b.is_empty()));
+        let (_, book) = book.expect("a book");
+        (book["bids"].clone(), book["asks"].clone())
+    };
+    assert_eq!(levels(&out, &[]), levels(&capture, &["--symbol", &one]));
 }

@@ -581,10 +581,11 @@ impl OrderPort for Sent {
         let (id, entries, is_cancel) = match *request {
             QuoteIntent::Mass { id, entries, .. } => (id, entries, false),
             QuoteIntent::Cancel { id, entries, .. } => (id, entries, true),
+            QuoteIntent::CancelAll { .. } | QuoteIntent::Status { .. } => return Err(Rejected::Unsupported),
         };
         self.0.push(Request::Quotes {
             id,
-            entries: entries.to_vec(),
+            entries: entries.iter().collect(),
             is_cancel,
         });
         Ok(())

@@ -200,9 +200,9 @@ fn mdp3_day(seed: u64, kinds: OrderKinds) -> Vec<MarketEvent> {
 
 #[test]
 fn every_ghost_of_mdp3_by_order_gets_the_fills_of_its_order() {
-    // With every kind of order there are two closings in which a trade without an aggressor is told at a worse
-    // price than an order that stands: what waited for the closing traded with what did, and nobody says whose
-    // the parts are.
+    // With every kind of order there are two closings in which a trade without an aggressor is told at a
+    // worse price than an order that stands: what waited for the closing traded, and nobody says whose the
+    // parts are.
     for (kinds, fill, least, hidden) in [
         (OrderKinds::NONE, FillModel::Queue, [15_000, 500], 0),
         (OrderKinds::NONE, FillModel::Matching, [5_000, 100], 0),

@@ -290,6 +290,7 @@ pub fn run<E: Engine>(
             max_open_orders: u32::MAX,
             max_position: u64::MAX,
             controls: ControlsConfig::NONE,
+            ..RiskConfig::default()
         },
         ..ConductorConfig::default()
     };

@@ -17,8 +17,8 @@ use crate::schema::{NO_PRICE, Schema, flags};
 /// The channel of consolidated instruments in a word of a symbol: there are fewer of the recording's.
 pub(crate) const CHANNEL: usize = u16::MAX as usize;
 
-/// Price and quantity.
-type Best = Option<(i64, u64)>;
+/// Price and quantity of the best level of a side, if there is one.
+pub(crate) type Best = Option<(i64, u64)>;
 
 /// What an event did to the top of a channel's book.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use tickwire_market::{
 };
 
 use crate::batch::Names;
-use crate::consolidated::Top;
+use crate::consolidated::{Best, Top};
 use crate::schema::{NO_PRICE, Schema, flags};
 
 /// Databento's number of a venue's own feed; 0 where it has none. Source: "Publishers, datasets, and venues".
@@ -146,7 +146,7 @@ struct Kept {
     last: [u64; 2],
     bad: u64,
     /// Of `cmbp-1`: best bid and offer, and the mark.
-    top: Option<([Option<(i64, u64)>; 2], u64)>,
+    top: Option<([Best; 2], u64)>,
     is_waiting: bool,
     bar: Option<Bar>,
 }

@@ -111,10 +111,10 @@ pub struct Mdp3Config {
     /// for each instrument): for a feed without snapshots. What is known of it meanwhile is in the book,
     /// which is stale. Default: no; it stays stale until its next snapshot.
     pub natural_refresh: bool,
-    /// By order only: whether what template 48 says of resting orders comes as `Execute` of each, and a `Trade`
-    /// tells only what no resting order is known for; what the venue then says of the same orders is no
-    /// change of theirs any more. For who has to know executions from cancellations. Default: no; trades are
-    /// `Trade`, and orders become less without a reason.
+    /// By order only: whether what template 48 says of resting orders comes as `Execute` of each, and a
+    /// `Trade` tells only what no resting order is known for; what the venue then says of the same orders is
+    /// no change of theirs any more. For who has to know executions from cancellations. Default: no; trades
+    /// are `Trade`, and orders become less without a reason.
     pub executions: bool,
     /// How many instruments a channel can have, default 16 384; 700 bytes each by price. An instrument too
     /// many is counted as [`Counter::BookFull`] and passed over.

@@ -227,9 +227,10 @@ impl MassQuoteTemplate {
         now: Nanos,
         seq: u64,
         message: &MassQuoteHead,
-        quotes: &[PreparedQuote],
+        quotes: impl ExactSizeIterator<Item = PreparedQuote>,
     ) -> Option<&[u8]> {
-        if !self.is_good(seq, message, quotes.len()) {
+        let count = quotes.len();
+        if !self.is_good(seq, message, count) {
             return None;
         }
         let head = &mut self.heads[usize::from(message.reset)];
@@ -256,7 +257,7 @@ impl MassQuoteTemplate {
             at += usize::from(slot.len);
             sum = sum.wrapping_add(slot.sum).wrapping_add(of_prices);
         }
-        let sum = sum.wrapping_add(head.patch(now, seq, message, quotes.len(), at - head.body));
+        let sum = sum.wrapping_add(head.patch(now, seq, message, count, at - head.body));
         put_check_sum(&mut head.buf[at..at + 7], sum);
         Some(&head.buf[..at + 7])
     }
@@ -325,7 +326,7 @@ impl MassQuoteTemplate {
         session: &mut Session<S>,
         now: Nanos,
         head: &MassQuoteHead,
-        quotes: &[PreparedQuote],
+        quotes: impl ExactSizeIterator<Item = PreparedQuote>,
     ) -> Result<&[u8], SendError> {
         let reserved = session.reserve(now)?;
         let message = self
@@ -333,6 +334,18 @@ impl MassQuoteTemplate {
             .ok_or(SendError::NotEncodable)?;
         reserved.commit(message, Again::GapFill)?;
         Ok(message)
+    }
+
+    /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments.
+    pub fn rehearse_prepared<S: Store>(
+        &mut self,
+        session: &Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        quotes: impl ExactSizeIterator<Item = PreparedQuote>,
+    ) {
+        let (seq, time) = session.next_to_send(now);
+        let _ = self.write_prepared(time, seq.0, head, quotes);
     }
 
     /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a
@@ -821,7 +834,7 @@ mod tests {
             quote(1, (1_100_005_000, 1), (1_100_010_000, 2)),
         ];
         let bytes = template
-            .write_prepared(Nanos(1), 3, &head, &quotes)
+            .write_prepared(Nanos(1), 3, &head, quotes.iter().copied())
             .expect("it fits");
         let text = alloc::string::String::from_utf8_lossy(bytes).replace('\u{1}', "|");
         let entries = "299=900000000002|55=AAPL|132=0187.2401|133=0000.0000|134=000005|135=000000|\
@@ -835,7 +848,7 @@ mod tests {
         );
         let mut fails = |wrong: PreparedQuote| {
             assert_eq!(
-                template.write_prepared(Nanos(1), 3, &head, &[wrong]),
+                template.write_prepared(Nanos(1), 3, &head, [wrong].into_iter()),
                 None,
                 "{wrong:?}"
             );

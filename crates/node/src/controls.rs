@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Nanos, PointValue, Price, Qty};
+use tickwire_market::{Nanos, Price, Qty};
 use tickwire_runtime::timekeeping::Timekeeping;
-use tickwire_trading::{Controls, ControlsConfig, RiskReject};
+use tickwire_trading::{ControlsConfig, RiskReject};
 
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
@@ -183,21 +183,15 @@ impl ControlsSection {
 
     /// For so many options with a finest tick, and their underlying behind them. Whether a quote needs a
     /// market is `quoter.market`'s to say.
-    pub fn of_quotes(&self, options: u32, tick: Price, [option, underlying]: [PointValue; 2]) -> Controls {
+    pub fn of_quotes(&self, tick: Price) -> ControlsConfig {
         let most = |limit: u32| if limit == 0 { u32::MAX } else { limit };
-        let config = ControlsConfig {
+        ControlsConfig {
             qty_max: Qty(most(self.quote_size_max)),
             band_bp: (self.quote_band_bp > 0).then_some(self.quote_band_bp),
             band_min: Price::from_raw(tick.raw().saturating_mul(self.quote_band_ticks.into())),
             needs_reference: false,
             ..self.of_trader()
-        };
-        let mut controls = Controls::new(config, options + 1);
-        for slot in 0..options as usize {
-            controls.set_point(slot, option.raw());
         }
-        controls.set_point(options as usize, underlying.raw());
-        controls
     }
 
     /// The file whose appearance kills, if there is to be one.

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::io;
 
 use tickwire_book::Books;
-use tickwire_fix::{Session, Status};
+use tickwire_fix::{MemoryStore, NotKept, Session, SessionConfig, Status, Store, StoreFailed};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{EventFlags, EventKind, InstrumentId, Level, MarketEvent, Side, TradingStatus};
+use tickwire_market::{EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos, Side, TradingStatus};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::BestOffer;
-use tickwire_trading::strategy::Consolidated;
+use tickwire_trading::strategy::{Consolidated, Once};
 
+use crate::gather::Gathered;
 use crate::live::Live;
 
 /// Where order bytes go: a connection, or memory in tests and benchmarks.
@@ -49,23 +50,137 @@ pub trait OrderOut {
     }
 }
 
+/// A session of orders and quotes: its store may outlive the process.
+pub type EntrySession = Session<EntryStore>;
+
+/// Where an order entry session has its numbers.
+pub enum EntryStore {
+    /// In memory: they end with the process.
+    Memory(MemoryStore),
+    /// Wherever else: in a file, most often.
+    Lasting(Box<dyn Store + Send>),
+}
+
+impl Store for EntryStore {
+    #[inline]
+    fn next_out(&self) -> u64 {
+        match self {
+            EntryStore::Memory(store) => store.next_out(),
+            EntryStore::Lasting(store) => store.next_out(),
+        }
+    }
+
+    #[inline]
+    fn next_in(&self) -> u64 {
+        match self {
+            EntryStore::Memory(store) => store.next_in(),
+            EntryStore::Lasting(store) => store.next_in(),
+        }
+    }
+
+    #[inline]
+    fn set_next_out(&mut self, seq: u64) {
+        match self {
+            EntryStore::Memory(store) => store.set_next_out(seq),
+            EntryStore::Lasting(store) => store.set_next_out(seq),
+        }
+    }
+
+    #[inline]
+    fn set_next_in(&mut self, seq: u64) {
+        match self {
+            EntryStore::Memory(store) => store.set_next_in(seq),
+            EntryStore::Lasting(store) => store.set_next_in(seq),
+        }
+    }
+
+    fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed> {
+        match self {
+            EntryStore::Memory(store) => store.append(seq, message),
+            EntryStore::Lasting(store) => store.append(seq, message),
+        }
+    }
+
+    fn get(&mut self, seq: u64) -> Option<&[u8]> {
+        match self {
+            EntryStore::Memory(store) => store.get(seq),
+            EntryStore::Lasting(store) => store.get(seq),
+        }
+    }
+
+    fn next_kept(&mut self, from: u64) -> Option<u64> {
+        match self {
+            EntryStore::Memory(store) => store.next_kept(from),
+            EntryStore::Lasting(store) => store.next_kept(from),
+        }
+    }
+
+    fn not_kept(&self, from: u64, to: u64) -> Option<NotKept> {
+        match self {
+            EntryStore::Memory(store) => store.not_kept(from, to),
+            EntryStore::Lasting(store) => store.not_kept(from, to),
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Result<(), StoreFailed> {
+        match self {
+            EntryStore::Memory(store) => store.settle(),
+            EntryStore::Lasting(store) => store.settle(),
+        }
+    }
+
+    fn reset(&mut self) {
+        match self {
+            EntryStore::Memory(store) => store.reset(),
+            EntryStore::Lasting(store) => store.reset(),
+        }
+    }
+
+    fn period(&self) -> Nanos {
+        match self {
+            EntryStore::Memory(store) => store.period(),
+            EntryStore::Lasting(store) => store.period(),
+        }
+    }
+
+    fn set_period(&mut self, start: Nanos) {
+        match self {
+            EntryStore::Memory(store) => store.set_period(start),
+            EntryStore::Lasting(store) => store.set_period(start),
+        }
+    }
+}
+
+/// A session with numbers of its own, in memory.
+pub fn session_in_memory(config: SessionConfig) -> EntrySession {
+    let store = MemoryStore::new(config.store_messages, config.store_bytes);
+    Session::with_store(config, EntryStore::Memory(store))
+}
+
 /// An order entry session and where its bytes go.
 pub struct OrderSession<O> {
     /// The session.
-    pub fix: Session,
+    pub fix: EntrySession,
     /// Where the bytes go.
     pub out: O,
     /// The first failure of the connection; the loop ends the connection on it.
     pub failure: Option<io::Error>,
+    /// Mass quotes of the packet in hand.
+    pub(crate) gathered: Gathered,
+    /// Executions that were booked.
+    pub once: Once,
 }
 
 impl<O: OrderOut> OrderSession<O> {
     /// A session that nothing was sent over yet.
-    pub fn new(fix: Session, out: O) -> OrderSession<O> {
+    pub fn new(fix: EntrySession, out: O) -> OrderSession<O> {
         OrderSession {
             fix,
             out,
             failure: None,
+            gathered: Gathered::new(),
+            once: Once::default(),
         }
     }
 
@@ -73,8 +188,8 @@ impl<O: OrderOut> OrderSession<O> {
     pub fn transmit(&mut self) {
         let mut chunk = [0_u8; 4096];
         while let Some(bytes) = self.fix.poll_transmit(&mut chunk) {
-            if let Err(error) = self.out.send(bytes) {
-                self.failure.get_or_insert(error);
+            self.send(bytes);
+            if self.failure.is_some() {
                 return;
             }
         }
@@ -104,10 +219,24 @@ pub struct HotPath<O, const STAMPED: bool = true, R = Live<BestOffer>> {
     pub probes: Probes,
     /// Samples of the probes before the packet in hand.
     pub samples: usize,
+    /// When the packet in hand was taken.
+    pub received: Nanos,
+    /// What is sent has the time of the event that it follows, not the clock's: no stage is timed then.
+    pub by_event_time: bool,
     /// Turns ticks of the processor into nanoseconds.
     pub clock: Clock,
     /// Bids and asks of a channel's instruments as they stood when these closed.
     pub at_close: BTreeMap<(usize, InstrumentId), [Vec<Level>; 2]>,
+}
+
+impl<O: OrderOut, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
+    /// Sends the mass quotes that are held: of the packet in hand nothing follows.
+    #[inline]
+    pub fn let_go(&mut self) {
+        for session in &mut self.sessions {
+            session.let_go();
+        }
+    }
 }
 
 impl<O, const STAMPED: bool, R> HotPath<O, STAMPED, R> {

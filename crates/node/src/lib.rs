@@ -4,6 +4,7 @@
 //!   silent or the session is lost.
 //! - [`hot`]: one packet to an order, as calls in order. [`live`]: the strategies in the middle of it, the
 //!   built-in rule as anybody's.
+//! - [`answers`]: what a venue says of orders and quotes, to the strategies whose they are.
 //! - [`link`]: the connection to the venue, lost and made again, for trader, strategies and quoter.
 //! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another
 //!   process.
@@ -69,7 +70,9 @@ extern crate tickwire_console;
 #[global_allocator]
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 
+pub mod answers;
 pub mod controls;
+mod gather;
 pub mod hot;
 pub mod link;
 pub mod live;

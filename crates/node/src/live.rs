@@ -1,13 +1,15 @@
 //! Strategies on the trading thread: the built-in rule's and anybody's, in one loop, over one order link.
 
+mod own;
 mod port;
 mod rule;
+mod sides;
 #[cfg(test)]
 mod tests;
 
 use tickwire_book::Applied;
 use tickwire_feed::Channel;
-use tickwire_fix::{MassQuoteTemplate, OrderTemplate};
+use tickwire_fix::{MassQuoteTemplate, OrderTemplate, Version};
 use tickwire_lab::Stage;
 use tickwire_market::{
     ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price,
@@ -22,7 +24,10 @@ use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::trader::Routes;
+pub use own::Cleanness;
 use port::Port;
+pub use sides::QuotesAsOrders;
+use sides::Sides;
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 
@@ -71,8 +76,48 @@ struct Wiring {
     routes: Vec<usize>,
     /// By instrument; none of those that it did not subscribe to.
     traded: Vec<Option<Box<Traded>>>,
-    /// By session: quotes as a prepared message, by their places.
-    quotes: Vec<Option<Box<MassQuoteTemplate>>>,
+    /// By session: how quotes leave.
+    quotes: Vec<QuoteForm>,
+    /// The only session that it uses, if it is one.
+    only: Option<usize>,
+}
+
+/// How quotes leave over a session.
+enum QuoteForm {
+    /// Nothing was quoted yet, or no message can be prepared.
+    Plain,
+    /// As a prepared message, by their places.
+    Prepared(Box<MassQuoteTemplate>),
+    /// As orders.
+    Orders(Box<Sides>),
+}
+
+impl Wiring {
+    fn new(routes: Vec<usize>, instruments: usize, sessions: usize, hears: &[bool]) -> Wiring {
+        let mut used = routes.iter().zip(hears).filter(|(_, hears)| **hears);
+        let first = used.next().map(|(route, _)| *route);
+        let is_one = used.all(|(route, _)| Some(*route) == first);
+        Wiring {
+            traded: (0..instruments).map(|_| None).collect(),
+            quotes: (0..sessions).map(|_| QuoteForm::Plain).collect(),
+            only: first.filter(|_| is_one),
+            routes,
+        }
+    }
+
+    /// Whether an instrument has this symbol.
+    fn is_of(&self, instrument: InstrumentId, symbol: &Symbol) -> bool {
+        let traded = self.traded.get(instrument.index()).and_then(Option::as_deref);
+        traded.is_some_and(|traded| traded.symbol == *symbol)
+    }
+
+    /// The orders of a session's quotes, where they are orders.
+    fn sides(&mut self, session: usize) -> Option<&mut Sides> {
+        match self.quotes.get_mut(session)? {
+            QuoteForm::Orders(sides) => Some(sides),
+            _ => None,
+        }
+    }
 }
 
 impl<S> Hosted<S> {
@@ -153,11 +198,7 @@ impl<S: Strategy> Live<S> {
             on_every_event,
             conductor: Conductor::new(strategy, config),
             hears: vec![true],
-            wiring: Wiring {
-                routes: vec![0],
-                traded: (0..instruments).map(|_| None).collect(),
-                quotes: vec![None],
-            },
+            wiring: Wiring::new(vec![0], instruments, 1, &[true]),
             is_up: vec![true],
         });
         live.bits = config.instrument_bits;
@@ -237,12 +278,8 @@ impl<S: Strategy> Live<S> {
         Ok(Hosted {
             on_every_event: waiting.on_every_event,
             conductor,
+            wiring: Wiring::new(over, sources.len() << self.bits, routes.sessions.len(), &hears),
             hears,
-            wiring: Wiring {
-                routes: over,
-                traded: (0..sources.len() << self.bits).map(|_| None).collect(),
-                quotes: vec![None; routes.sessions.len()],
-            },
             is_up: vec![false; routes.sessions.len()],
             name: waiting.name,
         })
@@ -278,6 +315,7 @@ fn parts<O, S, const STAMPED: bool, T>(
         bits: live.bits,
         probes: &mut hot.probes,
         clock: &hot.clock,
+        by_event_time: hot.by_event_time,
         others: (!is_alone).then_some([before, behind]),
         venues: &live.venues,
         source: hot.source,
@@ -467,10 +505,14 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
         if hosted.conductor.wants(instrument) && hosted.wiring.traded[index].is_none() {
             let over = hosted.wiring.routes[source];
             let session = hot.sessions.get(over);
-            if let (Some(session), Some(quotes @ None)) = (session, hosted.wiring.quotes.get_mut(over)) {
+            if let (Some(session), Some(quotes @ QuoteForm::Plain)) =
+                (session, hosted.wiring.quotes.get_mut(over))
+                && session.fix.config().version >= Version::Fix42
+            {
                 let room = hosted.conductor.quotes_max();
-                let template = MassQuoteTemplate::empty(&session.fix, room, QUOTES_MAX as u8);
-                *quotes = template.map(Box::new);
+                if let Some(template) = MassQuoteTemplate::empty(&session.fix, room, QUOTES_MAX as u8) {
+                    *quotes = QuoteForm::Prepared(Box::new(template));
+                }
             }
             hosted.wiring.traded[index] = Some(Box::new(Traded {
                 symbol: instrument.symbol,

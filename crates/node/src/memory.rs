@@ -7,12 +7,12 @@ use std::hint::black_box;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
 use tickwire_feed::Channel;
-use tickwire_fix::{CompId, Role, Session, SessionConfig};
+use tickwire_fix::{CompId, Role, Session, SessionConfig, Store};
 use tickwire_lab::Probes;
 use tickwire_market::{Instrument, InstrumentId, Nanos, OrderId, Qty, Symbol, TimeInForce, Venue};
 use tickwire_runtime::clock::Clock;
 use tickwire_trading::strategy::{ConductorConfig, QuoteReport, Strategy};
-use tickwire_trading::{BestOffer, ControlsConfig, OrderReport, ReportKind, RiskConfig};
+use tickwire_trading::{Accounts, BestOffer, ControlsConfig, OrderReport, ReportKind, RiskConfig};
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::{ReceiverSection, books_config};
 
@@ -188,6 +188,7 @@ pub fn limits_of_memory() -> RiskConfig {
             loss_max: u64::MAX >> 1,
             ..ControlsConfig::default()
         },
+        accounts: Accounts::default(),
     }
 }
 
@@ -210,13 +211,19 @@ pub fn memory_path_of<O: OrderOut, R, const STAMPED: bool>(
         sessions: vec![OrderSession::new(initiator, out)],
         probes: Probes::new(1 << 16),
         samples: 0,
+        received: Nanos::ZERO,
+        by_event_time: false,
         clock,
         at_close: BTreeMap::new(),
     })
 }
 
 /// Logs a session on against an acceptor in memory.
-fn log_on(initiator: &mut Session, order_entry: &OrderEntrySection, now: Nanos) -> Result<(), Failure> {
+fn log_on(
+    initiator: &mut Session<impl Store>,
+    order_entry: &OrderEntrySection,
+    now: Nanos,
+) -> Result<(), Failure> {
     let mut acceptor = acceptor_of(order_entry);
     initiator.handle_connected(now);
     acceptor.handle_connected(now);

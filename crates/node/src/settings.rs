@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
 use tickwire_market::{Nanos, Qty, Symbol, TimeInForce};
-use tickwire_trading::RiskConfig;
+use tickwire_trading::{Accounts, RiskConfig};
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::ReceiverSection;
@@ -57,6 +57,7 @@ pub fn risk_of(controls: &ControlsSection, risk: &RiskSection) -> RiskConfig {
         max_open_orders: risk.max_open_orders,
         max_position: risk.max_position,
         controls: controls.of_trader(),
+        accounts: Accounts::default(),
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
-use tickwire_fix::{CompId, Precision, Role, Session, SessionConfig, Version};
+use tickwire_fix::{CompId, Precision, Role, SessionConfig, Version};
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
@@ -27,7 +27,7 @@ use tickwire_trading::{BestOffer, Silence};
 
 use crate::controls::beat::Beat;
 use crate::controls::{Guards, named};
-use crate::hot::{HotPath, OrderSession};
+use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
 use crate::settings::{NodeConfig, SendWay};
@@ -74,7 +74,7 @@ pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
 }
 
 /// The initiator's side of the order entry session.
-pub fn session_of(section: &OrderEntrySection) -> Session {
+pub fn session_of(section: &OrderEntrySection) -> EntrySession {
     let id = |s: Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
     let version = section.version_of(section.trader_comp_id);
     let mut session = SessionConfig::new(
@@ -90,7 +90,7 @@ pub fn session_of(section: &OrderEntrySection) -> Session {
     if version >= Version::Fix44 {
         session.precision = Precision::Nanos;
     }
-    Session::new(session)
+    session_in_memory(session)
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
@@ -156,12 +156,15 @@ where
         self.samples = self.probes.samples().len();
         self.probes.begin(tsc);
         self.probes.mark(Stage::Receive, tsc);
-        self.clock.nanos_at(tsc)
+        self.received = self.clock.nanos_at(tsc);
+        self.received
     }
 
     #[inline]
     fn ends<C: Channel>(&mut self, channel: &C, _: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
-        R::after_packet(self, channel);
+        let now = self.received;
+        R::after_packet(self, channel, now);
+        R::settle(self, now);
         if self.probes.samples().len() > self.samples
             && let Some(arrived) = arrived()
         {
@@ -333,6 +336,8 @@ where
                 sessions,
                 probes,
                 samples: 0,
+                received: Nanos::ZERO,
+                by_event_time: false,
                 clock,
                 at_close: BTreeMap::new(),
             },
@@ -364,6 +369,7 @@ where
             let now = self.hot.clock.now();
             self.receiver.timers(now, &mut self.hot);
             R::on_time(&mut self.hot, now);
+            R::settle(&mut self.hot, now);
             for line in 0..self.lines.len() {
                 // The peer is not silent as long as something of it is unread: this thread may have had no
                 // core for long.
@@ -447,6 +453,7 @@ where
                 warn(format_args!("resumed: the rule trades again"));
             }
         }
+        R::on_turn(&mut self.hot, now);
     }
 
     /// Ten times a second: what a stop has come to, what the venues have of our orders, what a control has
@@ -584,8 +591,8 @@ where
     }
 
     /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
-    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what came
-    /// meanwhile lies in the sockets, and is taken before the second look.
+    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what
+    /// came meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.receiver.source(number);

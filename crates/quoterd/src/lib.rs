@@ -31,12 +31,10 @@ extern crate tickwire_console;
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 
 mod account;
-mod as_orders;
 mod chain;
 mod config;
 mod control;
 pub mod fills;
-mod gather;
 mod learn;
 mod news;
 mod opening;
@@ -46,7 +44,6 @@ mod pricer;
 mod pricing;
 mod pulls;
 mod quoting;
-mod reconciliation;
 mod report;
 pub mod sample;
 pub mod settings;
@@ -74,8 +71,7 @@ use tickwire_control::results::write_json;
 
 pub use chain::Chain;
 pub use path::{
-    Executions, QuotePath, QuoteSession, QuoteSetup, QuoteWire, Source, Traded, Trades, VenueSession,
-    decimals_of, session_of,
+    QuotePath, QuoteSession, QuoteSetup, Source, Traded, Trades, VenueSession, decimals_of, session_of,
 };
 pub use pricer::{NEAR_HALF_TICKS, Pricer};
 pub use pricing::{Expiries, flat_surface};

@@ -11,7 +11,7 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
 use crate::fills::{FillsFile, Recovered};
 use crate::learn::{Learn, Learned, Learning};
-use crate::path::{NotQuotable, QuotePath, QuoteSession, QuoteSetup, Traded};
+use crate::path::{QuotePath, QuoteSession, QuoteSetup, Traded};
 use crate::pricing::{Begins, Pricing, Shared};
 use crate::pulls::PullNews;
 use crate::quoting::{End, Quoting, QuotingThread, Ring, take_ladders};
@@ -232,38 +232,30 @@ impl<'a> Opening<'a> {
             deltas: ladders.deltas(),
             session: talk.session,
             by_orders: run.section.entry == QuoteEntry::Orders,
-            first_order: first_order(clock.now()),
+            started: clock.now(),
+            underlying: run.section.underlying.0,
+            eye: run.section.eye.as_ref().map(|eye| {
+                eye.eye(
+                    chain.underlying,
+                    (ticks, chain.option_value),
+                    &run.section.trigger,
+                    &run.section.market,
+                )
+            }),
+            controls: Some(run.config.controls.of_quotes(chain.steps.tick)),
+            values: Some([chain.option_value, chain.underlying_value]),
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
         let entry = link.entry(talk.stream)?;
-        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades))
-            .map_err(|NotQuotable(why)| Failure::config(why))?;
+        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades), clock.clone());
         let now = clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
-            path.maker.quoter.set_size(quote as u16, Qty(*size));
+            path.maker_mut().quoter.set_size(quote as u16, Qty(*size));
         }
-        if let Some(eye) = &run.section.eye {
-            let config = eye.eye(
-                chain.underlying,
-                (ticks, chain.option_value),
-                &run.section.trigger,
-                &run.section.market,
-            );
-            let underlying = run.section.underlying.0;
-            path.open_eye(config, &ids, &symbols, underlying)
-                .map_err(|NotQuotable(why)| Failure::config(why))?;
-            path.maker.set_eye_sizes(ladders.eye_sizes());
-        }
-        path.set_controls(run.config.controls.of_quotes(
-            ids.len() as u32,
-            chain.steps.tick,
-            [chain.option_value, chain.underlying_value],
-        ));
-        if run.section.entry == QuoteEntry::MassQuotes && path.wire.session.config().version >= Version::Fix44
-        {
-            let every_s = run.config.controls.reconcile_s;
-            path.session.reconciliation.start(clock.now(), every_s, ids.len());
+        path.maker_mut().set_eye_sizes(ladders.eye_sizes());
+        if run.section.entry == QuoteEntry::MassQuotes && path.fix().config().version >= Version::Fix44 {
+            path.reconcile(clock.now(), run.config.controls.reconcile_s);
         }
         path.set_venue_cancels(
             run.config.controls.venue_cancels,
@@ -332,18 +324,12 @@ impl<'a> Opening<'a> {
             control.end();
         }
         let priced = pricing.end();
-        thread.hot.path.wire.out.to.finish();
+        thread.hot.path.out_mut().finish();
         if run.section.send == SendWay::Delegated && !run.is_child {
-            let counts = thread.link.counts(&thread.hot.path.wire.out.to);
+            let counts = thread.link.counts(thread.hot.path.out());
             println!("order entry: {counts}");
         }
         let results = thread.results(&chain, priced);
         Ok(Outcome { results, ended })
     }
-}
-
-/// Above every order number of a process before this one, as long as it sent fewer than half a million a
-/// second: microseconds since 1970.
-pub(crate) fn first_order(now: Nanos) -> u64 {
-    now.0 / Nanos::MICRO
 }

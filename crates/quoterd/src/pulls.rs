@@ -30,7 +30,7 @@ impl PullNews {
     /// Says why quoting stopped since it was last called, and that it goes on.
     #[cold]
     fn say<O: OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
-        let pulls = path.maker.quoter.pulls();
+        let pulls = path.maker().quoter.pulls();
         for ((reason, told), count) in PullReason::ALL.iter().zip(&mut self.pulls).zip(pulls) {
             let more = count - core::mem::replace(told, *count);
             if more == 0 || *reason == PullReason::NoSession {
@@ -42,13 +42,17 @@ impl PullNews {
                     ": the quoting thread did not run for {:.3} s",
                     self.stood as f64 / 1e9
                 ),
-                PullReason::Silence => path.maker.quoter.silence_max_ns().map_or(String::new(), |limit| {
-                    format!(
-                        ": no packet of the underlying's channel for {} ms",
-                        limit / Nanos::MILLI
-                    )
-                }),
-                PullReason::Control => path.wire.stopped_by.map_or(String::new(), |control| {
+                PullReason::Silence => path
+                    .maker()
+                    .quoter
+                    .silence_max_ns()
+                    .map_or(String::new(), |limit| {
+                        format!(
+                            ": no packet of the underlying's channel for {} ms",
+                            limit / Nanos::MILLI
+                        )
+                    }),
+                PullReason::Control => path.stopped_by().map_or(String::new(), |control| {
                     format!(
                         ": {} stopped it ([controls])",
                         tickwire_node::controls::named(control)
@@ -70,14 +74,14 @@ impl PullNews {
             ));
             self.is_pulled = true;
         }
-        if self.is_pulled && path.maker.quoter.state() == QuotingState::Quoting {
+        if self.is_pulled && path.maker().quoter.state() == QuotingState::Quoting {
             self.is_pulled = false;
             link.say("quoting again".to_string());
         }
     }
 
     pub(crate) fn tell<O: OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
-        if self.is_pulled || self.pulls[..] != *path.maker.quoter.pulls() {
+        if self.is_pulled || self.pulls[..] != *path.maker().quoter.pulls() {
             self.say(path, link);
         }
     }

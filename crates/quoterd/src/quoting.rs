@@ -104,14 +104,14 @@ impl Consumer for Quoting {
     fn begins(&mut self, tsc: u64) -> Nanos {
         self.arrived = tsc;
         self.received = self.clock.nanos_at(tsc);
-        self.sent = self.path.wire.sent[0];
+        self.sent = self.path.sent()[0];
         self.received
     }
 
     #[inline]
     fn ends<C: Channel>(&mut self, _: &C, _: Port, _: impl FnOnce() -> Option<NonZeroU64>) {
         self.path.packet(self.received);
-        if self.path.wire.sent[0] != self.sent {
+        if self.path.sent()[0] != self.sent {
             let took = self.clock.span_ns(tsc().saturating_sub(self.arrived));
             self.packet_to_quotes.record(took);
         }
@@ -227,7 +227,7 @@ impl QuotingThread<'_> {
         }
         self.hear_venue(now);
         // Fills up to there are in the ring.
-        let heard = self.hot.path.wire.session.store().next_in() - 1;
+        let heard = self.hot.path.fix().store().next_in() - 1;
         shared.heard.store(heard, Ordering::Release);
         if self.hot.path.poll_timeout().is_some_and(|due| due <= now) {
             self.hot.path.handle_timeout(now);
@@ -240,12 +240,12 @@ impl QuotingThread<'_> {
     /// What the venue says.
     fn hear_venue(&mut self, now: Nanos) {
         let path = &mut self.hot.path;
-        let why = match path.wire.out.to.recv(&mut self.buffer) {
+        let why = match path.out_mut().recv(&mut self.buffer) {
             Ok(Received::Nothing) => return,
             Ok(Received::Bytes(bytes)) => {
                 let bytes: &[u8] = bytes;
                 if follow_if_set(&mut self.hot.clock, &mut self.clock_steps) {
-                    path.wire.session.set_wall_offset(self.hot.clock.wall_offset_ns());
+                    path.fix_mut().set_wall_offset(self.hot.clock.wall_offset_ns());
                 }
                 return path.on_bytes(now, bytes);
             }
@@ -259,7 +259,7 @@ impl QuotingThread<'_> {
     /// confirm that it cancelled.
     fn mind_session(&mut self, now: Nanos) {
         let is_quoting = matches!(self.end, End::Quoting);
-        if let Some(error) = self.hot.path.wire.out.failure.take()
+        if let Some(error) = self.hot.path.take_failure()
             && self.link.is_up()
         {
             self.lose(now, format!("the connection to the venue failed: {error}"));
@@ -270,7 +270,7 @@ impl QuotingThread<'_> {
         {
             self.lose(now, format!("the session with the venue ended: {reason}"));
         }
-        if self.hot.path.maker.quoter.wants_disconnect() && is_quoting {
+        if self.hot.path.maker().quoter.wants_disconnect() && is_quoting {
             let why = "the venue did not confirm that quotes were cancelled: the session is ended so that it cancels them";
             self.lose(now, why.to_string());
         }
@@ -282,8 +282,8 @@ impl QuotingThread<'_> {
         self.hot.path.disconnected(now);
         // Its number is watched no longer before it may be another file's.
         self.link.lost(now, why, &mut self.receiver.waiter);
-        self.link.close(&mut self.hot.path.wire.out.to);
-        self.hot.path.wire.out.replace(Entry::default());
+        self.link.close(self.hot.path.out_mut());
+        self.hot.path.replace(Entry::default());
     }
 
     /// Everything slow, ten times a second; once a second the clock follows the kernel's (`follows`). How the
@@ -300,7 +300,7 @@ impl QuotingThread<'_> {
             return Err(refused);
         }
         if follows && follow_clock(&mut self.hot.clock, &mut self.clock_steps) {
-            path.wire.session.set_wall_offset(self.hot.clock.wall_offset_ns());
+            path.fix_mut().set_wall_offset(self.hot.clock.wall_offset_ns());
         }
         path.look_up(now);
         shared.note(path);
@@ -329,7 +329,7 @@ impl QuotingThread<'_> {
             && let Some(stream) = self.link.mend(now, &mut self.receiver.waiter)?
         {
             let path = &mut self.hot.path;
-            path.wire.out.replace(self.link.entry_again(stream));
+            path.replace(self.link.entry_again(stream));
             path.session.ended = None;
             path.connected(now);
         }
@@ -337,7 +337,7 @@ impl QuotingThread<'_> {
             Notice::Progress {
                 seconds: now.since(self.started) as f64 / 1e9,
                 messages: self.receiver.counters().get(Counter::Messages),
-                orders: self.hot.path.wire.sent[0],
+                orders: self.hot.path.sent()[0],
             }
             .send();
         }
@@ -372,7 +372,7 @@ impl QuotingThread<'_> {
             };
             return (is_over || !matches!(end, End::Quoting)).then(|| done(how));
         }
-        if path.maker.quoter.wants_disconnect() {
+        if path.maker().quoter.wants_disconnect() {
             return Some(Err(Failure::peer_lost(
                 "the venue did not confirm that quotes were cancelled; the session was ended so that it cancels them",
             )));
@@ -383,10 +383,9 @@ impl QuotingThread<'_> {
                 *end = End::Pulling { since: now };
             }
             End::Pulling { since } => {
-                let is_empty = matches!(path.maker.quoter.state(), QuotingState::Halted(_));
+                let is_empty = matches!(path.maker().quoter.state(), QuotingState::Halted(_));
                 if is_empty && path.is_still() {
-                    path.wire.session.logout(now, "end of quoting");
-                    path.wire.transmit();
+                    path.log_out(now, "end of quoting");
                     // What comes now is the answer to that.
                     link.leave();
                     *end = End::LoggingOut { since: now };
@@ -412,19 +411,19 @@ impl QuotingThread<'_> {
         counters.add(Counter::ClockSteps, self.clock_steps);
         let rows = (0_u16..).zip(&chain.options).map(|(quote, option)| QuoteRow {
             symbol: option.symbol.to_string(),
-            position: path.maker.quoter.position(quote),
-            live: path.maker.quoter.open(quote),
-            eye: path.maker.eye().map_or(0, |eye| eye.position(quote)),
+            position: path.maker().quoter.position(quote),
+            live: path.maker().quoter.open(quote),
+            eye: path.maker().eye().map_or(0, |eye| eye.position(quote)),
         });
         QuoterResults {
             counters: counters_by_id(&counters),
             quotes: rows.collect(),
-            messages: path.wire.sent[0],
-            bytes: path.wire.sent[1],
-            eye_orders: path.wire.orders_sent,
-            repeated_fills: path.executions.repeated,
+            messages: path.sent()[0],
+            bytes: path.sent()[1],
+            eye_orders: path.orders_sent(),
+            repeated_fills: path.repeated(),
             unread_answers: path.session.unread,
-            pulls: pulls_by_name(path.maker.quoter.pulls()),
+            pulls: pulls_by_name(path.maker().quoter.pulls()),
             packet_to_quotes: self.hot.packet_to_quotes,
             priced,
             host: tickwire_control::summary::host(&self.hot.clock, Some(self.waiting.to_string())),
@@ -439,7 +438,7 @@ pub(crate) fn take_ladders<O: OrderOut, T: Trades>(
     path: &mut QuotePath<O, T>,
     made: Made,
 ) -> Option<Made> {
-    path.maker.set_hedges(&made.hedges);
+    path.maker_mut().set_hedges(&made.hedges);
     let eye = made.eye.and_then(|ladder| path.replace_eye_ladder(now, ladder));
     let quotes = path.replace_ladder(now, made.quotes)?;
     Some(Made {

@@ -15,6 +15,8 @@ use tickwire_market::{
 };
 use tickwire_options::surface::Edit;
 use tickwire_runtime::alloc;
+use tickwire_runtime::clock::Clock;
+use tickwire_trading::strategy::is_name_of_quote;
 use tickwire_trading::{Ladder, NO_ASK, NO_BID, OffMarket, PullReason, QuotingState};
 
 use super::account::{Account, View};
@@ -272,7 +274,7 @@ impl WithChannel for Play {
 /// Whether an order is a side of a quote.
 fn is_side(order: &ClientOrder) -> bool {
     let name = order.cl_ord_id.to_number().unwrap_or_default();
-    order.firm == FIRM && name % 2 == 1
+    order.firm == FIRM && is_name_of_quote(name)
 }
 
 fn comp(name: &str) -> CompId {
@@ -339,7 +341,15 @@ impl<C: Channel> World<C> {
             deltas: &deltas,
             session,
             by_orders: section.entry == QuoteEntry::Orders,
-            first_order: super::opening::first_order(now),
+            started: now,
+            underlying,
+            eye: section.eye.as_ref().map(|eye| {
+                let ticks = [chain.underlying_tick, chain.steps.tick];
+                let ticks = (ticks, chain.option_value);
+                eye.eye(chain.underlying, ticks, &section.trigger, &section.market)
+            }),
+            controls: None,
+            values: None,
         };
         let status = learn.status(chain.underlying);
         let sent = Sent {
@@ -352,18 +362,10 @@ impl<C: Channel> World<C> {
             hedges: 0,
             all: Vec::with_capacity(1 << 16),
         };
-        let mut path = QuotePath::new(setup, learn.books, sent, counted).unwrap();
-        let ticks = [chain.underlying_tick, chain.steps.tick];
-        let eye = section.eye.as_ref().unwrap();
-        let config = eye.eye(
-            chain.underlying,
-            (ticks, chain.option_value),
-            &section.trigger,
-            &section.market,
-        );
-        path.open_eye(config, &ids, &symbols, underlying).unwrap();
+        let clock = Clock::calibrate();
+        let mut path = QuotePath::new(setup, learn.books, sent, counted, clock);
         if section.entry == QuoteEntry::MassQuotes {
-            path.session.reconciliation.start(now, 2, ids.len());
+            path.reconcile(now, 2);
         }
         path.begin(now, (channel.venue(), channel.next_seq()), status);
         let mut world = World {
@@ -406,7 +408,7 @@ impl<C: Channel> World<C> {
     fn connect(&mut self) {
         assert!(self.market.exchange_mut(0).connect(US, self.now));
         (self.to_venue, self.to_us) = (Wire::default(), Wire::default());
-        self.path.wire.out.to.bytes.clear();
+        self.path.out_mut().bytes.clear();
         self.path.session.ended = None;
         self.path.connected(self.now);
         self.is_connected = true;
@@ -416,7 +418,7 @@ impl<C: Channel> World<C> {
     fn disconnect(&mut self) {
         self.market.exchange_mut(0).disconnect(US, self.now);
         self.path.disconnected(self.now);
-        self.path.wire.out.to.bytes.clear();
+        self.path.out_mut().bytes.clear();
         (self.to_venue, self.to_us) = (Wire::default(), Wire::default());
         self.is_connected = false;
     }
@@ -430,7 +432,7 @@ impl<C: Channel> World<C> {
             .unwrap();
         let mut hedges = Vec::new();
         self.pricer.hedge_deltas(&mut hedges);
-        self.path.maker.set_hedges(&hedges);
+        self.path.maker_mut().set_hedges(&hedges);
         self.path.replace_eye_ladder(self.now, eye_ladder);
         self.path.replace_ladder(self.now, ladder);
     }
@@ -469,9 +471,9 @@ impl<C: Channel> World<C> {
         if !self.is_connected {
             return;
         }
-        assert!(self.path.wire.out.is_empty(), "nothing waits for another packet");
-        let sent = self.path.wire.out.to.bytes.clone();
-        self.path.wire.out.to.bytes.clear();
+        assert!(self.path.holds_nothing(), "nothing waits for another packet");
+        let sent = self.path.out().bytes.clone();
+        self.path.out_mut().bytes.clear();
         if !sent.is_empty() {
             self.to_venue.put(delay(&mut self.random), sent);
         }
@@ -497,7 +499,7 @@ impl<C: Channel> World<C> {
             let ((), count) = alloc::count_allocations(|| path.on_bytes(now, &bytes));
             self.allocations += count.allocations;
         }
-        if self.path.maker.quoter.wants_disconnect() || self.path.session.ended.is_some() {
+        if self.path.maker().quoter.wants_disconnect() || self.path.session.ended.is_some() {
             self.disconnect();
         }
     }
@@ -589,7 +591,7 @@ impl<C: Channel> World<C> {
     fn step(&mut self, has_trouble: bool) {
         *self
             .states
-            .entry(format!("{:?}", self.path.maker.quoter.state()))
+            .entry(format!("{:?}", self.path.maker().quoter.state()))
             .or_default() += 1;
         let (ns, delay) = (100_000 + self.random.below(2_000_000), 3_000_000);
         self.pass(ns, delay);
@@ -603,19 +605,19 @@ impl<C: Channel> World<C> {
             60..=64 => {
                 self.path.arm_eye(self.now);
             }
-            65..=84 => self.path.maker.on_heartbeat(self.now),
-            85 if has_trouble => self.path.maker.disarm_eye(),
+            65..=84 => self.path.maker_mut().on_heartbeat(self.now),
+            85 if has_trouble => self.path.maker_mut().disarm_eye(),
             35..=36 if has_trouble => self.halt(),
             37 if has_trouble => {
                 self.path.pull(self.now);
                 // What was sent before is not taken back; nothing follows.
-                self.pulled_at = Some((self.path.wire.out.to.quotes, self.path.wire.orders_sent));
+                self.pulled_at = Some((self.path.out().quotes, self.path.orders_sent()));
             }
             38 if has_trouble && self.is_connected => self.disconnect(),
             39..=44 if !self.is_connected => self.connect(),
             45..=54 => {
                 // Without a session it holds for the next one; while quotes are being taken away, not at all.
-                let is_pulling = matches!(self.path.maker.quoter.state(), QuotingState::Pulling(_));
+                let is_pulling = matches!(self.path.maker().quoter.state(), QuotingState::Pulling(_));
                 self.path.resume(self.now);
                 if !is_pulling {
                     self.pulled_at = None;
@@ -624,10 +626,10 @@ impl<C: Channel> World<C> {
             _ => {}
         }
         if let Some(before) = self.pulled_at
-            && self.path.maker.quoter.state() != QuotingState::Quoting
+            && self.path.maker().quoter.state() != QuotingState::Quoting
         {
             assert_eq!(
-                (self.path.wire.out.to.quotes, self.path.wire.orders_sent),
+                (self.path.out().quotes, self.path.orders_sent()),
                 before,
                 "a quote or an order after the kill switch"
             );
@@ -741,12 +743,11 @@ impl<C: Channel> World<C> {
             }
             self.pass(200_000, 0);
             let is_quiet = self.to_venue.0.is_empty() && self.to_us.0.is_empty();
-            if is_quiet && self.is_connected && self.path.is_still() && self.path.wire.out.to.bytes.is_empty()
-            {
+            if is_quiet && self.is_connected && self.path.is_still() && self.path.out().bytes.is_empty() {
                 return self.compare(what);
             }
         }
-        panic!("{what}: never still: {:?}", self.path.maker.quoter.state());
+        panic!("{what}: never still: {:?}", self.path.maker().quoter.state());
     }
 
     /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away,
@@ -759,7 +760,7 @@ impl<C: Channel> World<C> {
                 any[0] |= quote.open != [0; 2];
                 any[1] |= quote.traded != [0; 2];
             }
-            any == [true; 2] && world.path.maker.quoter.state() == QuotingState::Quoting
+            any == [true; 2] && world.path.maker().quoter.state() == QuotingState::Quoting
         };
         self.drain("before the breaks");
         let found = (0..1_000).any(|_| {
@@ -767,7 +768,7 @@ impl<C: Channel> World<C> {
             self.step(false);
             is_out(self)
         });
-        assert!(found, "{:?}", self.path.maker.quoter.state());
+        assert!(found, "{:?}", self.path.maker().quoter.state());
         let exchange = self.market.exchange_mut(0);
         for number in 1..=exchange.engine().last_match_number() {
             // An auction is not broken.
@@ -778,7 +779,7 @@ impl<C: Channel> World<C> {
         // What trades until the quotes are gone stands.
         (0..50).for_each(|_| self.pass(200_000, 0));
         assert_eq!(
-            self.path.maker.quoter.state(),
+            self.path.maker().quoter.state(),
             QuotingState::Halted(PullReason::BrokenTrade)
         );
         assert!(self.path.counters().get(Counter::TradesBroken) > 0);
@@ -812,13 +813,13 @@ impl<C: Channel> World<C> {
         self.drain("before the edit");
         self.path.resume(self.now);
         (0..400).for_each(|_| self.pass(1_000_000, 0));
-        assert_eq!(self.path.maker.quoter.state(), QuotingState::Quoting);
+        assert_eq!(self.path.maker().quoter.state(), QuotingState::Quoting);
         let quoted = self.quoted();
         let count = quoted.iter().filter(|is_quoted| **is_quoted).count();
         assert!(
             count >= quoted.len() / 3,
             "{quoted:?}: {:?}",
-            self.path.maker.quoter.off_markets()
+            self.path.maker().quoter.off_markets()
         );
         // The one nearest to the money that is quoted.
         let at = (0..quoted.len())
@@ -828,7 +829,7 @@ impl<C: Channel> World<C> {
         let option = self.chain.options[at];
         let before = self.pricer.theos(self.half_tick).unwrap()[at];
         let traded = self.held()[&option.id];
-        let crossing = self.path.maker.quoter.counters().get(Counter::QuotesCrossing);
+        let crossing = self.path.maker().quoter.counters().get(Counter::QuotesCrossing);
         let expiry = usize::from(option.expiry != *self.chain.expiries().keys().next().unwrap());
         let strike = option.strike_points();
         let surface = self.pricer.surface_mut();
@@ -847,9 +848,9 @@ impl<C: Channel> World<C> {
             // What was on its way before the edit may rest, and trade, at what it was worth then.
             assert!(held.open[0] == 0 || held.price[0] < dear, "bid {:?}", held.price);
         }
-        let pulled = self.path.maker.quoter.off_market(at as u16).unwrap();
+        let pulled = self.path.maker().quoter.off_market(at as u16).unwrap();
         assert_eq!(pulled.why, OffMarket::Crosses);
-        assert!(self.path.maker.quoter.counters().get(Counter::QuotesCrossing) > crossing);
+        assert!(self.path.maker().quoter.counters().get(Counter::QuotesCrossing) > crossing);
         let held = self.held()[&option.id];
         assert_eq!(held.open, [0; 2], "{option:?} is still quoted");
         let bought = held.traded[0] - traded.traded[0];
@@ -859,7 +860,7 @@ impl<C: Channel> World<C> {
             paid <= i128::from(bought) * i128::from(dear.raw()),
             "at a wrong price"
         );
-        assert_eq!(self.path.maker.quoter.state(), QuotingState::Quoting);
+        assert_eq!(self.path.maker().quoter.state(), QuotingState::Quoting);
         // The operator sees which, and why.
         let mut view = View::default();
         self.path.look(self.now, &mut view);
@@ -870,32 +871,26 @@ impl<C: Channel> World<C> {
         self.ladder();
         (0..1_000).for_each(|_| self.pass(1_000_000, 0));
         // Whether it is quoted at once is for the limits to say.
-        assert_eq!(self.path.maker.quoter.off_market(at as u16), None);
+        assert_eq!(self.path.maker().quoter.off_market(at as u16), None);
     }
 
     /// We take a quote for gone that the venue has: its answer says so within seconds, and every quote is
     /// pulled.
     fn forget(&mut self) {
         let from = self.now;
-        while self.path.session.reconciliation.compared <= 20 {
+        while self.path.reconciled()[0] <= 20 {
             self.step(false);
             assert!(self.now.since(from) < 60 * Nanos::SECOND, "nothing is compared");
         }
-        assert_eq!(
-            (
-                self.path.session.reconciliation.differences,
-                self.path.session.unread
-            ),
-            (0, 0)
-        );
-        let open = |world: &World<C>, quote: u16| world.path.maker.quoter.open(quote) != [0; 2];
-        let pulls: u64 = self.path.maker.quoter.pulls().iter().sum();
+        assert_eq!((self.path.reconciled()[1], self.path.session.unread), (0, 0));
+        let open = |world: &World<C>, quote: u16| world.path.maker().quoter.open(quote) != [0; 2];
+        let pulls: u64 = self.path.maker().quoter.pulls().iter().sum();
         let since = self.now;
         // Where it is quoted anew meanwhile, it is not forgotten any more.
-        while self.path.session.reconciliation.differences == 0 {
+        while self.path.reconciled()[1] == 0 {
             for quote in 0..self.chain.options.len() as u16 {
-                if open(self, quote) && !self.path.maker.quoter.is_in_flight(quote) {
-                    self.path.maker.quoter.on_left(quote, [0; 2]);
+                if open(self, quote) && !self.path.maker().quoter.is_in_flight(quote) {
+                    self.path.maker_mut().quoter.on_left(quote, [0; 2]);
                     break;
                 }
             }
@@ -903,8 +898,8 @@ impl<C: Channel> World<C> {
             assert!(self.now.since(since) < 5 * Nanos::SECOND, "nothing was noticed");
         }
         assert_eq!(self.path.session.unread, 1);
-        assert!(self.path.maker.quoter.pulls().iter().sum::<u64>() > pulls);
-        assert_ne!(self.path.maker.quoter.state(), QuotingState::Quoting);
+        assert!(self.path.maker().quoter.pulls().iter().sum::<u64>() > pulls);
+        assert_ne!(self.path.maker().quoter.state(), QuotingState::Quoting);
     }
 
     fn compare(&mut self, what: &str) {
@@ -912,8 +907,8 @@ impl<C: Channel> World<C> {
         assert_eq!(
             (
                 self.path.session.unread,
-                self.path.executions.trades_lost,
-                self.path.executions.repeated
+                self.path.trades_lost(),
+                self.path.repeated()
             ),
             (0, 0, 0),
             "{what}"
@@ -923,8 +918,8 @@ impl<C: Channel> World<C> {
         let held = self.held();
         for (at, option) in self.chain.options.iter().enumerate() {
             let quote = at as u16;
-            let (bid, ask) = self.path.maker.quoter.live(quote);
-            let open = self.path.maker.quoter.open(quote);
+            let (bid, ask) = self.path.maker().quoter.live(quote);
+            let open = self.path.maker().quoter.open(quote);
             let at_venue = held.get(&option.id);
             let venue = at_venue.map_or([0; 2], |quote| quote.open);
             assert_eq!(open, venue, "{what}: {} is quoted otherwise", option.symbol);
@@ -942,40 +937,37 @@ impl<C: Channel> World<C> {
             }
             let position = at_venue.map_or(0, |q| q.traded[0] as i64 - q.traded[1] as i64);
             assert_eq!(
-                self.path.maker.quoter.position(quote),
+                self.path.maker().quoter.position(quote),
                 position,
                 "{what}: {}",
                 option.symbol
             );
             assert_eq!(
-                self.path.executions.trades.quotes[at], position,
+                self.path.trades().quotes[at],
+                position,
                 "{what}: {}",
                 option.symbol
             );
             let taken = self.taken().filter(|(instrument, _)| *instrument == option.id);
             let taken: i64 = taken.map(|(_, contracts)| contracts).sum();
-            let eye = self.path.maker.eye().map(|eye| eye.position(quote));
+            let eye = self.path.maker().eye().map(|eye| eye.position(quote));
             assert_eq!(eye, Some(taken), "{what}: the eye in {}", option.symbol);
-            assert_eq!(
-                self.path.executions.trades.eye[at], taken,
-                "{what}: {}",
-                option.symbol
-            );
+            assert_eq!(self.path.trades().eye[at], taken, "{what}: {}", option.symbol);
         }
         let hedged = self
             .taken()
             .filter(|(instrument, _)| *instrument == self.chain.underlying);
         let hedged: i64 = hedged.map(|(_, contracts)| contracts).sum();
-        assert_eq!(self.path.executions.trades.hedges, hedged, "{what}: hedges");
-        let counted = &self.path.executions.trades;
+        assert_eq!(self.path.trades().hedges, hedged, "{what}: hedges");
+        let counted = self.path.trades();
         let net: i64 = counted.quotes.iter().chain(&counted.eye).sum();
-        let eye = self.path.maker.eye().map(|eye| eye.net());
+        let eye = self.path.maker().eye().map(|eye| eye.net());
         assert_eq!(
-            (self.path.maker.quoter.net(), eye),
+            (self.path.maker().quoter.net(), eye),
             (net, Some(net)),
             "{what}: net"
         );
-        let paid = i128::from(self.path.maker.quoter.paid()) * i128::from(tick);
+        let paid = i128::from(self.path.maker().quoter.paid()) * i128::from(tick);
         assert_eq!(paid, self.paid(), "{what}: premium paid");
         assert_eq!(self.market.exchange(0).phase(), DayPhase::Open, "{what}");
         self.hold_the_account_to_it(what);
@@ -985,13 +977,13 @@ impl<C: Channel> World<C> {
     /// it sees quoted is what is.
     fn hold_the_account_to_it(&mut self, what: &str) {
         let half_tick = self.half_tick;
-        for fill in std::mem::take(&mut self.path.executions.trades.all) {
+        for fill in std::mem::take(&mut self.path.trades_mut().all) {
             self.pricer.theos(half_tick).unwrap();
             let theo = self.pricer.theo(usize::from(fill.quote));
             self.account.on_fill(&fill, theo, true);
             self.restored.on_fill(&fill, theo, false);
         }
-        self.path.executions.trades.all = Vec::with_capacity(1 << 16);
+        self.path.trades_mut().all = Vec::with_capacity(1 << 16);
         let mut view = View::default();
         self.path.look(self.now, &mut view);
         self.account.on_view(&view, &mut News::silent());
@@ -999,11 +991,11 @@ impl<C: Channel> World<C> {
             .revalue(self.now, half_tick, &mut self.pricer, &Expiries)
             .unwrap();
         let snapshot = self.account.snapshot(self.now);
-        let counted = &self.path.executions.trades;
+        let counted = self.path.trades();
         for (at, seen) in view.seen.iter().enumerate().take(counted.eye.len()) {
             let held = self.account.held(at as u32);
             assert_eq!(held, counted.quotes[at] + counted.eye[at], "{what}: held of {at}");
-            let open = self.path.maker.quoter.open(at as u16);
+            let open = self.path.maker().quoter.open(at as u16);
             let own = seen.own.map(|side| side.map_or(0, |(_, qty)| qty.0));
             assert_eq!(own, open, "{what}: quoted of {at}");
         }
@@ -1044,7 +1036,7 @@ impl<C: Channel> World<C> {
     }
 
     fn seen(&self) -> Seen {
-        let counters = self.path.maker.quoter.counters();
+        let counters = self.path.maker().quoter.counters();
         let held = self.held();
         Seen {
             mass_quotes: counters.get(Counter::MassQuotesSent),
@@ -1052,20 +1044,20 @@ impl<C: Channel> World<C> {
             checks: self.checks,
             pulls: counters.get(Counter::QuotePulls),
             rejected: counters.get(Counter::QuoteEntriesRejected),
-            eye: self.path.maker.eye_contracts(),
+            eye: self.path.maker().eye_contracts(),
             hedged: self
                 .taken()
                 .filter(|(id, _)| *id == self.chain.underlying)
                 .map(|(_, n)| n.unsigned_abs())
                 .sum(),
             trips: u64::from(
-                self.path.maker.quoter.state() == QuotingState::Halted(PullReason::VenueProtection),
+                self.path.maker().quoter.state() == QuotingState::Halted(PullReason::VenueProtection),
             ),
             shown: self.shown.clone(),
             hash: self.market.state_hash(),
             allocations: self.allocations,
             states: self.states.clone(),
-            off: self.path.maker.quoter.off_markets(),
+            off: self.path.maker().quoter.off_markets(),
         }
     }
 }
@@ -1242,10 +1234,15 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
         deltas: &[500],
         session: path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true, 1),
         by_orders: true,
-        first_order: 0,
+        started: VIRTUAL_START,
+        underlying: Symbol::new(b"FUT").unwrap(),
+        eye: None,
+        controls: None,
+        values: None,
     };
     let books = books_of(&config.receiver, tickwire_market::Venue::Cme, Depth::ByOrder);
-    let mut path = QuotePath::new(setup, books, Sent::default(), Counted::default()).unwrap();
+    let clock = Clock::calibrate();
+    let mut path = QuotePath::new(setup, books, Sent::default(), Counted::default(), clock);
     let mut venue = Session::new(SessionConfig {
         ..SessionConfig::new(Role::Acceptor, comp("EXCHANGE"), comp("QUOTER"))
     });
@@ -1255,7 +1252,7 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
     let (mut asked, mut is_out) = (0, false);
     let mut buffer = [0; 4_096];
     for _ in 0..40 {
-        let sent = std::mem::take(&mut path.wire.out.to.bytes);
+        let sent = std::mem::take(&mut path.out_mut().bytes);
         is_out |= sent.windows(6).any(|w| w == b"\x0135=5\x01");
         let _ = venue.handle_bytes(now, &sent);
         while let Some(event) = venue.poll_event() {
@@ -1282,7 +1279,7 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
         }
     }
     assert_eq!(asked, 1);
-    let has_session = path.maker.quoter.state() != QuotingState::Halted(PullReason::NoSession);
+    let has_session = path.maker().quoter.state() != QuotingState::Halted(PullReason::NoSession);
     (has_session, is_out)
 }
 

@@ -611,9 +611,9 @@ impl Writer<'_> {
                 names.push(if name == "book" { "start_book" } else { "start_trade" });
             }
         }
-        if !names.is_empty() {
-            self.line(format!("\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};", names.join(", ")));
-        }
+        let runs: Vec<String> = plans.iter().map(|plan| format!("{}_at", plan.name)).collect();
+        names.extend(runs.iter().map(String::as_str));
+        self.line(format!("\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};", names.join(", ")));
         self.line("");
     }
 }

@@ -186,6 +186,10 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
         refusals.sort_by_key(|refusal| refusal.span.from);
         return Err(refusals);
     }
+    if pipelines.iter().all(|pipeline| pipeline.handler.orders.is_empty()) {
+        let message = "it sends no order: the core would do nothing";
+        return Err(vec![Refusal::new(program, Span::default(), message)]);
+    }
     let rule = emit::write(program, source, &pipelines)?;
     for (report, pipeline) in rule.handlers.iter().zip(&pipelines) {
         let event = if pipeline.name == "book" { Event::Book(0) } else { Event::Trade(0) };

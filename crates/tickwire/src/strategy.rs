@@ -2,6 +2,7 @@
 
 mod backtest;
 pub mod file;
+mod hardware;
 mod new;
 
 use std::ffi::OsString;

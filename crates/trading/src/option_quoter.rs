@@ -1,270 +1,138 @@
-//! The [`Quoter`] as a [`Strategy`]: hosted as anybody's, live, against the simulator and in a backtest.
+//! The [`Quoter`] and the [`Eye`] as a [`Strategy`]: hosted as anybody's, live, against the simulator and in
+//! a backtest.
 //!
 //! ```text
-//! on_book ─► Quoter ─► Context::mass_quote ─► checks of the host ─► order session
-//! on_own_quote ─► answers of a message, gathered ─► Quoter
-//! on_timer ─► ladders, timeouts, the session
+//! on_book ─► Eye ─► Context::submit ─────────┐
+//!         └► Quoter ─► Context::mass_quote ──┴► checks of the host ─► order session
+//! on_own_quote, on_mass_quote, on_order ─► Quoter, Eye ─► Pricing::traded
+//! on_turn ─► ladders of Pricing, the loop's pauses, timeouts, the session
 //! ```
-//! Ladders come from outside ([`Ladders`]): pricing takes time and floating point, which have no place in a
-//! callback.
-//!
-//! What `tickwire quote` has beyond it needs more than a strategy is told: which protection took quotes away,
-//! executions of a session before this one, orders of the eye beside the quotes. It runs the same [`Quoter`]
-//! on a path of its own.
+//! Ladders come from outside ([`Pricing`]): pricing takes time and floating point, which have no place in a
+//! callback. What was traded goes there.
 
-use crate::quoter::{ENTRIES_MAX, NO_ASK, NO_BID};
-use crate::strategy::{
-    BookChange, Context, NotSent, Quote, QuoteEvent, QuoteEventKind, Strategy, Subscription, TimerId,
-};
-use crate::{
-    Fill, Ladder, MassQuote, PullReason, QuoteSink, Quoter, QuoterConfig, QuotingState, RiskReject,
-    SilenceConfig,
-};
+mod callbacks;
+mod known;
+mod port;
+mod pricing;
+#[cfg(test)]
+mod tests;
+
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{
-    BookState, Cause, Counter, Instrument, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side, Symbol,
-    TradingStatus,
-};
+use tickwire_market::{BookState, BookUpdate, ClientOrderId, InstrumentId, Nanos, Price, Qty, Side, Symbol};
 
-/// Between two looks at ladders, timeouts and the session.
+use crate::strategy::{Context, NotSent, OwnQuote, TimerId};
+use crate::{
+    Eye, EyeConfig, EyeFill, Fill, Ladder, MarketMaker, NO_ASK, NO_BID, PullReason, QuoteLive, Quoter,
+    QuoterConfig, QuotingState, ReportKind,
+};
+use known::Known;
+use port::{Numbers, Port, UnderWay};
+pub use pricing::{Difference, Ladders, Pricing, QuotedOption, QuoterTrade, TradeOf};
+
+/// Between two looks at the underlying while quotes are pulled.
 const LOOK_NS: u64 = Nanos::MILLI;
 /// The timer of these.
 const LOOK: TimerId = TimerId(0);
-/// No message, or no quote.
+/// No option.
 const NONE: u16 = u16::MAX;
 
-/// Where ladders come from: what is wanted at each price of the underlying, made elsewhere.
-pub trait Ladders {
-    /// A newer one, if there is one.
-    fn next(&mut self) -> Option<Box<Ladder>>;
-    /// The one before, to be filled again.
-    fn give_back(&mut self, ladder: Box<Ladder>);
-}
-
-/// An option to be quoted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct QuotedOption {
-    /// The venue's symbol.
-    pub symbol: Symbol,
-    /// Its delta, in thousandths.
-    pub delta_milli: i32,
-}
-
-/// Quotes the options on one underlying by mass quotes of a [`Context`].
+/// Quotes the options on one underlying by mass quotes of a [`Context`], and takes what others quote too
+/// well.
 ///
-/// An operator's words ([`Strategy::on_command`]): `pull`, `resume`, `heartbeat`.
-pub struct OptionQuoter<L> {
-    quoter: Quoter,
+/// An operator's words ([`Strategy::on_command`]): `pull`, `resume`, `heartbeat`, `arm`, `disarm`.
+pub struct OptionQuoter<P> {
+    maker: MarketMaker,
     config: QuoterConfig,
-    ladders: L,
-    underlying: Symbol,
+    pricing: P,
     options: Vec<QuotedOption>,
     known: Known,
-    answers: Answers,
-    has_session: bool,
+    under_way: UnderWay,
+    watch: Watch,
+    /// Quotes of the message that is being answered, of which something traded before.
+    early: Vec<u16>,
+    difference: Option<Difference>,
+    trades_lost: u64,
     last_stop: Option<NotSent>,
 }
 
-/// Which instruments these are, as far as the feed has said.
-struct Known {
-    underlying: Option<InstrumentId>,
-    /// By quote.
-    ids: Vec<Option<InstrumentId>>,
-    /// By instrument, sorted.
-    quotes: Vec<(InstrumentId, u16)>,
-    /// By quote: whether its book is live, and whether it trades.
-    is_live: Vec<bool>,
-    trades: Vec<bool>,
+/// What is known of the host and its loop.
+#[derive(Debug, Default)]
+struct Watch {
+    has_session: bool,
+    /// How long the loop stood still last, in nanoseconds, and whether nobody has asked for it yet.
+    stood: u64,
+    has_stood: bool,
+    /// Packets of that time still wait to be read, and whether one came in this turn.
+    is_behind: bool,
+    has_packet: bool,
 }
 
-impl Known {
-    fn quote_of(&self, id: InstrumentId) -> Option<u16> {
-        let at = self.quotes.binary_search_by_key(&id, |(known, _)| *known).ok()?;
-        Some(self.quotes[at].1)
-    }
-}
-
-/// A mass quote whose quotes are answered one by one.
-#[derive(Clone, Copy)]
-struct SentQuotes {
-    /// The quoter's number of it.
-    id: u64,
-    waits: u8,
-    count: u8,
-    quotes: [u16; ENTRIES_MAX],
-    refused: [u16; ENTRIES_MAX],
-    refusals: u8,
-}
-
-impl SentQuotes {
-    const FREE: SentQuotes = SentQuotes {
-        id: 0,
-        waits: 0,
-        count: 0,
-        quotes: [0; ENTRIES_MAX],
-        refused: [0; ENTRIES_MAX],
-        refusals: 0,
-    };
-}
-
-/// What is under way, and what the last request came to.
-struct Answers {
-    /// Free where none waits.
-    messages: Vec<SentQuotes>,
-    /// By quote: the message that it is in.
-    message_of: Vec<u16>,
-    /// The quoter's number of the cancellation under way, and how many quotes it still waits for.
-    cancelling: Option<(u64, u32)>,
-    /// What stopped the last message.
-    stopped_by: Option<NotSent>,
-}
-
-impl Answers {
-    fn begin(&mut self, id: u64, entries: &[MassQuoteEntry]) -> bool {
-        let Some(free) = self.messages.iter().position(|message| message.waits == 0) else {
-            return false;
-        };
-        let mut message = SentQuotes {
-            id,
-            waits: entries.len() as u8,
-            count: entries.len() as u8,
-            ..SentQuotes::FREE
-        };
-        for (entry, quote) in entries.iter().zip(&mut message.quotes) {
-            *quote = entry.quote;
-            if let Some(of) = self.message_of.get_mut(usize::from(entry.quote)) {
-                *of = free as u16;
-            }
-        }
-        self.messages[free] = message;
-        true
-    }
-
-    fn has_room(&self) -> bool {
-        self.messages.iter().any(|message| message.waits == 0)
-    }
-
-    /// A quote was answered; its message once all of it was.
-    fn end(&mut self, quote: u16, is_refused: bool) -> Option<SentQuotes> {
-        let of = core::mem::replace(self.message_of.get_mut(usize::from(quote))?, NONE);
-        let message = self.messages.get_mut(usize::from(of))?;
-        if is_refused {
-            message.refused[usize::from(message.refusals)] = quote;
-            message.refusals += 1;
-        }
-        message.waits -= 1;
-        (message.waits == 0).then_some(*message)
-    }
-
-    fn forget(&mut self) {
-        self.messages.iter_mut().for_each(|message| message.waits = 0);
-        self.message_of.fill(NONE);
-        self.cancelling = None;
-    }
-}
-
-/// Where the quoter's messages go within a callback.
-struct Port<'s, 'c, 'm> {
-    ctx: &'s mut Context<'c>,
-    answers: &'m mut Answers,
-    ids: &'m [Option<InstrumentId>],
-    tick: Price,
-}
-
-impl QuoteSink for Port<'_, '_, '_> {
-    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
-        let mut quotes = [Quote::none(InstrumentId::WHOLE_FEED); ENTRIES_MAX];
-        if !self.answers.has_room() {
-            return false;
-        }
-        for (entry, place) in quote.entries.iter().zip(&mut quotes) {
-            let Some(instrument) = self.ids.get(usize::from(entry.quote)).copied().flatten() else {
-                return false;
-            };
-            let price = |ticks: u16| Price::from_raw(self.tick.raw() * i64::from(ticks));
-            let side = |ticks: u16, none: u16, qty: Qty| match ticks == none {
-                true => (Price::ZERO, Qty::ZERO),
-                false => (price(ticks), qty),
-            };
-            *place = Quote {
-                instrument,
-                sides: [
-                    side(entry.bid_ticks, NO_BID, entry.bid_qty),
-                    side(entry.ask_ticks, NO_ASK, entry.ask_qty),
-                ],
-            };
-        }
-        let quotes = &quotes[..quote.entries.len()];
-        let sent = match quote.reset {
-            true => self.ctx.mass_quote_again(quotes),
-            false => self.ctx.mass_quote(quotes),
-        };
-        match sent {
-            Ok(_) => self.answers.begin(quote.id, quote.entries),
-            Err(why) => {
-                self.answers.stopped_by = Some(why);
-                false
-            }
-        }
-    }
-
-    #[cold]
-    fn cancel_all(&mut self, id: u64, _: &Cause) -> bool {
-        let count = self.ctx.cancel_quotes();
-        self.answers.cancelling = Some((id, count));
-        true
-    }
-}
-
-impl<L: Ladders> OptionQuoter<L> {
+impl<P: Pricing> OptionQuoter<P> {
     /// Quotes `options`, at most `config.quotes` of them, in the order of their delta; nothing until the feed
-    /// has named them and a ladder has come. `config.underlying` and `config.silence` mean nothing: it is
-    /// found by its symbol, and a strategy is told of books, not of packets, whose silence is the host's to
-    /// watch.
+    /// has named them and ladders have come. `config.underlying` means nothing: it is found by its symbol.
     pub fn new(
         config: QuoterConfig,
         underlying: Symbol,
         options: Vec<QuotedOption>,
-        ladders: L,
-    ) -> OptionQuoter<L> {
-        let config = QuoterConfig {
-            quotes: config.quotes.min(options.len().min(usize::from(NONE - 1)) as u16),
-            silence: SilenceConfig {
-                least_ns: 0,
-                most_ns: 0,
-            },
-            ..config
-        };
-        let count = usize::from(config.quotes);
+        pricing: P,
+    ) -> OptionQuoter<P> {
+        let quotes = config.quotes.min(options.len().min(usize::from(NONE - 1)) as u16);
+        let config = QuoterConfig { quotes, ..config };
+        let in_flight = usize::from(config.in_flight_max).max(1);
         OptionQuoter {
-            quoter: Quoter::new(config),
+            maker: MarketMaker::new(Quoter::new(config)),
             config,
-            ladders,
-            underlying,
+            pricing,
+            known: Known::new(underlying, quotes),
             options,
-            known: Known {
-                underlying: None,
-                ids: vec![None; count],
-                quotes: Vec::with_capacity(count),
-                is_live: vec![false; count],
-                trades: vec![true; count],
-            },
-            answers: Answers {
-                messages: vec![SentQuotes::FREE; usize::from(config.in_flight_max).max(1)],
-                message_of: vec![NONE; count],
+            under_way: UnderWay {
+                messages: Numbers::new(in_flight),
+                orders: Numbers::new(1),
                 cancelling: None,
+                cancelled: None,
                 stopped_by: None,
+                is_stopped: false,
             },
-            has_session: false,
+            watch: Watch::default(),
+            early: Vec::with_capacity(crate::ENTRIES_MAX),
+            difference: None,
+            trades_lost: 0,
             last_stop: None,
         }
     }
 
+    /// The same with an electronic eye over the same options; it is off until it is armed.
+    /// `config.underlying` means nothing.
+    pub fn with_eye(mut self, config: EyeConfig) -> OptionQuoter<P> {
+        // Where its orders go is found by the option's place.
+        let places: Vec<InstrumentId> = (0..u32::from(self.config.quotes)).map(InstrumentId).collect();
+        // An order that is over may be broken or filled once more.
+        self.under_way.orders = Numbers::new(config.open_max.max(1) as usize * 16);
+        self.maker.set_eye(Eye::new(config, &places));
+        self
+    }
+
+    /// An option is quoted only once its status says that it trades, rather than until its status says that
+    /// it does not.
+    pub fn once_it_trades(mut self) -> OptionQuoter<P> {
+        self.known.must_trade();
+        self
+    }
+
     /// What is quoted, and what is believed live.
     pub fn quoter(&self) -> &Quoter {
-        &self.quoter
+        &self.maker.quoter
+    }
+
+    /// Quoter and eye.
+    pub fn maker(&self) -> &MarketMaker {
+        &self.maker
+    }
+
+    /// The same to change: for hosts that restore what was held before, and tests.
+    pub fn maker_mut(&mut self) -> &mut MarketMaker {
+        &mut self.maker
     }
 
     /// What stopped a message last: each but a rate pulls every quote until an operator resumes.
@@ -272,25 +140,135 @@ impl<L: Ladders> OptionQuoter<L> {
         self.last_stop
     }
 
-    /// Where ladders come from.
-    pub fn ladders_mut(&mut self) -> &mut L {
-        &mut self.ladders
+    /// How long the loop stood still last, in nanoseconds, when that pulled every quote.
+    pub fn stood_ns(&self) -> u64 {
+        self.watch.stood
     }
 
-    /// Has the quoter do something with the context, then sees to what came of it.
+    /// Trades there was no room for; each has pulled everything.
+    pub fn trades_lost(&self) -> u64 {
+        self.trades_lost
+    }
+
+    /// The same, once: for whoever tells an operator.
+    pub fn take_stood(&mut self) -> Option<u64> {
+        core::mem::take(&mut self.watch.has_stood).then_some(self.watch.stood)
+    }
+
+    /// What the venue had of a quote otherwise, once: for whoever tells an operator.
+    pub fn take_difference(&mut self) -> Option<Difference> {
+        self.difference.take()
+    }
+
+    /// Whether nothing of ours is under way.
+    pub fn is_still(&self) -> bool {
+        self.maker.is_still()
+    }
+
+    /// Whether an option trades, as a host knows it from before: until its status says otherwise.
+    pub fn set_open(&mut self, ctx: &mut Context<'_>, quote: u16, is_open: bool) {
+        if self.known.set_open(quote, is_open) {
+            self.follow_option(ctx, quote);
+        }
+    }
+
+    /// The same of the underlying.
+    pub fn set_underlying_open(&mut self, ctx: &mut Context<'_>, is_open: bool) {
+        self.known.set_underlying_trades(is_open);
+        self.look(ctx);
+    }
+
+    /// Looks whether the session is there as it was: for hosts that cannot wait for the next turn.
+    pub fn sync(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+    }
+
+    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
+    /// ([`Quoter::rehearse`]).
+    pub fn rehearse(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| maker.quoter.rehearse(now, port));
+    }
+
+    /// A newer ladder of the quotes; the one before comes back.
+    pub fn replace_ladder(&mut self, ctx: &mut Context<'_>, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.with(ctx, |maker, now, port| maker.replace_ladder(now, ladder, port))
+    }
+
+    /// A newer ladder of the eye, to be replaced before that of the quotes.
+    pub fn replace_eye_ladder(&mut self, ctx: &mut Context<'_>, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.with(ctx, |maker, now, port| {
+            maker.replace_eye_ladder(now, ladder, port)
+        })
+    }
+
+    /// Time has passed: what quoter and eye have to do by now.
+    pub fn pass(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| maker.handle_timeout(now, port));
+    }
+
+    /// The kill switch: takes every quote away and turns the eye off, until [`OptionQuoter::resume`].
+    pub fn pull(&mut self, ctx: &mut Context<'_>) {
+        self.distrust(ctx);
+    }
+
+    /// The same because more was lost than may be.
+    pub fn pull_on_loss(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| {
+            maker.pull_by(|quoter| quoter.pull_on_loss(now, port));
+        });
+    }
+
+    /// Turns the eye on ([`MarketMaker::arm_eye`]).
+    pub fn arm_eye(&mut self, now: Nanos) -> bool {
+        self.maker.arm_eye(now, self.known.open())
+    }
+
+    /// After a pull that passes: looks at the underlying as it stands, in case that it does not change.
+    pub fn look_up(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+        if matches!(self.maker.quoter.state(), QuotingState::Halted(reason) if reason.is_passing())
+            && self.known.is_underlying_live(ctx)
+        {
+            self.look(ctx);
+        }
+    }
+
+    /// Who makes ladders, and keeps positions.
+    pub fn pricing(&self) -> &P {
+        &self.pricing
+    }
+
+    /// The same to change.
+    pub fn pricing_mut(&mut self) -> &mut P {
+        &mut self.pricing
+    }
+
+    /// Bid plus ask of the underlying, in its ticks, when its book is live and has both.
+    pub fn half_tick(&self) -> Option<i64> {
+        self.known.half_tick(self.config.underlying_tick)
+    }
+
+    /// Has quoter and eye do something with the context, then sees to what came of it.
     #[inline]
-    fn with(&mut self, ctx: &mut Context<'_>, does: impl FnOnce(&mut Quoter, Nanos, &mut Port<'_, '_, '_>)) {
+    fn with<T>(
+        &mut self,
+        ctx: &mut Context<'_>,
+        does: impl FnOnce(&mut MarketMaker, Nanos, &mut Port<'_, '_, '_>) -> T,
+    ) -> T {
         let now = ctx.now();
         let mut port = Port {
             ctx,
-            answers: &mut self.answers,
-            ids: &self.known.ids,
+            under_way: &mut self.under_way,
+            ids: self.known.ids(),
+            underlying: self.known.underlying(),
             tick: self.config.option_tick,
         };
-        does(&mut self.quoter, now, &mut port);
-        if self.answers.stopped_by.is_some() || matches!(self.answers.cancelling, Some((_, 0))) {
+        let done = does(&mut self.maker, now, &mut port);
+        if self.under_way.stopped_by.is_some() || self.under_way.cancelled.is_some() {
             self.conclude(ctx);
         }
+        self.maker.follow_pull(now);
+        done
     }
 
     /// A message was stopped, or there was nothing to cancel.
@@ -300,33 +278,28 @@ impl<L: Ladders> OptionQuoter<L> {
         for _ in 0..4 {
             let mut port = Port {
                 ctx: &mut *ctx,
-                answers: &mut self.answers,
-                ids: &self.known.ids,
+                under_way: &mut self.under_way,
+                ids: self.known.ids(),
+                underlying: self.known.underlying(),
                 tick: self.config.option_tick,
             };
-            let stopped_by = port.answers.stopped_by.take();
+            let stopped_by = port.under_way.stopped_by.take();
             self.last_stop = stopped_by.or(self.last_stop);
-            match (stopped_by, port.answers.cancelling) {
-                // These pass by themselves.
-                (
-                    Some(NotSent::Check(
-                        RiskReject::InstrumentRate | RiskReject::OrderRate | RiskReject::Silence,
-                    )),
-                    _,
-                ) => {}
-                // What stops one quote stops all, until a person resumes: as the controls of a quoter do.
-                (Some(_), _) => self.quoter.pull_on_control(now, &mut port),
-                (None, Some((id, 0))) => {
-                    self.answers.forget();
-                    let mut port = Port {
-                        ctx: &mut *ctx,
-                        answers: &mut self.answers,
-                        ids: &self.known.ids,
-                        tick: self.config.option_tick,
-                    };
-                    self.quoter.on_cancelled(now, id, true, &mut port);
-                }
-                (None, _) => return,
+            let is_pulled = |maker: &MarketMaker| {
+                matches!(
+                    maker.quoter.state(),
+                    QuotingState::Pulling(PullReason::Control) | QuotingState::Halted(PullReason::Control)
+                )
+            };
+            if stopped_by.is_some() && !is_pulled(&self.maker) {
+                // What stops one stops all, until a person resumes: as the controls of a quoter do.
+                self.maker
+                    .pull_by(|quoter| quoter.pull_on_control(now, &mut port));
+            }
+            match port.under_way.cancelled.take() {
+                Some(id) => self.maker.quoter.on_cancelled(now, id, true, &mut port),
+                None if stopped_by.is_none() => return,
+                None => {}
             }
         }
     }
@@ -334,72 +307,77 @@ impl<L: Ladders> OptionQuoter<L> {
     /// Whether the session and the host's checks are there as they were.
     fn follow_host(&mut self, ctx: &mut Context<'_>) {
         let has_session = ctx.has_session();
-        if has_session != self.has_session {
-            self.has_session = has_session;
+        if has_session != self.watch.has_session {
+            self.watch.has_session = has_session;
             match has_session {
-                true => self.quoter.on_logon(ctx.now()),
+                true => self.maker.on_logon(ctx.now()),
                 false => {
-                    self.quoter.on_disconnect();
-                    self.answers.forget();
+                    self.maker.on_disconnect();
+                    (self.under_way.cancelling, self.under_way.cancelled) = (None, None);
                 }
             }
         }
-        if ctx.is_stopped() && self.quoter.state() == QuotingState::Quoting {
-            self.with(ctx, |quoter, now, port| quoter.pull_on_control(now, port));
+        let is_out = matches!(
+            self.maker.quoter.state(),
+            QuotingState::Pulling(PullReason::Control)
+                | QuotingState::Halted(PullReason::Control | PullReason::BrokenTrade)
+                | QuotingState::Pulling(PullReason::BrokenTrade)
+        );
+        if ctx.is_stopped() && !is_out {
+            self.with(ctx, |maker, now, port| {
+                maker.pull_by(|quoter| quoter.pull_on_control(now, port));
+            });
         }
+    }
+
+    /// What cannot be booked, or is not known: everything is pulled.
+    #[cold]
+    fn distrust(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| {
+            maker.pull_by(|quoter| quoter.pull(now, port));
+        });
     }
 
     /// Whether an option may be quoted now.
     fn follow_option(&mut self, ctx: &mut Context<'_>, quote: u16) {
-        let at = usize::from(quote);
-        let is_quoted = self.known.is_live[at] && self.known.trades[at];
-        self.with(ctx, |quoter, now, port| {
-            quoter.set_quoted(now, quote, is_quoted, port);
-        });
+        let is_open = self.known.is_open(quote);
+        self.with(ctx, |maker, now, port| maker.set_open(now, quote, is_open, port));
     }
 
-    fn set_live(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, is_live: bool) {
-        if let Some(quote) = self.known.quote_of(instrument) {
-            self.known.is_live[usize::from(quote)] = is_live;
-            self.follow_option(ctx, quote);
+    /// The underlying as it stands.
+    fn look(&mut self, ctx: &mut Context<'_>) {
+        if let Some(top) = self.known.top(ctx) {
+            self.tick(ctx, &top);
         }
     }
 
-    /// A quote was answered: its message is, once all of it was.
-    fn answered(&mut self, ctx: &mut Context<'_>, quote: u16, is_refused: bool) {
-        let Some(message) = self.answers.end(quote, is_refused) else {
-            return;
+    #[inline]
+    fn tick(&mut self, ctx: &mut Context<'_>, top: &BookUpdate) {
+        if top.state == BookState::Live
+            && let Some(id) = self.known.underlying()
+        {
+            let best = Side::BOTH.map(|side| top.best(side).map(|(price, _)| price));
+            ctx.observe(id, best);
+        }
+        self.with(ctx, |maker, now, port| maker.on_underlying(now, top, port));
+    }
+
+    /// Tells whoever keeps positions.
+    fn traded(&mut self, ctx: &mut Context<'_>, (of, quote): (TradeOf, u16), trade: Trade) {
+        let told = QuoterTrade {
+            at: ctx.now(),
+            of,
+            quote,
+            side: trade.side,
+            is_broken: trade.is_broken,
+            qty: trade.qty,
+            price: trade.price,
+            half_tick: self.half_tick().unwrap_or(0),
+            execution: ctx.execution(),
         };
-        let refused = &message.refused[..usize::from(message.refusals)];
-        let is_any = message.refusals < message.count;
-        self.with(ctx, |quoter, now, port| {
-            quoter.on_answer(now, message.id, is_any.then_some(refused), port);
-        });
-        // Some of it may have traded before it was answered.
-        for quote in &message.quotes[..usize::from(message.count)] {
-            let id = self.known.ids.get(usize::from(*quote)).copied().flatten();
-            if let Some(own) = id.and_then(|id| ctx.own_quote(id)) {
-                self.quoter.on_left(*quote, own.live.map(|side| side.left.0));
-            }
-        }
-    }
-
-    /// One of the quotes that are being cancelled is; the quoter is told when all of them are.
-    fn cancelled(&mut self, ctx: &mut Context<'_>, quote: u16) {
-        match &mut self.answers.cancelling {
-            Some((id, left)) => {
-                *left = left.saturating_sub(1);
-                if *left == 0 {
-                    let id = *id;
-                    self.answers.forget();
-                    self.with(ctx, |quoter, now, port| quoter.on_cancelled(now, id, true, port));
-                }
-            }
-            None => {
-                // The host took it away.
-                self.quoter.on_removed(quote, [true; 2]);
-                self.answered(ctx, quote, true);
-            }
+        if !self.pricing.traded(&told) {
+            self.trades_lost += 1;
+            self.distrust(ctx);
         }
     }
 
@@ -409,188 +387,189 @@ impl<L: Ladders> OptionQuoter<L> {
             side,
             qty,
             ticks: u16::try_from(price.raw() / self.config.option_tick.raw().max(1)).ok()?,
-            delta_milli: self.options[usize::from(quote)].delta_milli,
+            delta_milli: self.options.get(usize::from(quote))?.delta_milli,
         })
     }
-}
 
-impl<L: Ladders> Strategy for OptionQuoter<L> {
-    fn subscriptions(&self) -> Vec<Subscription> {
-        let options = self.options.iter().take(usize::from(self.config.quotes));
-        let symbols = options.map(|option| option.symbol).chain([self.underlying]);
-        symbols.map(Subscription::Symbol).collect()
+    /// What contracts cost at a price, in ticks of the options times contracts.
+    fn paid(&self, contracts: i64, price: Price) -> i64 {
+        contracts.saturating_mul(price.raw() / self.config.option_tick.raw().max(1))
     }
 
-    fn on_start(&mut self, ctx: &mut Context<'_>) {
-        for quote in 0..self.config.quotes {
-            self.follow_option(ctx, quote);
-        }
-        self.follow_host(ctx);
-        ctx.set_timer(LOOK, ctx.now());
+    /// A quote traded, or that is taken back.
+    fn quote_traded(&mut self, ctx: &mut Context<'_>, quote: u16, trade: Trade) {
+        // As it traded.
+        let side = if trade.is_broken { !trade.side } else { trade.side };
+        let Some(fill) = self.fill_of(quote, side, trade.qty, trade.price) else {
+            return self.distrust(ctx);
+        };
+        self.traded(ctx, (TradeOf::Quote, quote), trade);
+        let has_session = self.watch.has_session;
+        self.with(ctx, |maker, now, port| match trade.is_broken {
+            true => maker.on_broken(now, &fill, port),
+            // Of a session that was lost, heard of before the next one is whole.
+            false if !has_session => maker.on_late_fill(&fill),
+            // One that was not answered yet may trade already.
+            false if maker.quoter.is_in_flight(quote) => maker.on_order_fill(now, &fill, port),
+            false => maker.on_fill(now, &fill, port),
+        });
     }
 
-    fn on_instrument(&mut self, _: &mut Context<'_>, instrument: &Instrument) {
-        if instrument.symbol == self.underlying {
-            self.known.underlying = Some(instrument.id);
-        }
-        let place = self
-            .options
-            .iter()
-            .take(self.known.ids.len())
-            .position(|option| option.symbol == instrument.symbol);
-        if let Some(quote) = place
-            && self.known.ids[quote].is_none()
-        {
-            self.known.ids[quote] = Some(instrument.id);
-            let before = self.known.quotes.partition_point(|(id, _)| *id < instrument.id);
-            // Room for every option was made at the start.
-            self.known.quotes.insert(before, (instrument.id, quote as u16));
-        }
-    }
-
-    #[inline]
-    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
-        if ctx.has_session() != self.has_session {
-            self.follow_host(ctx);
-        }
-        let now = ctx.now();
-        if self.known.underlying == Some(change.instrument) {
-            self.quoter.on_change(now);
-            let mut top = *change.after;
-            if !ctx.is_trading(change.instrument) {
-                top.state = BookState::Stale;
-            }
-            self.with(ctx, |quoter, now, port| quoter.on_underlying(now, &top, port));
-        } else if let Some(quote) = self.known.quote_of(change.instrument)
-            && self.config.market.is_some()
-            && let Some(book) = ctx.book(change.instrument)
-        {
-            let best = match change.is_live() {
-                true => self.quoter.others(now, quote, &book),
-                false => [None; 2],
-            };
-            let is_live = change.is_live();
-            self.with(ctx, |quoter, now, port| {
-                quoter.on_market(now, quote, is_live, best, port);
-            });
-        }
-    }
-
-    fn on_live(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
-        self.set_live(ctx, instrument, true);
-    }
-
-    fn on_stale(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
-        self.set_live(ctx, instrument, false);
-    }
-
-    fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, _: TradingStatus) {
-        for quote in 0..self.config.quotes {
-            let at = usize::from(quote);
-            let Some(id) = self.known.ids[at] else { continue };
-            let trades = ctx.is_trading(id);
-            if (id == instrument || ctx.is_whole_feed_of(instrument, id)) && self.known.trades[at] != trades {
-                self.known.trades[at] = trades;
-                self.follow_option(ctx, quote);
-            }
-        }
-        if let Some(id) = self.known.underlying
-            && !ctx.is_trading(id)
-            && let Some(book) = ctx.book(id)
-        {
-            let mut top = book.update();
-            top.state = BookState::Stale;
-            self.with(ctx, |quoter, now, port| quoter.on_underlying(now, &top, port));
-        }
-    }
-
-    fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
-        let Some(quote) = self.known.quote_of(event.quote.instrument) else {
+    /// A mass quote was answered as a whole.
+    fn answered(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: ClientOrderId,
+        is_taken: bool,
+        refused: &[InstrumentId],
+    ) {
+        let Some(own) = self.under_way.messages.own(id) else {
             return;
         };
-        match event.kind {
-            QuoteEventKind::Accepted => self.answered(ctx, quote, false),
-            QuoteEventKind::Refused => self.answered(ctx, quote, true),
-            QuoteEventKind::Filled { side, qty, price } => {
-                if let Some(fill) = self.fill_of(quote, side, qty, price) {
-                    // One that was not answered yet may trade already.
-                    self.with(ctx, |quoter, now, port| match quoter.is_in_flight(quote) {
-                        true => quoter.on_order_fill(now, &fill, port),
-                        false => quoter.on_fill(now, &fill, port),
-                    });
-                }
-            }
-            QuoteEventKind::Broken { side, qty, price } => {
-                if let Some(fill) = self.fill_of(quote, side, qty, price) {
-                    self.with(ctx, |quoter, now, port| quoter.on_broken(now, &fill, port));
-                }
-            }
-            QuoteEventKind::Removed => {
-                let left = event.quote.live.map(|side| side.left.0);
-                self.quoter.on_left(quote, left);
-            }
-            QuoteEventKind::Cancelled => self.cancelled(ctx, quote),
-            QuoteEventKind::CancelRefused => {
-                if let Some((id, _)) = self.answers.cancelling.take() {
-                    ctx.note("the venue did not cancel quotes", i64::from(quote));
-                    self.with(ctx, |quoter, now, port| quoter.on_cancelled(now, id, false, port));
-                }
+        let mut places = [0_u16; crate::ENTRIES_MAX];
+        let mut count = 0;
+        for quote in refused.iter().filter_map(|id| self.known.quote_of(*id)) {
+            if count < places.len() {
+                places[count] = quote;
+                count += 1;
             }
         }
-    }
-
-    fn on_timer(&mut self, ctx: &mut Context<'_>, _: TimerId) {
-        self.follow_host(ctx);
-        self.with(ctx, |quoter, now, port| {
-            quoter.on_turn(now, port);
+        self.with(ctx, |maker, now, port| {
+            let refused = is_taken.then_some(&places[..count]);
+            maker.quoter.on_answer(now, own, refused, port);
         });
-        while let Some(ladder) = self.ladders.next() {
-            let mut before = None;
-            self.with(ctx, |quoter, now, port| {
-                before = quoter.replace_ladder(now, ladder, port)
+        while let Some(quote) = self.early.pop() {
+            let own = self.known.id(quote).and_then(|id| ctx.own_quote(id));
+            if let Some(own) = own {
+                self.maker.quoter.on_left(quote, own.live.map(|side| side.left.0));
+            }
+        }
+    }
+
+    /// The only quote of a mass quote was answered side by side.
+    fn settled(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: ClientOrderId,
+        instrument: InstrumentId,
+        is_refused: bool,
+    ) {
+        let number = self.under_way.messages.own(id);
+        let (Some(number), Some(quote)) = (number, self.known.quote_of(instrument)) else {
+            return;
+        };
+        let Some(own) = ctx.own_quote(instrument) else {
+            return;
+        };
+        let live = self.live_of(number, quote, own, is_refused);
+        self.with(ctx, |maker, now, port| maker.on_orders(now, &live, port));
+    }
+
+    fn live_of(&self, id: u64, quote: u16, own: &OwnQuote, is_refused: bool) -> QuoteLive {
+        let tick = self.config.option_tick.raw().max(1);
+        let ticks = |side: Side, none: u16| {
+            let live = own.live[side as usize];
+            match live.left.is_zero() {
+                true => none,
+                false => u16::try_from(live.price.raw() / tick).unwrap_or(none),
+            }
+        };
+        QuoteLive {
+            id,
+            quote,
+            ticks: (ticks(Side::Bid, NO_BID), ticks(Side::Ask, NO_ASK)),
+            open: own.live.map(|side| side.left.0),
+            is_refused,
+        }
+    }
+
+    /// An order of the eye traded, or that is taken back: `trade` as it is booked.
+    fn eye_traded(
+        &mut self,
+        ctx: &mut Context<'_>,
+        instrument: Option<InstrumentId>,
+        (kind, is_live, is_unknown): (ReportKind, bool, bool),
+        trade: Trade,
+    ) {
+        let Some(quote) = instrument.and_then(|id| self.known.quote_of(id)) else {
+            if instrument.is_some() && instrument == self.known.underlying() {
+                return self.traded(ctx, (TradeOf::Hedge, NONE), trade);
+            }
+            return self.distrust(ctx);
+        };
+        self.traded(ctx, (TradeOf::Eye, quote), trade);
+        let contracts = trade.signed();
+        let fill = EyeFill {
+            option: quote,
+            contracts,
+            paid: self.paid(contracts, trade.price),
+            counted: self.fill_of(quote, trade.side, trade.qty, trade.price),
+        };
+        self.with(ctx, |maker, now, port| {
+            maker.on_eye_trade(now, (kind, is_live, is_unknown), &fill, port);
+        });
+    }
+
+    /// The venue has a quote otherwise than we believed, or does not say.
+    #[cold]
+    fn differs(&mut self, ctx: &mut Context<'_>, quote: u16, venue: Option<[u32; 2]>) {
+        ctx.note(
+            "the venue has a quote otherwise: every quote is pulled",
+            quote.into(),
+        );
+        self.difference = Some(Difference {
+            quote,
+            venue,
+            ours: self.maker.quoter.open(quote),
+        });
+        self.distrust(ctx);
+    }
+
+    /// Newer ladders, the eye's first; those before go back.
+    fn take_ladders(&mut self, ctx: &mut Context<'_>) {
+        while let Some(made) = self.pricing.next() {
+            let Ladders { quotes, eye, hedges } = made;
+            self.maker.set_hedges(&hedges);
+            let before = self.with(ctx, |maker, now, port| {
+                let eye = eye.and_then(|ladder| maker.replace_eye_ladder(now, ladder, port));
+                (maker.replace_ladder(now, quotes, port), eye)
             });
-            if let Some(before) = before {
-                self.ladders.give_back(before);
+            if let (Some(quotes), eye) = before {
+                self.pricing.give_back(Ladders { quotes, eye, hedges });
             }
         }
+    }
+
+    /// Quotes again, and the eye may be armed again.
+    pub fn resume(&mut self, ctx: &mut Context<'_>) -> bool {
         let now = ctx.now();
-        if self.quoter.poll_timeout().is_some_and(|due| due <= now) {
-            self.with(ctx, |quoter, now, port| quoter.handle_timeout(now, port));
+        let is_quoting = self.maker.resume(now);
+        if is_quoting {
+            self.look(ctx);
         }
-        if let QuotingState::Halted(reason) = self.quoter.state()
-            && reason.is_passing()
-            && let Some(book) = self.known.underlying.and_then(|id| ctx.book(id))
-            && book.state() == BookState::Live
-        {
-            // It may not change.
-            let top = book.update();
-            self.with(ctx, |quoter, now, port| quoter.on_underlying(now, &top, port));
-        }
-        ctx.set_timer(LOOK, ctx.now().after(LOOK_NS));
+        is_quoting
     }
+}
 
-    fn on_command(&mut self, ctx: &mut Context<'_>, words: &str) {
-        match words.trim() {
-            "pull" => self.with(ctx, |quoter, now, port| quoter.pull(now, port)),
-            "resume" if !ctx.is_stopped() => _ = self.quoter.resume(ctx.now()),
-            "heartbeat" => self.quoter.on_heartbeat(ctx.now()),
-            _ => ctx.note("not a word of the quoter's", words.len() as i64),
-        }
-    }
+/// A trade as it is booked.
+#[derive(Clone, Copy)]
+struct Trade {
+    side: Side,
+    qty: Qty,
+    price: Price,
+    is_broken: bool,
+}
 
-    fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
-        let counters = self.quoter.counters();
-        let count = |counter: Counter| i64::try_from(counters.get(counter)).unwrap_or(i64::MAX);
-        tell("mass quotes", count(Counter::MassQuotesSent));
-        tell("quotes in them", count(Counter::QuoteEntriesSent));
-        tell("contracts held", self.quoter.net());
-        for (reason, times) in PullReason::ALL.iter().zip(self.quoter.pulls()) {
-            if *times > 0 {
-                tell(reason.name(), i64::try_from(*times).unwrap_or(i64::MAX));
-            }
+impl Trade {
+    fn signed(&self) -> i64 {
+        match self.side {
+            Side::Bid => i64::from(self.qty.0),
+            Side::Ask => -i64::from(self.qty.0),
         }
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Whether a book may be trusted.
+fn is_live(state: BookState) -> bool {
+    state == BookState::Live
+}

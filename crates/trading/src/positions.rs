@@ -45,13 +45,16 @@ impl Position {
     /// The largest position either way if every open order of `side` and `more` of it traded.
     #[inline]
     pub fn worst(&self, side: Side, more: Qty) -> u64 {
-        let all = i128::from(self.working[side as usize].0) + i128::from(more.0);
-        let held = i128::from(self.qty);
-        let then = match side {
-            Side::Bid => held + all,
-            Side::Ask => held - all,
+        let all = self.working[side as usize].0.saturating_add(more.0.into());
+        let held = self.qty.unsigned_abs();
+        let is_further = match side {
+            Side::Bid => self.qty >= 0,
+            Side::Ask => self.qty <= 0,
         };
-        u64::try_from(then.unsigned_abs()).unwrap_or(u64::MAX)
+        match is_further {
+            true => held.saturating_add(all),
+            false => held.abs_diff(all),
+        }
     }
 }
 
@@ -109,6 +112,13 @@ impl Positions {
         };
         position.trade(side, qty, price);
         self.on_released(instrument, side, qty);
+    }
+
+    /// What no open order is known of has traded.
+    pub fn on_late_fill(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            position.trade(side, qty, price);
+        }
     }
 
     /// A trade was taken back by the venue.

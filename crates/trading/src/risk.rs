@@ -23,6 +23,31 @@ pub struct RiskConfig {
     pub max_position: u64,
     /// The controls that every strategy shares; size and price band above take the place of theirs.
     pub controls: ControlsConfig,
+    /// To whose account the controls count quotes and orders. Default [`StrategyId::Rule`], both.
+    pub accounts: Accounts,
+}
+
+/// To whose account the controls count what a strategy trades.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accounts {
+    /// Its quotes.
+    pub quotes: StrategyId,
+    /// Its orders.
+    pub orders: StrategyId,
+}
+
+impl Accounts {
+    /// Everything counts as the trader's rule.
+    pub const RULE: Accounts = Accounts {
+        quotes: StrategyId::Rule,
+        orders: StrategyId::Rule,
+    };
+}
+
+impl Default for Accounts {
+    fn default() -> Accounts {
+        Accounts::RULE
+    }
 }
 
 impl Default for RiskConfig {
@@ -35,6 +60,7 @@ impl Default for RiskConfig {
             max_open_orders: 16,
             max_position: 10_000,
             controls: ControlsConfig::default(),
+            accounts: Accounts::default(),
         }
     }
 }
@@ -201,7 +227,9 @@ impl Risk {
         if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
             return Err(RiskReject::SelfTrade);
         }
-        self.controls.check_sides(now, instrument.index(), &sides)?;
+        let account = self.config.accounts.quotes;
+        self.controls
+            .check_sides(now, account, instrument.index(), &sides)?;
         for (side, (_, qty)) in Side::BOTH.into_iter().zip(sides) {
             if !qty.is_zero() && position.worst(side, qty) > self.config.max_position {
                 return Err(RiskReject::Position);
@@ -250,7 +278,7 @@ impl Risk {
             return Err(self.unheard());
         }
         let wanted = Wanted {
-            strategy: StrategyId::Rule,
+            strategy: config.accounts.orders,
             slot: order.instrument.index(),
             side: order.side,
             price: order.price,
@@ -287,12 +315,33 @@ impl Risk {
     /// An order traded, `now` on the clock of the market data.
     pub fn fill(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
         self.controls
-            .fill(now, StrategyId::Rule, instrument.index(), traded);
+            .fill(now, self.config.accounts.orders, instrument.index(), traded);
+    }
+
+    /// A quote traded.
+    pub fn quote_filled(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls
+            .fill(now, self.config.accounts.quotes, instrument.index(), traded);
+    }
+
+    /// The venue took a trade of a quote back.
+    pub fn quote_broken(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls
+            .unfill(self.config.accounts.quotes, instrument.index(), traded);
+    }
+
+    /// What orders or quotes (`by_quotes`) of a process or a session before this one have traded: it is held,
+    /// and counts as no execution.
+    pub fn hold(&mut self, instrument: InstrumentId, by_quotes: bool, traded: (Side, Qty, Price)) {
+        let Accounts { quotes, orders } = self.config.accounts;
+        let account = if by_quotes { quotes } else { orders };
+        self.controls.hold(account, instrument.index(), traded);
     }
 
     /// The venue took a trade back.
     pub fn unfill(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
-        self.controls.unfill(StrategyId::Rule, instrument.index(), traded);
+        self.controls
+            .unfill(self.config.accounts.orders, instrument.index(), traded);
     }
 
     /// Takes note of a book: the mid price of a live one with two sides that do not touch is a good one.
@@ -337,7 +386,21 @@ impl Risk {
 
     /// Why nothing leaves until [`Risk::revive`], other than by the kill switch.
     pub fn stopped(&self) -> Option<RiskReject> {
-        self.controls.stopped(StrategyId::Rule)
+        let Accounts { quotes, orders } = self.config.accounts;
+        let stopped = self.controls.stopped(orders);
+        stopped.or_else(|| self.controls.stopped(quotes))
+    }
+
+    /// What its quotes and orders gained at mid prices, less than 0 is lost, in whole units of money.
+    pub fn gain(&self) -> i64 {
+        let Accounts { quotes, orders } = self.config.accounts;
+        match quotes == orders {
+            true => self.controls.gain(orders),
+            false => self
+                .controls
+                .gain(quotes)
+                .saturating_add(self.controls.gain(orders)),
+        }
     }
 
     /// The controls, to look at.
@@ -348,6 +411,11 @@ impl Risk {
     /// The controls, to say what a point of an instrument is worth.
     pub fn controls_mut(&mut self) -> &mut Controls {
         &mut self.controls
+    }
+
+    /// Takes controls that were made otherwise than of the configuration, of the same instruments.
+    pub fn set_controls(&mut self, controls: Controls) {
+        self.controls = controls;
     }
 
     /// Whether an order entry session is logged on.
@@ -472,6 +540,7 @@ mod tests {
             max_open_orders: 2,
             max_position: 150,
             controls: ControlsConfig::NONE,
+            accounts: Accounts::default(),
         };
         let mut risk = Risk::new(config, 2);
         risk.set_reference(ID, Price::from_4dp(100_0000));

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, Counter, Nanos, OrderIntent, Price, Qty, Side, TimeInForce, Volume,
 };
-use tickwire_trading::{ControlsConfig, OrderReport, OrderState, ReportError, ReportKind, RiskConfig};
+use tickwire_trading::{
+    Accounts, ControlsConfig, OrderReport, OrderState, ReportError, ReportKind, RiskConfig,
+};
 
 mod common;
 
@@ -19,6 +21,7 @@ const RISK: RiskConfig = RiskConfig {
     max_open_orders: 3,
     max_position: 120,
     controls: ControlsConfig::NONE,
+    accounts: Accounts::RULE,
 };
 const LOT: Qty = Qty(30);
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use tickwire_market::{ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Price, Side};
-use tickwire_trading::strategy::{Markets, QuoteReport, Strategy, tick_of};
+use tickwire_trading::strategy::{Markets, QuoteReport, Removal, Strategy, tick_of};
 
 use super::Backtest;
 use super::wire::{Asked, Told};
@@ -99,6 +99,7 @@ impl<S: Strategy> Backtest<S> {
             let due = self.entered[one].conductor.next_timer();
             if due.is_some_and(|due| due <= at) {
                 self.parts(one, |conductor, markets, port| {
+                    conductor.on_turn(at, markets, port);
                     conductor.on_time(at, markets, port)
                 });
             }
@@ -248,7 +249,8 @@ impl<S: Strategy> Backtest<S> {
             Told::QuotesCancelled(id) => (id.0, QuoteReport::Cancelled { id, is_done: true }),
             Told::QuoteRemoved(ref name) => {
                 let names = std::slice::from_ref(name);
-                (*name, QuoteReport::Removed { names })
+                let why = Removal::Other;
+                (*name, QuoteReport::Removed { names, why })
             }
             Told::QuoteFilled {
                 name,

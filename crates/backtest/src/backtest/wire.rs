@@ -161,6 +161,8 @@ impl OrderPort for Wire {
         let (latency, id, entries, is_cancel) = match *request {
             QuoteIntent::Mass { id, entries, .. } => (&self.latency.entry, id, entries, false),
             QuoteIntent::Cancel { id, entries, .. } => (&self.latency.cancel, id, entries, true),
+            // Each is named; and a recording has nothing else of our quotes than we.
+            QuoteIntent::CancelAll { .. } | QuoteIntent::Status { .. } => return Err(Rejected::Unsupported),
         };
         let at = now.after(self.draw.take(latency, now));
         for (place, entry) in entries.iter().enumerate() {
@@ -171,7 +173,7 @@ impl OrderPort for Wire {
             self.count += 1;
             let asked = Asked::Quote {
                 id,
-                entry: *entry,
+                entry,
                 is_cancel,
                 is_last: place + 1 == entries.len(),
             };

@@ -5,8 +5,8 @@ use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3D
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port, SeqNo};
 
 /// A channel by price or by order, with executions or without. The first byte says which; then each operation
-/// is a length, what takes the bytes, and the bytes. Asserts: live events of packets ascend; an end that comes
-/// alone is marked; books take what comes.
+/// is a length, what takes the bytes, and the bytes. Asserts: live events of packets ascend; an end that
+/// comes alone is marked; books take what comes.
 pub fn mdp3_channel(bytes: &[u8]) {
     let Some((&choice, mut rest)) = bytes.split_first() else {
         return;

@@ -113,6 +113,7 @@ pub(crate) fn by_strategy(count: u64) -> u64 {
         let price = Price::from_4dp(50_000_000);
         let event = event(2 + n, kind, UNDERLYING, order, Side::Bid, price);
         hot.on_event(black_box(&event));
+        hot.let_go();
         memory::accept_quotes(&mut hot, event.recv_ts);
     }
     let sent = hot.sessions[0].out.orders - before;

@@ -51,6 +51,7 @@ fn execution(n: u64) -> ExecutionReport {
         orig_cl_ord_id: Id::EMPTY,
         exec_id: Id::from_number(7_000_000_000 + n),
         exec_type: ExecType::Trade,
+        is_working: false,
         ord_status: if last == qty {
             OrdStatus::Filled
         } else {

@@ -3,18 +3,16 @@
 use tickwire_fix::{
     Again, Encoder, Id, MassQuoteHead, MassQuoteTemplate, NewOrder, NewOrderSingle,
     OrderCancelReplaceRequest, OrderCancelRequest, PreparedQuote, QuoteLine, Stamp, Version,
-    put_cancel_quotes, put_mass_quote,
+    put_cancel_all_quotes, put_cancel_quotes, put_mass_quote, put_quote_status_request,
 };
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{
-    Cause, InstrumentId, Nanos, OrderId, OrderIntent, OrderType, Price, Qty, Symbol, Venue,
-};
+use tickwire_market::{Cause, InstrumentId, Nanos, OrderId, OrderIntent, OrderType, Symbol, Venue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
-    Conductor, OrderPort, QUOTES_MAX, QuoteEntry, QuoteIntent, Rejected, Strategy, place_of,
+    Conductor, OrderPort, QUOTES_MAX, QuoteEntries, QuoteEntry, QuoteIntent, Rejected, Strategy, place_of,
 };
 
-use super::{Hosted, Traded, Wiring};
+use super::{Hosted, QuoteForm, Traded, Wiring};
 use crate::hot::{OrderOut, OrderSession, stamp};
 
 /// Where the strategy's requests go: into the session and out, inside the callback.
@@ -24,6 +22,8 @@ pub(super) struct Port<'a, O, S, const STAMPED: bool> {
     pub(super) bits: u32,
     pub(super) probes: &'a mut Probes,
     pub(super) clock: &'a Clock,
+    /// What is sent has the time of its event.
+    pub(super) by_event_time: bool,
     /// The other strategies, if there are any.
     pub(super) others: Option<[&'a [Hosted<S>]; 2]>,
     /// By channel.
@@ -89,15 +89,17 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
     /// The session that all of these are traded over, if it is one.
-    fn session_of_quotes(&self, entries: &[QuoteEntry]) -> Result<usize, Rejected> {
-        let mut sessions = entries
-            .iter()
-            .map(|entry| self.session_of(entry.quote.instrument));
-        let first = sessions.next().ok_or(Rejected::Unsupported)?;
-        if !sessions.all(|session| session == first) {
-            return Err(Rejected::SeveralSessions);
+    #[inline]
+    fn session_of_quotes(&self, entries: QuoteEntries<'_>) -> Result<usize, Rejected> {
+        let first = entries.quotes().first().ok_or(Rejected::Unsupported)?;
+        let session = self.session_of(first.instrument);
+        if self.sessions.len() > 1 {
+            let mut quotes = entries.quotes().iter();
+            if !quotes.all(|quote| self.session_of(quote.instrument) == session) {
+                return Err(Rejected::SeveralSessions);
+            }
         }
-        Ok(first)
+        Ok(session)
     }
 
     /// Sends quotes as a prepared message; `None` where it cannot say them, and nothing has left then.
@@ -107,37 +109,62 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         place: usize,
         now: Nanos,
         head: &MassQuoteHead,
-        entries: &[QuoteEntry],
+        entries: QuoteEntries<'_>,
     ) -> Option<()> {
-        let template = self.wiring.quotes.get_mut(place)?.as_deref_mut()?;
-        let session = self.sessions.get_mut(place)?;
-        if session.fix.config().version < Version::Fix42 {
+        let QuoteForm::Prepared(template) = self.wiring.quotes.get_mut(place)? else {
             return None;
-        }
-        let mut quotes = [PreparedQuote {
-            place: 0,
-            sides: [(Price::ZERO, Qty::ZERO); 2],
-        }; QUOTES_MAX];
-        for (quote, entry) in quotes.iter_mut().zip(entries) {
-            *quote = PreparedQuote {
-                place: place_of(entry.name),
-                sides: entry.quote.sides,
-            };
-        }
-        let quotes = &quotes[..entries.len().min(QUOTES_MAX)];
-        if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, quotes) {
-            if let Err(error) = session.out.send(bytes) {
-                session.failure.get_or_insert(error);
-            }
+        };
+        let session = self.sessions.get_mut(place)?;
+        if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, prepared(entries)) {
+            session.gather(bytes);
             return Some(());
         }
         // Some of them have not been quoted before.
         prepare(template, &self.wiring.traded, entries);
-        let bytes = template.send_prepared(&mut session.fix, now, head, quotes).ok()?;
-        if let Err(error) = session.out.send(bytes) {
-            session.failure.get_or_insert(error);
-        }
+        let sent = template.send_prepared(&mut session.fix, now, head, prepared(entries));
+        session.gather(sent.ok()?);
         Some(())
+    }
+
+    /// Sends one quote as orders.
+    #[cold]
+    fn send_sides(
+        &mut self,
+        place: usize,
+        now: Nanos,
+        request: &QuoteIntent<'_>,
+    ) -> Option<Result<(), Rejected>> {
+        if !matches!(self.wiring.quotes.get(place)?, QuoteForm::Orders(_)) {
+            return None;
+        }
+        let one = match *request {
+            QuoteIntent::Mass { entries, .. } if entries.len() == 1 => entries.iter().next(),
+            _ => None,
+        };
+        let symbol = one.map_or(Symbol::EMPTY, |entry| self.symbol_of(entry.quote.instrument));
+        let (QuoteForm::Orders(sides), Some(session)) =
+            (self.wiring.quotes.get_mut(place)?, self.sessions.get_mut(place))
+        else {
+            return Some(Err(Rejected::NoSession));
+        };
+        Some(match (*request, one) {
+            (QuoteIntent::Mass { id, cause, .. }, Some(entry)) => {
+                sides.quote(session, now, id, &entry, symbol, cause)
+            }
+            (QuoteIntent::CancelAll { id, .. }, _) => sides.cancel_all(session, now, Some(id)),
+            // Quotes that are orders are entered one at a time, and known one by one from their reports.
+            _ => Err(Rejected::Unsupported),
+        })
+    }
+
+    /// The only session that this strategy trades over, where no other strategy does.
+    fn own_session(&self) -> Result<usize, Rejected> {
+        let session = self.wiring.only.ok_or(Rejected::SeveralSessions)?;
+        let mut others = self.others.into_iter().flatten().flatten();
+        match others.any(|hosted| hosted.uses(session)) {
+            true => Err(Rejected::Unsupported),
+            false => Ok(session),
+        }
     }
 
     /// Sends a request about quotes from no prepared message.
@@ -148,26 +175,46 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         now: Nanos,
         request: &QuoteIntent<'_>,
     ) -> Result<(), Rejected> {
-        let (QuoteIntent::Mass {
-            id, entries, cause, ..
-        }
-        | QuoteIntent::Cancel { id, entries, cause }) = *request;
+        let (entries, cause) = match *request {
+            QuoteIntent::Mass { entries, cause, .. } | QuoteIntent::Cancel { entries, cause, .. } => {
+                (Some(entries), cause)
+            }
+            QuoteIntent::CancelAll { cause, .. } => (None, cause),
+            QuoteIntent::Status { .. } => (None, Cause::default()),
+        };
         let cause = self.is_cause_known(place, cause).then_some(cause);
         let mut lines = [QuoteLine::default(); QUOTES_MAX];
-        for (line_of, entry) in lines.iter_mut().zip(entries) {
-            *line_of = line(entry, self.symbol_of(entry.quote.instrument));
+        let mut count = 0;
+        for entry in entries.iter().flat_map(QuoteEntries::iter).take(QUOTES_MAX) {
+            lines[count] = line(&entry, self.symbol_of(entry.quote.instrument));
+            count += 1;
         }
-        let lines = &lines[..entries.len().min(QUOTES_MAX)];
+        let lines = &lines[..count];
+        let asked = match *request {
+            QuoteIntent::Status { entry, .. } => self.symbol_of(entry.quote.instrument),
+            _ => Symbol::EMPTY,
+        };
         let session = self.sessions.get_mut(place).ok_or(Rejected::NoSession)?;
-        if session.fix.config().version < Version::Fix42 {
+        let least = match request {
+            // Its number is in the standard since then.
+            QuoteIntent::Status { .. } => Version::Fix44,
+            _ => Version::Fix42,
+        };
+        if session.fix.config().version < least {
             return Err(Rejected::Unsupported);
         }
         let sent = match *request {
-            QuoteIntent::Mass { resets, .. } => session.fix.send(now, b"i", Again::GapFill, |e, _| {
+            QuoteIntent::Mass { id, resets, .. } => session.fix.send(now, b"i", Again::GapFill, |e, _| {
                 put_mass_quote(e, id.0, cause, resets, lines)
             }),
-            QuoteIntent::Cancel { .. } => session.fix.send(now, b"Z", Again::GapFill, |e, _| {
+            QuoteIntent::Cancel { id, .. } => session.fix.send(now, b"Z", Again::GapFill, |e, _| {
                 put_cancel_quotes(e, id.0, lines)
+            }),
+            QuoteIntent::CancelAll { id, .. } => session
+                .fix
+                .send(now, b"Z", Again::GapFill, |e, _| put_cancel_all_quotes(e, id.0)),
+            QuoteIntent::Status { id, .. } => session.fix.send(now, b"a", Again::GapFill, |e, _| {
+                put_quote_status_request(e, id.0, &asked)
             }),
         };
         sent.map_err(|_| Rejected::NoSession)?;
@@ -214,6 +261,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             return Some(Err(Rejected::NoSession));
         };
         stamp::<STAMPED>(self.probes, Stage::Encode);
+        if !session.holds_nothing() {
+            session.let_go();
+        }
         let sent = session.out.launch(bytes);
         stamp::<STAMPED>(self.probes, Stage::Send);
         let settled = session.out.settle();
@@ -333,12 +383,17 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S, STAMPED> {
     #[inline]
-    fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
-        let decided = tsc();
-        if STAMPED {
-            self.probes.mark(Stage::Decide, decided);
-        }
-        let now = self.clock.nanos_at(decided);
+    fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let now = match self.by_event_time {
+            true => now,
+            false => {
+                let decided = tsc();
+                if STAMPED {
+                    self.probes.mark(Stage::Decide, decided);
+                }
+                self.clock.nanos_at(decided)
+            }
+        };
         if self.sessions.len() < 2
             && self.is_alone()
             && let OrderIntent::New { instrument, .. } = request
@@ -349,13 +404,13 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
         self.send_any(now, request)
     }
 
-    /// Kept for no resend, as orders are not.
-    fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
-        let now = self.clock.now();
+    /// Kept for no resend, as orders are not. A mass quote leaves with those of the same packet
+    /// ([`OrderSession::let_go`]).
+    fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
         if self.others.is_some() && self.is_met(|other| other.meets_quotes(request)) {
             return Err(Rejected::SelfTrade);
         }
-        match *request {
+        let place = match *request {
             QuoteIntent::Mass {
                 id,
                 entries,
@@ -373,20 +428,58 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
                         return Ok(());
                     }
                 }
-                self.send_quote_request(place, now, request)
+                place
             }
-            QuoteIntent::Cancel { entries, .. } => {
-                let place = self.session_of_quotes(entries)?;
-                self.send_quote_request(place, now, request)
-            }
+            QuoteIntent::Cancel { entries, .. } => self.session_of_quotes(entries)?,
+            QuoteIntent::CancelAll { .. } => self.own_session()?,
+            QuoteIntent::Status { entry, .. } => self.session_of(entry.quote.instrument),
+        };
+        match self.send_sides(place, now, request) {
+            Some(done) => done,
+            None => self.send_quote_request(place, now, request),
+        }
+    }
+
+    fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
+        let QuoteIntent::Mass {
+            id,
+            entries,
+            resets,
+            cause,
+        } = *request
+        else {
+            return;
+        };
+        let Ok(place) = self.session_of_quotes(entries) else {
+            return;
+        };
+        if let (Some(QuoteForm::Prepared(template)), Some(session)) =
+            (self.wiring.quotes.get_mut(place), self.sessions.get(place))
+        {
+            let head = MassQuoteHead {
+                id: id.0,
+                cause,
+                reset: resets,
+            };
+            template.rehearse_prepared(&session.fix, now, &head, prepared(entries));
         }
     }
 }
 
+/// Quotes as a prepared message has them.
+#[inline]
+fn prepared(entries: QuoteEntries<'_>) -> impl ExactSizeIterator<Item = PreparedQuote> {
+    let quotes = entries.quotes().iter().zip(entries.places());
+    quotes.map(|(quote, place)| PreparedQuote {
+        place: *place,
+        sides: quote.sides,
+    })
+}
+
 /// Writes what does not change of these instruments' quotes into their places.
 #[cold]
-fn prepare(template: &mut MassQuoteTemplate, traded: &[Option<Box<Traded>>], entries: &[QuoteEntry]) {
-    for entry in entries {
+fn prepare(template: &mut MassQuoteTemplate, traded: &[Option<Box<Traded>>], entries: QuoteEntries<'_>) {
+    for entry in entries.iter() {
         if let Some(Some(traded)) = traded.get(entry.quote.instrument.index()) {
             // What cannot be prepared is written by the encoder.
             template.prepare(place_of(entry.name), entry.name, traded.symbol, traded.tick);

@@ -4,10 +4,10 @@ use tickwire_feed::Channel;
 use tickwire_fix::{ExecType, ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Qty, Symbol};
 use tickwire_receive::receiver::SourceFacts;
-use tickwire_trading::strategy::{QuoteReport, Strategy};
-use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject, StrategyId};
+use tickwire_trading::strategy::{Execution, LateExecution, QuoteReport, Removal, Strategy, place_of};
+use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
-use super::{Hosted, Live, Mark, define, parts};
+use super::{Hosted, Live, Mark, define, parts, sides};
 use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
@@ -39,10 +39,7 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     fn gain(&self) -> i64 {
-        let gains = self.hosted.iter().map(|hosted| {
-            let controls = hosted.conductor.risk().controls();
-            controls.gain(StrategyId::Rule)
-        });
+        let gains = self.hosted.iter().map(|hosted| hosted.conductor.risk().gain());
         gains.fold(0, i64::saturating_add)
     }
 
@@ -201,7 +198,7 @@ impl<S: Strategy> Rule for Live<S> {
         })
     }
 
-    fn start<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+    fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
             parts(hot, at, 0, |conductor, markets, port| {
                 conductor.start(now, markets, port)
@@ -210,7 +207,7 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     #[inline]
-    fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+    fn on_time<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
             let due = hot.rule.hosted[at].conductor.next_timer();
             if due.is_some_and(|due| due <= now) {
@@ -222,15 +219,18 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     #[inline]
-    fn after_packet<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
+    fn after_packet<O: OrderOut, C: Channel, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        channel: &C,
+        now: Nanos,
+    ) {
+        packet(hot, now);
         hot.rule.share();
-        if !hot.rule.news[hot.source].is_empty() && hot.sessions.iter().all(OrderSession::is_active) {
-            define(hot, channel);
-        }
+        define_news(hot, channel);
     }
 
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C) {
-        Self::after_packet(hot, channel);
+    fn watch<O: OrderOut, C: Channel, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, channel: &C) {
+        define_news(hot, channel);
         for hosted in &mut hot.rule.hosted {
             let lost = hosted
                 .conductor
@@ -243,8 +243,8 @@ impl<S: Strategy> Rule for Live<S> {
         }
     }
 
-    fn on_report<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    fn on_report<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         report: &OrderReport,
@@ -268,12 +268,12 @@ impl<S: Strategy> Rule for Live<S> {
         done
     }
 
-    fn on_quotes<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    fn on_quotes<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         answer: &QuoteAnswer,
-        names: &[u64],
+        (asked, names): (Option<u64>, &[u64]),
     ) {
         let id = |id| ClientOrderId(id);
         match *answer {
@@ -285,16 +285,32 @@ impl<S: Strategy> Rule for Live<S> {
                 };
                 quote_report(hot, session, Some(of), now, &report);
             }
-            QuoteAnswer::Removed { .. } => {
+            QuoteAnswer::Removed { why } => {
+                let why = match why {
+                    b'F' => Removal::Protection,
+                    _ => Removal::Other,
+                };
                 for at in 0..hot.rule.hosted.len() {
                     let conductor = &hot.rule.hosted[at].conductor;
                     if let Some(name) = names.iter().find(|name| conductor.is_quote(**name)) {
-                        quote_report(hot, session, Some(*name), now, &QuoteReport::Removed { names });
+                        let report = QuoteReport::Removed { names, why };
+                        quote_report(hot, session, Some(*name), now, &report);
                     }
                 }
             }
             QuoteAnswer::Cancelled { id: of, is_done } => {
+                if sides::cancelled(hot, session, now, of, is_done) {
+                    return;
+                }
                 let report = QuoteReport::Cancelled { id: id(of), is_done };
+                quote_report(hot, session, Some(of), now, &report);
+            }
+            QuoteAnswer::Left { open, .. } if asked.is_some() => {
+                let of = asked.unwrap_or_default();
+                let report = QuoteReport::Status {
+                    id: id(of),
+                    left: open.map(Qty),
+                };
                 quote_report(hot, session, Some(of), now, &report);
             }
             QuoteAnswer::Left { symbol, open } => {
@@ -326,44 +342,123 @@ impl<S: Strategy> Rule for Live<S> {
         }
     }
 
-    fn on_quotes_unknown<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos) {
+    fn on_quotes_unknown<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) {
         quote_report(hot, session, None, now, &QuoteReport::Unknown);
     }
 
-    fn on_quote_trade<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    fn on_quote_report<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         report: &ExecutionReport,
     ) -> bool {
+        if let Some(is_known) = sides::report(hot, session, now, report) {
+            return is_known;
+        }
         let name = report.cl_ord_id.to_number().unwrap_or_default();
         let at = hot.rule.who(ClientOrderId(name));
-        let hosted = hot.rule.hosted.get(at);
-        if !hosted.is_some_and(|hosted| hosted.conductor.is_quote(name)) {
+        let Some(hosted) = hot
+            .rule
+            .hosted
+            .get(at)
+            .filter(|hosted| hosted.conductor.is_quote(name))
+        else {
             return false;
-        }
-        let (side, qty, price) = (report.side, report.last_qty, report.last_px.unwrap_or_default());
-        let told = match report.exec_type {
-            ExecType::Trade => QuoteReport::Filled {
-                name,
-                side,
-                qty,
-                price,
-                of: (report.price.unwrap_or_default(), report.qty),
-            },
-            ExecType::TradeCancel => QuoteReport::Broken {
-                name,
-                side,
-                qty,
-                price,
-            },
-            _ => return true,
         };
-        quote_report(hot, session, Some(name), now, &told);
-        true
+        if !matches!(report.exec_type, ExecType::Trade | ExecType::TradeCancel) {
+            return true;
+        }
+        // In a process before this one the name may have been another instrument's.
+        let is_known = hosted
+            .conductor
+            .quotes()
+            .nth(place_of(name).into())
+            .is_some_and(|own| own.name == name && hosted.wiring.is_of(own.instrument, &report.symbol));
+        if is_known {
+            let told = executed(report, name);
+            quote_report(hot, session, Some(name), now, &told);
+        }
+        is_known
     }
 
-    fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
+    fn on_quote_reject<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        name: u64,
+    ) -> bool {
+        sides::rejected(hot, session, now, name)
+    }
+
+    fn on_late<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        report: &ExecutionReport,
+        is_again: bool,
+    ) -> bool {
+        let mut is_booked = false;
+        for at in 0..hot.rule.hosted.len() {
+            let hosted = &hot.rule.hosted[at];
+            if is_booked || !hosted.uses(session) {
+                continue;
+            }
+            let mut known = hosted.conductor.instruments();
+            let instrument = known
+                .find(|(id, symbol, _)| {
+                    *symbol == report.symbol && route_of(hosted, hot.rule.bits, *id) == session
+                })
+                .map(|(id, ..)| id);
+            drop(known);
+            let late = LateExecution {
+                symbol: report.symbol,
+                instrument,
+                number: report.cl_ord_id.to_number(),
+                side: report.side,
+                qty: report.last_qty,
+                price: report.last_px.unwrap_or_default(),
+                is_broken: report.exec_type == ExecType::TradeCancel,
+                is_again,
+            };
+            is_booked = parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_late_execution(now, &late, markets, port)
+            });
+        }
+        hot.rule.share();
+        is_booked
+    }
+
+    fn set_execution(&mut self, execution: Option<Execution>) {
+        for hosted in &mut self.hosted {
+            hosted.conductor.set_execution(execution);
+        }
+    }
+
+    #[inline]
+    fn on_turn<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_turn(now, markets, port)
+            });
+        }
+    }
+
+    #[inline]
+    fn settle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        sides::settle(hot, now);
+        hot.let_go();
+    }
+
+    fn cancel_quotes<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        again: bool,
+    ) {
         let bits = hot.rule.bits;
         for at in 0..hot.rule.hosted.len() {
             let hosted = &hot.rule.hosted[at];
@@ -378,7 +473,7 @@ impl<S: Strategy> Rule for Live<S> {
         }
     }
 
-    fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos) {
+    fn finish<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
             parts(hot, at, 0, |conductor, markets, port| {
                 conductor.stop(now, markets, port)
@@ -392,6 +487,52 @@ impl<S: Strategy> Rule for Live<S> {
                 .strategy()
                 .figures(&mut |name, value| eprintln!("{prefix}{name}: {value}"));
         }
+    }
+}
+
+/// Tells of instruments that are new, once every session is on.
+fn define_news<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    channel: &C,
+) {
+    if !hot.rule.news[hot.source].is_empty() && hot.sessions.iter().all(OrderSession::is_active) {
+        define(hot, channel);
+    }
+}
+
+/// A packet of the channel in hand is over.
+#[inline]
+pub(super) fn packet<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    let source = hot.source;
+    for at in 0..hot.rule.hosted.len() {
+        if hot.rule.hosted[at].hears[source] {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_packet(now, source, markets, port)
+            });
+        }
+    }
+}
+
+/// What a report of a trade of a quote is to its strategy.
+pub(super) fn executed(report: &ExecutionReport, name: u64) -> QuoteReport<'static> {
+    let (side, qty, price) = (report.side, report.last_qty, report.last_px.unwrap_or_default());
+    match report.exec_type {
+        ExecType::TradeCancel => QuoteReport::Broken {
+            name,
+            side,
+            qty,
+            price,
+        },
+        _ => QuoteReport::Filled {
+            name,
+            side,
+            qty,
+            price,
+            of: (report.price.unwrap_or_default(), report.qty),
+        },
     }
 }
 
@@ -409,8 +550,8 @@ fn quotes_of<S: Strategy>(hosted: &Hosted<S>, bits: u32, session: Option<usize>)
 }
 
 /// Tells the strategy whose request or quote `of` is, or all of them, what a venue said.
-fn quote_report<O: OrderOut, S: Strategy>(
-    hot: &mut HotPath<O, true, Live<S>>,
+pub(super) fn quote_report<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
     session: usize,
     of: Option<u64>,
     now: Nanos,

@@ -526,6 +526,7 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
             .book(InstrumentId(1))
             .map_or(0, |b| b.levels(Side::Bid).len());
         add(hot, 0, 2_000 + levels as u64, Side::Bid, 99 - levels as i64);
+        hot.let_go();
         hot.rule.hosted[who]
             .conductor
             .strategy_mut()
@@ -561,15 +562,15 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         id,
         is_rejected: false,
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &taken, &[]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &taken, (None, &[]));
     assert_eq!(heard(&mut hot), ["Accepted open [10, 10]"]);
     assert_eq!([hot.rule.open(Some(0)), hot.rule.open(Some(1))], [1, 0]);
     let less = QuoteAnswer::Left {
         symbol,
         open: [10, 0],
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &less, &[]);
-    assert_eq!(heard(&mut hot), ["Removed open [10, 0]"]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &less, (None, &[]));
+    assert_eq!(heard(&mut hot), ["Removed(Other) open [10, 0]"]);
     // A kill takes it away, again and again until the venue has said so.
     hot.rule.kill();
     for (again, messages) in [(false, 1), (false, 0), (true, 1)] {
@@ -584,7 +585,7 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         id: number.expect("a QuoteID").parse().expect("a number"),
         is_done: true,
     };
-    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &done, &[]);
+    <Live<Told> as Rule>::on_quotes(&mut hot, 0, now, &done, (None, &[]));
     assert_eq!(heard(&mut hot), ["Cancelled open [0, 0]"]);
     assert_eq!(hot.rule.open(None), 0);
 }

@@ -6,6 +6,7 @@ use tickwire_feed::Channel;
 use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
 use tickwire_receive::receiver::SourceFacts;
+use tickwire_trading::strategy::Execution;
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
 use crate::hot::{HotPath, OrderOut};
@@ -71,40 +72,49 @@ pub trait Rule: Sized {
         instruments: u32,
     ) -> Result<Wants, Failure>;
     /// The run begins.
-    fn start<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
+    fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);
     /// Time has passed.
-    fn on_time<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
+    fn on_time<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);
     /// A datagram was taken.
-    fn after_packet<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C);
+    fn after_packet<O: OrderOut, C: Channel, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        channel: &C,
+        now: Nanos,
+    );
     /// Ten times a second: instruments that the directory names may be watched, once every session is on.
-    fn watch<O: OrderOut, C: Channel>(hot: &mut HotPath<O, true, Self>, channel: &C);
+    fn watch<O: OrderOut, C: Channel, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, channel: &C);
     /// The venue of a session has said something of an order.
     ///
     /// # Errors
     /// It fits no order.
-    fn on_report<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    fn on_report<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         report: &OrderReport,
     ) -> Result<Change, ReportError>;
-    /// The venue of a session has said something of quotes; `names` are the numbers of those that it names.
-    fn on_quotes<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    /// The venue of a session has said something of quotes; `names` are the numbers of those that it names,
+    /// `asked` that of the question that it answers.
+    fn on_quotes<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         answer: &QuoteAnswer,
-        names: &[u64],
+        (asked, names): (Option<u64>, &[u64]),
     ) {
-        let _ = (hot, session, now, answer, names);
+        let _ = (hot, session, now, answer, asked, names);
     }
     /// The venue of a session does not know requests about quotes.
-    fn on_quotes_unknown<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos) {
+    fn on_quotes_unknown<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) {
         let _ = (hot, session, now);
     }
-    /// A report of a trade names a quote instead of an order; whether it does.
-    fn on_quote_trade<O: OrderOut>(
-        hot: &mut HotPath<O, true, Self>,
+    /// A report names a quote, or an order that is a side of one, instead of an order; whether it does.
+    fn on_quote_report<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
         session: usize,
         now: Nanos,
         report: &ExecutionReport,
@@ -112,13 +122,52 @@ pub trait Rule: Sized {
         let _ = (hot, session, now, report);
         false
     }
+    /// A request about an order was refused that is a side of a quote; whether it is one.
+    fn on_quote_reject<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        name: u64,
+    ) -> bool {
+        let _ = (hot, session, now, name);
+        false
+    }
+    /// A trade of no order and no quote that is known: whether a rule has booked it.
+    fn on_late<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        report: &ExecutionReport,
+        is_again: bool,
+    ) -> bool {
+        let _ = (hot, session, now, report, is_again);
+        false
+    }
+    /// The execution that reports are about from now on.
+    fn set_execution(&mut self, execution: Option<Execution>) {
+        let _ = execution;
+    }
+    /// The loop begins another turn.
+    fn on_turn<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        let _ = (hot, now);
+    }
+    /// Nothing follows of the packet, or the message, in hand: what was held leaves.
+    fn settle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        let _ = now;
+        hot.let_go();
+    }
     /// Cancels every quote that is open over a session; `again`, those too that it was done for before and
     /// nobody has answered.
-    fn cancel_quotes<O: OrderOut>(hot: &mut HotPath<O, true, Self>, session: usize, now: Nanos, again: bool) {
+    fn cancel_quotes<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+        again: bool,
+    ) {
         let _ = (hot, session, now, again);
     }
     /// The run is over.
-    fn finish<O: OrderOut>(hot: &mut HotPath<O, true, Self>, now: Nanos);
+    fn finish<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);
 }
 
 /// Which session an instrument is traded over.

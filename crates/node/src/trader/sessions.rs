@@ -1,18 +1,14 @@
 //! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a
 //! lost one is taken up again.
 
-use tickwire_fix::{
-    Again, BusinessMessageReject, CancelKind, DisconnectReason, Encoder, Event, ExecType, ExecutionReport,
-    Fault, Message, NewOrderSingle, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, Stamp,
-    read_quote_answer,
-};
-use tickwire_market::{ClientOrderId, EventSink, Nanos, OrderId, Side};
+use tickwire_fix::{Again, DisconnectReason, Encoder, Event, ExecutionReport, OrderCancelRequest, Stamp};
+use tickwire_market::{ClientOrderId, EventSink, Nanos, SeqNo, Side};
 use tickwire_runtime::tcp::Received;
 use tickwire_runtime::wait::Waiter;
-use tickwire_trading::{OrderReport, ReportKind};
 
 use super::stop::{self, Stopping};
-use super::{End, Rule, Trader, report_kind};
+use super::{End, Rule, Trader};
+use crate::answers::{self, Heard};
 use crate::controls::check_venue_cancels;
 use crate::hot::HotPath;
 use crate::link::{Entry, Link};
@@ -87,32 +83,6 @@ impl Line {
     /// Nothing of it is being taken up again.
     pub(super) fn is_whole(&self) -> bool {
         self.returning.is_none()
-    }
-}
-
-/// What a venue says of orders.
-enum Answer {
-    Report(ExecutionReport),
-    CancelReject(OrderCancelReject),
-    BusinessReject(BusinessMessageReject),
-    /// What only a venue is asked.
-    Request,
-}
-
-impl Answer {
-    /// `None` of a message of another type.
-    fn read(m: &Message<'_>) -> Result<Option<Answer>, Fault> {
-        Ok(Some(match m.msg_type() {
-            ExecutionReport::MSG_TYPE => Answer::Report(ExecutionReport::decode(m)?),
-            OrderCancelReject::MSG_TYPE => Answer::CancelReject(OrderCancelReject::decode(m)?),
-            BusinessMessageReject::MSG_TYPE => Answer::BusinessReject(BusinessMessageReject::decode(m)?),
-            NewOrderSingle::MSG_TYPE => NewOrderSingle::decode(m).map(|_| Answer::Request)?,
-            OrderCancelRequest::MSG_TYPE => OrderCancelRequest::decode(m).map(|_| Answer::Request)?,
-            OrderCancelReplaceRequest::MSG_TYPE => {
-                OrderCancelReplaceRequest::decode(m).map(|_| Answer::Request)?
-            }
-            _ => return Ok(None),
-        }))
     }
 }
 
@@ -238,7 +208,7 @@ where
         self.hot.rule.set_session(line, false);
         // What the venue says meanwhile is to be heard of.
         session.fix.set_reset_on_logon(false);
-        session.failure = None;
+        session.drop_held();
         let own = &mut self.lines[line];
         own.returning = Some(Returning::CatchingUp);
         // Its number is watched no longer before it may be another file's.
@@ -259,7 +229,7 @@ where
         }
         if let Some(stream) = own.link.mend(now, &mut self.receiver.waiter)? {
             let session = &mut self.hot.sessions[line];
-            session.out = own.link.entry_again(stream);
+            session.replace(own.link.entry_again(stream));
             session.fix.handle_connected(now);
             session.transmit();
         }
@@ -382,7 +352,10 @@ where
     fn session_events(&mut self, line: usize, now: Nanos) -> Result<(), Failure> {
         while let Some(event) = self.hot.sessions[line].fix.poll_event() {
             match event {
-                Event::LoggedOn { .. } => {
+                Event::LoggedOn { reset, .. } => {
+                    if reset {
+                        self.hot.sessions[line].once.begin_anew();
+                    }
                     // Before the first order, and before the next one after a lost connection.
                     let (policy, own) = (self.config.controls.venue_cancels, &self.lines[line]);
                     let session = &mut self.hot.sessions[line];
@@ -393,7 +366,7 @@ where
                         false => session.fix.set_reset_on_logon(false),
                     }
                 }
-                Event::Message { .. } => self.message(line, now),
+                Event::Message { seq, poss_dup, .. } => self.message(line, now, (seq, poss_dup)),
                 Event::Admin { .. } | Event::Gap { .. } => {}
                 // An initiator is asked about no logon, and no cancel is configured.
                 Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
@@ -447,99 +420,43 @@ where
     }
 
     /// What the venue says of orders and quotes.
-    fn message(&mut self, line: usize, now: Nanos) {
+    fn message(&mut self, line: usize, now: Nanos, at: (SeqNo, bool)) {
+        let heard = answers::hear(&mut self.hot, line, now, at, &mut self.named);
         let session = &mut self.hot.sessions[line];
-        let Some(message) = session.fix.message() else {
-            return;
-        };
-        match read_quote_answer(&message, &mut self.named) {
-            Ok(Some(answer)) => {
-                return R::on_quotes(&mut self.hot, line, now, &answer, &self.named);
-            }
-            Ok(None) => {}
-            Err(fault) => return session.fix.reject(now, fault),
-        }
-        let told = Answer::read(&message);
-        match told {
-            Ok(Some(Answer::Report(report))) => self.execution_report(line, now, &report),
-            Ok(Some(Answer::CancelReject(reject))) => {
-                // Too late, or unknown: the order's own reports say which, or its status does.
-                let kind = match reject.response_to {
-                    CancelKind::Cancel => ReportKind::CancelRejected,
-                    CancelKind::Replace => ReportKind::ReplaceRejected {
-                        by: ClientOrderId(reject.cl_ord_id.to_number().unwrap_or(0)),
-                    },
-                };
-                let refused = OrderReport {
-                    id: ClientOrderId(reject.orig_cl_ord_id.to_number().unwrap_or(0)),
-                    venue_id: None,
-                    kind,
-                };
-                let _ = R::on_report(&mut self.hot, line, now, &refused);
-            }
-            Ok(Some(Answer::BusinessReject(reject))) => {
-                if matches!(reject.ref_msg_type.as_bytes(), b"i" | b"Z") {
-                    warn(format_args!(
-                        "{}the venue takes no request about quotes: {}",
-                        self.of(line),
-                        reject.text.as_str()
-                    ));
-                    R::on_quotes_unknown(&mut self.hot, line, now);
-                }
-            }
+        match heard {
             // A request: not for us. The session has counted and sequenced it.
-            Ok(Some(Answer::Request)) => {}
-            Ok(None) => session.fix.refuse(now),
-            Err(fault) => session.fix.reject(now, fault),
+            Heard::Told | Heard::Repeated | Heard::Request | Heard::Refused(_) => {}
+            Heard::Status(report) => self.status_report(line, now, &report),
+            Heard::Broken { order, qty, price } => warn(format_args!(
+                "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
+                order.0
+            )),
+            Heard::NoQuotes(text) => warn(format_args!(
+                "{}the venue takes no request about quotes: {}",
+                self.of(line),
+                text.as_str()
+            )),
+            Heard::Unknown => session.fix.refuse(now),
+            Heard::Fault(fault) => session.fix.reject(now, fault),
         }
+        R::settle(&mut self.hot, now);
     }
 
-    fn execution_report(&mut self, line: usize, now: Nanos, report: &ExecutionReport) {
-        if report.exec_type == ExecType::OrderStatus {
-            let (found, reports) = stop::compare(&self.hot.rule, line, report);
-            for report in reports.iter().flatten() {
-                let _ = R::on_report(&mut self.hot, line, now, report);
-            }
-            if let Some(found) = found {
-                self.differences += 1;
-                warn(format_args!(
-                    "ALERT: {}the venue has order {} otherwise: {} filled, {} here{}",
-                    self.of(line),
-                    found.id.0,
-                    found.filled[1],
-                    found.filled[0],
-                    if found.is_over { "; it is over there" } else { "" }
-                ));
-            }
-            return;
+    /// What a venue has of an order that it was asked about.
+    fn status_report(&mut self, line: usize, now: Nanos, report: &ExecutionReport) {
+        let (found, reports) = stop::compare(&self.hot.rule, line, report);
+        for report in reports.iter().flatten() {
+            let _ = R::on_report(&mut self.hot, line, now, report);
         }
-        if R::on_quote_trade(&mut self.hot, line, now, report) {
-            return;
-        }
-        let replaced = (report.exec_type == ExecType::Replaced).then(|| ReportKind::Replaced {
-            by: ClientOrderId(report.cl_ord_id.to_number().unwrap_or(0)),
-            venue_id: report.order_id.to_number().map(OrderId),
-        });
-        let Some(kind) = replaced.or_else(|| report_kind(report)) else {
-            return;
-        };
-        // An answer to a cancel request names the order by OrigClOrdID.
-        let id = if report.orig_cl_ord_id.is_empty() {
-            report.cl_ord_id
-        } else {
-            report.orig_cl_ord_id
-        };
-        let report = OrderReport {
-            id: ClientOrderId(id.to_number().unwrap_or(0)),
-            venue_id: report.order_id.to_number().map(OrderId),
-            kind,
-        };
-        // What does not fit is counted as unmatched and stops trading where a fill is concerned.
-        let done = R::on_report(&mut self.hot, line, now, &report);
-        if let (Ok(change), ReportKind::Broken { qty, price, .. }) = (done, report.kind) {
-            tickwire_console::warn(format_args!(
-                "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
-                change.order.id.0
+        if let Some(found) = found {
+            self.differences += 1;
+            warn(format_args!(
+                "ALERT: {}the venue has order {} otherwise: {} filled, {} here{}",
+                self.of(line),
+                found.id.0,
+                found.filled[1],
+                found.filled[0],
+                if found.is_over { "; it is over there" } else { "" }
             ));
         }
     }

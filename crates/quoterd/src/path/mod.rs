@@ -1,52 +1,51 @@
-//! From a packet to mass quotes, and from the venue's answers back to what is believed live: everything
-//! between sockets and the quoter.
+//! From a packet to mass quotes, and from the venue's answers back to what is believed live: quoter and eye as
+//! a strategy on the host of everybody's, without sockets.
 //!
 //! ```text
-//! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Eye, Quoter::on_underlying ─► QuoteWire ─► out
-//! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter · Eye ─► QuoteWire ─► out
+//! packet ─► Channel ─► QuotePath::on_event ─► HotPath: Books ─► Conductor ─► OptionQuoter (Eye, Quoter) ─► Context ─► session
+//! bytes  ─► Session ─► QuotePath::answers ─► node's answers ─► Conductor ─► OptionQuoter
 //! ```
-//! The electronic eye looks first: after the quoter, quotes that move are under way, and it trades with none
-//! that could be ours. Its orders go out by the same session; their numbers begin above those of the quotes,
-//! and above those of every process before this one.
+//! What is here is the session's beginning and end, and what the quoter's process asks of the strategy:
+//! ladders, the operator's words, views.
 //!
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
-mod answers;
 mod executions;
 mod market;
 mod operator;
 mod session;
-mod wire;
 
 use tickwire_book::Books;
-use tickwire_fix::{MassQuoteTemplate, OrderTemplate, QuotePrices, Session, Store};
-use tickwire_market::{BookUpdate, Counters, InstrumentId, Nanos, Price, Symbol, TradingStatus};
-use tickwire_node::hot::OrderOut;
-use tickwire_trading::{Controls, Eye, EyeConfig, MarketMaker, Quoter, QuoterConfig};
+use tickwire_market::{Counter, Counters, InstrumentId, Nanos, PointValue, Price, Symbol};
+use tickwire_node::hot::{EntrySession, HotPath, OrderOut};
+use tickwire_node::live::{Live, QuotesAsOrders};
+use tickwire_runtime::clock::Clock;
+use tickwire_trading::strategy::{ConductorConfig, numbers_from};
+use tickwire_trading::{
+    Accounts, Controls, ControlsConfig, EyeConfig, MarketMaker, OptionQuoter, QuotedOption, QuoterConfig,
+    RiskConfig, RiskReject, StrategyId,
+};
 
-use crate::as_orders::AsOrders;
-use crate::gather::Gathered;
-use crate::reconciliation::Reconciliation;
-pub use executions::{Executions, Source, Traded, Trades};
-use market::Underlying;
+use executions::Handed;
+pub use executions::{Source, Traded, Trades};
 pub(crate) use session::lasting_session;
 pub use session::{VenueSession, decimals_of, session_of};
-use tickwire_node::controls::Policy;
-use wire::QuoteEntryForm;
-pub use wire::QuoteWire;
-
-/// An instrument that is not quoted.
-const NONE: u16 = u16::MAX;
-/// Identifiers below are those of quotes: their places.
-const ORDERS_FROM: u64 = 1 << 16;
 
 /// A market maker's session; its store may outlive the process.
-pub type QuoteSession = Session<Box<dyn Store + Send>>;
+pub type QuoteSession = EntrySession;
 
 /// What a quoting session is made with.
 pub struct QuoteSetup<'s> {
     /// Limits and sizes of the quoter.
     pub quoter: QuoterConfig,
+    /// Those of an electronic eye over the same options; it is off until it is armed.
+    pub eye: Option<EyeConfig>,
+    /// What every quote and order passes last; `None` for tests and measurements of something else.
+    pub controls: Option<ControlsConfig>,
+    /// What a point of an option and of the underlying is worth, where money is limited.
+    pub values: Option<[PointValue; 2]>,
+    /// What the options are on.
+    pub underlying: Symbol,
     /// Of the options, in the order of the quotes.
     pub instruments: &'s [InstrumentId],
     /// By quote, in the order of `instruments`.
@@ -57,171 +56,206 @@ pub struct QuoteSetup<'s> {
     pub session: QuoteSession,
     /// Quotes are orders, a bid and an offer each.
     pub by_orders: bool,
-    /// Above every number that orders of this session have had.
-    pub first_order: u64,
+    /// When the process began: numbers of orders and requests begin above those of every process before it.
+    pub started: Nanos,
 }
-
-/// Why a setup cannot be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotQuotable(pub &'static str);
 
 /// The options, in the order of the quotes.
 struct Options {
-    /// By instrument: the place of its quote.
-    by_instrument: Box<[u16]>,
-    /// The same by symbol, sorted.
+    ids: Box<[InstrumentId]>,
+    symbols: Box<[Symbol]>,
+    /// The places by symbol, sorted.
     by_symbol: Box<[(Symbol, u16)]>,
-    deltas: Box<[i32]>,
-    /// Which of them trade, as the venue last said: those that the eye looks at when it is turned on.
-    is_open: Box<[bool]>,
     tick: Price,
 }
 
-/// Books, market maker and session of one quoting thread.
+/// What the options are on.
+struct Underlying {
+    id: InstrumentId,
+    symbol: Symbol,
+    tick: Price,
+}
+
+/// Quoter and eye with their books and their session, as one quoting thread has them.
 pub struct QuotePath<O, T> {
-    /// The books of the channel.
-    pub books: Books,
-    /// What is quoted and what the eye does.
-    pub maker: MarketMaker,
-    /// Where quotes leave.
-    pub wire: QuoteWire<O>,
-    /// What was traded.
-    pub executions: Executions<T>,
+    hot: HotPath<O, false, Live<OptionQuoter<Handed<T>>>>,
     /// What is known of the session with the venue.
     pub session: VenueSession,
     options: Options,
     underlying: Underlying,
+    values: Option<[PointValue; 2]>,
 }
 
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
-    /// Quotes nothing until it is logged on and has a ladder. The session knows its peer: an initiator's.
-    ///
-    /// # Errors
-    /// What the message cannot carry.
-    pub fn new(
-        setup: QuoteSetup<'_>,
-        books: Books,
-        out: O,
-        trades: T,
-    ) -> Result<QuotePath<O, T>, NotQuotable> {
+    /// Quotes nothing until it has begun, is logged on and has a ladder. The session knows its peer: an
+    /// initiator's.
+    pub fn new(setup: QuoteSetup<'_>, books: Books, out: O, trades: T, clock: Clock) -> QuotePath<O, T> {
         let config = setup.quoter;
-        let first_order = setup.first_order.max(ORDERS_FROM).next_multiple_of(2);
-        let entry = if setup.by_orders {
-            let entry = AsOrders::new(setup.symbols, config.option_tick, first_order);
-            QuoteEntryForm::Orders(Box::new(entry))
-        } else {
-            let prices = QuotePrices {
-                tick: config.option_tick,
-                decimals: decimals_of(config.option_tick),
-            };
-            let template = MassQuoteTemplate::new(&setup.session, setup.symbols, prices, config.entries_max)
-                .ok_or(NotQuotable(
-                    "prices of the options do not fit into a mass quote of this session",
-                ))?;
-            QuoteEntryForm::MassQuotes(Box::new(template))
+        let options: Vec<QuotedOption> = setup
+            .symbols
+            .iter()
+            .zip(setup.deltas)
+            .map(|(symbol, delta)| QuotedOption {
+                symbol: *symbol,
+                delta_milli: *delta,
+            })
+            .collect();
+        let quoter = OptionQuoter::new(config, setup.underlying, options, Handed::new(trades));
+        let quoter = match setup.eye {
+            Some(eye) => quoter.with_eye(eye),
+            None => quoter,
         };
-        let last = setup.instruments.iter().map(|id| id.index()).max().unwrap_or(0);
-        let mut quotes = vec![NONE; last.max(config.underlying.index()) + 1].into_boxed_slice();
-        let mut symbols = Vec::with_capacity(setup.symbols.len());
-        for ((quote, id), symbol) in (0_u16..).zip(setup.instruments).zip(setup.symbols) {
-            quotes[id.index()] = quote;
-            symbols.push((*symbol, quote));
+        let last = setup.instruments.iter().map(|id| id.0).max().unwrap_or(0);
+        let instruments = (last.max(config.underlying.0) + 1).next_power_of_two();
+        let conductor = ConductorConfig {
+            instrument_bits: instruments.trailing_zeros(),
+            max_orders: 1 << 12,
+            max_quotes: setup.symbols.len().max(1) as u32,
+            last_id: numbers_from(0, setup.started),
+            risk: no_limits_but_controls(),
+            ..ConductorConfig::default()
+        };
+        let session = (setup.session, out);
+        let mut hot = HotPath::of_one(quoter.once_it_trades(), &conductor, true, books, session, clock);
+        let controls = setup.controls.unwrap_or(ControlsConfig::NONE);
+        let risk = hot.rule.conductor_mut().risk_mut();
+        risk.set_controls(Controls::new(controls, instruments));
+        if setup.by_orders {
+            hot.rule.quote_by_orders(QuotesAsOrders {
+                tick: config.option_tick,
+                // Fewer requests a second than this leaves room for.
+                first: setup.started.0 / Nanos::MICRO / 16,
+            });
         }
-        symbols.sort_unstable();
-        Ok(QuotePath {
-            books,
-            maker: MarketMaker::new(Quoter::new(config)),
-            wire: QuoteWire {
-                session: setup.session,
-                entry,
-                orders: Box::default(),
-                first_order,
-                out: Gathered::new(out),
-                now: Nanos::ZERO,
-                sent: [0; 2],
-                orders_sent: 0,
-                controls: None,
-                stopped_by: None,
-                option_tick: config.option_tick,
-                counters: Counters::default(),
-            },
-            executions: Executions::new(trades),
-            session: VenueSession {
-                ended: None,
-                refused: None,
-                unread: 0,
-                reconciliation: Reconciliation::default(),
-                is_catching_up: false,
-                venue_cancels: (Policy::Ignore, 0),
-                answer_max_ns: config.answer_max_ns,
-                named: Vec::with_capacity(usize::from(config.quotes).max(64)),
-            },
+        // Until it is logged on.
+        hot.rule.conductor_mut().set_session(false);
+        let mut by_symbol: Vec<(Symbol, u16)> = setup.symbols.iter().copied().zip(0..).collect();
+        by_symbol.sort_unstable();
+        QuotePath {
+            hot,
+            session: VenueSession::new(config.answer_max_ns, usize::from(config.quotes).max(64)),
             options: Options {
-                by_instrument: quotes,
-                by_symbol: symbols.into_boxed_slice(),
-                deltas: setup.deltas.into(),
-                is_open: vec![true; setup.instruments.len()].into_boxed_slice(),
+                ids: setup.instruments.into(),
+                symbols: setup.symbols.into(),
+                by_symbol: by_symbol.into_boxed_slice(),
                 tick: config.option_tick,
             },
             underlying: Underlying {
                 id: config.underlying,
+                symbol: setup.underlying,
                 tick: config.underlying_tick,
-                top: BookUpdate::default(),
-                is_new: false,
-                status: TradingStatus::Unknown,
             },
+            values: setup.values,
+        }
+    }
+
+    /// Quoter and eye.
+    pub fn maker(&self) -> &MarketMaker {
+        self.quoter().maker()
+    }
+
+    /// The same to change.
+    pub fn maker_mut(&mut self) -> &mut MarketMaker {
+        self.hot.rule.conductor_mut().strategy_mut().maker_mut()
+    }
+
+    fn quoter(&self) -> &OptionQuoter<Handed<T>> {
+        self.hot.rule.conductor().strategy()
+    }
+
+    /// Where the bytes leave.
+    pub fn out(&self) -> &O {
+        &self.hot.sessions[0].out
+    }
+
+    /// The same to change.
+    pub fn out_mut(&mut self) -> &mut O {
+        &mut self.hot.sessions[0].out
+    }
+
+    /// The order entry session.
+    pub fn fix(&self) -> &QuoteSession {
+        &self.hot.sessions[0].fix
+    }
+
+    /// The same to change.
+    pub fn fix_mut(&mut self) -> &mut QuoteSession {
+        &mut self.hot.sessions[0].fix
+    }
+
+    /// Messages of quotes sent, and their bytes.
+    #[inline]
+    pub fn sent(&self) -> [u64; 2] {
+        self.hot.sessions[0].gathered_in_all()
+    }
+
+    /// Orders of the eye sent.
+    pub fn orders_sent(&self) -> u64 {
+        self.hot.rule.conductor().counters().get(Counter::OrdersSent)
+    }
+
+    /// Who hears of trades.
+    pub fn trades(&self) -> &T {
+        &self.quoter().pricing().trades
+    }
+
+    /// The same to change.
+    pub fn trades_mut(&mut self) -> &mut T {
+        &mut self.hot.rule.conductor_mut().strategy_mut().pricing_mut().trades
+    }
+
+    /// Trades there was no room for; each pulls everything.
+    pub fn trades_lost(&self) -> u64 {
+        self.quoter().trades_lost()
+    }
+
+    /// Executions that were booked before, left out.
+    pub fn repeated(&self) -> u64 {
+        self.hot.sessions[0].once.repeated()
+    }
+
+    /// Answers about quotes that were compared with what we believe, and those that differed or did not come.
+    pub fn reconciled(&self) -> [u64; 2] {
+        let [compared, _] = self.hot.rule.conductor().reconciled_quotes();
+        [compared, self.session.differences]
+    }
+
+    /// The control that has stopped quotes or eye last, while it has.
+    pub fn stopped_by(&self) -> Option<RiskReject> {
+        use tickwire_trading::strategy::NotSent;
+        let stopped = self.hot.rule.conductor().risk().stopped();
+        stopped.or(match self.quoter().last_stop() {
+            Some(NotSent::Check(reason)) => Some(reason),
+            _ => None,
         })
     }
 
-    /// Has every quote and order pass the controls from now on. Their slots: the quotes in their order, then
-    /// the underlying.
-    pub fn set_controls(&mut self, controls: Controls) {
-        self.wire.controls = Some(Box::new(controls));
-    }
-
-    /// From now on a venue whose Logon does not confirm that it cancels when the connection is lost is not
-    /// quoted at, or it is said.
-    pub fn set_venue_cancels(&mut self, policy: Policy, tag: u32) {
-        self.session.venue_cancels = (policy, tag);
-    }
-
-    /// The slot of the underlying among the controls: behind those of the quotes.
-    fn quoter_slots(&self) -> usize {
-        self.options.is_open.len()
-    }
-
-    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup;
-    /// it is off.
-    ///
-    /// # Errors
-    /// A symbol that an order cannot have.
-    pub fn open_eye(
-        &mut self,
-        config: EyeConfig,
-        instruments: &[InstrumentId],
-        symbols: &[Symbol],
-        underlying: Symbol,
-    ) -> Result<(), NotQuotable> {
-        let session = &self.wire.session;
-        let templates: Option<Vec<_>> = symbols
-            .iter()
-            .chain([&underlying])
-            .map(|symbol| OrderTemplate::new(session, *symbol))
-            .collect();
-        let templates = templates.ok_or(NotQuotable(
-            "orders in the options cannot be written for this session",
-        ))?;
-        self.wire.orders = templates.into_boxed_slice();
-        self.maker.set_eye(Eye::new(config, instruments));
-        Ok(())
-    }
-
-    /// Everything counted by books, quoter, eye and session.
+    /// Everything counted by books, quoter, eye, session and checks.
     pub fn counters(&self) -> Counters {
-        let mut all = self.books.counters().clone();
-        self.maker.count_into(&mut all);
-        all.merge(self.wire.session.counters());
-        all.merge(&self.wire.counters);
+        let mut all = self.hot.books[0].counters().clone();
+        self.maker().count_into(&mut all);
+        all.merge(self.fix().counters());
+        let counted = self.hot.rule.conductor().counters();
+        let reasons = RiskReject::ALL.into_iter().map(RiskReject::counter);
+        for counter in reasons.chain([Counter::RiskRejects]) {
+            all.add(counter, counted.get(counter));
+        }
         all
+    }
+}
+
+/// The quoter has limits of its own, and passes the controls: nothing else of the host's stops it.
+fn no_limits_but_controls() -> RiskConfig {
+    RiskConfig {
+        max_open_orders: u32::MAX,
+        max_position: u64::MAX,
+        // A window without length has room for every message.
+        max_orders_per_window: 1,
+        window_ns: 0,
+        accounts: Accounts {
+            quotes: StrategyId::Quotes,
+            orders: StrategyId::Eye,
+        },
+        ..RiskConfig::default()
     }
 }

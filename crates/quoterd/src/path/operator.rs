@@ -1,103 +1,67 @@
 //! What an operator and the controls do, and what they are shown.
 
-use tickwire_fix::Status;
-use tickwire_market::{BookState, InstrumentId, Nanos, Price, Qty};
+use tickwire_market::{Nanos, Price, Qty};
 use tickwire_node::hot::OrderOut;
-use tickwire_trading::{MarketMaker, NO_ASK, NO_BID, StrategyId};
+use tickwire_trading::strategy::Context;
+use tickwire_trading::{NO_ASK, NO_BID, OptionQuoter};
 
-use super::market::others;
-use super::{NONE, QuotePath, QuoteWire, Trades};
+use super::executions::Handed;
+use super::{QuotePath, Trades};
 use crate::account::{Off, Seen, View};
 
+/// No quote.
+const NONE: u16 = u16::MAX;
+
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
-    /// Turns the eye on ([`MarketMaker::arm_eye`]).
-    pub fn arm_eye(&mut self, now: Nanos) -> bool {
-        self.maker.arm_eye(now, &self.options.is_open)
+    /// Has the strategy do something, and sends what came of it.
+    fn act<R>(
+        &mut self,
+        now: Nanos,
+        does: impl FnOnce(&mut OptionQuoter<Handed<T>>, &mut Context<'_>) -> R,
+    ) -> R {
+        let done = self.hot.act(now, does);
+        self.hot.let_go();
+        done
     }
 
-    /// Whether an option trades.
-    pub(super) fn set_open(&mut self, now: Nanos, quote: u16, is_open: bool) {
-        if let Some(known) = self.options.is_open.get_mut(usize::from(quote)) {
-            *known = is_open;
-        }
-        self.maker.set_open(now, quote, is_open, &mut self.wire);
+    /// Turns the eye on ([`tickwire_trading::MarketMaker::arm_eye`]).
+    pub fn arm_eye(&mut self, now: Nanos) -> bool {
+        self.hot.rule.conductor_mut().strategy_mut().arm_eye(now)
     }
 
     /// An option is not traded: it is not quoted until its status says so.
     pub fn close(&mut self, now: Nanos, quote: u16) {
-        self.wire.now = now;
-        self.set_open(now, quote, false);
-        self.wire.out.let_go();
+        self.act(now, |quoter, ctx| quoter.set_open(ctx, quote, false));
     }
 
     /// The kill switch: takes every quote away and turns the eye off, until [`QuotePath::resume`].
     pub fn pull(&mut self, now: Nanos) {
-        self.pull_by(now, |maker, wire| maker.pull_by(|quoter| quoter.pull(now, wire)));
+        self.act(now, |quoter, ctx| quoter.pull(ctx));
     }
 
     /// The same because more was lost than may be.
     pub fn pull_on_loss(&mut self, now: Nanos) {
-        self.pull_by(now, |maker, wire| {
-            maker.pull_by(|quoter| quoter.pull_on_loss(now, wire))
-        });
-    }
-
-    /// The same because one of the controls stopped the strategy.
-    #[cold]
-    pub(super) fn pull_on_control(&mut self, now: Nanos) {
-        if self.wire.stopped_by.is_none()
-            && let Some(controls) = &self.wire.controls
-        {
-            let mut strategies = [StrategyId::Quotes, StrategyId::Eye].into_iter();
-            self.wire.stopped_by = strategies.find_map(|strategy| controls.stopped(strategy));
-        }
-        self.pull_by(now, |maker, wire| {
-            maker.pull_by(|quoter| quoter.pull_on_control(now, wire));
-        });
-    }
-
-    pub(super) fn pull_by(&mut self, now: Nanos, pull: impl FnOnce(&mut MarketMaker, &mut QuoteWire<O>)) {
-        self.wire.now = now;
-        pull(&mut self.maker, &mut self.wire);
-        self.wire.out.let_go();
+        self.act(now, |quoter, ctx| quoter.pull_on_loss(ctx));
     }
 
     /// Quotes again, and the eye may be turned on again; while quotes are still being taken away, neither.
     pub fn resume(&mut self, now: Nanos) -> bool {
-        self.wire.now = now;
-        self.wire.stopped_by = None;
-        if let Some(controls) = &mut self.wire.controls {
-            controls.resume();
-        }
-        let is_quoting = self.maker.resume(now);
-        if is_quoting && self.underlying.top.state == BookState::Live {
-            self.tick(now);
-        }
-        is_quoting
+        self.hot.rule.conductor_mut().risk_mut().revive();
+        self.act(now, |quoter, ctx| quoter.resume(ctx))
     }
 
     /// What is seen now: markets of the options and our quotes in them, in the order of the quotes, then the
     /// underlying's market.
     #[cold]
     pub fn look(&self, now: Nanos, view: &mut View) {
-        // Ours is no market: it would be marked by what we think ourselves.
-        let market = |instrument: InstrumentId, quote: u16| {
-            let book = self.books.book(instrument);
-            match book.is_some_and(|book| book.state() == BookState::Live) {
-                true => others(&self.books, &self.maker.quoter, now, quote, instrument),
-                false => [None; 2],
-            }
-        };
         view.at = now;
         view.seen.clear();
-        view.seen.resize(self.options.is_open.len() + 1, Seen::default());
+        view.seen.resize(self.options.ids.len() + 1, Seen::default());
         let tick = self.options.tick.raw();
-        for (instrument, quote) in self.options.by_instrument.iter().enumerate() {
-            let Some(seen) = view.seen.get_mut(usize::from(*quote)).filter(|_| *quote != NONE) else {
-                continue;
-            };
-            let (bid, ask) = self.maker.quoter.live(*quote);
-            let [bids, asks] = self.maker.quoter.open(*quote);
+        let quoter = &self.maker().quoter;
+        for ((quote, instrument), seen) in (0_u16..).zip(&self.options.ids).zip(&mut view.seen) {
+            let (bid, ask) = quoter.live(quote);
+            let [bids, asks] = quoter.open(quote);
             let side = |ticks: u16, qty: u32| {
                 (qty > 0).then(|| (Price::from_raw(tick * i64::from(ticks)), Qty(qty)))
             };
@@ -105,9 +69,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 |ticks: u16, none: u16| (ticks != none).then(|| Price::from_raw(tick * i64::from(ticks)));
             let sides = |(bid, ask): (u16, u16)| [price(bid, NO_BID), price(ask, NO_ASK)];
             *seen = Seen {
-                market: market(InstrumentId(instrument as u32), *quote),
+                // Ours is no market: it would be marked by what we think ourselves.
+                market: self.market(now, *instrument, quote),
                 own: [side(bid, bids), side(ask, asks)],
-                off: self.maker.quoter.off_market(*quote).map(|pulled| Off {
+                off: quoter.off_market(quote).map(|pulled| Off {
                     why: pulled.why,
                     wanted: sides(pulled.wanted),
                     market: sides(pulled.market),
@@ -115,12 +80,12 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             };
         }
         if let Some(underlying) = view.seen.last_mut() {
-            underlying.market = market(self.underlying.id, NONE);
+            underlying.market = self.market(now, self.underlying.id, NONE);
         }
     }
 
     /// Whether nothing of ours is under way.
     pub fn is_still(&self) -> bool {
-        self.wire.session.status() == Status::Active && self.maker.is_still() && !self.session.is_catching_up
+        self.hot.is_active() && self.maker().is_still() && !self.session.is_catching_up
     }
 }

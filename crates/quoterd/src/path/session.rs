@@ -1,17 +1,17 @@
 //! The session with the venue: logged on, caught up, lost, and its timers.
 
 use tickwire_fix::{
-    Again, CompId, DisconnectReason, MemoryStore, Precision, QuoteDecimals, Role, Session, SessionConfig,
-    Status, Store, Version, put_quote_status_request,
+    CompId, DisconnectReason, Event, Precision, QuoteDecimals, Role, Session, SessionConfig, Store, Version,
 };
-use tickwire_market::{Cause, Nanos, Price, SeqNo};
-use tickwire_node::hot::OrderOut;
-use tickwire_trading::{QuoteSink, QuotingState};
+use tickwire_market::{Nanos, Price, SeqNo};
+use tickwire_node::answers::{self, Heard};
+use tickwire_node::hot::{EntryStore, OrderOut, session_in_memory};
+use tickwire_node::live::{Cleanness, Live};
+use tickwire_node::trader::Rule;
 
 use super::{QuotePath, QuoteSession, Trades};
-use crate::reconciliation::{Question, Reconciliation};
 use tickwire_console::failure::Failure;
-use tickwire_node::controls::Policy;
+use tickwire_node::controls::{Policy, check_venue_cancels};
 
 /// What is known of the session beside its numbers.
 pub struct VenueSession {
@@ -19,17 +19,35 @@ pub struct VenueSession {
     pub ended: Option<DisconnectReason>,
     /// Why the run has to end: the venue does not confirm that it cancels.
     pub refused: Option<Failure>,
-    /// Answers that could not be read; each pulls everything.
+    /// Answers that could not be read, or were otherwise than we believed; each pulls everything.
     pub unread: u64,
-    /// What the venue has of our quotes.
-    pub reconciliation: Reconciliation,
+    /// Quotes that the venue had otherwise than we believed, or did not say in time.
+    pub(super) differences: u64,
     /// Logged on, and what the venue had said meanwhile is still coming.
     pub(super) is_catching_up: bool,
+    /// The venue was asked to cancel what may rest of an earlier connection.
+    has_asked: bool,
     /// What is done about a venue that does not confirm that it cancels, and the field in which it is asked.
-    pub(super) venue_cancels: (Policy, u32),
-    pub(super) answer_max_ns: u64,
+    venue_cancels: (Policy, u32),
+    answer_max_ns: u64,
     /// Entries that an answer names.
-    pub(super) named: Vec<u16>,
+    named: Vec<u64>,
+}
+
+impl VenueSession {
+    pub(super) fn new(answer_max_ns: u64, named: usize) -> VenueSession {
+        VenueSession {
+            ended: None,
+            refused: None,
+            unread: 0,
+            differences: 0,
+            is_catching_up: false,
+            has_asked: false,
+            venue_cancels: (Policy::Ignore, 0),
+            answer_max_ns,
+            named: Vec::with_capacity(named),
+        }
+    }
 }
 
 /// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its
@@ -37,12 +55,10 @@ pub struct VenueSession {
 /// between are sent again. `heartbeat_s` is HeartBtInt (108): the venue gives up who was not heard for 2.4
 /// times as long, and cancels.
 pub fn session_of(ids: [CompId; 2], version: Version, resets: bool, heartbeat_s: u32) -> QuoteSession {
-    let config = SessionConfig {
+    session_in_memory(SessionConfig {
         reset_on_logon: resets,
         ..session_config(ids, version, heartbeat_s)
-    };
-    let store = MemoryStore::new(config.store_messages, config.store_bytes);
-    Session::with_store(config, Box::new(store))
+    })
 }
 
 /// The same with a store that outlives the process.
@@ -52,7 +68,10 @@ pub(crate) fn lasting_session(
     heartbeat_s: u32,
     store: Box<dyn Store + Send>,
 ) -> QuoteSession {
-    Session::with_store(session_config(ids, version, heartbeat_s), store)
+    Session::with_store(
+        session_config(ids, version, heartbeat_s),
+        EntryStore::Lasting(store),
+    )
 }
 
 fn session_config([sender, target]: [CompId; 2], version: Version, heartbeat_s: u32) -> SessionConfig {
@@ -76,112 +95,216 @@ pub fn decimals_of(tick: Price) -> QuoteDecimals {
 }
 
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
+    /// From now on a venue whose Logon does not confirm that it cancels when the connection is lost is not
+    /// quoted at, or it is said.
+    pub fn set_venue_cancels(&mut self, policy: Policy, tag: u32) {
+        self.session.venue_cancels = (policy, tag);
+    }
+
+    /// Has the venue asked about each quote every so many seconds.
+    pub fn reconcile(&mut self, now: Nanos, every_s: u32) {
+        let every_ns = u64::from(every_s) * Nanos::SECOND;
+        self.hot.rule.conductor_mut().reconcile_quotes(now, every_ns);
+    }
+
     /// The connection is there: the logon goes out.
     pub fn connected(&mut self, now: Nanos) {
-        self.wire.session.handle_connected(now);
-        self.wire.transmit();
+        self.hot.sessions[0].fix.handle_connected(now);
+        self.hot.sessions[0].transmit();
+    }
+
+    /// Another connection takes the place of the one before.
+    pub fn replace(&mut self, out: O) {
+        self.hot.sessions[0].replace(out);
+    }
+
+    /// The first failure of the connection since this was last asked.
+    pub fn take_failure(&mut self) -> Option<std::io::Error> {
+        self.hot.sessions[0].failure.take()
+    }
+
+    /// Whether nothing waits for another packet to leave with.
+    #[cfg(test)]
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.hot.sessions[0].holds_nothing()
     }
 
     /// The connection is gone.
     pub fn disconnected(&mut self, now: Nanos) {
-        self.wire.session.handle_disconnected(now);
+        self.hot.sessions[0].fix.handle_disconnected(now);
         self.answers(now);
-        self.session_lost();
+        self.session_lost(now);
     }
 
-    pub(super) fn session_lost(&mut self) {
-        self.session.is_catching_up = false;
-        self.session.reconciliation.forget();
-        if let Some(entry) = self.wire.entry.as_orders() {
-            entry.forget();
-        }
-        self.maker.on_disconnect();
+    fn session_lost(&mut self, now: Nanos) {
+        (self.session.is_catching_up, self.session.has_asked) = (false, false);
+        self.hot.lose_session();
+        self.hot.act(now, |quoter, ctx| quoter.sync(ctx));
     }
 
     /// The session is logged on. Nothing leaves until everything is here that the venue has said before: what
     /// is held would not be known.
     pub fn logged_on(&mut self, now: Nanos, is_reset: bool) {
         self.session.is_catching_up = true;
+        let session = &mut self.hot.sessions[0];
         if is_reset {
-            self.executions.booked = 0;
+            session.once.begin_anew();
         }
         // From now on, what the venue says while we are away is to be heard of.
-        self.wire.session.set_reset_on_logon(false);
+        session.fix.set_reset_on_logon(false);
         self.catch_up(now);
     }
 
     /// The session of somebody who logged on and left the venue's messages alone, the first one of which
     /// waits.
     pub fn take_over(&mut self, now: Nanos, pending: Option<(SeqNo, bool)>, rest: &[u8]) {
-        if let Some((seq, is_late)) = pending {
-            self.wire.now = now;
-            self.executions.told = seq.0;
-            self.answer(now, is_late);
+        if let Some(at) = pending {
+            self.hear(now, at);
         }
         self.answers(now);
         self.on_bytes(now, rest);
     }
 
-    pub(super) fn catch_up(&mut self, now: Nanos) {
-        if !(self.session.is_catching_up && self.wire.session.is_caught_up()) {
+    /// What the venue has said.
+    pub fn answers(&mut self, now: Nanos) {
+        while let Some(event) = self.hot.sessions[0].fix.poll_event() {
+            match event {
+                Event::LoggedOn { reset, .. } => {
+                    let (policy, tag) = self.session.venue_cancels;
+                    match check_venue_cancels(policy, tag, self.fix().peer_cancels()) {
+                        Ok(()) => self.logged_on(now, reset),
+                        // Without this nothing is quoted again.
+                        Err(failure) => self.session.refused = Some(failure),
+                    }
+                }
+                Event::Message { seq, poss_dup, .. } => self.hear(now, (seq, poss_dup)),
+                Event::Rejected { .. } => self.distrust(now),
+                Event::Disconnect { reason, .. } => {
+                    self.hot.sessions[0].transmit();
+                    self.session_lost(now);
+                    self.session.ended.get_or_insert(reason);
+                }
+                Event::NotKept { first, last, count } => tickwire_console::warn(format_args!(
+                    "the venue asked for messages that the store no longer has: {count} numbers, {first} to {last}, were sent as gap fills"
+                )),
+                Event::Admin { .. }
+                | Event::Gap { .. }
+                | Event::LogonRequested { .. }
+                | Event::CancelOrders { .. } => {}
+            }
+            self.hot.sessions[0].transmit();
+        }
+        self.catch_up(now);
+        Live::settle(&mut self.hot, now);
+    }
+
+    /// One message of the venue's.
+    fn hear(&mut self, now: Nanos, at: (SeqNo, bool)) {
+        match answers::hear(&mut self.hot, 0, now, at, &mut self.session.named) {
+            // What cannot be read may have been about our quotes.
+            Heard::Fault(_) | Heard::NoQuotes(_) | Heard::Refused(_) => self.distrust(now),
+            Heard::Told
+            | Heard::Repeated
+            | Heard::Broken { .. }
+            | Heard::Status(_)
+            | Heard::Request
+            | Heard::Unknown => {}
+        }
+        self.say_difference();
+        Live::settle(&mut self.hot, now);
+    }
+
+    /// What the venue has of a quote was otherwise, or was not said: the strategy has pulled every quote.
+    fn say_difference(&mut self) {
+        let Some(found) = self.hot.rule.conductor_mut().strategy_mut().take_difference() else {
+            return;
+        };
+        self.session.unread += 1;
+        self.session.differences += 1;
+        let symbol = self.options.symbols[usize::from(found.quote)];
+        match found.venue {
+            Some([bids, asks]) => tickwire_console::warn(format_args!(
+                "ALERT: the venue has {bids} bid and {asks} offered of our quote in {symbol}, and we have {} and {}: every quote is pulled",
+                found.ours[0], found.ours[1]
+            )),
+            None => tickwire_console::warn(format_args!(
+                "ALERT: the venue has not said in time what it has of our quote in {symbol}: every quote is pulled"
+            )),
+        }
+    }
+
+    /// What cannot be read may have been about our quotes.
+    #[cold]
+    fn distrust(&mut self, now: Nanos) {
+        self.session.unread += 1;
+        self.pull(now);
+    }
+
+    fn catch_up(&mut self, now: Nanos) {
+        if !(self.session.is_catching_up && self.fix().is_caught_up()) {
             return;
         }
-        if let Some(entry) = self.wire.entry.as_orders()
-            && !entry.is_clean()
-        {
+        match self.hot.rule.cleanness() {
+            Cleanness::Clean => {}
+            Cleanness::Asked(_) => return,
+            // It has refused to.
+            Cleanness::Unknown if self.session.has_asked => return self.refuse_to_begin(now),
             // Orders may have outlived the connection: none of them may be there when the first one goes out.
-            if !entry.is_cancelling() {
-                self.wire.now = now;
-                self.wire.cancel_all(0, &Cause::default());
+            Cleanness::Unknown => {
+                self.session.has_asked = self.hot.begin_clean(now);
+                return;
             }
-            return;
         }
         self.session.is_catching_up = false;
-        self.maker.on_logon(now);
+        self.hot.rule.conductor_mut().take_up_session(now);
+        self.hot.act(now, |quoter, ctx| quoter.sync(ctx));
     }
 
     /// When [`QuotePath::handle_timeout`] has something to do.
     pub fn poll_timeout(&mut self) -> Option<Nanos> {
-        let (maker, session) = (self.maker.poll_timeout(), self.wire.session.poll_timeout());
-        let asking = self.session.reconciliation.poll_timeout();
-        [maker, session, self.cancel_due(), asking]
+        let maker = self.maker_mut().poll_timeout();
+        let (timer, session) = (self.hot.rule.conductor().next_timer(), self.fix().poll_timeout());
+        [maker, timer, session, self.cancel_due()]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// When the venue must have confirmed that no order of an earlier session rests.
-    pub(super) fn cancel_due(&mut self) -> Option<Nanos> {
-        let entry = self.wire.entry.as_orders()?;
-        Some(entry.waits_since()?.after(self.session.answer_max_ns))
+    fn cancel_due(&mut self) -> Option<Nanos> {
+        match self.hot.rule.cleanness() {
+            Cleanness::Asked(since) => Some(since.after(self.session.answer_max_ns)),
+            _ => None,
+        }
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        self.wire.now = now;
         if self.cancel_due().is_some_and(|due| due <= now) {
-            if let Some(entry) = self.wire.entry.as_orders() {
-                entry.drop_cancel();
-            }
+            self.hot.rule.give_up_cleaning();
             self.refuse_to_begin(now);
         }
-        if self.wire.session.poll_timeout().is_some_and(|due| due <= now) {
-            self.wire.session.handle_timeout(now);
-            self.wire.transmit();
+        let session = &mut self.hot.sessions[0];
+        if session.fix.poll_timeout().is_some_and(|due| due <= now) {
+            session.fix.handle_timeout(now);
+            session.transmit();
             self.answers(now);
         }
-        self.maker.handle_timeout(now, &mut self.wire);
-        self.reconcile(now);
-        self.wire.out.let_go();
+        if self.maker_mut().poll_timeout().is_some_and(|due| due <= now) {
+            self.hot.act(now, |quoter, ctx| quoter.pass(ctx));
+        }
+        Live::on_time(&mut self.hot, now);
+        self.say_difference();
+        Live::settle(&mut self.hot, now);
     }
 
     /// Bytes of the venue, cut anywhere.
     pub fn on_bytes(&mut self, now: Nanos, mut bytes: &[u8]) {
         let mut is_stuck = false;
         while !bytes.is_empty() {
-            let taken = self.wire.session.handle_bytes(now, bytes);
+            let taken = self.hot.sessions[0].fix.handle_bytes(now, bytes);
             bytes = &bytes[taken..];
-            self.wire.transmit();
+            self.hot.sessions[0].transmit();
             self.answers(now);
             if taken == 0 && is_stuck {
                 // The session is over and takes no more.
@@ -189,64 +312,20 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
             is_stuck = taken == 0;
         }
-        self.wire.transmit();
+        self.hot.sessions[0].transmit();
+    }
+
+    /// We leave: the logout goes out.
+    pub fn log_out(&mut self, now: Nanos, text: &str) {
+        self.hot.sessions[0].fix.logout(now, text);
+        self.hot.sessions[0].transmit();
     }
 
     /// Orders of an earlier session may rest, since the venue has not confirmed that it cancelled them: the
     /// session ends, so that another one begins.
     #[cold]
-    pub(super) fn refuse_to_begin(&mut self, now: Nanos) {
-        self.wire.session.logout(now, "cancel on logon was not confirmed");
-        self.wire.transmit();
-    }
-
-    /// Asks the venue about one quote after the other; see [`Reconciliation`].
-    pub(super) fn reconcile(&mut self, now: Nanos) {
-        if let Some(late) = self.session.reconciliation.overdue(now) {
-            tickwire_console::warn(format_args!(
-                "ALERT: the venue has not said for {:.1} s what it has of our quote in {}: every quote is pulled",
-                now.since(late.at) as f64 / 1e9,
-                late.symbol
-            ));
-            return self.distrust(now);
-        }
-        let Some(place) = self.session.reconciliation.due(now, self.options.by_symbol.len()) else {
-            return;
-        };
-        let (symbol, quote) = self.options.by_symbol[place];
-        let is_quoting = self.maker.quoter.state() == QuotingState::Quoting && !self.session.is_catching_up;
-        let is_still = !self.maker.quoter.is_in_flight(quote);
-        if !is_quoting || !is_still || self.wire.session.status() != Status::Active {
-            return;
-        }
-        let sent = [self.wire.sent[0], self.wire.orders_sent];
-        let number = self.session.reconciliation.ask(now, quote, symbol, sent);
-        let session = &mut self.wire.session;
-        let asked = session.send(now, b"a", Again::GapFill, |e, _| {
-            put_quote_status_request(e, number, &symbol)
-        });
-        match asked {
-            Ok(_) => self.wire.transmit(),
-            // There is no room for it now.
-            Err(_) => self.session.reconciliation.forget(),
-        }
-    }
-
-    /// What the venue has of a quote that it was asked about.
-    pub(super) fn reconciled(&mut self, now: Nanos, asked: Question, open: [u32; 2]) {
-        let is_same_moment = asked.sent == [self.wire.sent[0], self.wire.orders_sent];
-        if !is_same_moment || self.maker.quoter.is_in_flight(asked.quote) {
-            return;
-        }
-        self.session.reconciliation.compared += 1;
-        let ours = self.maker.quoter.open(asked.quote);
-        if ours != open {
-            self.session.reconciliation.differences += 1;
-            tickwire_console::warn(format_args!(
-                "ALERT: the venue has {} bid and {} offered of our quote in {}, and we have {} and {}: every quote is pulled",
-                open[0], open[1], asked.symbol, ours[0], ours[1]
-            ));
-            self.distrust(now);
-        }
+    fn refuse_to_begin(&mut self, now: Nanos) {
+        self.session.is_catching_up = false;
+        self.log_out(now, "cancel on logon was not confirmed");
     }
 }

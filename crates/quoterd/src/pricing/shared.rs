@@ -85,7 +85,7 @@ impl Shared {
 
     /// Says how things are; on the thread that quotes, some times a second.
     pub(crate) fn note<O: OrderOut, T: Trades>(&self, path: &QuotePath<O, T>) {
-        let (state, reason) = match path.maker.quoter.state() {
+        let (state, reason) = match path.maker().quoter.state() {
             QuotingState::Quoting => (0, None),
             QuotingState::Pulling(reason) => (1, Some(reason)),
             QuotingState::Halted(reason) => (2, Some(reason)),
@@ -94,25 +94,25 @@ impl Shared {
         let place = reason.map_or(0, |reason| reason as u64);
         self.state[1].store(place, Ordering::Relaxed);
         let last = path
-            .maker
+            .maker()
             .quoter
             .last_pull()
             .map_or(0, |reason| 1 + reason as u64);
         self.state[2].store(last, Ordering::Relaxed);
-        for (word, count) in self.pulled.iter().zip(path.maker.quoter.pulls()) {
+        for (word, count) in self.pulled.iter().zip(path.maker().quoter.pulls()) {
             word.store(*count, Ordering::Relaxed);
         }
-        self.messages.store(path.wire.sent[0], Ordering::Relaxed);
-        self.net.store(path.maker.quoter.net(), Ordering::Relaxed);
-        for (word, options) in self.off_market.iter().zip(path.maker.quoter.off_markets()) {
+        self.messages.store(path.sent()[0], Ordering::Relaxed);
+        self.net.store(path.maker().quoter.net(), Ordering::Relaxed);
+        for (word, options) in self.off_market.iter().zip(path.maker().quoter.off_markets()) {
             word.store(options.into(), Ordering::Relaxed);
         }
-        let Some(eye) = path.maker.eye() else { return };
+        let Some(eye) = path.maker().eye() else { return };
         let state = match eye.state() {
             EyeState::Armed(_) => 1,
             EyeState::Off(why) => 2 + EYE_OFF.iter().position(|off| *off == why).unwrap_or(0),
         };
-        let words = [state as u64, path.wire.orders_sent, path.maker.eye_contracts()];
+        let words = [state as u64, path.orders_sent(), path.maker().eye_contracts()];
         for (word, value) in self.eye.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
@@ -213,7 +213,7 @@ impl Shared {
             is_news
         };
         if is_news(&self.heartbeats, 0) {
-            path.maker.on_heartbeat(now);
+            path.maker_mut().on_heartbeat(now);
         }
         if is_news(&self.resumes, 1) {
             path.resume(now);
@@ -222,7 +222,7 @@ impl Shared {
             path.arm_eye(now);
         }
         if is_news(&self.eye_off, 4) {
-            path.maker.disarm_eye();
+            path.maker_mut().disarm_eye();
         }
         if is_news(&self.losses, 5) {
             path.pull_on_loss(now);

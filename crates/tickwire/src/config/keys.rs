@@ -211,10 +211,7 @@ fn made(c: &Config) -> String {
     say(&entry::protections(&c.order_entry));
     say(&c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id));
     say(&c.controls.of_trader());
-    let money = PointValue::unit(Currency::USD);
-    say(&c
-        .controls
-        .of_quotes(1, Price::from_raw(Price::ONE_RAW), [money; 2]));
+    say(&c.controls.of_quotes(Price::from_raw(Price::ONE_RAW)));
     say(&entry::auctions(c.exchange.auctions.as_ref()));
     say(&entry::breaks(c.exchange.breaks.as_ref()));
     say(&entry::listed(&c.exchange.instrument, c.market().price_max()));

@@ -14,12 +14,13 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::{BookChange, Context, OrderEvent, Strategy, Subscription, TimerId, Trade};
 
 use super::BacktestArgs;
+use super::hardware::{self, CosimArgs, RtlArgs};
 
 /// What runs a file's code.
 #[cfg(feature = "native")]
-type Chosen = tickwire_language_native::Native;
+pub(super) type Chosen = tickwire_language_native::Native;
 #[cfg(not(feature = "native"))]
-type Chosen = Interpreter;
+pub(super) type Chosen = Interpreter;
 
 /// What is done with a strategy file.
 #[derive(Subcommand, Debug)]
@@ -64,6 +65,22 @@ Example:
 Example:
   tickwire strategy run examples/strategies/imbalance_taker.tw -c examples/strategies/backtest.toml")]
     Run(FileRunArgs),
+    /// Writes a strategy file as a core in hardware: SystemVerilog, constraints, registers
+    #[command(after_help = "\
+What a core does not have is said with its place in the file: docs/hardware.md.
+Exit codes: 0 written, 1 the file is wrong or a core does not carry it, 3 a file cannot be read or written.
+
+Example:
+  tickwire strategy rtl examples/hardware/core_taker.tw -o core")]
+    Rtl(RtlArgs),
+    /// Compares a strategy file in software with its simulated core: every order, every book, every counter
+    #[command(after_help = "\
+Needs Verilator and a C++ compiler (Debian: verilator, g++).
+Exit codes: 0 nothing differs, 1 something does, 3 a file cannot be read or written, or Verilator is not there.
+
+Example:
+  tickwire strategy cosim examples/hardware/core_taker.tw day.pcap --loss 1 --histogram core.hgrm")]
+    Cosim(CosimArgs),
 }
 
 /// Several files.
@@ -96,7 +113,8 @@ pub struct FmtArgs {
 /// What is backtested.
 #[derive(Args, Debug)]
 pub struct FileBacktestArgs {
-    /// Strategy file
+    /// Strategy file, or the name of a built-in one: best_offer_taker, iceberg_detector, imbalance_taker,
+    /// stale_quote_sniper, twap_slice, two_sided_quoter
     #[arg(value_name = "STRATEGY")]
     file: PathBuf,
     #[command(flatten)]
@@ -133,6 +151,8 @@ pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
             print!("{}", explain(program));
             true
         }),
+        FileCommand::Rtl(args) => hardware::rtl(args),
+        FileCommand::Cosim(args) => hardware::cosim(args),
         FileCommand::Backtest(own) => {
             super::backtest::run::<FromFile>(&with_file(&own.args, &own.file)?, stop)
         }
@@ -152,19 +172,19 @@ fn path_text(path: &Path) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::config(format!("{}: the name of the file is no text", path.display())))
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|e| Failure::system(format!("cannot read {}: {e}", path.display())))
 }
 
 /// Compiles a file; files of tables are read from where it lies.
-fn compiled(path: &Path, source: &str) -> Result<Program, Vec<Diagnostic>> {
+pub(super) fn compiled(path: &Path, source: &str) -> Result<Program, Vec<Diagnostic>> {
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     compile(source, &|name| {
         std::fs::read_to_string(folder.join(name)).map_err(|e| e.to_string())
     })
 }
 
-fn told(path: &Path, source: &str, wrong: &[Diagnostic]) {
+pub(super) fn told(path: &Path, source: &str, wrong: &[Diagnostic]) {
     for found in wrong {
         eprintln!("{}", found.render(&path.to_string_lossy(), source));
     }
@@ -340,12 +360,12 @@ fn made(table: &toml::Table) -> Result<Machine<Chosen>, String> {
 }
 
 #[cfg(feature = "native")]
-fn engine(program: &Program) -> Result<Chosen, String> {
+pub(super) fn engine(program: &Program) -> Result<Chosen, String> {
     Chosen::new(program).map_err(|e| e.to_string())
 }
 
 #[cfg(not(feature = "native"))]
-fn engine(program: &Program) -> Result<Chosen, String> {
+pub(super) fn engine(program: &Program) -> Result<Chosen, String> {
     Ok(Interpreter::new(program))
 }
 

@@ -175,6 +175,8 @@ pub struct Controls {
     /// The same of strategies whose controls are others.
     others_gain: i128,
     others_held: u64,
+    /// What less is lost too much, in 1e-18 money: of one strategy, and of all.
+    least_gain: [i128; 2],
     is_killed: bool,
     /// Between two tokens, and the time that a bucket holds.
     token_ns: u64,
@@ -214,6 +216,10 @@ impl Controls {
             held: 0,
             others_gain: 0,
             others_held: 0,
+            least_gain: [config.strategy_loss_max, config.loss_max].map(|most| match most {
+                0 => i128::MIN,
+                most => -(i128::from(most) * MONEY),
+            }),
             is_killed: false,
             token_ns,
             bucket_ns: token_ns * u64::from(config.instrument_messages.max(1)),
@@ -263,27 +269,87 @@ impl Controls {
     ///
     /// # Errors
     /// The first control that stops one of them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_sides(
         &mut self,
         now: Nanos,
+        strategy: StrategyId,
         slot: usize,
         sides: &[(Price, Qty); 2],
     ) -> Result<(), RiskReject> {
+        if sides.iter().all(|(_, qty)| qty.is_zero()) {
+            return Ok(());
+        }
+        if self.is_killed {
+            return Err(RiskReject::KillSwitch);
+        }
+        let Some(slot) = self.slots.get(slot) else {
+            return Err(RiskReject::NoReference);
+        };
+        let account = &self.accounts[strategy as usize];
         for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
-            if !qty.is_zero() {
-                let wanted = Wanted {
-                    strategy: StrategyId::Rule,
-                    slot,
-                    side,
-                    price: *price,
-                    qty: *qty,
-                    cause: None,
-                };
-                self.judge::<true>(now, &wanted, *price)?;
+            if qty.is_zero() {
+                continue;
+            }
+            if *qty > self.config.qty_max {
+                return Err(RiskReject::OrderSize);
+            }
+            self.check_price(slot, *price)?;
+            let notional = u128::from(price.raw().unsigned_abs()) * u128::from(qty.0);
+            if notional > slot.notional_max {
+                return Err(RiskReject::OrderValue);
+            }
+            if self.holds_too_much(account, slot, side, *qty) {
+                return Err(RiskReject::TotalPosition);
             }
         }
+        if let Some(reason) = account.stopped {
+            return Err(reason);
+        }
+        match self.has_token(now, slot) {
+            true => Ok(()),
+            false => Err(RiskReject::InstrumentRate),
+        }
+    }
+
+    /// Whether a price is near enough to the last good mid price, and to that of a while ago.
+    #[inline(always)]
+    fn check_price(&self, slot: &Slot, price: Price) -> Result<(), RiskReject> {
+        let config = &self.config;
+        let Some(mid) = slot.mid else {
+            return match config.needs_reference {
+                true => Err(RiskReject::NoReference),
+                false => Ok(()),
+            };
+        };
+        let least = config.band_min.raw().unsigned_abs();
+        if let Some(bp) = config.band_bp
+            && !within_band(price, mid, bp)
+            && distance(price, mid) > least
+        {
+            return Err(RiskReject::PriceBand);
+        }
+        if config.drift_bp > 0
+            && !within_band(price, slot.anchors[0], config.drift_bp)
+            && distance(price, slot.anchors[0]) > least
+        {
+            return Err(RiskReject::PriceDrift);
+        }
         Ok(())
+    }
+
+    /// Whether an order that does not reduce what is held would make it more than may be.
+    #[inline(always)]
+    fn holds_too_much(&self, account: &Account, slot: &Slot, side: Side, qty: Qty) -> bool {
+        let config = &self.config;
+        if config.strategy_position_max == 0 && config.position_max == 0 {
+            return false;
+        }
+        let is_over = |held: u64, most: u64| most > 0 && held.saturating_add(qty.0.into()) > most;
+        let reduces = slot.held.iter().sum::<i64>().signum() == -sign(side);
+        !reduces
+            && (is_over(account.held, config.strategy_position_max)
+                || is_over(self.held.saturating_add(self.others_held), config.position_max))
     }
 
     /// `near` is the price that is compared with the mid price.
@@ -304,22 +370,7 @@ impl Controls {
         let Some(slot) = self.slots.get(wanted.slot) else {
             return Err(RiskReject::NoReference);
         };
-        if let Some(mid) = slot.mid {
-            if let Some(bp) = config.band_bp
-                && !within_band(near, mid, bp)
-                && distance(near, mid) > config.band_min.raw().unsigned_abs()
-            {
-                return Err(RiskReject::PriceBand);
-            }
-            if config.drift_bp > 0
-                && !within_band(near, slot.anchors[0], config.drift_bp)
-                && distance(near, slot.anchors[0]) > config.band_min.raw().unsigned_abs()
-            {
-                return Err(RiskReject::PriceDrift);
-            }
-        } else if config.needs_reference {
-            return Err(RiskReject::NoReference);
-        }
+        self.check_price(slot, near)?;
         let amount = wanted.price.raw().unsigned_abs();
         let amount = if IS_APART {
             amount.max(near.raw().unsigned_abs())
@@ -341,12 +392,7 @@ impl Controls {
         if let Some(reason) = account.stopped {
             return Err(reason);
         }
-        let reduces = slot.held.iter().sum::<i64>().signum() == -sign(wanted.side);
-        let is_over = |held: u64, most: u64| most > 0 && held.saturating_add(wanted.qty.0.into()) > most;
-        if !reduces
-            && (is_over(account.held, config.strategy_position_max)
-                || is_over(self.held.saturating_add(self.others_held), config.position_max))
-        {
+        if self.holds_too_much(account, slot, wanted.side, wanted.qty) {
             return Err(RiskReject::TotalPosition);
         }
         if !self.has_token(now, slot) {
@@ -375,20 +421,7 @@ impl Controls {
             // It would trade with itself.
             return Err(RiskReject::SelfTrade);
         }
-        for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
-            if !qty.is_zero() {
-                let wanted = Wanted {
-                    strategy: StrategyId::Quotes,
-                    slot,
-                    side,
-                    price,
-                    qty,
-                    cause: None,
-                };
-                self.check(now, &wanted)?;
-            }
-        }
-        Ok(())
+        self.check_sides(now, StrategyId::Quotes, slot, &sides)
     }
 
     /// An order left that [`Controls::check`] let pass. `rests`: it may stay in the book, so that until
@@ -500,9 +533,11 @@ impl Controls {
             return;
         }
         for (account, held) in self.accounts.iter_mut().zip(slot.held) {
-            let gain = worth(mid, before, held, slot.point);
-            account.gain = account.gain.saturating_add(gain);
-            self.gain = self.gain.saturating_add(gain);
+            if held != 0 {
+                let gain = worth(mid, before, held, slot.point);
+                account.gain = account.gain.saturating_add(gain);
+                self.gain = self.gain.saturating_add(gain);
+            }
         }
         self.review();
     }
@@ -510,10 +545,9 @@ impl Controls {
     /// Stops what has lost more than it may.
     #[inline]
     fn review(&mut self) {
-        let lost = |gain: i128, most: u64| most > 0 && gain < -(i128::from(most) * MONEY);
-        let all = lost(self.gain.saturating_add(self.others_gain), self.config.loss_max);
+        let all = self.gain.saturating_add(self.others_gain) < self.least_gain[1];
         for account in &mut self.accounts {
-            if all || lost(account.gain, self.config.strategy_loss_max) {
+            if all || account.gain < self.least_gain[0] {
                 account.stopped.get_or_insert(RiskReject::Loss);
             }
         }
@@ -597,7 +631,13 @@ fn notional_max(value_max: u64, point: i64) -> u128 {
 }
 
 /// So many contracts from one price to another, in 1e-18 money.
+#[inline]
 fn worth(to: Price, from: Price, qty: i64, point: i64) -> i128 {
+    // Of all but absurd prices the change fits 64 bits, and its value 128.
+    let change = to.raw().checked_sub(from.raw());
+    if let Some(change) = change.and_then(|change| change.checked_mul(qty)) {
+        return i128::from(change) * i128::from(point);
+    }
     (i128::from(to.raw()) - i128::from(from.raw()))
         .saturating_mul(i128::from(qty))
         .saturating_mul(i128::from(point))

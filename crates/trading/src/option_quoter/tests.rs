@@ -1,17 +1,18 @@
-//! The strategy beside the quoter itself: of the same market, ladders, answers and fills come the same mass
-//! quotes.
+//! The strategy beside quoter and eye themselves: of the same market, ladders, answers and fills come the
+//! same mass quotes and orders.
 
 use super::*;
-use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting};
+use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting, theos};
 use crate::strategy::{
     Conductor, ConductorConfig, Markets, OrderPort, Outcome, QuoteIntent, QuoteReport, Rejected,
 };
-use crate::{ControlsConfig, Quoting, RiskConfig};
+use crate::{ControlsConfig, HedgeConfig, MassQuote, OrderReport, OrderSink, QuoteSink, Quoting, RiskConfig};
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::vec;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{
-    BookUpdate, ClientOrderId, EventFlags, EventKind, MarketEvent, OrderIntent, SeqNo, Venue, Volume,
+    Cause, EventFlags, EventKind, Instrument, MarketEvent, MassQuoteEntry, OrderIntent, SeqNo, Venue, Volume,
 };
 
 const BITS: u32 = 8;
@@ -24,18 +25,28 @@ const MIDDLE: i64 = 8_000;
 enum Sent {
     Mass(bool, Vec<MassQuoteEntry>),
     Cancel,
+    /// Option, none of a hedge; side, price, quantity.
+    Order(Option<u16>, Side, Price, Qty),
 }
 
-/// Ladders on their way.
+/// Ladders on their way, and what traded.
 #[derive(Default)]
-struct Queue(VecDeque<Box<Ladder>>);
+struct Desk {
+    ladders: VecDeque<Ladders>,
+    trades: Vec<QuoterTrade>,
+}
 
-impl Ladders for Queue {
-    fn next(&mut self) -> Option<Box<Ladder>> {
-        self.0.pop_front()
+impl Pricing for Desk {
+    fn next(&mut self) -> Option<Ladders> {
+        self.ladders.pop_front()
     }
 
-    fn give_back(&mut self, _: Box<Ladder>) {}
+    fn give_back(&mut self, _: Ladders) {}
+
+    fn traded(&mut self, trade: &QuoterTrade) -> bool {
+        self.trades.push(*trade);
+        true
+    }
 }
 
 /// The order session of the strategy.
@@ -45,8 +56,21 @@ struct Session {
 }
 
 impl OrderPort for Session {
-    fn send(&mut self, _: Nanos, _: &OrderIntent) -> Result<(), Rejected> {
-        Err(Rejected::Unsupported)
+    fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let OrderIntent::New {
+            id,
+            instrument,
+            side,
+            price,
+            qty,
+            ..
+        } = *request
+        else {
+            return Err(Rejected::Unsupported);
+        };
+        let option = instrument.0.checked_sub(FIRST).map(|option| option as u16);
+        self.sent.push((id.0, Sent::Order(option, side, price, qty)));
+        Ok(())
     }
 
     fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
@@ -70,7 +94,10 @@ impl OrderPort for Session {
                 });
                 (id.0, Sent::Mass(resets, entries.collect()))
             }
+            QuoteIntent::CancelAll { id, .. } => (id.0, Sent::Cancel),
+            // The host's own, after a lost session.
             QuoteIntent::Cancel { id, .. } => (id.0, Sent::Cancel),
+            QuoteIntent::Status { .. } => return Err(Rejected::Unsupported),
         };
         self.sent.push(told);
         Ok(())
@@ -96,26 +123,64 @@ impl QuoteSink for Direct {
     }
 }
 
+impl OrderSink for Direct {
+    fn order(&mut self, option: Option<u16>, order: &OrderIntent) -> bool {
+        let OrderIntent::New {
+            id, side, price, qty, ..
+        } = *order
+        else {
+            return false;
+        };
+        self.sent.push((id.0, Sent::Order(option, side, price, qty)));
+        true
+    }
+}
+
+fn eye() -> EyeConfig {
+    EyeConfig {
+        underlying: UNDERLYING,
+        option_tick: config().option_tick,
+        underlying_tick: config().underlying_tick,
+        contracts_max: 1_000_000,
+        orders_max: 1_000_000,
+        long_max: 1_000_000,
+        short_max: 1_000_000,
+        premium_max: [u64::MAX / 4; 2],
+        believed_ticks: u16::MAX,
+        ladder_age_max_ns: 0,
+        answer_max_ns: Nanos::DAY,
+        armed_ns: 365 * Nanos::DAY,
+        cool_down_ns: Nanos::MILLI,
+        hedge: Some(HedgeConfig {
+            through_ticks: 2,
+            size_max: Qty(100),
+            orders_max: 1_000_000,
+        }),
+        ..EyeConfig::default()
+    }
+}
+
 /// Both, on one market.
 struct Both {
     random: Random,
     books: Vec<Books>,
-    conductor: Conductor<OptionQuoter<Queue>>,
+    conductor: Conductor<OptionQuoter<Desk>>,
     session: Session,
-    quoter: Quoter,
+    maker: MarketMaker,
     direct: Direct,
     /// Its ladders on their way.
-    ladders: VecDeque<Box<Ladder>>,
+    ladders: VecDeque<Ladders>,
     quoting: Quoting,
     now: Nanos,
     seq: u64,
     half_tick: i64,
     /// Prices of the underlying that are shown, in ticks.
     shown: [i64; 2],
-    /// Requests that the venue has not answered: the strategy's numbers (it cancels some at a time), the
-    /// quoter's, and what it was.
-    open: VecDeque<(Vec<u64>, u64, Sent)>,
+    /// Requests that the venue has not answered: the strategy's number, the quoter's or the eye's, and what it
+    /// was.
+    open: VecDeque<(u64, u64, Sent)>,
     messages: u64,
+    orders: u64,
 }
 
 impl Both {
@@ -126,7 +191,8 @@ impl Both {
         });
         let underlying = Symbol::new(b"FUT").expect("a symbol");
         let options: Vec<QuotedOption> = options.collect();
-        let strategy = OptionQuoter::new(config(), underlying, options.clone(), Queue::default());
+        let strategy =
+            OptionQuoter::new(config(), underlying, options.clone(), Desk::default()).with_eye(eye());
         let conductor = ConductorConfig {
             instrument_bits: BITS,
             risk: RiskConfig {
@@ -134,6 +200,7 @@ impl Both {
                 price_band_bp: 1_000_000,
                 max_orders_per_window: 1_000_000,
                 max_position: 1 << 40,
+                max_open_orders: 1_000,
                 controls: ControlsConfig::NONE,
                 ..RiskConfig::default()
             },
@@ -152,13 +219,7 @@ impl Both {
             books: vec![books],
             conductor: Conductor::new(strategy, &conductor),
             session: Session::default(),
-            quoter: Quoter::new(QuoterConfig {
-                silence: SilenceConfig {
-                    least_ns: 0,
-                    most_ns: 0,
-                },
-                ..config()
-            }),
+            maker: maker(),
             direct: Direct::default(),
             ladders: VecDeque::new(),
             quoting: quoting(),
@@ -168,10 +229,11 @@ impl Both {
             shown: [0; 2],
             open: VecDeque::new(),
             messages: 0,
+            orders: 0,
         };
         let now = both.now;
         both.with(|c, m, s| c.start(now, m, s));
-        both.quoter.on_logon(now);
+        both.own(|maker, _| maker.on_logon(now));
         let names = [(UNDERLYING, underlying)].into_iter();
         let options = (FIRST..).map(InstrumentId).zip(options.iter().map(|o| o.symbol));
         for (id, symbol) in names.chain(options) {
@@ -183,24 +245,45 @@ impl Both {
             };
             assert!(both.with(|c, m, s| c.define(now, 0, &instrument, None, m, s)));
         }
-        for id in (FIRST..).take(QUOTES) {
-            // A market of others, which nothing is held to.
-            both.level(InstrumentId(id), Side::Bid, Price::from_4dp(500), 1, false);
-            both.level(InstrumentId(id), Side::Ask, Price::from_4dp(4_000_000), 1, true);
-        }
         // The underlying was shown without any price when it was named.
-        let top = both.told_top();
-        both.quoter.on_change(now);
-        both.quoter.on_underlying(now, &top, &mut both.direct);
+        let top = both.told_top(UNDERLYING);
+        both.own(|maker, sink| {
+            maker.quoter.on_change(now);
+            maker.on_underlying(now, &top, sink);
+        });
+        for option in 0..QUOTES as u16 {
+            // A market of others, which nothing is held to.
+            both.level_of(option, Side::Bid, Price::from_4dp(500), 1);
+            both.level_of(option, Side::Ask, Price::from_4dp(400_000_000), 1);
+        }
+        both.command("arm");
+        both.own(|maker, _| _ = maker.arm_eye(now, &[true; QUOTES]));
         both.compare("named");
+        // It was not to be trusted: whatever the venue has is cancelled.
+        while !both.open.is_empty() {
+            both.answer();
+            both.compare("named");
+        }
         // Calm again.
         both.now = both.now.after(Nanos::SECOND);
         both
     }
 
+    /// Quoter and eye by themselves do something.
+    fn own<T>(&mut self, does: impl FnOnce(&mut MarketMaker, &mut Direct) -> T) -> T {
+        let done = does(&mut self.maker, &mut self.direct);
+        self.maker.follow_pull(self.now);
+        done
+    }
+
+    fn command(&mut self, words: &str) {
+        let now = self.now;
+        self.with(|c, m, s| c.on_command(now, words, m, s));
+    }
+
     fn with<T>(
         &mut self,
-        does: impl FnOnce(&mut Conductor<OptionQuoter<Queue>>, Markets<'_>, &mut Session) -> T,
+        does: impl FnOnce(&mut Conductor<OptionQuoter<Desk>>, Markets<'_>, &mut Session) -> T,
     ) -> T {
         let markets = Markets::new(&self.books, BITS);
         does(&mut self.conductor, markets, &mut self.session)
@@ -246,46 +329,102 @@ impl Both {
         }
         self.level(UNDERLYING, Side::Bid, price(prices[0]), 5, false);
         self.level(UNDERLYING, Side::Ask, price(prices[1]), 5, true);
-        let top = self.told_top();
-        self.quoter.on_change(self.now);
-        self.quoter.on_underlying(self.now, &top, &mut self.direct);
+        let (now, top) = (self.now, self.told_top(UNDERLYING));
+        self.own(|maker, sink| {
+            maker.quoter.on_change(now);
+            maker.on_underlying(now, &top, sink);
+        });
     }
 
-    /// The underlying as the strategy was told last.
-    fn told_top(&self) -> BookUpdate {
+    /// A level of others in an option.
+    fn level_of(&mut self, option: u16, side: Side, price: Price, qty: u64) {
+        let id = InstrumentId(FIRST + u32::from(option));
+        self.level(id, side, price, qty, true);
+        let (now, top) = (self.now, self.told_top(id));
+        self.own(|maker, sink| maker.on_option(now, option, &top, sink));
+    }
+
+    /// Somebody shows a price in an option that is better than it should be, and takes it away.
+    fn tempt(&mut self) {
+        let option = self.random.below(QUOTES as u64) as u16;
+        let side = [Side::Bid, Side::Ask][self.random.below(2) as usize];
+        let value = theos(self.half_tick, 0)[usize::from(option)];
+        let ticks = match side {
+            Side::Bid => value * 24.0 + 40.0,
+            Side::Ask => value * 16.0 - 40.0,
+        };
+        if ticks < 2.0 || ticks > 60_000.0 {
+            return;
+        }
+        let price = Price::from_raw(config().option_tick.raw() * ticks as i64);
+        let qty = 1 + self.random.below(20);
+        self.level_of(option, side, price, qty);
+        self.level_of(option, side, price, 0);
+    }
+
+    /// The first quotes leave.
+    fn begin(&mut self) {
+        self.tick();
+        self.turn(Some(1));
+        self.compare("first");
+        // There was no ladder when it moved: calm again once all of that is taken away.
+        while !self.open.is_empty() {
+            self.answer();
+            self.compare("first");
+        }
+        self.now = self.now.after(200 * Nanos::MILLI);
+        self.turn(None);
+        self.compare("calm");
+    }
+
+    /// An instrument as the strategy was told last.
+    fn told_top(&self, of: InstrumentId) -> BookUpdate {
         let mut known = self.conductor.instruments();
-        *known.find(|(id, ..)| *id == UNDERLYING).expect("it is known").2
+        *known.find(|(id, ..)| *id == of).expect("it is known").2
     }
 
-    /// The host's timers.
-    fn timer(&mut self, ladder: Option<u64>) {
+    /// The host's loop turns.
+    fn turn(&mut self, ladder: Option<u64>) {
         if let Some(version) = ladder {
-            let made = ladder_of(version, self.half_tick, &self.quoting);
+            let made = || Ladders {
+                quotes: ladder_of(version, self.half_tick, &self.quoting),
+                eye: Some(ladder_of(version, self.half_tick, &self.quoting)),
+                hedges: vec![500; QUOTES],
+            };
+            let (theirs, ours) = (made(), made());
             self.conductor
                 .strategy_mut()
-                .ladders_mut()
-                .0
-                .push_back(made.clone());
-            self.ladders.push_back(made);
+                .pricing_mut()
+                .ladders
+                .push_back(theirs);
+            self.ladders.push_back(ours);
         }
         let now = self.now;
+        self.with(|c, m, s| c.on_turn(now, m, s));
+        let ladders = core::mem::take(&mut self.ladders);
+        self.own(|maker, sink| {
+            maker.on_turn(now, sink);
+            for made in ladders {
+                maker.set_hedges(&made.hedges);
+                if let Some(eye) = made.eye {
+                    maker.replace_eye_ladder(now, eye, sink);
+                }
+                maker.replace_ladder(now, made.quotes, sink);
+            }
+            if maker.poll_timeout().is_some_and(|due| due <= now) {
+                maker.handle_timeout(now, sink);
+            }
+        });
         if self.conductor.next_timer().is_none_or(|due| due > now) {
             return;
         }
         self.with(|c, m, s| c.on_time(now, m, s));
-        self.quoter.on_turn(now, &mut self.direct);
-        while let Some(ladder) = self.ladders.pop_front() {
-            self.quoter.replace_ladder(now, ladder, &mut self.direct);
-        }
-        if self.quoter.poll_timeout().is_some_and(|due| due <= now) {
-            self.quoter.handle_timeout(now, &mut self.direct);
-        }
-        let top = self.told_top();
-        if let QuotingState::Halted(reason) = self.quoter.state()
+        let top = self.told_top(UNDERLYING);
+        if let QuotingState::Halted(reason) = self.maker.quoter.state()
             && reason.is_passing()
             && top.state == BookState::Live
         {
-            self.quoter.on_underlying(now, &top, &mut self.direct);
+            self.own(|maker, sink| maker.on_underlying(now, &top, sink));
         }
     }
 
@@ -295,31 +434,86 @@ impl Both {
             return;
         };
         let now = self.now;
-        let Sent::Mass(_, entries) = sent else {
-            for id in theirs.into_iter().map(ClientOrderId) {
+        let id = ClientOrderId(theirs);
+        match sent {
+            Sent::Cancel => {
                 let done = QuoteReport::Cancelled { id, is_done: true };
                 self.with(|c, m, s| c.on_quote_report(now, &done, m, s));
+                self.own(|maker, sink| maker.quoter.on_cancelled(now, ours, true, sink));
             }
-            self.quoter.on_cancelled(now, ours, true, &mut self.direct);
-            return;
+            Sent::Mass(_, entries) => {
+                let is_rejected = self.random.one_in(40);
+                let refused: Vec<u16> = entries
+                    .iter()
+                    .map(|entry| entry.quote)
+                    .filter(|_| is_rejected || self.random.one_in(60))
+                    .collect();
+                let names: Vec<u64> = refused.iter().map(|quote| self.name(*quote)).collect();
+                let report = QuoteReport::Answered {
+                    id,
+                    is_rejected,
+                    refused: &names,
+                };
+                self.with(|c, m, s| c.on_quote_report(now, &report, m, s));
+                self.own(|maker, sink| {
+                    let refused = (!is_rejected).then_some(&refused[..]);
+                    maker.quoter.on_answer(now, ours, refused, sink);
+                });
+            }
+            Sent::Order(option, side, price, qty) => {
+                self.answer_order((theirs, ours), option, side, price, qty)
+            }
+        }
+    }
+
+    /// An order of the eye trades in part, or not, and is over.
+    fn answer_order(
+        &mut self,
+        (theirs, ours): (u64, u64),
+        option: Option<u16>,
+        side: Side,
+        price: Price,
+        qty: Qty,
+    ) {
+        let filled = Qty(self.random.below(u64::from(qty.0) + 1) as u32);
+        let fill = ReportKind::Filled {
+            qty: filled,
+            price,
+            cumulative: filled,
         };
-        let id = ClientOrderId(theirs[0]);
-        let is_rejected = self.random.one_in(40);
-        let refused: Vec<u16> = entries
-            .iter()
-            .map(|entry| entry.quote)
-            .filter(|_| is_rejected || self.random.one_in(60))
-            .collect();
-        let names: Vec<u64> = refused.iter().map(|quote| self.name(*quote)).collect();
-        let report = QuoteReport::Answered {
-            id,
-            is_rejected,
-            refused: &names,
-        };
-        self.with(|c, m, s| c.on_quote_report(now, &report, m, s));
-        let is_any = refused.len() < entries.len();
-        self.quoter
-            .on_answer(now, ours, is_any.then_some(&refused), &mut self.direct);
+        let fill = (!filled.is_zero()).then_some(fill);
+        let end = (filled < qty).then_some(ReportKind::Cancelled);
+        let now = self.now;
+        for kind in [fill, end].into_iter().flatten() {
+            let report = |id: u64| OrderReport {
+                id: ClientOrderId(id),
+                venue_id: None,
+                kind,
+            };
+            let done = self.with(|c, m, s| c.on_report(now, &report(theirs), m, s));
+            assert!(done.is_ok(), "{done:?}");
+            self.own(|maker, sink| {
+                let done = maker.on_eye_report(now, &report(ours), sink);
+                assert_eq!(done, Some(Ok(())));
+                if let (ReportKind::Filled { qty, .. }, Some(option)) = (kind, option) {
+                    let ticks = (price.raw() / config().option_tick.raw()) as u16;
+                    let counted = Fill {
+                        quote: option,
+                        side,
+                        qty,
+                        ticks,
+                        delta_milli: 500,
+                    };
+                    let fill = EyeFill {
+                        option,
+                        contracts: counted.signed(),
+                        paid: counted.paid(),
+                        counted: Some(counted),
+                    };
+                    maker.on_eye_trade(now, (kind, true, false), &fill, sink);
+                }
+            });
+        }
     }
 
     fn name(&self, quote: u16) -> u64 {
@@ -332,11 +526,11 @@ impl Both {
     fn fill(&mut self) {
         let quote = self.random.below(QUOTES as u64) as u16;
         let side = [Side::Bid, Side::Ask][self.random.below(2) as usize];
-        let open = self.quoter.open(quote)[side as usize];
-        if open == 0 || self.quoter.is_in_flight(quote) {
+        let open = self.maker.quoter.open(quote)[side as usize];
+        if open == 0 || self.maker.quoter.is_in_flight(quote) {
             return;
         }
-        let (bid, ask) = self.quoter.live(quote);
+        let (bid, ask) = self.maker.quoter.live(quote);
         let ticks = if side == Side::Bid { bid } else { ask };
         let price = Price::from_raw(config().option_tick.raw() * i64::from(ticks));
         let (now, qty) = (self.now, Qty(1 + self.random.below(open.into()) as u32));
@@ -355,48 +549,39 @@ impl Both {
             ticks,
             delta_milli: 500,
         };
-        self.quoter.on_fill(now, &fill, &mut self.direct);
+        self.own(|maker, sink| maker.on_fill(now, &fill, sink));
     }
 
-    /// What left of both since the last look is the same. A cancellation of nothing is none at the venue, and
-    /// done at once.
+    /// What left of both since the last look is the same.
     fn compare(&mut self, what: &str) {
-        let now = self.now;
-        let (theirs, mut ours) = (
+        let (theirs, ours) = (
             core::mem::take(&mut self.session.sent),
             core::mem::take(&mut self.direct.sent),
         );
-        let is_cancel = |(_, sent): &(u64, Sent)| *sent == Sent::Cancel;
-        if !theirs.iter().any(is_cancel)
-            && let Some(at) = ours.iter().position(is_cancel)
-        {
-            let (id, _) = ours.remove(at);
-            self.quoter.on_cancelled(now, id, true, &mut self.direct);
-            ours.append(&mut self.direct.sent);
-        }
-        let mut requests: Vec<(Vec<u64>, Sent)> = Vec::new();
-        for (id, sent) in theirs {
-            match requests.last_mut() {
-                Some((ids, Sent::Cancel)) if sent == Sent::Cancel => ids.push(id),
-                _ => requests.push((vec![id], sent)),
-            }
-        }
-        let their: Vec<&Sent> = requests.iter().map(|(_, sent)| sent).collect();
+        let their: Vec<&Sent> = theirs.iter().map(|(_, sent)| sent).collect();
         let own: Vec<&Sent> = ours.iter().map(|(_, sent)| sent).collect();
-        let state = self.conductor.strategy().quoter().state();
+        let strategy = self.conductor.strategy();
+        let state = strategy.quoter().state();
         assert_eq!(
             their,
             own,
             "{what}: {state:?}, stopped by {:?}",
-            self.conductor.strategy().last_stop()
+            strategy.last_stop()
         );
-        for ((theirs, sent), (ours, _)) in requests.into_iter().zip(ours) {
+        assert_eq!(state, self.maker.quoter.state(), "{what}");
+        for ((theirs, sent), (ours, _)) in theirs.into_iter().zip(ours) {
             self.messages += 1;
+            self.orders += u64::from(matches!(sent, Sent::Order(..)));
             self.open.push_back((theirs, ours, sent));
         }
-        let strategy = self.conductor.strategy().quoter();
-        assert_eq!(strategy.state(), self.quoter.state(), "{what}");
     }
+}
+
+fn maker() -> MarketMaker {
+    let places: Vec<InstrumentId> = (0..QUOTES as u32).map(InstrumentId).collect();
+    let mut maker = MarketMaker::new(Quoter::new(config()));
+    maker.set_eye(Eye::new(eye(), &places));
+    maker
 }
 
 fn ladder_of(version: u64, around: i64, quoting: &Quoting) -> Box<Ladder> {
@@ -405,7 +590,7 @@ fn ladder_of(version: u64, around: i64, quoting: &Quoting) -> Box<Ladder> {
 
 #[test]
 fn as_a_strategy_it_sends_what_it_sends_by_itself() {
-    let mut messages = 0;
+    let (mut messages, mut orders, mut hedges) = (0, 0, 0);
     for seed in 0..20 {
         let mut both = Both::new(seed);
         let mut version = 0;
@@ -415,56 +600,74 @@ fn as_a_strategy_it_sends_what_it_sends_by_itself() {
             match both.random.below(20) {
                 0 => {
                     version += 1;
-                    both.timer(Some(version));
+                    both.turn(Some(version));
                 }
-                1 | 2 => both.timer(None),
-                3..=8 => both.tick(),
+                1 | 2 => both.turn(None),
+                3..=6 => both.tick(),
+                7 | 8 => both.tempt(),
                 9..=15 => both.answer(),
                 16 | 17 => both.fill(),
                 18 if both.random.one_in(10) => {
                     let now = both.now;
-                    both.with(|c, m, s| c.on_command(now, "pull", m, s));
-                    both.quoter.pull(now, &mut both.direct);
+                    both.command("pull");
+                    both.own(|maker, sink| maker.pull_by(|quoter| quoter.pull(now, sink)));
                 }
                 _ => {
                     let now = both.now;
-                    both.with(|c, m, s| c.on_command(now, "resume", m, s));
-                    both.quoter.resume(now);
+                    both.command("resume");
+                    let top = both.told_top(UNDERLYING);
+                    both.own(|maker, sink| {
+                        if maker.resume(now) {
+                            maker.on_underlying(now, &top, sink);
+                        }
+                    });
+                    both.command("arm");
+                    both.own(|maker, _| _ = maker.arm_eye(now, &[true; QUOTES]));
                 }
             }
             both.compare(&what);
         }
-        let strategy = both.conductor.strategy().quoter();
         for quote in 0..QUOTES as u16 {
+            let strategy = both.conductor.strategy().quoter();
             assert_eq!(
                 strategy.live(quote),
-                both.quoter.live(quote),
+                both.maker.quoter.live(quote),
                 "seed {seed}, quote {quote}"
             );
             assert_eq!(
                 strategy.open(quote),
-                both.quoter.open(quote),
+                both.maker.quoter.open(quote),
                 "seed {seed}, quote {quote}"
             );
             let id = InstrumentId(FIRST + u32::from(quote));
             let held = both.conductor.positions().get(id).qty;
-            assert_eq!(held, both.quoter.position(quote), "seed {seed}, quote {quote}");
+            let by_eye = both.maker.eye().map_or(0, |eye| eye.position(quote));
+            let own = both.maker.quoter.position(quote) + by_eye;
+            assert_eq!(held, own, "seed {seed}, quote {quote}");
+            let told = both.conductor.strategy_mut().pricing_mut().trades.iter();
+            let of_it = told.filter(|trade| trade.of != TradeOf::Hedge && trade.quote == quote);
+            let booked: i64 = of_it
+                .map(|trade| match trade.side {
+                    Side::Bid => i64::from(trade.qty.0),
+                    Side::Ask => -i64::from(trade.qty.0),
+                })
+                .sum();
+            assert_eq!(booked, own, "seed {seed}, quote {quote}");
         }
-        messages += both.messages;
+        (messages, orders) = (messages + both.messages, orders + both.orders);
+        let told = both.conductor.strategy_mut().pricing_mut().trades.iter();
+        hedges += told.filter(|trade| trade.of == TradeOf::Hedge).count();
     }
-    assert!(messages > 2_000, "{messages} messages");
+    assert!(
+        messages > 2_000 && orders > 200 && hedges > 20,
+        "{messages} messages, {orders} of them orders, {hedges} hedges"
+    );
 }
 
 #[test]
 fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
     let mut both = Both::new(7);
-    both.tick();
-    both.timer(Some(1));
-    both.compare("first");
-    // There was no ladder when it moved: calm again.
-    both.now = both.now.after(200 * Nanos::MILLI);
-    both.timer(None);
-    both.compare("calm");
+    both.begin();
     while !both.open.is_empty() {
         both.answer();
         both.compare("answers");
@@ -480,7 +683,7 @@ fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
     both.conductor.set_session(false);
     both.now = both.now.after(2 * Nanos::MILLI);
     let now = both.now;
-    both.with(|c, m, s| c.on_time(now, m, s));
+    both.with(|c, m, s| c.on_turn(now, m, s));
     let state = both.conductor.strategy().quoter().state();
     assert_eq!(
         (state, live(&both)),
@@ -498,7 +701,7 @@ fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
     }
     both.now = both.now.after(2 * Nanos::MILLI);
     let now = both.now;
-    both.with(|c, m, s| c.on_time(now, m, s));
+    both.with(|c, m, s| c.on_turn(now, m, s));
     (0..4).for_each(|_| both.tick());
     let again = both
         .session
@@ -512,7 +715,7 @@ fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
     both.conductor.kill();
     both.now = both.now.after(2 * Nanos::MILLI);
     let now = both.now;
-    both.with(|c, m, s| c.on_time(now, m, s));
+    both.with(|c, m, s| c.on_turn(now, m, s));
     let state = both.conductor.strategy().quoter().state();
     assert_eq!(state, QuotingState::Pulling(PullReason::Control));
     assert!(both.session.sent.iter().any(|(_, sent)| *sent == Sent::Cancel));
@@ -521,14 +724,13 @@ fn what_the_host_stops_or_loses_takes_quotes_away_and_they_come_again() {
 #[test]
 fn what_trades_before_its_answer_is_counted_once() {
     let mut both = Both::new(3);
-    both.tick();
-    both.timer(Some(1));
-    both.compare("first");
-    both.now = both.now.after(200 * Nanos::MILLI);
-    both.timer(None);
-    both.compare("calm");
-    let Some((ids, _, Sent::Mass(_, entries))) = both.open.front().cloned() else {
-        panic!("a mass quote left")
+    both.begin();
+    let Some((id, _, Sent::Mass(_, entries))) = both.open.front().cloned() else {
+        panic!(
+            "a mass quote left, not {:?} by {:?}",
+            both.open.front(),
+            both.maker.quoter.state()
+        )
     };
     let entry = *entries
         .iter()
@@ -544,7 +746,7 @@ fn what_trades_before_its_answer_is_counted_once() {
         of: (price, entry.bid_qty),
     };
     let answered = QuoteReport::Answered {
-        id: ClientOrderId(ids[0]),
+        id: ClientOrderId(id),
         is_rejected: false,
         refused: &[],
     };

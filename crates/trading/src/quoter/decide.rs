@@ -229,7 +229,10 @@ impl Quoter {
             return false;
         }
         if !may || !sink.mass_quote(&message) {
-            self.counters.bump(Counter::QuotesThrottled);
+            match may && sink.is_stopped() {
+                true => self.batch.is_stopped = true,
+                false => self.counters.bump(Counter::QuotesThrottled),
+            }
             return false;
         }
         if core::mem::take(&mut self.session.must_reset) {

@@ -20,6 +20,11 @@ pub struct MassQuote<'q> {
 pub trait QuoteSink {
     /// Sends a mass quote.
     fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool;
+    /// Whether it was a check that stopped the last mass quote that was not sent: every quote is pulled then,
+    /// until a person resumes.
+    fn is_stopped(&mut self) -> bool {
+        false
+    }
     /// Whether the controls ([`crate::Controls`]) let a mass quote leave, else the first that does not: an
     /// instrument's rate of messages counts as the session's, anything else pulls every quote until a person
     /// resumes.

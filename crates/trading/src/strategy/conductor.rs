@@ -12,6 +12,8 @@ use tickwire_market::{
 
 use super::context::{NOTES, State};
 use super::quotes::{NAMES, Quotes};
+use super::reconciling::Reconciling;
+use super::several::NUMBERS;
 use super::{
     BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
 };
@@ -27,8 +29,8 @@ pub struct ConductorConfig {
     /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is
     /// needed again. Default 65 536.
     pub max_orders: u32,
-    /// Orders and requests have numbers above this: of several strategies over one session each has its own.
-    /// Default 0.
+    /// Orders and requests have numbers above this: of several strategies over one session each has its own,
+    /// and within them those of a session that outlives the process go on ([`super::numbers_from`]). Default 0.
     pub last_id: u64,
     /// Instruments that may be quoted by mass quotes, below 65 535. Default 1024.
     pub max_quotes: u32,
@@ -130,9 +132,15 @@ impl<S: Strategy> Conductor<S> {
             strategy,
             state: State {
                 orders: Orders::new(config.max_orders).numbered_behind(config.last_id),
-                quotes: Quotes::new(instruments, config.max_quotes, config.last_id + NAMES),
+                quotes: Quotes::new(
+                    instruments,
+                    config.max_quotes,
+                    config.last_id / NUMBERS * NUMBERS + NAMES,
+                ),
                 positions: Positions::new(instruments),
                 risk: Risk::new(config.risk, instruments),
+                reconciling: Reconciling::default(),
+                execution: None,
                 counters: Counters::default(),
                 feeds_trade: vec![true; feeds as usize],
                 trades: vec![true; instruments as usize],
@@ -171,6 +179,21 @@ impl<S: Strategy> Conductor<S> {
     #[inline]
     pub fn consolidates(&self, symbol: &Symbol) -> bool {
         self.consolidated.binary_search(symbol).is_ok()
+    }
+
+    /// Has the strategy do something that no callback is for: for hosts that know which one it is.
+    pub fn act<T>(
+        &mut self,
+        now: Nanos,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+        does: impl FnOnce(&mut S, &mut Context<'_>) -> T,
+    ) -> T {
+        let mut done = None;
+        self.call("act", now, Cause::default(), markets, port, |s, ctx| {
+            done = Some(does(s, ctx));
+        });
+        done.expect("it was called")
     }
 
     /// The run begins.
@@ -401,7 +424,9 @@ impl<S: Strategy> Conductor<S> {
         self.strategy.on_book(&mut context, &change);
         // The price band is judged by the middle before this change: a book that jumps must not vouch for
         // itself.
-        self.state.risk.observe(change.after);
+        if !self.strategy.observes_markets() {
+            self.state.risk.observe(change.after);
+        }
         self.last = cause;
     }
 
@@ -566,9 +591,38 @@ impl<S: Strategy> Conductor<S> {
         }
     }
 
+    /// The host's loop begins another turn.
+    #[inline]
+    pub fn on_turn(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_turn", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_turn(ctx)
+        });
+    }
+
+    /// A packet of a feed is over: what it has changed is told, even where the venue forgot to say that its
+    /// group of messages is.
+    #[inline]
+    pub fn on_packet(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.end_group(now, feed, markets, port);
+        self.call("on_packet", now, self.last, markets, port, |s, ctx| {
+            s.on_packet(ctx, feed)
+        });
+    }
+
+    /// The same, without a word of the packet: its end was reached otherwise than by receiving it.
+    #[inline]
+    pub fn end_group(&mut self, now: Nanos, feed: usize, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        if !self.dirty.is_empty() {
+            self.flush(now, feed, markets, port);
+        }
+    }
+
     /// Time has passed: timers that are due are called, the soonest first.
     pub fn on_time(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
-        while let Some(at) = self.next_timer().filter(|at| *at <= now) {
+        if self.state.reconciling.due().is_some_and(|due| due <= now) {
+            self.reconcile(now, markets, port);
+        }
+        while let Some(at) = self.state.next_timer().filter(|at| *at <= now) {
             let Some(timer) = self.state.timers.iter().position(|due| *due == at) else {
                 return;
             };
@@ -588,7 +642,8 @@ impl<S: Strategy> Conductor<S> {
     /// When [`Conductor::on_time`] is to be called.
     #[inline]
     pub fn next_timer(&self) -> Option<Nanos> {
-        (self.state.next_timer != Nanos::ZERO).then_some(self.state.next_timer)
+        let (timer, asking) = (self.state.next_timer(), self.state.reconciling.due());
+        [timer, asking].into_iter().flatten().min()
     }
 
     /// An operator's word.
@@ -668,6 +723,32 @@ impl<S: Strategy> Conductor<S> {
         Ok(change)
     }
 
+    /// The session is lost, and with it every quote: the venue has none of them any more, whatever it has
+    /// said. The strategy is not told. What traded of them may still be heard of.
+    pub fn lose_session(&mut self) {
+        self.set_session(false);
+        for place in 0..self.state.quotes.count() {
+            self.state.lose_quote(place);
+        }
+        self.state.quotes.cancelling = None;
+    }
+
+    /// The session is there again, and everything that the venue had said meanwhile was heard: orders that do
+    /// not rest and have no end did not arrive, or were cancelled. The strategy is not told.
+    pub fn take_up_session(&mut self, now: Nanos) {
+        while let Some(id) = self.state.first_passing() {
+            let over = OrderReport {
+                id,
+                venue_id: None,
+                kind: ReportKind::Cancelled,
+            };
+            if self.state.apply(now, &over).is_err() {
+                break;
+            }
+        }
+        self.set_session(true);
+    }
+
     /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was
     /// answered.
     pub fn withdraw(&mut self, id: ClientOrderId) -> bool {
@@ -690,6 +771,7 @@ impl<S: Strategy> Conductor<S> {
     pub fn set_sessions(&mut self, are_up: bool, is_lost: impl Fn(InstrumentId) -> bool) {
         self.state.risk.set_session(are_up);
         if !are_up {
+            self.state.reconciling.forget();
             let lost = self.state.quotes.iter_mut();
             lost.filter(|quote| is_lost(quote.instrument))
                 .for_each(|quote| quote.cancel = None);

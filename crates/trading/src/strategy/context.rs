@@ -11,7 +11,9 @@ use tickwire_market::{
 };
 
 use super::consolidated::{Consolidated, SuperChange};
+use super::executions::Execution;
 use super::quotes::{QUOTES_MAX, QuoteIntent, Quotes};
+use super::reconciling::Reconciling;
 use crate::orders::Terms;
 use crate::{NewOrder, Order, Orders, Position, Positions, Risk, RiskReject};
 
@@ -33,6 +35,12 @@ pub trait OrderPort {
     fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
         let _ = (now, request);
         Err(Rejected::Unsupported)
+    }
+
+    /// Does with a request what [`OrderPort::quote`] would, but for the sending: see
+    /// [`Context::rehearse_quotes`].
+    fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
+        let _ = (now, request);
     }
 }
 
@@ -130,6 +138,7 @@ pub struct Ticket {
     pub(super) stop: Option<Price>,
     pub(super) time_in_force: TimeInForce,
     pub(super) is_on_stale: bool,
+    pub(super) may_repeat: bool,
 }
 
 impl Ticket {
@@ -143,6 +152,7 @@ impl Ticket {
             stop: None,
             time_in_force: TimeInForce::Day,
             is_on_stale: false,
+            may_repeat: false,
         }
     }
 
@@ -188,6 +198,15 @@ impl Ticket {
     pub fn lasting(self, time_in_force: TimeInForce) -> Ticket {
         Ticket {
             time_in_force,
+            ..self
+        }
+    }
+
+    /// It may be the same as the one before it, by the same message: for parts of one decision that are
+    /// alike.
+    pub fn repeatable(self) -> Ticket {
+        Ticket {
+            may_repeat: true,
             ..self
         }
     }
@@ -283,6 +302,9 @@ impl<'a> Markets<'a> {
 pub(super) struct State {
     pub(super) orders: Orders,
     pub(super) quotes: Quotes,
+    pub(super) reconciling: Reconciling,
+    /// The report that the callback under way is about.
+    pub(super) execution: Option<Execution>,
     pub(super) positions: Positions,
     pub(super) risk: Risk,
     pub(super) counters: Counters,
@@ -323,6 +345,19 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn cause(&self) -> Cause {
         self.cause
+    }
+
+    /// What is sent from now on in this callback follows this message, rather than the one that the callback
+    /// is about: for what was decided on by an earlier one.
+    #[inline]
+    pub fn follow(&mut self, cause: Cause) {
+        self.cause = cause;
+    }
+
+    /// The report of an execution that this callback is about, where the host has one.
+    #[inline]
+    pub fn execution(&self) -> Option<Execution> {
+        self.state.execution
     }
 
     /// A book; `None` beyond the configured number of instruments.
@@ -406,6 +441,11 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn has_session(&self) -> bool {
         self.state.risk.has_session()
+    }
+
+    /// The control that has stopped this strategy, until a person resumes it.
+    pub fn stopped_by(&self) -> Option<RiskReject> {
+        self.state.risk.stopped()
     }
 
     /// Whether somebody or a check has stopped everything.
@@ -498,7 +538,7 @@ impl<'a> Context<'a> {
             .get(instrument.index())
             .copied()
             .unwrap_or_default();
-        if !may_enter || instrument != self.live {
+        if !may_enter || instrument != self.live || ticket.may_repeat {
             // Another book's state is looked up, and what stops the order named.
             return self.enter(*ticket, None);
         }
@@ -511,6 +551,9 @@ impl<'a> Context<'a> {
         };
         let rests = ticket.time_in_force.rests();
         let open = state.orders.open();
+        if state.quotes.count() > 0 {
+            state.check_quotes(&order, None)?;
+        }
         let position = state.positions.at(instrument);
         let position = position.ok_or(NotSent::UnknownInstrument)?;
         state
@@ -627,6 +670,20 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The market of an instrument, best bid and offer, by which the checks judge prices from now on: for
+    /// strategies that say so ([`crate::strategy::Strategy::observes_markets`]). One of a single side, or
+    /// crossed, says nothing.
+    #[inline]
+    pub fn observe(&mut self, instrument: InstrumentId, best: [Option<Price>; 2]) {
+        if let [Some(bid), Some(ask)] = best
+            && bid < ask
+        {
+            let mid = crate::risk::middle(bid, ask);
+            let controls = self.state.risk.controls_mut();
+            controls.observe(self.now, instrument.index(), mid);
+        }
+    }
+
     /// Keeps a record for the host's log. With every place taken the newest is dropped and counted.
     #[inline]
     pub fn note(&mut self, text: &'static str, value: i64) {
@@ -680,6 +737,7 @@ impl<'a> Context<'a> {
             stop: trigger.or(old.stop),
             time_in_force: old.time_in_force,
             is_on_stale: false,
+            may_repeat: false,
         };
         self.enter(ticket, Some(&old))
     }
@@ -694,6 +752,7 @@ impl<'a> Context<'a> {
             stop,
             time_in_force,
             is_on_stale,
+            may_repeat,
         } = ticket;
         // What was triggered is an order like any other.
         let trigger = stop.filter(|_| old.is_none_or(Order::is_waiting));
@@ -735,10 +794,16 @@ impl<'a> Context<'a> {
         if has_stops {
             state.check_stops(&order, trigger, (time_in_force.rests(), &book))?;
         }
+        state.check_quotes(&order, trigger)?;
         let open = state.orders.open();
+        let mut judged = order;
+        if may_repeat {
+            // Without a message that causes it, it is compared with no other.
+            judged.cause = Cause::default();
+        }
         let checked = match trigger {
-            None => state.risk.check(self.now, &order, (open, rests), &position),
-            Some(trigger) => state.risk.check_stop(self.now, &order, trigger, open, &position),
+            None => state.risk.check(self.now, &judged, (open, rests), &position),
+            Some(trigger) => state.risk.check_stop(self.now, &judged, trigger, open, &position),
         };
         checked.map_err(NotSent::Check)?;
         let terms = Terms {
@@ -830,22 +895,33 @@ impl State {
                 return Err(NotSent::StopPrice);
             }
         }
-        let is_quoted = trigger.is_some()
-            && self
-                .quotes
-                .is_met(order.instrument, order.side, order.price, trigger);
-        let is_met = is_quoted
-            || self.orders.iter_open().any(|other| {
-                // What trades at once is compared with what rests by the checks.
-                let is_new = trigger.is_some() || (rests && other.is_waiting());
-                is_new
-                    && other.instrument == order.instrument
-                    && other.is_met(order.side, order.price, trigger)
-            });
+        let is_met = self.orders.iter_open().any(|other| {
+            // What trades at once is compared with what rests by the checks.
+            let is_new = trigger.is_some() || (rests && other.is_waiting());
+            is_new && other.instrument == order.instrument && other.is_met(order.side, order.price, trigger)
+        });
         match is_met {
             true => Err(NotSent::Check(RiskReject::SelfTrade)),
             false => Ok(()),
         }
+    }
+
+    /// Whether an order could trade with a quote of ours: what nothing else stops is stopped by that.
+    #[inline(never)]
+    fn check_quotes(&self, order: &NewOrder, trigger: Option<Price>) -> Result<(), NotSent> {
+        let is_met = self
+            .quotes
+            .is_met(order.instrument, order.side, order.price, trigger);
+        match is_met && !self.risk.is_killed() && self.risk.has_session() {
+            true => Err(NotSent::Check(RiskReject::SelfTrade)),
+            false => Ok(()),
+        }
+    }
+
+    /// When a timer is due next.
+    #[inline]
+    pub(super) fn next_timer(&self) -> Option<Nanos> {
+        (self.next_timer != Nanos::ZERO).then_some(self.next_timer)
     }
 
     /// When the next timer is due; [`Nanos::ZERO`] for never.

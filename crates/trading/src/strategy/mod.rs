@@ -30,7 +30,10 @@
 mod conductor;
 mod consolidated;
 mod context;
+mod executions;
 mod quotes;
+mod quoting;
+mod reconciling;
 mod reports;
 mod several;
 #[cfg(test)]
@@ -39,12 +42,13 @@ mod tests;
 pub use conductor::{Conductor, ConductorConfig, Outcome};
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use executions::{Execution, ExecutionId, LateExecution, Once};
 pub use quotes::{
-    OwnQuote, QUOTES_MAX, Quote, QuoteEntry, QuoteEvent, QuoteEventKind, QuoteIntent, QuoteReport, QuoteSide,
-    place_of,
+    MassQuoteEvent, OwnQuote, QUOTES_MAX, Quote, QuoteEntries, QuoteEntry, QuoteEvent, QuoteEventKind,
+    QuoteIntent, QuoteReport, QuoteSide, QuoteTerms, Removal, is_name_of_quote, place_of,
 };
 
-pub use several::{NUMBERS, share, whose};
+pub use several::{NUMBERS, numbers_from, share, whose};
 
 use alloc::vec::Vec;
 use tickwire_market::{
@@ -126,6 +130,33 @@ pub trait Strategy {
         let _ = (ctx, event);
     }
 
+    /// A request about several quotes was answered as a whole, or the venue's protection took quotes away;
+    /// after [`Strategy::on_own_quote`] of each of them.
+    fn on_mass_quote(&mut self, ctx: &mut Context<'_>, event: &MassQuoteEvent<'_>) {
+        let _ = (ctx, event);
+    }
+
+    /// The venue has sent an execution that no order and no quote of this process has: of a process or a
+    /// session before this one. Whether the strategy has booked it; if not, its position is not known, and
+    /// the kill switch goes on.
+    fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
+        let _ = (ctx, late);
+        false
+    }
+
+    /// The loop of the thread that trades begins another turn, before anything is read in it: what other
+    /// threads have handed over is taken here. Live as often as the loop turns, in a backtest with each
+    /// timer.
+    fn on_turn(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// A packet of a feed, by its place, was taken as a whole: whatever it changed has been told, and what
+    /// was sent because of it leaves now. Live only.
+    fn on_packet(&mut self, ctx: &mut Context<'_>, feed: usize) {
+        let _ = (ctx, feed);
+    }
+
     /// A time that was asked for by [`Context::set_timer`] has come.
     fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
         let _ = (ctx, timer);
@@ -139,6 +170,12 @@ pub trait Strategy {
     /// The run ends. The host has cancelled, or cancels, what is open; nothing more is sent.
     fn on_stop(&mut self, ctx: &mut Context<'_>) {
         let _ = ctx;
+    }
+
+    /// Whether it says itself what the market of each instrument is that prices are held to
+    /// ([`Context::observe`]), rather than that the whole book is: for who is most of the book.
+    fn observes_markets(&self) -> bool {
+        false
     }
 
     /// Numbers of its own for the report at the end, by name.

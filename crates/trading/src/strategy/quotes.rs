@@ -3,11 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tickwire_market::{BookState, Cause, ClientOrderId, Counter, InstrumentId, Nanos, Price, Qty, Side};
+use tickwire_market::{Cause, ClientOrderId, InstrumentId, Price, Qty, Side};
 
-use super::context::{State, not_sent};
-use super::{Conductor, Context, Markets, NotSent, OrderPort, Rejected, Strategy};
-use crate::RiskReject;
+use super::NotSent;
 
 /// The most instruments of one mass quote.
 pub const QUOTES_MAX: usize = crate::ENTRIES_MAX;
@@ -20,6 +18,13 @@ pub(super) const NAMES: u64 = 900_000_000_000;
 #[inline]
 pub fn place_of(name: u64) -> u16 {
     (name % super::NUMBERS).saturating_sub(NAMES) as u16
+}
+
+/// Whether a number that a report names is the name of a quote rather than an order's, whichever strategy it
+/// is of.
+#[inline]
+pub fn is_name_of_quote(number: u64) -> bool {
+    (number % super::NUMBERS) >= NAMES
 }
 
 /// What is wanted of one instrument: it takes the place of the quote that is there as a whole.
@@ -64,15 +69,49 @@ pub struct QuoteEntry {
     pub quote: Quote,
 }
 
-impl QuoteEntry {
-    /// None.
-    pub(super) const EMPTY: QuoteEntry = QuoteEntry {
-        name: 0,
-        quote: Quote {
-            instrument: InstrumentId::WHOLE_FEED,
-            sides: [(Price::ZERO, Qty::ZERO); 2],
-        },
-    };
+/// Quotes of one request, with their names: as they stand at who asked, without a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuoteEntries<'a> {
+    pub(super) quotes: &'a [Quote],
+    /// By quote: its place ([`place_of`]).
+    pub(super) places: &'a [u16],
+    pub(super) first_name: u64,
+}
+
+impl<'a> QuoteEntries<'a> {
+    /// How many.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.quotes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.quotes.is_empty()
+    }
+
+    /// What is quoted, without the names.
+    #[inline]
+    pub fn quotes(&self) -> &'a [Quote] {
+        self.quotes
+    }
+
+    /// Their places, by which a prepared message has them.
+    #[inline]
+    pub fn places(&self) -> &'a [u16] {
+        self.places
+    }
+
+    /// Each with its name.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = QuoteEntry> + Clone + use<'a> {
+        let first = self.first_name;
+        let quotes = self.quotes.iter().zip(self.places);
+        quotes.map(move |(quote, place)| QuoteEntry {
+            name: first + u64::from(*place),
+            quote: *quote,
+        })
+    }
 }
 
 /// A request about quotes, which has passed every check.
@@ -83,7 +122,7 @@ pub enum QuoteIntent<'a> {
         /// QuoteID (117).
         id: ClientOrderId,
         /// Up to [`QUOTES_MAX`], of different instruments.
-        entries: &'a [QuoteEntry],
+        entries: QuoteEntries<'a>,
         /// Quoting goes on after the venue's protection. MMProtectionReset (9773).
         resets: bool,
         /// What triggered it.
@@ -94,10 +133,45 @@ pub enum QuoteIntent<'a> {
         /// QuoteID (117).
         id: ClientOrderId,
         /// The quotes that are live.
-        entries: &'a [QuoteEntry],
+        entries: QuoteEntries<'a>,
         /// What triggered it.
         cause: Cause,
     },
+    /// Takes every quote of the session away, those that are on their way to the venue too. FIX QuoteCancel
+    /// (35=Z) with QuoteCancelType (298) 4. Who shares its session with others refuses it as
+    /// [`super::Rejected::Unsupported`].
+    CancelAll {
+        /// QuoteID (117).
+        id: ClientOrderId,
+        /// What triggered it.
+        cause: Cause,
+    },
+    /// Asks what the venue has of a quote. FIX QuoteStatusRequest (35=a).
+    Status {
+        /// QuoteStatusReqID (649).
+        id: ClientOrderId,
+        /// Which.
+        entry: QuoteEntry,
+    },
+}
+
+/// How a mass quote is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QuoteTerms {
+    /// The venue is to go on after its protection has taken quotes away.
+    pub resets: bool,
+    /// It is meant to be sent although a book cannot be trusted.
+    pub on_stale_book: bool,
+}
+
+/// Why quotes are gone that nobody has asked to be cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Removal {
+    /// The venue's protection of market makers. It refuses mass quotes until one that resets it
+    /// ([`QuoteTerms::resets`]).
+    Protection,
+    /// The connection was lost, the day is over, the instrument is halted, or nothing was said.
+    Other,
 }
 
 /// A side of a quote.
@@ -184,10 +258,23 @@ pub enum QuoteReport<'a> {
         /// Quotes that were refused: what was there before stays.
         refused: &'a [u64],
     },
+    /// What is live of the only quote of a mass quote, where the venue answers its sides one by one.
+    Settled {
+        /// Which mass quote.
+        id: ClientOrderId,
+        /// Which quote.
+        name: u64,
+        /// Price and what may still trade, by [`Side`].
+        live: [(Price, Qty); 2],
+        /// A part of it was refused.
+        is_refused: bool,
+    },
     /// Quotes are gone without having been asked for.
     Removed {
         /// Which.
         names: &'a [u64],
+        /// Why.
+        why: Removal,
     },
     /// A request to cancel was done, or refused.
     Cancelled {
@@ -200,6 +287,13 @@ pub enum QuoteReport<'a> {
     Left {
         /// Of what.
         instrument: InstrumentId,
+        /// By [`Side`].
+        left: [Qty; 2],
+    },
+    /// The answer to the question what the venue has of a quote.
+    Status {
+        /// Which question.
+        id: ClientOrderId,
         /// By [`Side`].
         left: [Qty; 2],
     },
@@ -266,17 +360,88 @@ pub enum QuoteEventKind {
         /// At what price.
         price: Price,
     },
-    /// It, or a part of it, is gone without having been asked for: by the venue's protection, a lost
-    /// connection, the end of the day.
-    Removed,
+    /// It, or a part of it, is gone without having been asked for.
+    Removed(Removal),
     /// It is cancelled, as was asked for.
     Cancelled,
     /// The request to cancel it was refused: it lives on.
     CancelRefused,
+    /// The host has asked the venue what it has of it, and that is what is live here.
+    Confirmed,
+    /// The host has asked the venue what it has of it, and that is something else, by [`Side`].
+    Differs([Qty; 2]),
+    /// The host has asked the venue what it has of it, and there was no answer in time.
+    Unanswered,
+}
+
+/// What has happened to a request about several quotes: [`super::Strategy::on_mass_quote`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MassQuoteEvent<'a> {
+    /// A mass quote was answered: taken, but for the quotes that were refused; or none of it was.
+    Answered {
+        /// Which.
+        id: ClientOrderId,
+        /// None of it was taken.
+        is_rejected: bool,
+        /// Of which instruments it was refused, where some of it was taken.
+        refused: &'a [InstrumentId],
+    },
+    /// The only quote of a mass quote was answered side by side: what is live of it is
+    /// [`super::Context::own_quote`].
+    Settled {
+        /// Which mass quote.
+        id: ClientOrderId,
+        /// Of what.
+        instrument: InstrumentId,
+        /// A part of it was refused.
+        is_refused: bool,
+    },
+    /// Every quote was cancelled, as [`super::Context::cancel_every_quote`] has asked, or the venue refused
+    /// to.
+    Cancelled {
+        /// Which request.
+        id: ClientOrderId,
+        /// It was done: none is there.
+        is_done: bool,
+    },
+    /// The venue's protection took the quotes away that [`super::Strategy::on_own_quote`] was told of.
+    Protected,
 }
 
 /// No quote.
 const NONE: u16 = u16::MAX;
+/// The last mass quotes whose quotes are known by their number; of older ones every quote is looked at.
+const MESSAGES: usize = 256;
+
+/// Which quotes a mass quote was of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SentQuotes {
+    id: ClientOrderId,
+    count: u8,
+    places: [u16; QUOTES_MAX],
+}
+
+impl SentQuotes {
+    const NONE: SentQuotes = SentQuotes {
+        id: ClientOrderId(0),
+        count: 0,
+        places: [NONE; QUOTES_MAX],
+    };
+
+    /// Their places.
+    pub(super) fn places(&self) -> &[u16] {
+        &self.places[..usize::from(self.count).min(QUOTES_MAX)]
+    }
+}
+
+/// Everything is being cancelled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cancelling {
+    /// What the strategy was told.
+    pub(super) id: ClientOrderId,
+    /// By requests that name each: it is over once none of them is waited for.
+    pub(super) is_listed: bool,
+}
 
 /// Every quote of a strategy.
 #[derive(Clone, Debug)]
@@ -287,35 +452,76 @@ pub(super) struct Quotes {
     rounds: Vec<u32>,
     round: u32,
     first_name: u64,
+    /// By number.
+    messages: Vec<SentQuotes>,
+    pub(super) cancelling: Option<Cancelling>,
 }
 
 impl Quotes {
     /// Room for so many, below 65 535.
     pub(super) fn new(instruments: u32, max_quotes: u32, first_name: u64) -> Quotes {
         let room = max_quotes.min(u32::from(NONE)) as usize;
+        let sized = |len: usize| if room == 0 { 0 } else { len };
         Quotes {
-            of_instrument: if room == 0 {
-                Vec::new()
-            } else {
-                vec![NONE; instruments as usize]
-            },
+            of_instrument: vec![NONE; sized(instruments as usize)],
             quotes: Vec::with_capacity(room),
             rounds: vec![0; room],
             round: 0,
             first_name,
+            messages: vec![SentQuotes::NONE; sized(MESSAGES)],
+            cancelling: None,
         }
+    }
+
+    /// The place of an instrument's quote, if there ever was one.
+    #[inline(always)]
+    fn place(&self, instrument: InstrumentId) -> Option<usize> {
+        Some(usize::from(*self.of_instrument.get(instrument.index())?))
+    }
+
+    /// The same as a number.
+    pub(super) fn place_of(&self, instrument: InstrumentId) -> Option<u16> {
+        let place = self.place(instrument)?;
+        (place < self.quotes.len()).then_some(place as u16)
     }
 
     /// The quote of an instrument, if there ever was one.
     #[inline]
     pub(super) fn of(&self, instrument: InstrumentId) -> Option<&OwnQuote> {
-        self.quotes
-            .get(usize::from(*self.of_instrument.get(instrument.index())?))
+        self.quotes.get(self.place(instrument)?)
     }
 
-    pub(super) fn of_mut(&mut self, instrument: InstrumentId) -> Option<&mut OwnQuote> {
-        let place = usize::from(*self.of_instrument.get(instrument.index())?);
-        self.quotes.get_mut(place)
+    #[inline]
+    pub(super) fn at(&self, place: u16) -> Option<&OwnQuote> {
+        self.quotes.get(usize::from(place))
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, place: u16) -> Option<&mut OwnQuote> {
+        self.quotes.get_mut(usize::from(place))
+    }
+
+    /// How many there ever were.
+    pub(super) fn count(&self) -> u16 {
+        self.quotes.len() as u16
+    }
+
+    /// The place that a name means.
+    #[inline]
+    pub(super) fn named(&self, name: u64) -> Option<u16> {
+        let place = u16::try_from(name.checked_sub(self.first_name)?).ok()?;
+        (usize::from(place) < self.quotes.len()).then_some(place)
+    }
+
+    /// Whether a number is that of a cancellation that was not answered yet.
+    pub(super) fn is_cancelling(&self, id: ClientOrderId) -> bool {
+        self.quotes.iter().any(|quote| quote.cancel == Some(id))
+    }
+
+    /// Which quotes a mass quote was of, if that is known still.
+    pub(super) fn message(&self, id: ClientOrderId) -> Option<SentQuotes> {
+        let message = self.messages.get(id.0 as usize % MESSAGES)?;
+        (message.id == id).then_some(*message)
     }
 
     /// Whether an order at a price, or a stop order with a trigger whose worst price that is, could trade
@@ -352,54 +558,83 @@ impl Quotes {
         self.quotes.iter_mut()
     }
 
+    pub(super) fn first_name(&self) -> u64 {
+        self.first_name
+    }
+
     /// Places there are.
-    fn room(&self) -> u16 {
+    pub(super) fn room(&self) -> u16 {
         self.rounds.len() as u16
     }
 
     /// Another mass quote begins.
-    fn begin(&mut self) {
+    #[inline]
+    pub(super) fn begin(&mut self) {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// The quote of an instrument, which has a place from now on.
+    /// The place of an instrument's quote, which it has from now on.
     ///
     /// # Errors
     /// Every place is taken, or the mass quote under way has named the instrument before.
-    #[inline]
-    fn take_place(&mut self, instrument: InstrumentId) -> Result<&OwnQuote, NotSent> {
-        let place = self.of_instrument.get_mut(instrument.index());
-        let place = place.ok_or(NotSent::QuotesFull)?;
-        if *place == NONE {
-            if self.quotes.len() == self.quotes.capacity() {
-                return Err(NotSent::QuotesFull);
-            }
-            *place = self.quotes.len() as u16;
-            self.quotes.push(OwnQuote {
-                name: self.first_name + u64::from(*place),
-                instrument,
-                live: [QuoteSide::default(); 2],
-                asked: None,
-                cancel: None,
-            });
-        }
-        let place = usize::from(*place);
-        match core::mem::replace(&mut self.rounds[place], self.round) == self.round {
+    #[inline(always)]
+    pub(super) fn take_place(&mut self, instrument: InstrumentId) -> Result<u16, NotSent> {
+        let place = self.of_instrument.get(instrument.index());
+        let place = *place.ok_or(NotSent::QuotesFull)?;
+        let Some(round) = self.rounds.get_mut(usize::from(place)) else {
+            return self.new_place(instrument);
+        };
+        match core::mem::replace(round, self.round) == self.round {
             true => Err(NotSent::QuoteCount),
-            false => Ok(&self.quotes[place]),
+            false => Ok(place),
         }
     }
 
-    /// Notes what is asked for of an instrument that has a place.
+    #[cold]
+    fn new_place(&mut self, instrument: InstrumentId) -> Result<u16, NotSent> {
+        if self.quotes.len() == self.quotes.capacity() {
+            return Err(NotSent::QuotesFull);
+        }
+        let place = self.quotes.len() as u16;
+        self.of_instrument[instrument.index()] = place;
+        self.quotes.push(OwnQuote {
+            name: self.first_name + u64::from(place),
+            instrument,
+            live: [QuoteSide::default(); 2],
+            asked: None,
+            cancel: None,
+        });
+        self.rounds[usize::from(place)] = self.round;
+        Ok(place)
+    }
+
+    /// A mass quote of this number is of the quotes at these places.
     #[inline]
-    fn ask(&mut self, id: ClientOrderId, quote: &Quote) -> Option<QuoteEntry> {
-        let own = self.of_mut(quote.instrument)?;
-        let [bid, ask] = quote.sides;
-        own.asked = Some((id, [QuoteSide::of(bid), QuoteSide::of(ask)]));
-        Some(QuoteEntry {
-            name: own.name,
-            quote: *quote,
-        })
+    pub(super) fn note(&mut self, id: ClientOrderId, places: &[u16]) {
+        if let Some(message) = self.messages.get_mut(id.0 as usize % MESSAGES) {
+            message.id = id;
+            message.count = places.len() as u8;
+            message.places[..places.len()].copy_from_slice(places);
+        }
+    }
+
+    /// Quotes with the names of their places.
+    #[inline(always)]
+    pub(super) fn entries<'a>(&self, quotes: &'a [Quote], places: &'a [u16]) -> QuoteEntries<'a> {
+        QuoteEntries {
+            quotes,
+            places,
+            first_name: self.first_name,
+        }
+    }
+
+    /// Notes what is asked for of the instrument at a place.
+    #[inline(always)]
+    pub(super) fn ask(&mut self, id: ClientOrderId, place: u16, quote: &Quote) {
+        if let Some(own) = self.quotes.get_mut(usize::from(place)) {
+            let [bid, ask] = quote.sides;
+            own.asked = Some((id, [QuoteSide::of(bid), QuoteSide::of(ask)]));
+        }
     }
 }
 
@@ -414,6 +649,12 @@ impl OwnQuote {
             false => asked,
         };
         gone.map(|side| side.left)
+    }
+
+    /// What was asked for is answered, and this is live now.
+    pub(super) fn settle(&mut self, live: [(Price, Qty); 2]) {
+        self.asked = None;
+        self.live = live.map(QuoteSide::of);
     }
 
     /// So much is left of what is live; what does not count any more.
@@ -437,353 +678,5 @@ impl OwnQuote {
             }
             _ => live.take(qty),
         }
-    }
-}
-
-impl Context<'_> {
-    /// Enters quotes of several instruments by one message, each in the place of the one that is there. What
-    /// it gives is the number that the venue's answer names (QuoteID); an error names what stopped it, and
-    /// nothing of it has left then. Each stands or falls for itself at the venue, and
-    /// [`crate::strategy::Strategy::on_own_quote`] is told of each. One that was not answered yet must be
-    /// before it is entered again.
-    pub fn mass_quote(&mut self, quotes: &[Quote]) -> Result<ClientOrderId, NotSent> {
-        let done = self.quoted(quotes, false);
-        self.counted(done)
-    }
-
-    /// The same, and asks the venue to go on after its protection has taken quotes away.
-    pub fn mass_quote_again(&mut self, quotes: &[Quote]) -> Result<ClientOrderId, NotSent> {
-        let done = self.quoted(quotes, true);
-        self.counted(done)
-    }
-
-    /// Our quote of an instrument, if there ever was one.
-    #[inline]
-    pub fn own_quote(&self, instrument: InstrumentId) -> Option<&OwnQuote> {
-        self.state.quotes.of(instrument)
-    }
-
-    /// Our quotes of which something may trade.
-    pub fn own_quotes(&self) -> impl Iterator<Item = &OwnQuote> + '_ {
-        self.state.quotes.iter().filter(|quote| quote.is_open())
-    }
-
-    /// Asks for the cancellation of every quote of which something may trade and which is not being cancelled
-    /// yet; how many. Until the venue has confirmed, they may trade.
-    pub fn cancel_quotes(&mut self) -> u32 {
-        self.cancel_quotes_of(|_| true)
-    }
-
-    pub(super) fn cancel_quotes_of(&mut self, is_meant: impl Fn(InstrumentId) -> bool) -> u32 {
-        let (mut all, mut most) = (0, QUOTES_MAX);
-        loop {
-            let id = self.state.orders.issue_id();
-            let (mut entries, mut count) = ([QuoteEntry::EMPTY; QUOTES_MAX], 0);
-            for quote in self.state.quotes.iter_mut() {
-                if count < most && quote.is_open() && quote.cancel.is_none() && is_meant(quote.instrument) {
-                    quote.cancel = Some(id);
-                    entries[count] = quote.entry();
-                    count += 1;
-                }
-            }
-            if count == 0 {
-                return all;
-            }
-            let request = QuoteIntent::Cancel {
-                id,
-                entries: &entries[..count],
-                cause: self.cause,
-            };
-            if let Err(error) = self.port.quote(self.now, &request) {
-                let sent = self.state.quotes.iter_mut();
-                sent.filter(|quote| quote.cancel == Some(id))
-                    .for_each(|quote| quote.cancel = None);
-                if error == Rejected::SeveralSessions && most > 1 {
-                    most = 1;
-                    continue;
-                }
-                return all;
-            }
-            all += count as u32;
-        }
-    }
-
-    fn quoted(&mut self, quotes: &[Quote], resets: bool) -> Result<ClientOrderId, NotSent> {
-        let state = &mut *self.state;
-        if state.is_stopping {
-            return Err(NotSent::Stopping);
-        }
-        if quotes.is_empty() || quotes.len() > QUOTES_MAX {
-            return Err(NotSent::QuoteCount);
-        }
-        state.quotes.begin();
-        for quote in quotes {
-            state.check_quote(self.now, quote, self.markets)?;
-        }
-        state.risk.take_message(self.now).map_err(NotSent::Check)?;
-        let id = state.orders.issue_id();
-        let mut entries = [QuoteEntry::EMPTY; QUOTES_MAX];
-        for (quote, entry) in quotes.iter().zip(&mut entries) {
-            if let Some(asked) = state.quotes.ask(id, quote) {
-                *entry = asked;
-            }
-            let [(_, bid), (_, ask)] = quote.sides;
-            state.positions.on_quoted(quote.instrument, [bid, ask]);
-            state.count_quoted(quote.instrument);
-            state.risk.quoted(self.now, quote.instrument);
-        }
-        let request = QuoteIntent::Mass {
-            id,
-            entries: &entries[..quotes.len()],
-            resets,
-            cause: self.cause,
-        };
-        match self.port.quote(self.now, &request) {
-            Ok(()) => {
-                self.state.counters.bump(Counter::MassQuotesSent);
-                Ok(id)
-            }
-            Err(error) => {
-                for quote in quotes {
-                    if let Some(own) = self.state.quotes.of_mut(quote.instrument) {
-                        let gone = own.answer(false);
-                        self.state.quote_gone(quote.instrument, gone);
-                    }
-                }
-                Err(not_sent(error))
-            }
-        }
-    }
-}
-
-impl<S: Strategy> Conductor<S> {
-    /// Applies what the venue said about quotes, and tells the strategy of each. What traded of a quote that
-    /// is not known, and a trade that is taken back, put the kill switch on, as of orders.
-    pub fn on_quote_report(
-        &mut self,
-        now: Nanos,
-        report: &QuoteReport<'_>,
-        markets: Markets<'_>,
-        port: &mut dyn OrderPort,
-    ) {
-        let mut told = false;
-        for place in 0..self.state.quotes.iter().count() {
-            if let Some(event) = self.state.apply_quote(now, place, report) {
-                told = true;
-                self.call("on_own_quote", now, Cause::default(), markets, port, |s, ctx| {
-                    s.on_own_quote(ctx, &event)
-                });
-            }
-        }
-        // Several answers may come to one cancellation, of which the first counts.
-        let may_repeat = matches!(
-            report,
-            QuoteReport::Unknown | QuoteReport::Cancelled { is_done: true, .. }
-        );
-        if !told && !may_repeat {
-            self.state.counters.bump(Counter::QuoteAnswersUnmatched);
-        }
-        let is_trade = matches!(report, QuoteReport::Filled { .. });
-        if (is_trade && !told) || matches!(report, QuoteReport::Broken { .. }) {
-            self.state.risk.kill();
-        }
-    }
-
-    /// Every quote that there ever was.
-    pub fn quotes(&self) -> impl Iterator<Item = &OwnQuote> + '_ {
-        self.state.quotes.iter()
-    }
-
-    /// How many instruments may be quoted.
-    pub fn quotes_max(&self) -> u16 {
-        self.state.quotes.room()
-    }
-
-    /// Whether a number that a report names is a quote's rather than an order's.
-    pub fn is_quote(&self, number: u64) -> bool {
-        self.state.quotes.is_name(number)
-    }
-
-    /// Cancels every quote of the instruments that `is_meant` says; how many. `again`: those too that a
-    /// cancellation was asked for and not answered.
-    pub fn cancel_quotes_of(
-        &mut self,
-        now: Nanos,
-        again: bool,
-        is_meant: impl Fn(InstrumentId) -> bool,
-        markets: Markets<'_>,
-        port: &mut dyn OrderPort,
-    ) -> u32 {
-        if again {
-            let meant = self.state.quotes.iter_mut();
-            meant
-                .filter(|quote| is_meant(quote.instrument))
-                .for_each(|quote| quote.cancel = None);
-        }
-        self.context(now, Cause::default(), markets, port)
-            .cancel_quotes_of(is_meant)
-    }
-}
-
-impl State {
-    /// Whether a quote may leave; it has a place then.
-    #[inline]
-    fn check_quote(&mut self, now: Nanos, quote: &Quote, markets: Markets<'_>) -> Result<(), NotSent> {
-        let instrument = quote.instrument;
-        if !self.watched.get(instrument.index()).copied().unwrap_or_default() {
-            return Err(NotSent::UnknownInstrument);
-        }
-        let own = self.quotes.take_place(instrument)?;
-        if own.asked.is_some() || own.cancel.is_some() {
-            return Err(NotSent::Pending);
-        }
-        let book = markets.book(instrument).ok_or(NotSent::UnknownInstrument)?;
-        if quote.is_any() {
-            if !self.may_enter[instrument.index()] {
-                return Err(NotSent::NotTrading);
-            }
-            if book.state() != BookState::Live {
-                return Err(NotSent::StaleBook);
-            }
-        }
-        let position = self.positions.at(instrument).ok_or(NotSent::UnknownInstrument)?;
-        self.risk
-            .check_quote(now, instrument, quote.sides, position)
-            .map_err(NotSent::Check)?;
-        match self.orders.open() > 0 && self.meets_orders(quote) {
-            true => Err(NotSent::Check(RiskReject::SelfTrade)),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether a quote could trade with an order of ours.
-    fn meets_orders(&self, quote: &Quote) -> bool {
-        let is_met = |side: Side, (price, qty): (Price, Qty)| {
-            let mut orders = self.orders.iter_open();
-            !qty.is_zero()
-                && orders.any(|order| order.instrument == quote.instrument && order.is_met(side, price, None))
-        };
-        is_met(Side::Bid, quote.sides[0]) || is_met(Side::Ask, quote.sides[1])
-    }
-
-    /// A quote counts among what rests: see [`State::count_resting`].
-    #[inline]
-    fn count_quoted(&mut self, instrument: InstrumentId) {
-        if self.orders.open() > 0 {
-            Side::BOTH
-                .into_iter()
-                .for_each(|side| self.count_resting(instrument, side));
-            return;
-        }
-        let Some(own) = self.quotes.of(instrument) else {
-            return;
-        };
-        for side in Side::BOTH {
-            let (mut count, mut best) = (0, Price::ZERO);
-            let asked = own.asked.as_ref().map(|(_, asked)| &asked[side as usize]);
-            for quoted in [Some(&own.live[side as usize]), asked].into_iter().flatten() {
-                if !quoted.left.is_zero() {
-                    if count == 0 || side.better(quoted.price, best) {
-                        best = quoted.price;
-                    }
-                    count += 1;
-                }
-            }
-            self.risk.resting(instrument, side, (count, best));
-        }
-    }
-
-    /// So much of a quote does not count any more.
-    pub(super) fn quote_gone(&mut self, instrument: InstrumentId, gone: [Qty; 2]) {
-        for (side, gone) in Side::BOTH.into_iter().zip(gone) {
-            self.positions.on_released(instrument, side, gone);
-        }
-        self.count_quoted(instrument);
-    }
-
-    /// What a report makes of one of the quotes, by its place; `None` if it does not concern it.
-    fn apply_quote(&mut self, now: Nanos, place: usize, report: &QuoteReport<'_>) -> Option<QuoteEvent> {
-        let quote = self.quotes.iter_mut().nth(place)?;
-        let (instrument, name) = (quote.instrument, quote.name);
-        let asked = quote.asked.map(|(id, _)| id);
-        let (gone, kind) = match *report {
-            QuoteReport::Answered {
-                id,
-                is_rejected,
-                refused,
-            } if asked == Some(id) => {
-                let is_taken = !is_rejected && !refused.contains(&name);
-                let kind = match is_taken {
-                    true => QuoteEventKind::Accepted,
-                    false => QuoteEventKind::Refused,
-                };
-                (quote.answer(is_taken), kind)
-            }
-            QuoteReport::Removed { names } if names.contains(&name) => {
-                (quote.leave([Qty::ZERO; 2]), QuoteEventKind::Removed)
-            }
-            // Up to FIX 4.2 one message answers both.
-            QuoteReport::Cancelled { id, .. } | QuoteReport::Answered { id, .. }
-                if quote.cancel == Some(id) =>
-            {
-                quote.cancel = None;
-                let is_refused = QuoteReport::Cancelled { id, is_done: false };
-                let is_done = *report != is_refused
-                    && !matches!(
-                        report,
-                        QuoteReport::Answered {
-                            is_rejected: true,
-                            ..
-                        }
-                    );
-                match is_done {
-                    // What was asked for before it and has no answer never came there.
-                    true => {
-                        let (live, asked) = (quote.leave([Qty::ZERO; 2]), quote.answer(false));
-                        let gone = [0, 1].map(|side| Qty(live[side].0 + asked[side].0));
-                        (gone, QuoteEventKind::Cancelled)
-                    }
-                    false => ([Qty::ZERO; 2], QuoteEventKind::CancelRefused),
-                }
-            }
-            QuoteReport::Left { instrument: of, left } if of == instrument => {
-                (quote.leave(left), QuoteEventKind::Removed)
-            }
-            QuoteReport::Filled {
-                name: of,
-                side,
-                qty,
-                price,
-                of: entered,
-            } if of == name => {
-                let counted = quote.fill(side, qty, entered);
-                // What had not counted is taken for open until now: the position must know of it.
-                let unknown = Qty(qty.0 - counted.0);
-                self.positions.on_sent(instrument, side, unknown);
-                self.positions.on_fill(instrument, side, qty, price);
-                self.risk.fill(now, instrument, (side, qty, price));
-                self.counters.bump(Counter::Fills);
-                ([Qty::ZERO; 2], QuoteEventKind::Filled { side, qty, price })
-            }
-            QuoteReport::Broken {
-                name: of,
-                side,
-                qty,
-                price,
-            } if of == name => {
-                self.positions.on_broken(instrument, side, qty, price);
-                self.risk.unfill(instrument, (side, qty, price));
-                self.counters.bump(Counter::TradesBroken);
-                ([Qty::ZERO; 2], QuoteEventKind::Broken { side, qty, price })
-            }
-            QuoteReport::Unknown if asked.is_some() => (quote.answer(false), QuoteEventKind::Refused),
-            QuoteReport::Unknown if quote.cancel.take().is_some() => {
-                ([Qty::ZERO; 2], QuoteEventKind::CancelRefused)
-            }
-            _ => return None,
-        };
-        let quote = *quote;
-        self.quote_gone(instrument, gone);
-        Some(QuoteEvent { quote, kind })
     }
 }

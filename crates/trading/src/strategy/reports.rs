@@ -15,6 +15,13 @@ impl State {
         }
     }
 
+    /// An open order that does not rest.
+    pub(super) fn first_passing(&self) -> Option<ClientOrderId> {
+        let mut open = self.orders.iter_open();
+        let order = open.find(|order| !order.time_in_force.rests() && !order.is_waiting())?;
+        Some(order.id)
+    }
+
     /// Takes back an order that could not be sent.
     pub(super) fn take_back(&mut self, id: ClientOrderId) -> bool {
         let is_pending = |order: &Order| order.state == OrderState::PendingNew;
@@ -47,13 +54,6 @@ impl State {
                 }
                 count += 1;
             }
-        }
-        let quote = self.quotes.of(instrument);
-        for price in quote.into_iter().flat_map(|quote| quote.prices(side)) {
-            if count == 0 || side.better(price, best) {
-                best = price;
-            }
-            count += 1;
         }
         self.risk.resting(instrument, side, (count, best));
     }

@@ -1,13 +1,21 @@
 //! What several strategies of one program have together: numbers that tell them apart, limits over all, and
 //! orders that must not meet.
 
-use tickwire_market::{ClientOrderId, InstrumentId, OrderIntent, Price, Side};
+use tickwire_market::{ClientOrderId, InstrumentId, Nanos, OrderIntent, Price, Side};
 
 use super::{Conductor, Quote, QuoteIntent, Strategy};
 
 /// So many numbers of orders each of several strategies has: those of the next begin behind them
 /// ([`super::ConductorConfig::last_id`]).
 pub const NUMBERS: u64 = 1_000_000_000_000;
+
+/// Where the numbers of a strategy's orders begin ([`super::ConductorConfig::last_id`]) in a process that was
+/// started at a time: above those of every process of the days before it, as long as each enters fewer than a
+/// million orders and requests a second. For sessions that outlive the process.
+pub fn numbers_from(strategy: usize, started: Nanos) -> u64 {
+    const SPAN: u64 = 800_000_000_000;
+    strategy as u64 * NUMBERS + started.0 / Nanos::MICRO % SPAN
+}
 
 /// The how many-th strategy a number of an order, of a request or of a quote is of.
 #[inline]
@@ -43,7 +51,7 @@ impl<S: Strategy> Conductor<S> {
         let QuoteIntent::Mass { entries, .. } = request else {
             return false;
         };
-        entries.iter().any(|entry| self.meets_quote(&entry.quote))
+        entries.quotes().iter().any(|quote| self.meets_quote(quote))
     }
 
     fn meets_quote(&self, quote: &Quote) -> bool {

@@ -11,6 +11,7 @@ use tickwire_market::{
 
 mod quotes;
 mod stops;
+mod whole;
 
 use super::*;
 use crate::{ControlsConfig, OrderReport, OrderState, RiskConfig, RiskReject};
@@ -21,6 +22,10 @@ struct Probe {
     heard: Vec<alloc::string::String>,
     on_book: Vec<Ticket>,
     done: Vec<Result<ClientOrderId, NotSent>>,
+    /// What was told of mass quotes as a whole.
+    whole: Vec<alloc::string::String>,
+    books_late: bool,
+    turns: u32,
 }
 
 impl Strategy for Probe {
@@ -72,6 +77,24 @@ impl Strategy for Probe {
             e.kind
         ));
     }
+    fn on_mass_quote(&mut self, _: &mut Context<'_>, e: &MassQuoteEvent<'_>) {
+        self.whole.push(alloc::format!("{e:?}"));
+    }
+    fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
+        self.heard.push(alloc::format!(
+            "late {} of {} {:?}",
+            late.signed(),
+            late.symbol.as_str(),
+            ctx.execution().map(|execution| execution.seq.0)
+        ));
+        self.books_late
+    }
+    fn on_turn(&mut self, _: &mut Context<'_>) {
+        self.turns += 1;
+    }
+    fn on_packet(&mut self, _: &mut Context<'_>, feed: usize) {
+        self.heard.push(alloc::format!("packet {feed}"));
+    }
     fn on_timer(&mut self, _: &mut Context<'_>, timer: TimerId) {
         self.heard.push(alloc::format!("timer {}", timer.0));
     }
@@ -85,6 +108,10 @@ struct Port {
     sent: Vec<OrderIntent>,
     /// Mass quotes and cancellations, and the names in each.
     quotes: Vec<(bool, u64, Vec<u64>)>,
+    /// What was asked about, by whose name.
+    asked: Vec<(u64, u64)>,
+    /// Others quote over the same session.
+    is_shared: bool,
     refuses: Option<Rejected>,
 }
 
@@ -106,6 +133,15 @@ impl OrderPort for Port {
         let (is_mass, id, entries) = match *request {
             QuoteIntent::Mass { id, entries, .. } => (true, id, entries),
             QuoteIntent::Cancel { id, entries, .. } => (false, id, entries),
+            QuoteIntent::CancelAll { .. } if self.is_shared => return Err(Rejected::Unsupported),
+            QuoteIntent::CancelAll { id, .. } => {
+                self.quotes.push((false, id.0, Vec::new()));
+                return Ok(());
+            }
+            QuoteIntent::Status { id, entry } => {
+                self.asked.push((id.0, entry.name));
+                return Ok(());
+            }
         };
         let names = entries.iter().map(|entry| entry.name).collect();
         self.quotes.push((is_mass, id.0, names));

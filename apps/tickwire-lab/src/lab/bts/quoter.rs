@@ -122,6 +122,7 @@ impl OrderOut for Kept {
 /// Everything that is made before quoting begins.
 struct Made {
     chain: Chain,
+    underlying: Symbol,
     pricer: Pricer,
     ladder: Box<Ladder>,
     learn: Learn,
@@ -180,6 +181,7 @@ impl Made {
             ids: chain.options.iter().map(|o| o.id).collect(),
             symbols: chain.options.iter().map(|o| o.symbol).collect(),
             deltas: pricer.deltas().iter().map(|d| (d * 1000.0) as i32).collect(),
+            underlying: section.underlying.0,
             chain,
             pricer,
             ladder,
@@ -215,8 +217,8 @@ fn path_of<O: OrderOut, C: Channel>(
     made: Made,
     channel: &C,
     out: O,
-    now: Nanos,
-) -> Result<(QuotePath<O, Nobody>, Pricer, Price), Failure> {
+    (clock, now): (&Clock, Nanos),
+) -> (QuotePath<O, Nobody>, Pricer, Price) {
     let tick = made.chain.steps.tick;
     let setup = QuoteSetup {
         quoter: made.config,
@@ -225,13 +227,16 @@ fn path_of<O: OrderOut, C: Channel>(
         deltas: &made.deltas,
         session: Made::session(),
         by_orders: false,
-        first_order: 0,
+        started: now,
+        underlying: made.underlying,
+        eye: None,
+        controls: None,
+        values: None,
     };
-    let mut path =
-        QuotePath::new(setup, made.learn.books, out, Nobody).map_err(|why| Failure::config(why.0))?;
+    let mut path = QuotePath::new(setup, made.learn.books, out, Nobody, clock.clone());
     path.replace_ladder(now, made.ladder);
     path.begin(now, (channel.venue(), channel.next_seq()), TradingStatus::Trading);
-    Ok((path, made.pricer, tick))
+    (path, made.pricer, tick)
 }
 
 /// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next
@@ -268,7 +273,7 @@ impl WithChannel for InMemory<'_> {
         let made = Made::new(tape, &mut channel, depth, now)?;
         let mut editor = edits.then(|| Editor::new(tape, &made));
         let out = Stamped::new(Kept(Vec::with_capacity(1 << 17)));
-        let (mut path, mut pricer, tick) = path_of(made, &channel, out, now)?;
+        let (mut path, mut pricer, tick) = path_of(made, &channel, out, (clock, now));
         venue.connected(now);
         path.connected(now);
         let mut done = Done {
@@ -292,7 +297,7 @@ impl WithChannel for InMemory<'_> {
         }
         let last = tape.half_ticks.last().copied().unwrap_or(tape.begin);
         done.wanted = Made::wanted(&mut pricer, tick, last)?;
-        done.messages = path.wire.sent[0];
+        done.messages = path.sent()[0];
         done.problems.extend(complaints(&path));
         Ok(done)
     }
@@ -340,12 +345,12 @@ impl Editor {
         let points = if self.is_up { Self::POINTS } else { -Self::POINTS };
         let counted = |path: &QuotePath<Stamped<Kept>, Nobody>| {
             [
-                path.wire.sent[0],
-                path.maker.quoter.counters().get(Counter::QuoteEntriesSent),
+                path.sent()[0],
+                path.maker().quoter.counters().get(Counter::QuoteEntriesSent),
             ]
         };
         let [messages, entries] = counted(path);
-        path.wire.out.to.sends = 0;
+        path.out_mut().sends = 0;
         let Some(mut near) = self.near.take() else {
             return Ok(None);
         };
@@ -358,7 +363,7 @@ impl Editor {
         pricer.fill(&mut near, self.half_tick, NEAR_HALF_TICKS)?;
         self.wide = path.replace_ladder(now, near);
         let after = counted(path);
-        let Stamped { first, last, .. } = path.wire.out.to;
+        let Stamped { first, last, .. } = *path.out();
         let own = (after[0] - messages) as u32;
         Ok((own > 0).then_some(Took {
             seq,
@@ -394,12 +399,12 @@ fn quote_packet<C: Channel, O: OrderOut>(
     bytes: &[u8],
     from: u64,
 ) -> Option<Took> {
-    let before = path.wire.sent[0];
-    path.wire.out.to.sends = 0;
+    let before = path.sent()[0];
+    path.out_mut().sends = 0;
     channel.on_datagram(now, Port::Live, Line::A, bytes, path);
     path.settle(now);
-    let messages = (path.wire.sent[0] - before) as u32;
-    let Stamped { first, last, .. } = path.wire.out.to;
+    let messages = (path.sent()[0] - before) as u32;
+    let Stamped { first, last, .. } = *path.out();
     (messages > 0).then_some(Took {
         seq: number(bytes),
         from,
@@ -412,15 +417,15 @@ fn quote_packet<C: Channel, O: OrderOut>(
 
 /// Answers everything.
 fn settle(path: &mut QuotePath<Stamped<Kept>, Nobody>, venue: &mut Venue, now: Nanos) {
-    while !path.wire.out.to.out.0.is_empty() {
-        let answers = venue.take(now, 0, &path.wire.out.to.out.0).to_vec();
-        path.wire.out.to.out.0.clear();
+    while !path.out().out.0.is_empty() {
+        let answers = venue.take(now, 0, &path.out().out.0).to_vec();
+        path.out_mut().out.0.clear();
         path.on_bytes(now, &answers);
     }
 }
 
 fn complaints<O: OrderOut>(path: &QuotePath<O, Nobody>) -> Option<String> {
-    let state = path.maker.quoter.state();
+    let state = path.maker().quoter.state();
     let is_well = state == tickwire_trading::QuotingState::Quoting && path.session.unread == 0;
     (!is_well).then(|| {
         format!(

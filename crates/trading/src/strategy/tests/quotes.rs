@@ -3,11 +3,11 @@
 use super::*;
 
 const B: InstrumentId = InstrumentId(3);
-const NAME_A: u64 = 900_000_000_000;
-const NAME_B: u64 = NAME_A + 1;
+pub(super) const NAME_A: u64 = 900_000_000_000;
+pub(super) const NAME_B: u64 = NAME_A + 1;
 
 /// A and B are bid at 100 and offered at 102.
-fn two_books() -> Rig {
+pub(super) fn two_books() -> Rig {
     let mut rig = two_sided();
     assert!(rig.define(0, 3, "B"));
     rig.add(0, 3, 11, Side::Bid, 100, 50);
@@ -16,7 +16,7 @@ fn two_books() -> Rig {
     rig
 }
 
-fn quote(instrument: InstrumentId, qty: u32, bid: i64, ask: i64) -> Quote {
+pub(super) fn quote(instrument: InstrumentId, qty: u32, bid: i64, ask: i64) -> Quote {
     Quote::new(instrument, qty, price(bid), price(ask))
 }
 
@@ -35,7 +35,7 @@ impl Rig {
     }
 }
 
-fn answered(id: ClientOrderId, refused: &[u64]) -> QuoteReport<'_> {
+pub(super) fn answered(id: ClientOrderId, refused: &[u64]) -> QuoteReport<'_> {
     QuoteReport::Answered {
         id,
         is_rejected: false,
@@ -173,7 +173,10 @@ fn quotes_are_cancelled_and_removed_and_a_stop_takes_them_away() {
     let both = [quote(A, 10, 99, 103), quote(B, 20, 98, 104)];
     let id = rig.quoted(&both).expect("it fits");
     rig.told(&answered(id, &[]));
-    rig.told(&QuoteReport::Removed { names: &[NAME_B] });
+    rig.told(&QuoteReport::Removed {
+        names: &[NAME_B],
+        why: Removal::Other,
+    });
     assert_eq!((rig.working(A), rig.working(B)), ([10; 2], [0; 2]));
     assert_eq!(rig.act(|c| c.cancel_quotes()), 1);
     assert_eq!(rig.act(|c| c.cancel_quotes()), 0, "it was asked for");

@@ -104,7 +104,7 @@ impl Live<'_> {
         let clock = self.clock;
         self.places.enter("quoter")?;
         let out = Stamped::new(orders);
-        let (mut path, mut pricer, tick) = path_of(made, &channel, out, clock.now())?;
+        let (mut path, mut pricer, tick) = path_of(made, &channel, out, (&clock, clock.now()));
         path.connected(clock.now());
         let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut done = Done {
@@ -128,13 +128,13 @@ impl Live<'_> {
                 let took = quote_packet(&mut channel, &mut path, now, datagram.bytes, from);
                 done.took.extend(took);
             }
-            match path.wire.out.to.out.recv(&mut buffer).map_err(lost)? {
+            match path.out_mut().out.recv(&mut buffer).map_err(lost)? {
                 Received::Bytes(bytes) => {
                     let bytes: &[u8] = bytes;
                     path.on_bytes(clock.now(), bytes);
                 }
-                Received::Nothing if path.wire.out.to.out.has_unsent() => {
-                    path.wire.out.to.out.flush().map_err(lost)?;
+                Received::Nothing if path.out().out.has_unsent() => {
+                    path.out_mut().out.flush().map_err(lost)?;
                 }
                 Received::Nothing => {}
                 Received::Closed => break,
@@ -153,7 +153,7 @@ impl Live<'_> {
         }
         let last = self.tape.half_ticks.last().copied().unwrap_or(self.tape.begin);
         done.wanted = Made::wanted(&mut pricer, tick, last)?;
-        done.messages = path.wire.sent[0];
+        done.messages = path.sent()[0];
         done.problems.extend(complaints(&path));
         Ok(done)
     }

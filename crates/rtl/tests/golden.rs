@@ -1,0 +1,69 @@
+//! What the generator writes, as it is committed: a change of it is read as a diff. `UPDATE=1 cargo test -p
+//! tickwire-rtl --test golden` writes it anew. No tool is needed.
+
+use std::path::{Path, PathBuf};
+
+use tickwire_rtl::{Target, generate};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn design(name: &str) -> tickwire_rtl::Design {
+    let path = root().join("examples/hardware").join(name);
+    let source = std::fs::read_to_string(&path).expect("the example is there");
+    let program = tickwire_language::compile(&source, &|_| Err(String::new())).expect("the example is right");
+    let found = generate(&program, &source, &Target::default());
+    found.unwrap_or_else(|refusals| panic!("{name}: {refusals:?}"))
+}
+
+fn same(path: &Path, text: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("the folder can be made");
+        std::fs::write(path, text).expect("it can be written");
+        return;
+    }
+    let golden = std::fs::read_to_string(path).unwrap_or_default();
+    for (n, (is, was)) in text.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(is, was, "{}:{}", path.display(), n + 1);
+    }
+    assert_eq!(text.len(), golden.len(), "{}", path.display());
+}
+
+#[test]
+fn the_examples_become_what_is_committed() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for (name, files) in [
+        (
+            "core_taker.tw",
+            &["strategy.sv", "strategy_pkg.sv", "itch50_pkg.sv", "ouch50_pkg.sv", "README.md"][..],
+        ),
+        ("core_pair.tw", &["strategy.sv", "strategy_pkg.sv"]),
+    ] {
+        let design = design(name);
+        let folder = golden.join(name.trim_end_matches(".tw"));
+        for file in files {
+            let made = design.files.iter().find(|made| made.name == *file).expect("it is made");
+            same(&folder.join(file), &made.text);
+        }
+    }
+}
+
+#[test]
+fn the_registers_of_the_page_are_those_of_the_core() {
+    let core = std::fs::read_to_string(root().join("hardware/rtl/core.sv")).expect("the core is there");
+    for register in tickwire_rtl::registers::WRITTEN {
+        let own = format!("{} = 8'd{}", register.name, register.address);
+        // Of several in a row the core names the first.
+        let is_named = core.contains(&own);
+        let is_follower = ["ADDRESS_B", "ADDRESS_HOST", "PORT_B", "PORT_HOST", "SESSION_1", "SESSION_2"];
+        assert!(is_named || is_follower.contains(&register.name), "{own}");
+    }
+    for register in tickwire_rtl::registers::READ.iter().filter(|register| register.address < 16) {
+        assert!(core.contains(&format!("8'd{}:", register.address)), "{}", register.name);
+    }
+    let package = std::fs::read_to_string(root().join("hardware/rtl/core_pkg.sv")).expect("the package is there");
+    let (faults, blocks) = (tickwire_rtl::registers::FAULTS.len(), tickwire_rtl::registers::BLOCKS.len());
+    assert!(package.contains(&format!("localparam int FAULTS = {faults};")));
+    assert!(package.contains(&format!("localparam int BLOCKS = {blocks};")));
+}

