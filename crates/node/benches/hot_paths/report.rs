@@ -65,7 +65,6 @@ fn execution(n: u64) -> ExecutionReport {
         price: Some(price),
         stop: None,
         time_in_force: TimeInForce::Day,
-        is_working: false,
         last_qty: Qty(last),
         last_px: Some(price),
         leaves_qty: Qty(qty - last),
