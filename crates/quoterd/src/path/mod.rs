@@ -1,5 +1,5 @@
-//! From a packet to mass quotes, and from the venue's answers back to what is believed live: quoter and eye as
-//! a strategy on the host of everybody's, without sockets.
+//! From a packet to mass quotes, and from the venue's answers back to what is believed live: quoter and eye
+//! as a strategy on the host of everybody's, without sockets.
 //!
 //! ```text
 //! packet ─► Channel ─► QuotePath::on_event ─► HotPath: Books ─► Conductor ─► OptionQuoter (Eye, Quoter) ─► Context ─► session
