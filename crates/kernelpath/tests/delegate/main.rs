@@ -353,7 +353,8 @@ fn bad_line(kind: Kind) -> Result<(), Skip> {
             let mut client = Client::connect(address);
             client.talk(2_000, &mut Rng::new(seed));
             let counts = client.finish(&peer, true);
-            // While losses are mended the kernel sends, which is most of the time on the worst of these lines.
+            // While losses are mended the kernel sends, which is most of the time on the worst of these
+            // lines.
             assert!(counts.delegated > 20, "{counts}");
             assert_eq!(counts.written_twice, 0);
             if lost > 0 {

@@ -113,7 +113,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>>
         })
     }
 
-    /// What the packet in hand has changed is told, even where the venue forgot to say that its event is over.
+    /// What the packet in hand has changed is told, even where the venue forgot to say that its event is
+    /// over.
     #[inline]
     pub fn end_group(&mut self, now: Nanos) {
         parts(self, 0, 0, |conductor, markets, port| {

@@ -176,8 +176,8 @@ struct Both {
     half_tick: i64,
     /// Prices of the underlying that are shown, in ticks.
     shown: [i64; 2],
-    /// Requests that the venue has not answered: the strategy's number, the quoter's or the eye's, and what it
-    /// was.
+    /// Requests that the venue has not answered: the strategy's number, the quoter's or the eye's, and what
+    /// it was.
     open: VecDeque<(u64, u64, Sent)>,
     messages: u64,
     orders: u64,
@@ -353,7 +353,7 @@ impl Both {
             Side::Bid => value * 24.0 + 40.0,
             Side::Ask => value * 16.0 - 40.0,
         };
-        if ticks < 2.0 || ticks > 60_000.0 {
+        if !(2.0..=60_000.0).contains(&ticks) {
             return;
         }
         let price = Price::from_raw(config().option_tick.raw() * ticks as i64);

@@ -141,7 +141,8 @@ impl<S: Strategy> Conductor<S> {
 }
 
 impl State {
-    /// Asks about the next quote, if it is its turn and nothing of it is under way; why it could not be asked.
+    /// Asks about the next quote, if it is its turn and nothing of it is under way; why it could not be
+    /// asked.
     fn ask_next(&mut self, now: Nanos, port: &mut dyn OrderPort) -> Option<Rejected> {
         let count = self.quotes.count();
         let asking = &mut self.reconciling;
