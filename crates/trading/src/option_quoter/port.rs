@@ -196,10 +196,9 @@ impl OrderSink for Port<'_, '_, '_> {
                 self.under_way.orders.push(host, id.0);
                 true
             }
-            Err(why) => {
-                self.stopped(why);
-                false
-            }
+            // An order of the eye that a check stops is not sent, and nothing else: quotes are as good as they
+            // were. Of a strategy that a control has stopped, the host's word is followed.
+            Err(_) => false,
         }
     }
 }

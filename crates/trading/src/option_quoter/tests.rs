@@ -6,7 +6,9 @@ use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting, theos};
 use crate::strategy::{
     Conductor, ConductorConfig, Markets, OrderPort, Outcome, QuoteIntent, QuoteReport, Rejected,
 };
-use crate::{ControlsConfig, HedgeConfig, MassQuote, OrderReport, OrderSink, QuoteSink, Quoting, RiskConfig};
+use crate::{
+    Controls, ControlsConfig, HedgeConfig, MassQuote, OrderReport, OrderSink, QuoteSink, Quoting, RiskConfig,
+};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec;
@@ -758,4 +760,43 @@ fn what_trades_before_its_answer_is_counted_once() {
     assert_eq!(quoter.state(), QuotingState::Quoting);
     assert_eq!(quoter.position(entry.quote), 4);
     assert_eq!(quoter.open(entry.quote)[0], entry.bid_qty.0 - 4);
+}
+
+#[test]
+fn an_order_of_the_eye_that_a_check_stops_pulls_no_quote() {
+    let mut both = Both::new(5);
+    both.begin();
+    while !both.open.is_empty() {
+        both.answer();
+        both.compare("answers");
+    }
+    // Nothing may be bought or sold any more: by anybody's order, quotes as well.
+    let now = both.now;
+    let refused = both.with(|c, m, s| {
+        c.risk_mut().set_controls(Controls::new(
+            ControlsConfig {
+                value_max: 1,
+                ..ControlsConfig::NONE
+            },
+            1 << BITS,
+        ));
+        c.act(now, m, s, |quoter, ctx| {
+            let intent = OrderIntent::New {
+                id: ClientOrderId(1),
+                instrument: UNDERLYING,
+                side: Side::Bid,
+                order_type: tickwire_market::OrderType::Limit,
+                price: Price::from_4dp(1_000_0000),
+                stop: None,
+                qty: Qty(10),
+                time_in_force: tickwire_market::TimeInForce::ImmediateOrCancel,
+                cause: Cause::default(),
+            };
+            quoter.with(ctx, |_, _, port| !port.order(None, &intent))
+        })
+    });
+    assert!(refused, "it was stopped");
+    assert!(both.session.sent.is_empty(), "{:?}", both.session.sent);
+    let state = both.conductor.strategy().quoter().state();
+    assert_eq!(state, QuotingState::Quoting);
 }
