@@ -170,7 +170,7 @@ impl<S: Strategy> Conductor<S> {
         let Some(instrument) = late.instrument.filter(|id| self.state.positions.covers(*id)) else {
             return;
         };
-        let by_quotes = late.number.is_some_and(|number| super::is_name_of_quote(number));
+        let by_quotes = late.number.is_some_and(super::is_name_of_quote);
         let side = if late.is_broken { !late.side } else { late.side };
         self.state
             .positions
