@@ -237,7 +237,10 @@ fn glibc_of(program: &Path) -> Result<(u32, u32), String> {
     let places = bytes.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark);
     let minor = places.filter_map(|(at, _)| {
         let digits = bytes[at + mark.len()..].iter().take_while(|b| b.is_ascii_digit());
-        String::from_utf8(digits.copied().collect()).ok()?.parse::<u32>().ok()
+        String::from_utf8(digits.copied().collect())
+            .ok()?
+            .parse::<u32>()
+            .ok()
     });
     minor
         .max()
