@@ -95,7 +95,7 @@ fn what_a_core_does_not_have_is_said() {
         ..Target::default()
     };
     let found = refusals(
-        "on book a {\n  if a.bid[0].qty * a.ask[0].qty * a.bid[0].qty > 7 { buy a 1 @ 1.00 ioc }\n}",
+        "on book a {\n  if int(a.bid[0].qty) * int(a.ask[0].qty) * int(a.bid[0].qty) > 7 { buy a 1 @ 1.00 ioc }\n}",
         &short,
     );
     assert!(found[0].1.contains("clocks, the core has 1"), "{found:?}");
