@@ -228,8 +228,7 @@ fn same(found: &Comparison, seed: u64) {
 #[test]
 fn orders_books_and_counters_are_the_same() {
     if !is_there() {
-        println!("Verilator is not there: left out");
-        return;
+        return tickwire_testdata::not_tested("Verilator is not installed (apt-get install verilator)");
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("SEED", 1);
@@ -270,8 +269,7 @@ fn orders_books_and_counters_are_the_same() {
 #[test]
 fn limits_stop_the_same_orders() {
     if !is_there() {
-        println!("Verilator is not there: left out");
-        return;
+        return tickwire_testdata::not_tested("Verilator is not installed (apt-get install verilator)");
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("SEED", 1) + 77;

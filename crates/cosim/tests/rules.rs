@@ -314,8 +314,7 @@ fn rules(count: usize) -> String {
 #[test]
 fn random_rules_want_the_same_orders_as_the_interpreter() {
     if !is_there() {
-        println!("Verilator is not there: left out");
-        return;
+        return tickwire_testdata::not_tested("Verilator is not installed (apt-get install verilator)");
     }
     let (seed, count) = (number("SEED", 1), number("RULES", 24) as usize);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("rules-{seed}-{count}"));
