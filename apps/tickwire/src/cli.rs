@@ -365,7 +365,7 @@ Where they belong: bash ~/.local/share/bash-completion/completions/tickwire, zsh
 ~/.config/fish/completions/tickwire.fish, PowerShell a file that the profile reads.
 
 Example:
-  tickwire completions bash > ~/.local/share/bash-completion/completions/tickwire")]
+  tickwire completions zsh > ~/.zfunc/_tickwire")]
     Completions {
         /// The shell
         #[arg(value_enum, value_name = "SHELL")]
