@@ -559,7 +559,7 @@ mod tests {
         assert_eq!(sides.waits_since(), Some(Nanos(7)));
         assert_eq!(sides.end_cancel(first + 1, true), None);
         assert_eq!(sides.end_cancel(first, false), Some(None));
-        assert!(!sides.is_clean() && !sides.cancel.is_some());
+        assert!(!sides.is_clean() && sides.cancel.is_none());
         let second = begin(&mut sides, 8, Some(9));
         assert_ne!(first, second);
         assert_eq!(sides.waits_since(), None, "the strategy waits for it itself");
@@ -570,6 +570,6 @@ mod tests {
         assert!(!sides.is_clean());
         begin(&mut sides, 9, None);
         sides.drop_cancel();
-        assert!(!sides.cancel.is_some() && sides.waits_since().is_none());
+        assert!(sides.cancel.is_none() && sides.waits_since().is_none());
     }
 }

@@ -197,7 +197,7 @@ impl OrderSink for Port<'_, '_, '_> {
                 true
             }
             // An order of the eye that a check stops is not sent, and nothing else: quotes are as good as they
-            // were. Of a strategy that a control has stopped, the host's word is followed.
+            // were. Where a control has stopped all of it, the host says so.
             Err(_) => false,
         }
     }
