@@ -786,7 +786,7 @@ fn an_order_of_the_eye_that_a_check_stops_pulls_no_quote() {
                 instrument: UNDERLYING,
                 side: Side::Bid,
                 order_type: tickwire_market::OrderType::Limit,
-                price: Price::from_4dp(1_000_0000),
+                price: Price::from_4dp(10_000_000),
                 stop: None,
                 qty: Qty(10),
                 time_in_force: tickwire_market::TimeInForce::ImmediateOrCancel,
