@@ -19,7 +19,9 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use tickwire_market::{BookState, BookUpdate, ClientOrderId, InstrumentId, Nanos, Price, Qty, Side, Symbol};
+use tickwire_market::{
+    BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, Price, Qty, Side, Symbol,
+};
 
 use crate::strategy::{Context, NotSent, OwnQuote, TimerId};
 use crate::{
@@ -173,9 +175,10 @@ impl<P: Pricing> OptionQuoter<P> {
         }
     }
 
-    /// The same of the underlying.
-    pub fn set_underlying_open(&mut self, ctx: &mut Context<'_>, is_open: bool) {
+    /// The same of the underlying; what is decided on by its book as it stands follows this message.
+    pub fn set_underlying_open(&mut self, ctx: &mut Context<'_>, is_open: bool, cause: Cause) {
         self.known.set_underlying_trades(is_open);
+        self.known.set_cause(cause);
         self.look(ctx);
     }
 

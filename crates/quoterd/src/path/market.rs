@@ -1,7 +1,8 @@
 //! From the channel's events to the strategy, the turns of the loop, and ladders.
 
 use tickwire_market::{
-    EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, TradingStatus, Venue,
+    Cause, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, TradingStatus,
+    Venue,
 };
 use tickwire_node::hot::OrderOut;
 use tickwire_node::live::Live;
@@ -50,7 +51,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// What was known before quoting began: the instruments, states of the underlying, and the channel's next
     /// message.
-    pub fn begin(&mut self, now: Nanos, (venue, _): (Venue, SeqNo), status: TradingStatus) {
+    pub fn begin(&mut self, now: Nanos, (venue, seq): (Venue, SeqNo), status: TradingStatus) {
         self.hot.start(now);
         let values = self.values.map_or([None; 2], |values| values.map(Some));
         let underlying = Instrument {
@@ -74,7 +75,13 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let quotes = self.options.ids.len() as u16;
         self.hot.act(now, |quoter, ctx| {
             (0..quotes).for_each(|quote| quoter.set_open(ctx, quote, true));
-            quoter.set_underlying_open(ctx, status == TradingStatus::Trading);
+            // What is quoted before the underlying changes next follows the channel's next message.
+            let cause = Cause {
+                venue,
+                seq,
+                recv_ts: now,
+            };
+            quoter.set_underlying_open(ctx, status == TradingStatus::Trading, cause);
         });
         self.hot.let_go();
     }

@@ -25,8 +25,12 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         ctx.set_timer(LOOK, ctx.now());
     }
 
-    fn on_instrument(&mut self, _: &mut Context<'_>, instrument: &Instrument) {
-        self.known.name(instrument, &self.options);
+    fn on_instrument(&mut self, ctx: &mut Context<'_>, instrument: &Instrument) {
+        if self.known.name(instrument, &self.options) {
+            // In the order of the options, as far as the host names them in it: those of a message lie
+            // together.
+            ctx.name_quote(instrument.id);
+        }
     }
 
     #[inline]

@@ -4,7 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{BookState, BookUpdate, Instrument, InstrumentId, Price, Side, Symbol, TradingStatus};
+use tickwire_market::{
+    BookState, BookUpdate, Cause, Instrument, InstrumentId, Price, Side, Symbol, TradingStatus,
+};
 
 use super::QuotedOption;
 use crate::strategy::Context;
@@ -100,8 +102,8 @@ impl Known {
         Some(at as u16)
     }
 
-    /// The feed has named an instrument.
-    pub(super) fn name(&mut self, instrument: &Instrument, options: &[QuotedOption]) {
+    /// The feed has named an instrument: whether it is an option that was not named before.
+    pub(super) fn name(&mut self, instrument: &Instrument, options: &[QuotedOption]) -> bool {
         if instrument.symbol == self.symbol {
             self.underlying = Some(instrument.id);
         }
@@ -111,7 +113,9 @@ impl Known {
         {
             self.ids[quote] = Some(instrument.id);
             self.arrange();
+            return true;
         }
+        false
     }
 
     /// Makes the table anew; within the room that was taken at the start.
@@ -177,6 +181,13 @@ impl Known {
         }
         self.top = Some(shown);
         shown
+    }
+
+    /// What is decided on by the underlying's book as it stands follows this message.
+    pub(super) fn set_cause(&mut self, cause: Cause) {
+        if let Some(top) = &mut self.top {
+            (top.seq, top.recv_ts, top.venue) = (cause.seq, cause.recv_ts, cause.venue);
+        }
     }
 
     /// The underlying's book as it stands.

@@ -196,8 +196,8 @@ impl OrderSink for Port<'_, '_, '_> {
                 self.under_way.orders.push(host, id.0);
                 true
             }
-            // An order of the eye that a check stops is not sent, and nothing else: quotes are as good
-            // as they were. Of a strategy that a control has stopped, the host's word is followed.
+            // An order of the eye that a check stops is not sent, and nothing else: quotes are as good as
+            // they were. Where a control has stopped all of it, the host says so.
             Err(_) => false,
         }
     }

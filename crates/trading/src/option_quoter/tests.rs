@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::vec;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{
-    Cause, EventFlags, EventKind, Instrument, MarketEvent, MassQuoteEntry, OrderIntent, SeqNo, Venue, Volume,
+    EventFlags, EventKind, Instrument, MarketEvent, MassQuoteEntry, OrderIntent, SeqNo, Venue, Volume,
 };
 
 const BITS: u32 = 8;

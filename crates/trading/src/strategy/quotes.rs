@@ -590,6 +590,16 @@ impl Quotes {
         }
     }
 
+    /// The name of an instrument's quote, which it has from now on.
+    pub(super) fn name(&mut self, instrument: InstrumentId) -> Option<u64> {
+        let known = usize::from(*self.of_instrument.get(instrument.index())?);
+        let place = match known < self.quotes.len() {
+            true => known as u16,
+            false => self.new_place(instrument).ok()?,
+        };
+        Some(self.first_name + u64::from(place))
+    }
+
     #[cold]
     fn new_place(&mut self, instrument: InstrumentId) -> Result<u16, NotSent> {
         if self.quotes.len() == self.quotes.capacity() {

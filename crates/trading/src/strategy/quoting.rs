@@ -60,7 +60,15 @@ impl Context<'_> {
         self.port.rehearse(self.now, &request);
     }
 
-    /// Our quote of an instrument, if there ever was one.
+    /// Gives the quote of an instrument its name at the venue now, rather than when it is entered first:
+    /// names are numbers in the order in which they are given. `None` if every place for quotes is taken
+    /// (`max_quotes`), or the instrument was not subscribed to.
+    pub fn name_quote(&mut self, instrument: InstrumentId) -> Option<u64> {
+        let is_known = self.state.watched.get(instrument.index()) == Some(&true);
+        is_known.then(|| self.state.quotes.name(instrument))?
+    }
+
+    /// Our quote of an instrument, if it has a name.
     #[inline]
     pub fn own_quote(&self, instrument: InstrumentId) -> Option<&OwnQuote> {
         self.state.quotes.of(instrument)

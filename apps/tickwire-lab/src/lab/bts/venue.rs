@@ -7,6 +7,7 @@ use tickwire_fix::{
     Again, CompId, Event, QuoteEntries, QuoteSets, Role, Session, SessionConfig, Status, tag,
 };
 use tickwire_market::Nanos;
+use tickwire_trading::strategy::{is_name_of_quote, place_of};
 
 /// What a packet caused, as the venue saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,7 +139,12 @@ impl Venue {
                         .find(tag)
                         .map(|f| String::from_utf8_lossy(entry.value(f)).into_owned())
                 };
-                let name = text(tag::QUOTE_ENTRY_ID).and_then(|name| name.parse().ok());
+                let name = text(tag::QUOTE_ENTRY_ID).and_then(|name| name.parse::<u64>().ok());
+                // Names of a host's quotes are numbers of their places, too, behind those of orders.
+                let name = name.and_then(|name| match is_name_of_quote(name) {
+                    true => Some(place_of(name)),
+                    false => u16::try_from(name).ok(),
+                });
                 let Some(name) = name else {
                     return self.problems.push("an entry without a number".into());
                 };

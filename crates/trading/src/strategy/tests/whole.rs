@@ -101,6 +101,20 @@ fn every_quote_goes_by_one_message_or_by_as_many_as_it_takes() {
 }
 
 #[test]
+fn quotes_are_named_in_the_order_that_the_strategy_wants() {
+    let mut rig = two_books();
+    let c = InstrumentId(5);
+    assert_eq!(rig.act(|ctx| ctx.name_quote(c)), None, "nobody subscribed to it");
+    for _ in 0..2 {
+        assert_eq!(rig.act(|ctx| ctx.name_quote(B)), Some(NAME_A));
+    }
+    let both = [quote(A, 10, 99, 103), quote(B, 20, 98, 104)];
+    rig.act(|ctx| ctx.mass_quote(&both)).expect("it fits");
+    let (_, _, names) = rig.port.quotes.pop().expect("it was sent");
+    assert_eq!(names, vec![NAME_B, NAME_A]);
+}
+
+#[test]
 fn the_protection_of_the_venue_is_told_of_once_and_by_name() {
     let mut rig = quoted();
     rig.tell(&QuoteReport::Removed {
