@@ -69,7 +69,7 @@ mod tests {
         const MAY: [&str; 4] = [
             "crates/views/src/text.rs",
             "crates/views/src/screen.rs",
-            "crates/replay/src/replay/survey.rs",
+            "crates/replay/src/progress.rs",
             "crates/tickwire/src/strategy/backtest/sweep.rs",
         ];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -218,11 +218,10 @@ impl Link {
             None => (None, None),
             Some(Ok(delegate)) => {
                 if self.counts == Counts::default() {
-                    eprintln!(
-                        "what is sent to {} leaves {} and is booked afterwards",
-                        self.address,
-                        delegate.in_use()
-                    );
+                    let (address, way) = (self.address, delegate.in_use());
+                    tickwire_console::note(format_args!(
+                        "what is sent to {address} leaves {way} and is booked afterwards"
+                    ));
                 }
                 (Some(Box::new(delegate)), None)
             }
