@@ -18,7 +18,7 @@
 //! let day = Recording::open([&path])?.date("2012-06-21")?;
 //! let mut books = day.books(10)?;
 //! let first = books.next().expect("a book")?;
-//! assert_eq!((first.symbol.as_str(), first.sides[0][0].price.raw()), ("AAPL", 585_330_000_000));
+//! assert_eq!((&*first.symbol, first.sides[0][0].price.raw()), ("AAPL", 585_330_000_000));
 //! assert!(books.next().expect("a book")?.sides[0].is_empty());
 //! assert!(books.next().is_none());
 //! assert_eq!(books.ending().map(|end| (end.rows, end.fault)), Some((2, None)));
