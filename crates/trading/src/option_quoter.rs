@@ -42,8 +42,8 @@ const NONE: u16 = u16::MAX;
 /// Quotes the options on one underlying by mass quotes of a [`Context`], and takes what others quote too
 /// well.
 ///
-/// An operator's words ([`on_command`](crate::strategy::Strategy::on_command)): `pull`, `resume`, `heartbeat`,
-/// `arm`, `disarm`.
+/// An operator's words ([`on_command`](crate::strategy::Strategy::on_command)): `pull`, `resume`,
+/// `heartbeat`, `arm`, `disarm`.
 pub struct OptionQuoter<P> {
     maker: MarketMaker,
     config: QuoterConfig,
