@@ -222,6 +222,7 @@ Examples:
       --partition --format parquet
   tickwire export day.pcap --schema ohlcv-1m --out bars.csv \\
       --from 2026-01-05T14:30:00Z --to 2026-01-05T21:00:00Z
+  tickwire export --live --schema trades --seconds 3600 --out hour.csv
 
 Exit codes: 0 written, 1 written, but damage or gaps make some rows doubtful (they are marked), 2 wrong arguments, or a format that this \
 program was built without, 3 a file cannot be read or written, 130 Ctrl-C (the same command with --partition goes on).")]

@@ -219,6 +219,12 @@ const ROWS: &[Row] = &[
         &[],
         By("the_books_of_lobster_messages_equal_its_order_book_after_every_message"),
     ),
+    Row(
+        "export --live",
+        &[],
+        &[],
+        By("rows_of_a_daemon_are_those_of_its_capture_and_go_on_after_its_death"),
+    ),
     Row("export", &[], &[], DONE),
     Row(
         "archive",
