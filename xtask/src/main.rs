@@ -34,6 +34,7 @@ mod properties;
 mod publish;
 mod purity;
 mod quantlib;
+mod ray;
 mod receive_loop;
 mod recorded;
 mod rooms;
@@ -151,6 +152,7 @@ The project's own commands.
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
   cargo xtask archives [--packets N] [--only FEED]
                                 archives of events beside their captures: replays and backtests; not part of check
+  cargo xtask ray               jobs of `tickwire jobs` on Ray, with a worker that is killed; not part of check
   cargo xtask hardware [--full] [--route [SEEDS]]
                                 the core in hardware: lint, unit tests, cosimulation, routing (docs/hardware.md); not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
@@ -204,6 +206,7 @@ fn main() -> ExitCode {
         ["promtool", rest @ ..] => promtool::run(rest),
         ["tables", rest @ ..] => tables::run(rest),
         ["archives", rest @ ..] => archives::run(rest),
+        ["ray", rest @ ..] => ray::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),

@@ -205,7 +205,7 @@ fn what_a_command_prints_is_a_result_and_what_fails_is_said() {
         "replay",
         "{file}",
         "--protocol",
-        "pitch",
+        "moex",
     ]);
     let failed = by_pipe(&["jobs", "run", "-"], &bad.stdout);
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
