@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument("--address", help="the cluster: auto, or HOST:PORT; without it, this machine alone")
     parser.add_argument("--program", default=os.environ.get("TICKWIRE", "tickwire"), help="tickwire, on every machine")
     asked = parser.parse_args()
+    # Ray prints words of its own, of workers that died: they go to standard error, the outcomes alone to standard output.
+    report = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     ray.init(address=asked.address, include_dashboard=False, log_to_driver=False)
     waiting = [done.remote(line, asked.program) for line in asked.jobs.read_text().splitlines() if line.strip()]
     failed = 0
@@ -44,7 +47,8 @@ def main() -> int:
         except ray.exceptions.RayError as error:
             outcome = {"state": "failed", "said": str(error)}
         failed += outcome["state"] == "failed"
-        print(json.dumps(outcome), flush=True)
+        report.write(json.dumps(outcome) + "\n")
+        report.flush()
     return int(failed > 0)
 
 

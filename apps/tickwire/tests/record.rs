@@ -433,8 +433,8 @@ fn by_group(files: &[PathBuf]) -> std::collections::BTreeMap<SocketAddr, Vec<(Ve
     all
 }
 
-/// By AF_XDP as by sockets: every datagram, those that are too short or too long for a frame as well, with who
-/// sent it.
+/// By AF_XDP as by sockets: every datagram, those that are too short or too long for a frame as well, with
+/// who sent it.
 #[test]
 fn what_is_recorded_by_af_xdp_is_what_was_sent() {
     let folder = Folder::new("record-xdp");

@@ -124,7 +124,8 @@ impl Hook {
             .settle_each(|channel, lost| each(groups[usize::from(channel)], lost));
     }
 
-    /// Nothing is taken any more: tells of what the program delivered behind the last datagram that was taken.
+    /// Nothing is taken any more: tells of what the program delivered behind the last datagram that was
+    /// taken.
     pub(crate) fn end(&mut self, mut each: impl FnMut(usize, u32)) {
         self.settle(&mut each);
         self.settle(&mut each);

@@ -1,7 +1,7 @@
 //! Seeds of the target of files of records and of lines.
 
-/// DBN files of each version, of an iceberg that is executed, moved and cancelled, as they are and with hostile
-/// lengths; LOBSTER lines of the same.
+/// DBN files of each version, of an iceberg that is executed, moved and cancelled, as they are and with
+/// hostile lengths; LOBSTER lines of the same.
 pub(crate) fn records() -> Vec<Vec<u8>> {
     use tickwire_wire::dbn::{Mbo, Px, Stamp, flags};
     use tickwire_wire::layout::{Char, Pod};
