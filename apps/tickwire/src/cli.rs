@@ -229,7 +229,7 @@ program was built without, 3 a file cannot be read or written, 130 Ctrl-C (the s
     Export(ExportArgs),
     /// Recordings as archives of events: read many times faster by replay, inspect, export and backtests
     #[command(after_help = "\
-Lines are arbitrated and messages decoded once; an event takes some 12 bytes. Blocks have checksums, the index has times and instruments. \
+Lines are arbitrated and messages decoded once; an event takes some 16 bytes. Blocks have checksums, the index has times and instruments. \
 The file has its name only when it is whole. docs/archive.md.
 
 Examples:

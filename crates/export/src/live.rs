@@ -437,10 +437,9 @@ impl Live {
             return;
         }
         let id = event.instrument;
-        if id == InstrumentId::WHOLE_FEED || self.is_wanted(number, id) {
-            if let Some(source) = self.source(number) {
-                source.tell(event);
-            }
+        let is_wanted = id == InstrumentId::WHOLE_FEED || self.is_wanted(number, id);
+        if is_wanted && let Some(source) = self.source(number) {
+            source.tell(event);
         }
     }
 
