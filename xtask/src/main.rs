@@ -29,6 +29,7 @@ mod mutants;
 mod oracle;
 mod packages;
 mod pictures;
+mod programs;
 mod promtool;
 mod properties;
 mod publish;
