@@ -39,6 +39,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const HEALTH_EVERY: Duration = Duration::from_millis(100);
 /// An instrument is named when its packet is over: how long its name is waited for, once.
 const NAME_PATIENCE: Duration = Duration::from_millis(50);
+/// How many were waited for in vain before nobody is any more.
+const IN_VAIN_MAX: u32 = 8;
 /// How soon an instrument without a name is looked up again.
 const NAME_AGAIN: Duration = Duration::from_secs(1);
 /// Books of a source; instruments beyond them have none, and their rows are marked.
@@ -138,6 +140,7 @@ pub(crate) fn export(
         late: 0,
         events: 0,
         updates: 0,
+        in_vain: 0,
     };
     live.begin();
     let over = live.follow(&until)?;
@@ -243,7 +246,7 @@ struct Source {
 }
 
 impl Source {
-    /// Whether rows of an instrument are wanted, as far as is known.
+    /// An event of it, to its books and its rows.
     fn tell(&mut self, event: &MarketEvent) {
         if let Some(keep) = &mut self.keep {
             Keep::event(&mut **keep, event, &mut self.books);
@@ -298,6 +301,8 @@ struct Live {
     late: u64,
     events: u64,
     updates: u64,
+    /// Instruments in a row whose name was waited for in vain.
+    in_vain: u32,
 }
 
 impl Live {
@@ -445,55 +450,64 @@ impl Live {
 
     /// Whether rows of an instrument are wanted; looks it up where it has no name yet.
     fn is_wanted(&mut self, number: u16, id: InstrumentId) -> bool {
-        let Some(source) = self.source(number) else {
-            return false;
-        };
-        let before = source.instruments.get(&id).copied();
-        match before {
+        match self.naming(number, id) {
             Some(Naming::Wanted) => return true,
             Some(Naming::Other) => return false,
             Some(Naming::Without(at)) if at.elapsed() < NAME_AGAIN => return self.wanted.is_none(),
-            _ => {}
+            Some(Naming::Without(_)) => self.look_up(),
+            None => self.wait_for_name(number, id),
         }
-        let begun = Instant::now();
-        let patience = if before.is_none() {
-            NAME_PATIENCE
-        } else {
-            Duration::ZERO
-        };
-        let mut found = self.look_up(number, id);
-        while found.is_none() && begun.elapsed() < patience {
-            std::thread::sleep(PAUSE);
-            found = self.look_up(number, id);
+        match self.naming(number, id) {
+            Some(Naming::Wanted) => true,
+            Some(Naming::Other) => false,
+            _ => {
+                if let Some(source) = self.source(number) {
+                    source.instruments.insert(id, Naming::Without(Instant::now()));
+                }
+                self.wanted.is_none()
+            }
         }
-        let naming = match (found, &self.wanted) {
-            (None, _) => Naming::Without(Instant::now()),
-            (Some(symbol), Some(wanted)) if !wanted.contains(&symbol) => Naming::Other,
-            _ => Naming::Wanted,
-        };
-        let is_all = self.wanted.is_none();
-        let Some(source) = self.source(number) else {
-            return false;
-        };
-        source.instruments.insert(id, naming);
-        // What it said before it had a name was passed over.
-        if matches!((before, naming), (Some(_), Naming::Wanted)) && !is_all {
-            source.miss(id);
-        }
-        matches!(naming, Naming::Wanted) || is_all
     }
 
-    /// Names every instrument that has a slot; the symbol of one.
-    fn look_up(&mut self, number: u16, id: InstrumentId) -> Option<Symbol> {
+    fn naming(&mut self, number: u16, id: InstrumentId) -> Option<Naming> {
+        self.source(number)?.instruments.get(&id).copied()
+    }
+
+    /// An instrument is named when its packet is over, which its first event may be read before. Where several
+    /// in a row were waited for in vain, they are ones without a book, and nobody waits any more.
+    fn wait_for_name(&mut self, number: u16, id: InstrumentId) {
+        let begun = Instant::now();
+        loop {
+            self.look_up();
+            if self.naming(number, id).is_some() {
+                self.in_vain = 0;
+                return;
+            }
+            if self.in_vain >= IN_VAIN_MAX || begun.elapsed() >= NAME_PATIENCE {
+                self.in_vain = self.in_vain.saturating_add(1);
+                return;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Names every instrument that has a slot and had no name.
+    fn look_up(&mut self) {
         let reader = self.run.held.reader();
-        let mut found = None;
         for (_, book) in reader.books() {
             let Some(Some(source)) = self.run.sources.get_mut(usize::from(book.source)) else {
                 continue;
             };
-            if (book.source, book.instrument) == (number, id) {
-                found = Some(book.symbol);
+            let before = source.instruments.get(&book.instrument).copied();
+            if matches!(before, Some(Naming::Wanted | Naming::Other)) {
+                continue;
             }
+            let is_wanted = self
+                .wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted.contains(&book.symbol));
+            let naming = if is_wanted { Naming::Wanted } else { Naming::Other };
+            source.instruments.insert(book.instrument, naming);
             if let Some(keep) = &mut source.keep {
                 let instrument = Instrument {
                     id: book.instrument,
@@ -505,7 +519,10 @@ impl Live {
                 };
                 Keep::defined(&mut **keep, &instrument);
             }
+            // What it said before it had a name was passed over.
+            if before.is_some() && is_wanted && self.wanted.is_some() {
+                source.miss(book.instrument);
+            }
         }
-        found
     }
 }
