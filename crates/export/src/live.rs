@@ -473,8 +473,8 @@ impl Live {
         self.source(number)?.instruments.get(&id).copied()
     }
 
-    /// An instrument is named when its packet is over, which its first event may be read before. Where several
-    /// in a row were waited for in vain, they are ones without a book, and nobody waits any more.
+    /// An instrument is named when its packet is over, which its first event may be read before. Where
+    /// several in a row were waited for in vain, they are ones without a book, and nobody waits any more.
     fn wait_for_name(&mut self, number: u16, id: InstrumentId) {
         let begun = Instant::now();
         loop {
