@@ -678,12 +678,18 @@ impl<S: Strategy> Conductor<S> {
         markets: Markets<'_>,
         port: &mut dyn OrderPort,
     ) -> Result<Change, ReportError> {
-        let change = self.state.apply(now, report).inspect_err(|error| {
-            self.state.counters.bump(Counter::ReportsUnmatched);
-            if report.kind.is_trade() && *error != ReportError::Duplicate {
-                self.state.risk.kill();
+        // Looked at where it is: a change is large.
+        let applied = self.state.apply(now, report);
+        let change = match &applied {
+            Ok(change) => change,
+            Err(error) => {
+                self.state.counters.bump(Counter::ReportsUnmatched);
+                if report.kind.is_trade() && *error != ReportError::Duplicate {
+                    self.state.risk.kill();
+                }
+                return applied;
             }
-        })?;
+        };
         let counters = &mut self.state.counters;
         match report.kind {
             ReportKind::Accepted => counters.bump(Counter::OrdersAcked),
@@ -720,7 +726,7 @@ impl<S: Strategy> Conductor<S> {
         self.call("on_order", now, cause, markets, port, |s, ctx| {
             s.on_order(ctx, &event)
         });
-        Ok(change)
+        applied
     }
 
     /// The session is lost, and with it every quote: the venue has none of them any more, whatever it has

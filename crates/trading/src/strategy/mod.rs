@@ -30,6 +30,7 @@
 mod conductor;
 mod consolidated;
 mod context;
+mod either;
 mod executions;
 mod quotes;
 mod quoting;
@@ -42,6 +43,7 @@ mod tests;
 pub use conductor::{Conductor, ConductorConfig, Outcome};
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use either::Either;
 pub use executions::{Execution, ExecutionId, LateExecution, Once};
 pub use quotes::{
     MassQuoteEvent, OwnQuote, QUOTES_MAX, Quote, QuoteEntries, QuoteEntry, QuoteEvent, QuoteEventKind,
