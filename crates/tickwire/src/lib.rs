@@ -39,6 +39,8 @@ extern crate tickwire_console;
 pub mod config;
 pub mod demo;
 pub mod hosted;
+mod identity;
+pub mod jobs;
 mod report;
 pub mod sides;
 pub mod strategy;
