@@ -91,6 +91,24 @@ pub(crate) fn order_segment() -> Vec<Vec<u8>> {
     all
 }
 
+/// Conditions of several kinds before the packets of both framings.
+pub(crate) fn armed_order() -> Vec<Vec<u8>> {
+    let heads = [
+        [0_u8, 0, 0, 1, 0, 0, 255, 40],
+        [0, 1, 0, 1, 0, 0, 255, 40],
+        [0, 2, 0, 7, 1, 0, 255, 24],
+    ];
+    let packets = moldudp64().into_iter().map(|packet| (0, packet));
+    let packets = packets.chain(xdp().into_iter().map(|packet| (1, packet)));
+    let all = packets.flat_map(|(framing, packet)| {
+        heads.map(|mut head| {
+            head[0] = framing;
+            [&head[..], &packet].concat()
+        })
+    });
+    all.collect()
+}
+
 pub(crate) fn mdp3() -> Vec<Vec<u8>> {
     packets("mdp3")
 }

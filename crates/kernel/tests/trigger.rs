@@ -12,8 +12,8 @@ use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_kernel::segment::{Checksum, Ends, Numbers, Template, checksum, tcp};
 use tickwire_kernel::trigger::{self, Condition, ConditionError, Setup, SetupError, Shot, State, itch, nyse};
 use tickwire_testdata::Rng;
+use tickwire_wire::xdp;
 use tickwire_wire::zerocopy::IntoBytes;
-use tickwire_wire::{itch50, moldudp64, xdp};
 
 const ENDS: Ends = Ends {
     hardware: [[2, 0, 0, 0, 0x18, 1], [2, 0, 0, 0, 0x18, 2]],
@@ -107,65 +107,6 @@ fn messages(framing: Framing, payload: &[u8]) -> Vec<&[u8]> {
         rest = &rest[from + length..];
     }
     all
-}
-
-fn adds(framing: Framing, seq: u64, prices: &[(u32, u8, u32, u32)]) -> Vec<u8> {
-    let mut buffer = [0; 1_700];
-    let length = match framing {
-        Framing::Itch => {
-            let mut p = moldudp64::PacketBuilder::new(&mut buffer, SESSION, tickwire_market::SeqNo(seq));
-            for &(index, side, shares, price) in prices {
-                let mut add = itch50::AddOrder::at(index as u16, 1);
-                add.side = tickwire_wire::layout::Char(side);
-                add.shares = shares.into();
-                add.price.0 = price.into();
-                assert!(p.push(add.as_bytes()));
-            }
-            p.finish()
-        }
-        _ => {
-            let flag = xdp::DeliveryFlag::Original;
-            let mut p = xdp::PacketBuilder::new(&mut buffer, flag, seq as u32, tickwire_market::Nanos(1));
-            for &(index, side, volume, price) in prices {
-                let add = xdp::AddOrder {
-                    symbol_index: index.into(),
-                    side: tickwire_wire::layout::Char(side),
-                    volume: volume.into(),
-                    price: price.cast_signed().into(),
-                    ..xdp::AddOrder::NEW
-                };
-                assert!(p.push(add.as_bytes()));
-            }
-            p.finish()
-        }
-    };
-    buffer[..length].to_vec()
-}
-
-fn offer(framing: Framing, index: u32, at_most: u64, least: u64) -> Condition {
-    let (message, [side, price, shares]) = match framing {
-        Framing::Itch => (
-            itch::ADD_ORDER,
-            [
-                itch::ADD_ORDER_SIDE,
-                itch::ADD_ORDER_PRICE,
-                itch::ADD_ORDER_SHARES,
-            ],
-        ),
-        _ => (
-            nyse::ADD_ORDER,
-            [
-                nyse::ADD_ORDER_SIDE,
-                nyse::ADD_ORDER_PRICE,
-                nyse::ADD_ORDER_VOLUME,
-            ],
-        ),
-    };
-    Condition::new(message, index)
-        .and(side, b'S'.into()..=b'S'.into())
-        .and_then(|c| c.and(price, 0..=at_most))
-        .and_then(|c| c.and(shares, least..=u64::MAX))
-        .expect("a condition")
 }
 
 const BOTH: [Framing; 2] = [Framing::Itch, Framing::Nyse];

@@ -6,26 +6,28 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+
+mod client;
+#[allow(dead_code, reason = "each test uses a part")]
 mod network;
 
-use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use client::{Client, PATIENCE, TALKING, direct, pause};
 use harness::{Skip, Test, namespaces};
-use network::{Habits, Kind, Line, PORT, Peer, REPLY, inside, pattern, start};
+use network::{Habits, Kind, Line, PORT, REPLY, inside, pattern, start};
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::guard;
 use tickwire_kernel::interp::{Machine, Map};
 use tickwire_kernel::segment::{Ends, Numbers, Template};
-use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Reason, Way};
+use tickwire_kernelpath::delegate::{DelegateError, Reason, Way};
 use tickwire_kernelpath::{KernelReceiver, LoadedFilter, ReceiverConfig};
 use tickwire_runtime::alloc::{OnAllocation, arm, disarm};
 use tickwire_runtime::interface::Interface;
-use tickwire_runtime::netns::VethPair;
-use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::xdp::delegate::{flight, force_send_buffer};
 use tickwire_runtime::xdp::{Program, SharedMap};
 use tickwire_testdata::Rng;
@@ -60,140 +62,12 @@ const TESTS: &[(&str, Test)] = &[
 
 /// Set in children of this program.
 const CHILD: &str = "TICKWIRE_DELEGATE_CHILD";
-const PATIENCE: Duration = Duration::from_secs(120);
-const TALKING: Habits = Habits {
-    replies: true,
-    reads: true,
-};
 
 fn main() -> ExitCode {
     match std::env::var(CHILD) {
         Ok(venue) => child(venue.parse().expect("an address")),
         Err(_) => harness::run(TESTS),
     }
-}
-
-/// Our end of a connection.
-struct Client {
-    stream: TcpStream,
-    delegate: Delegate,
-    sent: u64,
-    heard: u64,
-    is_closed: bool,
-    buffer: Vec<u8>,
-}
-
-impl Client {
-    fn connect(peer: SocketAddr) -> Client {
-        let way = Way::towards(peer).unwrap_or_else(|why| panic!("{why}"));
-        let stream = TcpStream::connect(peer, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
-        Client {
-            delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
-            stream,
-            sent: 0,
-            heard: 0,
-            is_closed: false,
-            buffer: vec![0; 1 << 16],
-        }
-    }
-
-    fn launch(&mut self, length: u64) -> io::Result<()> {
-        let message: Vec<u8> = (self.sent..self.sent + length).map(pattern).collect();
-        self.delegate.launch(&mut self.stream, &message)?;
-        self.sent += length;
-        Ok(())
-    }
-
-    fn send(&mut self, length: u64) -> io::Result<()> {
-        self.launch(length)?;
-        self.delegate.settle(&mut self.stream)
-    }
-
-    /// Reads what has come, as the trading thread does.
-    fn hear(&mut self) {
-        loop {
-            match self.stream.recv(&mut self.buffer) {
-                Ok(Received::Bytes(bytes)) => {
-                    for (offset, byte) in (self.heard..).zip(bytes) {
-                        assert_eq!(*byte, pattern(offset), "the answers' byte at {offset}");
-                    }
-                    self.heard += bytes.len() as u64;
-                }
-                Ok(Received::Nothing) => break,
-                Ok(Received::Closed) | Err(_) => {
-                    self.is_closed = true;
-                    return;
-                }
-            }
-        }
-        let tended = self.stream.flush().map(drop);
-        let tended = tended.and_then(|()| self.delegate.tend(&mut self.stream));
-        self.is_closed |= tended.is_err();
-    }
-
-    /// Messages of any length, with pauses.
-    fn talk(&mut self, messages: u32, rng: &mut Rng) {
-        for n in 0..messages {
-            self.send(40 + rng.next_u64() % 400).expect("sent");
-            self.hear();
-            assert!(!self.is_closed, "the connection is lost");
-            match rng.next_u64() % 8 {
-                // Bursts, ordinary pauses, and now and then a longer one.
-                0..4 => {}
-                4..7 => pause(Duration::from_micros(60)),
-                _ if n % 50 == 0 => pause(Duration::from_millis(3)),
-                _ => pause(Duration::from_micros(300)),
-            }
-        }
-    }
-
-    fn until(&mut self, what: &str, mut done: impl FnMut(&Client) -> bool) {
-        let began = Instant::now();
-        while !done(self) {
-            self.hear();
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{what}: {} sent, {} heard, {}",
-                self.sent,
-                self.heard,
-                self.delegate.counts()
-            );
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-
-    /// Until the peer has everything, and we all its answers, and nothing that was held back waits any more
-    /// (the program may be writing a segment down while the last message is booked).
-    fn finish(&mut self, peer: &Peer, replies: bool) -> Counts {
-        let heard = if replies { self.sent / REPLY * REPLY } else { 0 };
-        self.until("the end", |own| peer.received() == own.sent && own.heard == heard);
-        self.until("what was held", |own| {
-            let counts = own.delegate.counts();
-            counts.held == counts.injected + counts.not_injected
-        });
-        let counts = self.delegate.counts();
-        println!(
-            "{counts}; the peer sent {} segments again",
-            peer.retransmissions()
-        );
-        counts
-    }
-}
-
-fn pause(length: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < length {
-        std::hint::spin_loop();
-    }
-}
-
-/// A network of two hosts, its second one the peer.
-fn direct(kind: Kind, habits: Habits) -> Result<(VethPair, Peer, SocketAddr), Skip> {
-    let pair = namespaces()?;
-    let peer = start(&pair, kind, habits);
-    let address = (pair.address(1), PORT).into();
-    Ok((pair, peer, address))
 }
 
 /// The peer's segments, at random around what is booked, through the kernel and through the interpreter.
@@ -595,15 +469,7 @@ fn two() -> Result<(), Skip> {
         drop(first);
         let second = start(&one, Kind::Linux, other);
         let stream = TcpStream::connect(address, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
-        let mut client = Client {
-            delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
-            stream,
-            sent: 0,
-            heard: 0,
-            is_closed: false,
-            buffer: vec![0; 1 << 16],
-        };
+        let mut client = Client::of(way, stream);
         client.talk(500, &mut Rng::new(12));
         let counts = client.finish(&second, true);
         assert!(counts.delegated > 50, "{counts}");
