@@ -469,7 +469,7 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn uses(&self, which: impl Fn(Framing) -> bool) -> bool {
+    pub(crate) fn uses(&self, which: impl Fn(Framing) -> bool) -> bool {
         self.spec.channels.iter().any(|channel| which(channel.framing))
     }
 
@@ -963,11 +963,6 @@ impl<'s> Generator<'s> {
         a.bind(pass);
         a.set(R0, action::PASS);
         a.exit();
-    }
-
-    /// Whether an order can be pre-armed on some channel.
-    fn arms(&self) -> bool {
-        self.spec.trigger && self.uses(|framing| matches!(framing, Framing::Itch | Framing::Nyse))
     }
 
     /// Takes the next place in the order of deliveries; changes R1.

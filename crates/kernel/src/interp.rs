@@ -531,8 +531,8 @@ impl<'p> Cpu<'p> {
         }
     }
 
-    /// Packet pointers are void; registers that hold one are found out by the region's change of meaning only,
-    /// so the ones that the caller may still have are cleared.
+    /// Packet pointers are void; registers that hold one are found out by the region's change of meaning
+    /// only, so the ones that the caller may still have are cleared.
     fn void_packet(&mut self) {
         for register in &mut self.registers {
             if register.is_some_and(|value| value & REGION == PACKET) {

@@ -3,17 +3,20 @@
 //! told afterwards; nothing of it runs between the message and the order.
 //!
 //! ```text
-//!  TRIGGER  0 WORD u64        8 KILL u64       16 NEXT u64      24 session u64   32 session u64   40 mask u64
-//!          48 mask u64       56 channel u64    64 first u64     72 swap u64      80 size u64      88 kind u64
-//!          96 mask u64      104 out u64       112 length u64   120 sum u64      128 stamp u64    136 has stamp u64
+//!  TRIGGER  0 WORD u64      8 KILL u64     16 NEXT u64     24 session u64  32 session u64
+//!          40 mask u64     48 mask u64     56 channel u64  64 first u64    72 swap u64
+//!          80 size u64     88 kind u64     96 mask u64    104 out u64     112 length u64
+//!         120 sum u64     128 stamp u64   136 has stamp u64               144 DEADLINE u64
 //!         192 four tests: end, shift, mask, bias, low, span u64 each
-//!         384 counters      448 fired at u64  456 by number u64
-//!         512 the order's frame, 512 bytes    1024 KEPT u64    1032 metadata, then the packet from Ethernet on
+//!         384 counters    448 fired at u64               456 by number u64
+//!         512 the order's frame, 512 bytes
+//!        1024 KEPT u64   1032 metadata, then the packet from Ethernet on
 //! ```
 //! **One shot.** `WORD` is 0, or a turn in its upper bits and a [`State`] in the lower eight. The program
 //! fires only if the exchange of *armed* for *claimed* succeeds, so once for each turn, whatever other CPUs
 //! and the process do meanwhile. The process takes the order back by exchanging *armed* for 0. `KILL` is for
-//! a kill switch: one store, and nothing is sent until it is 0 again, armed or not.
+//! a kill switch: one store, and nothing is sent until it is 0 again, armed or not. `DEADLINE` is for a
+//! process that hangs or was stopped: it moves on what it is alive by, and behind it nothing is sent.
 //!
 //! **Only what is new, and nothing behind a gap.** The program looks at packets in sequence from `NEXT` on.
 //! Copies of the other line and late packets are not looked at. A packet ahead of a gap, or of another
@@ -76,6 +79,9 @@ const LENGTH: usize = 112;
 const SUM: usize = 120;
 const STAMP: usize = 128;
 const HAS_STAMP: usize = 136;
+/// Offset of the time behind which nothing is sent, nanoseconds of `CLOCK_MONOTONIC`: moved on by a process
+/// that is alive.
+pub const DEADLINE: usize = 144;
 const TESTS_AT: usize = 192;
 const TEST: usize = 48;
 /// Offset of the counters, see [`Shot`].
@@ -160,17 +166,20 @@ pub enum Shot {
     Killed,
     /// Orders not sent because the frame could not be made so long.
     NoRoom,
+    /// Conditions that held behind the deadline.
+    Late,
 }
 
 impl Shot {
     /// All of them, in the order of the map.
-    pub const ALL: [Shot; 6] = [
+    pub const ALL: [Shot; 7] = [
         Shot::Looked,
         Shot::Fired,
         Shot::Gap,
         Shot::Long,
         Shot::Killed,
         Shot::NoRoom,
+        Shot::Late,
     ];
 
     /// What it is called in reports and metrics.
@@ -182,6 +191,7 @@ impl Shot {
             Shot::Long => "long",
             Shot::Killed => "killed",
             Shot::NoRoom => "no_room",
+            Shot::Late => "late",
         }
     }
 
@@ -511,11 +521,13 @@ pub struct Setup<'a> {
     pub stamp_offset: Option<u32>,
     /// The interface by which it leaves, 0: the one by which market data comes.
     pub out: u32,
+    /// Behind this time nothing is sent, nanoseconds of `CLOCK_MONOTONIC`.
+    pub deadline_ns: u64,
 }
 
 impl Setup<'_> {
-    /// Writes everything but [`WORD`], which is 0 meanwhile and arms when it is stored afterwards, as words by
-    /// their offsets.
+    /// Writes everything but [`WORD`], which is 0 meanwhile and arms when it is stored afterwards, as words
+    /// by their offsets.
     ///
     /// # Errors
     /// [`SetupError`]; nothing was written.
@@ -556,6 +568,7 @@ impl Setup<'_> {
         store(KIND, u16::from_ne_bytes(kind).into());
         store(KIND_MASK, u16::from_ne_bytes(mask).into());
         store(OUT, self.out.into());
+        store(DEADLINE, self.deadline_ns);
         store(LENGTH, length as u64);
         // The frame's sum is the complement of its checksum; its own timestamp is 0 in it.
         let checksum = u16::from_ne_bytes([self.order[50], self.order[51]]);
@@ -606,6 +619,11 @@ const NOW: i16 = stack::OFFSET;
 const REST: i16 = stack::CODE;
 
 impl Generator<'_> {
+    /// Whether an order can be pre-armed on some channel.
+    pub(crate) fn arms(&self) -> bool {
+        self.spec.trigger && self.uses(|framing| matches!(framing, Framing::Itch | Framing::Nyse))
+    }
+
     /// Whether a packet that has taken its place among the deliveries is what a pre-armed order waits for;
     /// `deliver` if not.
     pub(crate) fn shoot(&mut self, deliver: Label) {
@@ -779,17 +797,20 @@ impl Generator<'_> {
     /// The condition holds.
     fn fire(&mut self, deliver: Label) {
         let (killed, failed, bare) = (self.a.label(), self.a.label(), self.a.label());
+        let late = self.a.label();
         let a = &mut self.a;
         a.load(Size::D, R1, R6, KILL as i16);
         a.jump_if_value(Cond::Ne, R1, 0, killed);
+        a.call(helper::KTIME);
+        a.store(Size::D, R10, NOW, R0);
+        a.load(Size::D, R1, R6, DEADLINE as i16);
+        a.jump_if(Cond::Gt, R0, R1, late);
         a.load(Size::D, R0, R10, ARMED_WORD);
         a.copy(R2, R0);
         a.copy(R1, R0);
         a.alu_value(Op::Xor, R1, State::Armed as i32 ^ State::Claimed as i32);
         a.atomic(Atomic::CompareExchange, R6, WORD as i16, R1);
         a.jump_if(Cond::Ne, R0, R2, deliver);
-        a.call(helper::KTIME);
-        a.store(Size::D, R10, NOW, R0);
         self.keep(failed);
         self.stamp(bare);
         self.a.bind(bare);
@@ -823,6 +844,10 @@ impl Generator<'_> {
 
         self.a.bind(killed);
         self.count_shot(Shot::Killed);
+        self.a.jump(deliver);
+
+        self.a.bind(late);
+        self.count_shot(Shot::Late);
         self.a.jump(deliver);
 
         // The reader has the packet from where it is kept.
@@ -900,9 +925,9 @@ impl Generator<'_> {
         a.store(Size::H, R6, ORDER as i16 + 50, R1);
     }
 
-    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end. Never
-    /// shorter at its end: behind the driver (generic), Linux 6.18 sets such a packet's tail 14 bytes too far,
-    /// and between virtual interfaces the receiver's TCP puts the next segment's bytes behind that.
+    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end.
+    /// Never shorter at its end: behind the driver (generic), Linux 6.18 sets such a packet's tail 14 bytes
+    /// too far, and between virtual interfaces the receiver's TCP puts the next segment's bytes behind that.
     fn resize(&mut self, failed: Label) {
         let (shorter, front, done) = (self.a.label(), self.a.label(), self.a.label());
         let a = &mut self.a;

@@ -73,6 +73,7 @@ fn arm(filter: &mut Filter, turn: u64, next: u64, condition: &Condition, order: 
         order,
         stamp_offset: stamps.then_some(OFFSET),
         out: 0,
+        deadline_ns: u64::MAX,
     };
     put(filter, trigger::WORD, 0);
     setup.put(|at, value| put(filter, at, value)).expect("it fits");
@@ -260,6 +261,21 @@ fn the_kill_switch_is_one_store_and_holds_until_it_is_taken_back() {
 }
 
 #[test]
+fn nothing_is_sent_behind_the_deadline_of_a_process_that_hangs() {
+    let mut filter = filter(Framing::Itch);
+    let condition = offer(Framing::Itch, 7, 10, 1);
+    arm(&mut filter, 1, 1, &condition, &order(b"an order", false), false);
+    let now = filter.machine.now;
+    put(&mut filter, trigger::DEADLINE, now - 1);
+    let hit = |seq| framed(&adds(Framing::Itch, seq, &[(7, b'S', 1, 10)]), 0, 0);
+    assert_eq!(run(&mut filter, &hit(1)).action, action::REDIRECT);
+    assert_eq!(count(&mut filter, Shot::Late), 1);
+    assert_eq!(state(&mut filter), Some(State::Armed));
+    put(&mut filter, trigger::DEADLINE, now);
+    assert_eq!(run(&mut filter, &hit(2)).action, action::TX);
+}
+
+#[test]
 fn an_order_of_any_length_leaves_or_is_said_not_to_have_left() {
     let condition = offer(Framing::Itch, 7, 10, 1);
     for length in 1..=trigger::ORDER_MAX - 54 {
@@ -292,6 +308,7 @@ fn an_order_of_any_length_leaves_or_is_said_not_to_have_left() {
         order: &long,
         stamp_offset: None,
         out: 0,
+        deadline_ns: u64::MAX,
     };
     let refused = setup.put(|_, _| panic!("nothing is written"));
     assert_eq!(refused, Err(SetupError::Order(trigger::ORDER_MAX + 1)));
@@ -310,6 +327,7 @@ fn it_leaves_by_another_interface_if_the_connection_does() {
         order: &frame,
         stamp_offset: None,
         out: 12,
+        deadline_ns: u64::MAX,
     };
     setup
         .put(|at, value| put(&mut filter, at, value))

@@ -276,8 +276,8 @@ impl KernelReceiver {
         Some(delivery)
     }
 
-    /// Whether it is the turn of the packet that the program kept: it stands before what a ring got after it, and
-    /// behind what it got before, which a driver may show later.
+    /// Whether it is the turn of the packet that the program kept: it stands before what a ring got after it,
+    /// and behind what it got before, which a driver may show later.
     #[cold]
     fn is_due(&mut self, (channel, delivery): (u16, u32), is_ready: bool) -> bool {
         let progress = self.progress.get(usize::from(channel));
@@ -318,8 +318,8 @@ impl KernelReceiver {
         self.progress.get(usize::from(channel))?.taken()
     }
 
-    /// The pre-armed order of the program; `None` if [`FilterSpec::trigger`] did not ask for one, or somebody has
-    /// it.
+    /// The pre-armed order of the program; `None` if [`FilterSpec::trigger`] did not ask for one, or somebody
+    /// has it.
     pub fn trigger(&self) -> Option<Trigger> {
         Trigger::of(&self.kept.as_ref()?.place)
     }

@@ -1,5 +1,5 @@
-//! The process's side of a pre-armed order ([`tickwire_kernel::trigger`]): its place in the program's map, the
-//! kill switch, and the packet that the program kept. What is sent is [`crate::delegate`]'s.
+//! The process's side of a pre-armed order ([`tickwire_kernel::trigger`]): its place in the program's map,
+//! the kill switch, and the packet that the program kept. What is sent is [`crate::delegate`]'s.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_kernel::trigger::{self, Condition, Setup, SetupError, Shot, State};
+use tickwire_runtime::clock::monotonic;
 use tickwire_runtime::xdp::SharedMap;
 
 use crate::delegate::Reason;
@@ -102,6 +103,9 @@ pub struct Waits {
     /// The number of the channel's next message. What has come and was not looked at yet is not waited for:
     /// with packets in the ring the order does not stay armed.
     pub next: u64,
+    /// How long it stays armed, nanoseconds, without [`crate::delegate::Delegate::tend`]: a process that
+    /// hangs, or was stopped, sends nothing after that.
+    pub idle_ns: u64,
 }
 
 /// Why an order cannot be armed. Nothing was sent.
@@ -246,6 +250,7 @@ impl Trigger {
             order,
             stamp_offset,
             out: if out == self.place.interface { 0 } else { out },
+            deadline_ns: monotonic().0.saturating_add(waits.idle_ns),
         };
         let put = setup.put(|at, word| self.place.word(at).store(word, Ordering::Relaxed));
         put.map_err(|refused| match refused {
@@ -257,6 +262,15 @@ impl Trigger {
         let word = State::Armed.word(self.turn);
         self.place.word(trigger::WORD).store(word, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// The process is alive: what is armed stays so for as long again.
+    #[inline]
+    pub(crate) fn is_alive(&self, idle_ns: u64) {
+        let deadline = monotonic().0.saturating_add(idle_ns);
+        self.place
+            .word(trigger::DEADLINE)
+            .store(deadline, Ordering::Relaxed);
     }
 
     /// What became of it, without doing anything; `None` while it waits.

@@ -199,6 +199,7 @@ pub fn armed_order(bytes: &[u8]) {
             order: &order,
             stamp_offset: Some(5),
             out: 0,
+            deadline_ns: u64::MAX,
         };
         setup.put(&mut put).expect("it fits");
         put(trigger::WORD, State::Armed.word(1));

@@ -1,5 +1,5 @@
-//! The pre-armed order of a delegated connection: the next segment, prepared, in the hands of the program that
-//! receives market data. Until it has left or is taken back, nothing else is sent.
+//! The pre-armed order of a delegated connection: the next segment, prepared, in the hands of the program
+//! that receives market data. Until it has left or is taken back, nothing else is sent.
 
 use std::io;
 
@@ -49,6 +49,8 @@ pub(super) struct Arming {
     order: Vec<u8>,
     /// The next hop that it is addressed to.
     hop: [u8; 6],
+    /// How long it stays armed without a look.
+    idle_ns: u64,
     /// What became of the last one, until somebody asks.
     told: Option<Shooting>,
     counts: ArmedCounts,
@@ -60,10 +62,17 @@ impl Arming {
         !self.order.is_empty()
     }
 
-    /// The program has sent what is armed, or will not.
+    /// The program has sent what is armed, or will not; if not, it may for longer, as somebody looks.
     #[inline]
     pub(super) fn has_happened(&self) -> bool {
-        self.is_armed() && self.trigger.look().is_some()
+        if !self.is_armed() {
+            return false;
+        }
+        let has_happened = self.trigger.look().is_some();
+        if !has_happened {
+            self.trigger.is_alive(self.idle_ns);
+        }
+        has_happened
     }
 }
 
@@ -74,6 +83,7 @@ impl Delegate {
             trigger,
             order: Vec::with_capacity(tickwire_kernel::trigger::ORDER_MAX),
             hop: [0; 6],
+            idle_ns: 0,
             told: None,
             counts: ArmedCounts::default(),
         }));
@@ -147,6 +157,7 @@ impl Delegate {
         }
         arming.order.extend_from_slice(order);
         arming.hop = self.ends.hardware[1];
+        arming.idle_ns = waits.idle_ns;
         arming.told = None;
         Ok(())
     }
@@ -217,7 +228,8 @@ impl Delegate {
         Ok(())
     }
 
-    /// The kernel has said what may leave, and where to: an order stays armed only while it may, and goes there.
+    /// The kernel has said what may leave, and where to: an order stays armed only while it may, and goes
+    /// there.
     pub(super) fn keep_arming(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         let is_elsewhere = |arming: &Arming| arming.hop != self.ends.hardware[1];
         let is_void = self.room.refused.is_some() || self.arming.as_deref().is_some_and(is_elsewhere);

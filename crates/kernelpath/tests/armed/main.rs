@@ -127,6 +127,7 @@ fn verifier() -> Result<(), Skip> {
                 order: &order,
                 stamp_offset: None,
                 out: 0,
+                deadline_ns: u64::MAX,
             };
             let mut both = |at: usize, word: u64| {
                 place.words()[at / 8].store(word, Ordering::SeqCst);
@@ -274,6 +275,7 @@ fn waits(framing: Framing, next: u64) -> Waits {
         channel: 0,
         session: session(framing),
         next,
+        idle_ns: 600_000_000_000,
     }
 }
 
@@ -490,6 +492,19 @@ fn taken_back() -> Result<(), Skip> {
         assert_eq!(told.expect("the connection holds"), Some(Shooting::Back));
         assert_eq!(trader.arm(feed.next, REPLY), Err(NotArmed::Killed));
         trader.client.delegate.kill_switch().expect("there is one").lift();
+        // A process that does not look for longer than it said.
+        let hangs = Waits {
+            idle_ns: 1_000,
+            ..waits(Framing::Itch, feed.next)
+        };
+        let order: Vec<u8> = (0..REPLY).map(pattern).collect();
+        let armed = trader.client.delegate.arm(&trader.client.stream, &hangs, &order);
+        armed.unwrap_or_else(|why| panic!("{why}"));
+        std::thread::sleep(Duration::from_millis(1));
+        feed.send(0, &[HIT]);
+        trader.until_seen(3);
+        let told = trader.client.delegate.disarm(&mut trader.client.stream);
+        assert_eq!(told.expect("the connection holds"), Some(Shooting::Back));
         trader.arm(feed.next, REPLY).unwrap_or_else(|why| panic!("{why}"));
         feed.send(0, &[HIT]);
         assert!(matches!(trader.shot(), Shooting::Fired { .. }));
@@ -498,7 +513,7 @@ fn taken_back() -> Result<(), Skip> {
         let armed = counts.pre_armed;
         assert_eq!(
             (armed.armed, armed.taken_back, armed.fired, armed.refused),
-            (3, 2, 1, 1)
+            (4, 3, 1, 1)
         );
     });
     Ok(())
@@ -522,7 +537,8 @@ fn otherwise() -> Result<(), Skip> {
             if n % 3 != 0 {
                 feed.send(0, &[HIT]);
             }
-            // If it has left, what follows begins behind it. Of three one is not caused, one is, and one races.
+            // If it has left, what follows begins behind it. Of three one is not caused, one is, and one
+            // races.
             let told = match n % 3 {
                 1 => Some(trader.shot()),
                 _ => {
