@@ -57,6 +57,21 @@ impl<S: Store> Session<S> {
             .then_some(PreparedHeader { core: &self.core })
     }
 
+    /// A message that was held ([`Reservation::hold`]) has been transmitted.
+    pub fn held_left(&mut self, now: Nanos, bytes: usize) {
+        self.core.count_sent(now, bytes);
+    }
+
+    /// A message that was held was not transmitted and will not be: the next one has its number. `false` if
+    /// others have been sent since: the number is left out then.
+    pub fn withdraw(&mut self, held: SeqNo) -> bool {
+        let is_last = self.core.store.next_out() == held.0 + 1;
+        if is_last {
+            self.core.store.set_next_out(held.0);
+        }
+        is_last
+    }
+
     /// The number and the time that a message would have if it were sent now, to rehearse it: nothing is
     /// reserved.
     #[inline]
@@ -87,6 +102,18 @@ impl<S: Store> Reservation<'_, S> {
         self.core.keep(self.seq, message, again)?;
         self.core.count_sent(self.now, message.len());
         Ok(())
+    }
+
+    /// The message, a whole one with this number, is for somebody else to transmit at a moment that nobody
+    /// knows: the number is used from now on, and the message counts as sent once [`Session::held_left`] says
+    /// so. Nothing else is to be sent before that, or before [`Session::withdraw`]; what is sent all the same
+    /// leaves out the number, which the peer asks for and gets as a gap fill. It is kept for no resend.
+    ///
+    /// # Errors
+    /// As [`Reservation::commit`].
+    pub fn hold(self, message: &[u8]) -> Result<SeqNo, SendError> {
+        self.core.keep(self.seq, message, Again::GapFill)?;
+        Ok(SeqNo(self.seq))
     }
 
     /// The message as the general encoder writes it, for what a template has no room for.
