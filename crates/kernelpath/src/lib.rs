@@ -40,6 +40,11 @@ mod progress;
 mod receiver;
 mod trigger;
 
+/// What a pre-armed order can wait for.
+pub mod condition {
+    pub use tickwire_kernel::trigger::{Condition, ConditionError, Field, Message, itch, nyse};
+}
+
 pub use loaded::{FilterError, LoadedFilter, OrdersFull};
 pub use receiver::{Delivery, KernelReceiver, ReceiverConfig, ReceiverError, RxStamp};
 pub use trigger::{KillSwitch, NotArmed, Shooting, Trigger, Waits};
