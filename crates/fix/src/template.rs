@@ -15,7 +15,7 @@ use crate::time::{Precision, Stamp};
 use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::{
-    Cause, ClientOrderId, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce,
+    Cause, ClientOrderId, Nanos, OrderIntent, OrderType, Price, Qty, Side, Symbol, TimeInForce,
 };
 
 /// What changes from order to order of one instrument. All limit orders.
@@ -253,25 +253,6 @@ impl OrderTemplate {
         }
         reserved.commit(self.message(), again)?;
         Ok(self.message())
-    }
-
-    /// Prepares an order that somebody else transmits, see [`Reservation::hold`]: its bytes and its number.
-    /// SendingTime and TransactTime are those of this moment.
-    ///
-    /// # Errors
-    /// As [`OrderTemplate::send`]; [`SendError::NotEncodable`] for values beyond the template's widths.
-    pub fn hold<S: Store>(
-        &mut self,
-        session: &mut Session<S>,
-        now: Nanos,
-        order: &NewOrder,
-    ) -> Result<(&[u8], SeqNo), SendError> {
-        let reserved = session.reserve(now)?;
-        if !self.patch(reserved.time(), reserved.seq().0, order) {
-            return Err(SendError::NotEncodable);
-        }
-        let seq = reserved.hold(self.message())?;
-        Ok((self.message(), seq))
     }
 
     #[cold]

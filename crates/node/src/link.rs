@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Way};
-use tickwire_kernelpath::{NotArmed, Shooting, Trigger, Waits};
+use tickwire_kernelpath::{KillSwitch, NotArmed, Shooting, Trigger, Waits};
 use tickwire_market::Nanos;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -106,6 +106,11 @@ impl Entry {
             stream: Some(stream),
             delegate: None,
         }
+    }
+
+    /// The kill switch of orders that a program may send.
+    pub fn kill_switch(&self) -> Option<KillSwitch> {
+        self.delegate.as_ref()?.kill_switch()
     }
 
     /// What has come; nothing while there is no connection. When nothing has, what could not be sent at once

@@ -337,6 +337,10 @@ where
             }
             rule.set_arming(arms);
         }
+        let shared: Arc<Shared> = Arc::default();
+        if let Some(kill_switch) = sessions.first().and_then(|session| session.out.kill_switch()) {
+            shared.guard_armed(kill_switch);
+        }
         Ok(Trader {
             config,
             told_stopped: vec![false; rule.count()],
@@ -360,7 +364,7 @@ where
             hearing,
             end: End::Open,
             clock_steps: 0,
-            shared: Arc::default(),
+            shared,
             beat: Beat::open(&config.controls)?,
             turned: Nanos::ZERO,
             differences: 0,
@@ -461,6 +465,7 @@ where
             }
             Some(OperatorRequest::Resume) => {
                 self.hot.rule.revive();
+                self.shared.lift();
                 self.lines.iter_mut().for_each(|line| line.stopping = None);
                 self.told_stopped.fill(false);
                 warn(format_args!("resumed: the rule trades again"));
@@ -491,6 +496,7 @@ where
         let sent = self.hot.rule.counters().get(Counter::OrdersSent);
         let mut lines = self.lines.iter().zip(&self.hot.sessions);
         let has_sessions = lines.all(|(line, session)| line.is_whole() && session.is_active());
+        self.note_sending();
         self.shared
             .note(&self.hot.rule, sent, position, self.differences, has_sessions);
     }

@@ -58,6 +58,9 @@ const TESTS: &[(&str, Test)] = &[
     ("the_filter_of_market_data_guards_too", beside_a_filter),
     ("after_start_up_nothing_is_allocated", no_allocation),
     ("what_cannot_be_delegated_is_said_in_words", words),
+    ("a_next_hop_with_another_address_is_followed", other_hop),
+    ("a_ring_that_is_full_leaves_it_to_the_kernel", full_ring),
+    ("rights_that_are_lost_leave_it_to_the_kernel", rights),
 ];
 
 /// Set in children of this program.
@@ -575,6 +578,123 @@ fn words() -> Result<(), Skip> {
         let _receiver = KernelReceiver::attach(filter, &interface, &ReceiverConfig::default());
         let why = Way::towards((held.address(1), PORT).into()).expect_err("the hook is taken");
         assert!(why.to_string().contains("another XDP program"), "{why}");
+    });
+    Ok(())
+}
+
+/// The venue's host has another network card: what goes to the old one is lost, and sent again.
+fn other_hop() -> Result<(), Skip> {
+    let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        client.talk(200, &mut Rng::new(21));
+        let before = client.finish(&peer, true);
+        assert!(before.delegated > 20, "{before}");
+        let card = "02:00:00:00:18:77";
+        pair.ip(1, &["link", "set", "veth0", "address", card])
+            .expect("ip");
+        // Before the neighbour's new address is known here.
+        for _ in 0..5 {
+            client.send(REPLY).expect("sent");
+        }
+        let hop = pair.address(1).to_string();
+        let entry = [
+            "neigh",
+            "replace",
+            &hop,
+            "lladdr",
+            card,
+            "dev",
+            "veth0",
+            "nud",
+            "permanent",
+        ];
+        pair.ip(0, &entry).expect("ip");
+        client.until("what was sent to the old one", |own| peer.received() == own.sent);
+        // It is asked for every second.
+        let began = Instant::now();
+        let stale = client.delegate.counts().delegated;
+        while client.delegate.counts().delegated < stale + 100 {
+            client.send(REPLY).expect("sent");
+            client.until("the answer", |own| own.heard == own.sent / REPLY * REPLY);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        let counts = client.finish(&peer, true);
+        assert!(counts.retransmissions > before.retransmissions, "{counts}");
+        assert_eq!(counts.written_twice, 0, "{counts}");
+    });
+    Ok(())
+}
+
+/// The interface goes down, so that nothing of the ring leaves, and comes back.
+fn full_ring() -> Result<(), Skip> {
+    let habits = Habits {
+        replies: false,
+        reads: true,
+    };
+    let (pair, peer, address) = direct(Kind::Linux, habits)?;
+    let route = [
+        "route",
+        "change",
+        "198.18.0.0/24",
+        "dev",
+        "veth0",
+        "initcwnd",
+        "600",
+    ];
+    pair.ip(0, &route).expect("ip");
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        pair.ip(0, &["link", "set", "veth0", "down"]).expect("ip");
+        for _ in 0..300 {
+            client.launch(50).expect("launched, or kept");
+        }
+        client.delegate.settle(&mut client.stream).expect("booked");
+        let counts = client.delegate.counts();
+        assert!(counts.ordinary[Reason::Ring as usize] > 0, "{counts}");
+        assert!(counts.not_started >= 256, "{counts}");
+        pair.ip(0, &["link", "set", "veth0", "up"]).expect("ip");
+        client.until("everything", |own| peer.received() == own.sent);
+        // And it goes on past the kernel.
+        let began = Instant::now();
+        while client.delegate.counts().delegated == counts.delegated {
+            client.send(50).expect("sent");
+            client.until("the peer", |own| peer.received() == own.sent);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        client.finish(&peer, false);
+    });
+    Ok(())
+}
+
+/// CAP_NET_ADMIN is given up in mid-session: what was sent is written as well, and the kernel sends from then
+/// on.
+fn rights() -> Result<(), Skip> {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        client.talk(50, &mut Rng::new(22));
+        let before = client.finish(&peer, true);
+        let mut sets = capabilities(None).expect("asked");
+        sets.effective.remove(CapabilitySet::NET_ADMIN);
+        set_capabilities(None, sets).expect("given up");
+        client.launch(REPLY).expect("launched");
+        let launched = client.delegate.counts().delegated;
+        client.delegate.settle(&mut client.stream).expect("written");
+        let counts = client.delegate.counts();
+        assert_eq!(counts.written_twice, launched - before.delegated, "{counts}");
+        // It is noticed when the kernel is asked for numbers.
+        let began = Instant::now();
+        while client.delegate.counts().ordinary[Reason::State as usize] == 0 {
+            client.send(REPLY).expect("sent");
+            client.until("the answer", |own| own.heard == own.sent / REPLY * REPLY);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        client.finish(&peer, true);
     });
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! the driver's hook: what it waits for in the feed's own numbers, the message with the session's next number,
 //! and what became of it.
 
-use tickwire_fix::NewOrder;
+use tickwire_fix::{Encoder, NewOrderSingle, SendError, Stamp};
 use tickwire_kernelpath::condition::{Condition, ConditionError, itch, nyse};
 use tickwire_kernelpath::{NotArmed, Shooting, Waits};
 use tickwire_market::{Nanos, Price, Side};
@@ -10,12 +10,16 @@ use tickwire_receive::hook::ArmingPoint;
 use tickwire_trading::strategy::{ArmEnd, ArmRefusal, Awaited, AwaitedEvent, Strategy};
 use tickwire_venues::protocol::Protocol;
 
+use super::port::new_order;
 use super::{Live, parts};
 use crate::hot::{HotPath, OrderOut};
 
 /// How long an order stays armed while its thread does not turn: as long as a thread may stand still before
 /// what is open is cancelled.
 const IDLE_NS: u64 = Nanos::SECOND;
+
+/// The longest message that fits into a segment of a program's.
+const MESSAGE_MAX: usize = 446;
 
 /// What became of an order, in the strategy's words.
 pub(super) fn end_of(told: Shooting) -> ArmEnd {
@@ -121,15 +125,21 @@ fn place<O: OrderOut, S: Strategy, const STAMPED: bool>(
         next: point.next,
         idle_ns: IDLE_NS,
     };
-    let traded = hosted.wiring.traded.get_mut(armed.request.instrument().index());
-    let traded = traded.and_then(Option::as_deref_mut).ok_or(ArmRefusal::Order)?;
-    let (Some(template), Some(order)) = (traded.template.as_mut(), NewOrder::of(&armed.request)) else {
-        return Err(ArmRefusal::Order);
+    let traded = hosted.wiring.traded.get(armed.request.instrument().index());
+    let traded = traded.and_then(Option::as_deref).ok_or(ArmRefusal::Order)?;
+    // What causes it is not known before: it names no message of the venue.
+    let message = new_order(&armed.request, traded.symbol, now).ok_or(ArmRefusal::Order)?;
+    let message = NewOrderSingle {
+        cause: None,
+        ..message
     };
     let session = hot.sessions.first_mut().ok_or(ArmRefusal::NoSession)?;
-    let bytes = match template.hold(&mut session.fix, now, &order) {
+    let mut buffer = [0; MESSAGE_MAX];
+    let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| message.encode(e, stamp);
+    let held = session.fix.hold(now, NewOrderSingle::MSG_TYPE, put, &mut buffer);
+    let bytes = match held {
         Ok(held) => held,
-        Err(tickwire_fix::SendError::NotEncodable) => return Err(ArmRefusal::Order),
+        Err(SendError::NotEncodable) => return Err(ArmRefusal::Order),
         Err(_) => return Err(ArmRefusal::NoSession),
     };
     match session.arm(&waits, bytes) {

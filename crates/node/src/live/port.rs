@@ -527,7 +527,7 @@ fn number(id: Option<OrderId>) -> Id {
 }
 
 /// An order that is not sent from a prepared message.
-fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
+pub(super) fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
     let OrderIntent::New {
         id,
         side,

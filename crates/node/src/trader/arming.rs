@@ -55,6 +55,19 @@ where
         }
     }
 
+    /// What has left past the kernel, for who asks.
+    pub(super) fn note_sending(&self) {
+        let lines = self.lines.iter().zip(&self.hot.sessions);
+        let delegated = lines.filter(|(_, session)| session.out.counts().is_some());
+        let all = delegated.map(|(line, session)| line.link.counts(&session.out));
+        if let Some(counts) = all.reduce(|mut all, counts| {
+            all.merge(&counts);
+            all
+        }) {
+            self.shared.note_sending(&counts);
+        }
+    }
+
     /// Takes back what is armed over a session, before anything is sent there, and tells its end.
     #[inline]
     pub(super) fn end_armed(&mut self, line: usize, now: Nanos) {
