@@ -12,16 +12,25 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
 use namespaces::{namespaces, within};
 use serde_json::Value;
+use tickwire::config::Config;
+use tickwire::prelude::{
+    ArmEnd, ArmedEvent, Awaited, BookChange, Context, NotSent, Strategy, Subscription, Ticket,
+};
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
 use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
 use tickwire_market::{Counter, Level, Nanos, Price, Side};
+use tickwire_node::live::{Hosting, Live};
+use tickwire_node::trader::run_rule;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::shared::Attachment;
+use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_shm::{BookCopy, SourceState};
 use tickwire_wire::layout::{Alpha, Char};
@@ -259,6 +268,117 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
         assert!(count > 20, "{backend}, {send}: {count} orders");
         assert_eq!(theirs, ours, "{backend}, {send}");
     }
+}
+
+/// Buys what somebody offers at the best price or below, by orders that lie armed at the hook.
+struct Armer {
+    ends: Arc<Ends>,
+}
+
+/// How armed orders ended, and that none was refused.
+#[derive(Default)]
+struct Ends {
+    fired: AtomicU64,
+    others: AtomicU64,
+}
+
+impl Strategy for Armer {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::symbol("AAPL")]
+    }
+
+    fn pre_arms(&self) -> bool {
+        true
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange<'_>) {
+        let instrument = change.instrument;
+        let Some((offer, _)) = change.after.best(Side::Ask) else {
+            return;
+        };
+        if ctx.armed().is_some() || !change.is_live() || !ctx.is_trading(instrument) {
+            return;
+        }
+        let order = Ticket::limit(Side::Bid, instrument, 100, offer).immediate_or_cancel();
+        let awaited = Awaited::added(instrument, Side::Ask).between(Price::ZERO, offer);
+        match ctx.arm(order, awaited) {
+            Ok(_) | Err(NotSent::Check(_) | NotSent::NoSession) => {}
+            Err(why) => panic!("{why}"),
+        }
+    }
+
+    fn on_armed(&mut self, _: &mut Context<'_>, event: &ArmedEvent) {
+        match event.end {
+            ArmEnd::Fired => &self.ends.fired,
+            ArmEnd::TakenBack | ArmEnd::Gap => &self.ends.others,
+            ArmEnd::NoRoom | ArmEnd::Refused(_) => panic!("{event:?}"),
+        }
+        .fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Every order that left by itself is the exchange's, accepted, filled or over as the strategy has it; those
+/// that were taken back never came there.
+#[test]
+fn orders_that_a_strategy_arms_leave_by_themselves_and_are_the_exchanges() {
+    let Some(pair) = namespaces("twpath") else { return };
+    let folder = Folder::new("path-armed");
+    let changes = [
+        ("rate = 20000", "rate = 6000"),
+        (
+            "duration_s = 15.0",
+            "duration_s = 5.0\nstop_on_client_loss = true",
+        ),
+        ("symbols = 200", "symbols = 20"),
+        ("[trader]\n", "[trader]\nsend = \"delegated\"\n"),
+        // In the driver, a virtual one sends nothing to a peer without a program of its own.
+        ("[receiver]\n", "[receiver]\nxdp_mode = \"generic\"\n"),
+    ];
+    let text = between(&pair, TRADER, "xdp", &changes);
+    let config = folder.file("trade.toml", text);
+    let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
+    let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
+    wait_for("the exchange", || {
+        said(&folder, "exchange.said").contains("listening").then_some(())
+    });
+    let ends = Arc::new(Ends::default());
+    let (own, results) = (Arc::clone(&ends), folder.0.clone());
+    let traded = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            pair.enter(1).expect("entered");
+            let config = Config::load(&config)?;
+            let hosting = Hosting {
+                name: "armer".to_string(),
+                strategy: Armer { ends: own },
+                feeds: None,
+                sessions: None,
+                on_every_event: false,
+                max_orders: 100_000,
+                risk: config.node().risk_of(&config.trader.risk),
+            };
+            let (rule, stop) = (Live::hosting(vec![hosting]), StopFlag::new());
+            run_rule(&config.node(), Some(&results), false, &stop, rule)
+        });
+        thread.join().expect("no panic")
+    });
+    traded.unwrap_or_else(|why| panic!("{why}"));
+    let ended = exchange.wait(PATIENCE).expect("it ends");
+    assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+    let orders = |name: &str| -> serde_json::Map<String, Value> {
+        let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+        let results = serde_json::from_str::<Value>(&text).expect("results are JSON");
+        results["orders"].as_object().expect("orders").clone()
+    };
+    let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+    let count = |ends: &AtomicU64| ends.load(Ordering::SeqCst) as usize;
+    let (fired, others) = (count(&ends.fired), count(&ends.others));
+    println!("{fired} left by themselves, {others} did not");
+    assert!(fired > 0, "{others} did not leave");
+    assert_eq!(theirs.len(), fired, "what left came there, and nothing else");
+    for (id, order) in &theirs {
+        assert_eq!(ours.get(id), Some(order), "order {id}");
+    }
+    assert_eq!(ours.len(), fired + others);
 }
 
 const OUCH: &str = r#"

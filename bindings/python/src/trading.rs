@@ -465,7 +465,9 @@ impl Exchange {
         }
         py.detach(|| {
             let hosted = self.hosted.lock().unwrap_or_else(PoisonError::into_inner);
-            hosted.as_ref().map_or(Ok(()), |hosted| hosted.wait_until_open(patience))
+            hosted
+                .as_ref()
+                .map_or(Ok(()), |hosted| hosted.wait_until_open(patience))
         })
         .map_err(|failure| Trouble::from(failure).into())
     }

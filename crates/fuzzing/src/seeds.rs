@@ -2,9 +2,11 @@
 //! vectors.
 
 mod archive;
+mod kernel;
 mod records;
 
 pub(crate) use archive::archives;
+pub(crate) use kernel::{armed_order, order_segment};
 pub(crate) use records::records;
 
 use crate::targets::FIX_DICTIONARY;
@@ -65,32 +67,6 @@ pub(crate) fn itch50() -> Vec<Vec<u8>> {
 
 pub(crate) fn moldudp64() -> Vec<Vec<u8>> {
     packets("moldudp64")
-}
-
-/// Answers to an order, early and not, with timestamps and without, one with a tag, one cut.
-pub(crate) fn order_segment() -> Vec<Vec<u8>> {
-    use crate::targets::kernel::ENDS;
-    use tickwire_kernel::segment::{Ends, Numbers, Template};
-    let peer = Ends {
-        hardware: [ENDS.hardware[1], ENDS.hardware[0]],
-        addresses: [ENDS.addresses[1], ENDS.addresses[0]],
-        ports: [ENDS.ports[1], ENDS.ports[0]],
-    };
-    let mut all = Vec::new();
-    for (has_stamps, ack) in [(true, 5), (false, 5), (true, 0xFFFF_FF00), (false, 0xFFFF_FE00)] {
-        let numbers = Numbers {
-            seq: 1,
-            ack,
-            window: 500,
-            stamps: (7, 8),
-        };
-        let mut frame = vec![0; 200];
-        let length = Template::new(&peer, has_stamps).write(&mut frame, &numbers, b"35=8|39=0|");
-        frame.truncate(length.unwrap_or(0));
-        let tagged = [&frame[..12], &[0x81, 0, 0, 100], &frame[12..]].concat();
-        all.extend([frame[..frame.len() - 3].to_vec(), frame, tagged]);
-    }
-    all
 }
 
 pub(crate) fn mdp3() -> Vec<Vec<u8>> {

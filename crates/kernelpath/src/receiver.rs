@@ -15,6 +15,7 @@ use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, Xd
 
 use crate::delegate::Guard;
 use crate::progress::Progress;
+use crate::trigger::{Kept, Place, Trigger};
 use crate::{FilterError, LoadedFilter};
 
 /// How a [`KernelReceiver`] is to be.
@@ -59,6 +60,9 @@ pub enum ReceiverError {
     #[error(transparent)]
     Net(#[from] NetError),
 }
+
+/// So often what the program kept is looked at before what should have come before it counts as lost.
+const KEPT_LOOKS_MAX: u32 = 10_000;
 
 /// When a datagram was where, each time in the clock it was taken with.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -106,6 +110,10 @@ pub struct KernelReceiver {
     filter: LoadedFilter,
     /// What guards connections at the interface, for those that are delegated.
     guard: Option<Arc<Guard>>,
+    /// Where the program keeps the packet that it has written an order over.
+    kept: Option<Kept>,
+    /// How often it was looked at and not its turn, with nothing in a ring.
+    kept_looks: u32,
     progress: Vec<Progress>,
     lost: u64,
     stray: u64,
@@ -115,6 +123,9 @@ impl Drop for KernelReceiver {
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
             guard.detached();
+        }
+        if let Some(kept) = &self.kept {
+            kept.place.detached();
         }
     }
 }
@@ -153,12 +164,15 @@ impl KernelReceiver {
     /// # Errors
     /// As [`KernelReceiver::open`].
     pub fn attach(
-        filter: LoadedFilter,
+        mut filter: LoadedFilter,
         interface: &Interface,
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
         let (attached, sockets) = attach(&filter, interface, config)?;
         let guard = filter.guard().map(|map| Guard::of_filter(map, interface));
+        let kept = filter
+            .take_trigger()
+            .map(|map| Kept::new(Arc::new(Place::new(map, interface.index()))));
         let channels = filter.spec().channels.len();
         Ok(KernelReceiver {
             attached,
@@ -167,6 +181,8 @@ impl KernelReceiver {
             passed: Vec::new(),
             filter,
             guard,
+            kept,
+            kept_looks: 0,
             progress: vec![Progress::default(); channels],
             lost: 0,
             stray: 0,
@@ -190,17 +206,28 @@ impl KernelReceiver {
     /// again. [`KernelReceiver::settle`] is to be called now and then.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
-        let queues = self.sockets.len();
+        let (queues, is_arming) = (self.sockets.len(), self.kept.is_some());
         let mut at = self.turn;
+        let mut is_ready = false;
         for _ in 0..queues {
-            let ready = self.sockets[at].is_ready();
-            if ready {
+            is_ready = self.sockets[at].is_ready();
+            if is_ready {
                 break;
             }
             at = if at + 1 == queues { 0 } else { at + 1 };
         }
         self.turn = if at + 1 == queues { 0 } else { at + 1 };
-        let (meta, bytes) = self.sockets[at].recv::<META_SIZE>()?;
+        // Looked at in this order: if something is in a ring, what was kept before it is seen.
+        let kept = self.kept.as_ref().and_then(|kept| kept.place.kept_delivery());
+        let is_due = kept.is_some_and(|kept| self.is_due(kept, is_ready));
+        let (meta, bytes) = match self.kept.as_mut().filter(|_| is_due).and_then(Kept::take) {
+            Some(kept) => kept,
+            None if is_arming && !is_ready => {
+                self.sockets[at].wake_if_asked();
+                return None;
+            }
+            None => self.sockets[at].recv::<META_SIZE>()?,
+        };
         let tsc = tsc();
         let Some(udp) = frame::udp(bytes) else {
             self.stray += 1;
@@ -252,6 +279,20 @@ impl KernelReceiver {
         Some(delivery)
     }
 
+    /// Whether it is the turn of the packet that the program kept: it stands before what a ring got after it,
+    /// and behind what it got before, which a driver may show later.
+    #[cold]
+    fn is_due(&mut self, (channel, delivery): (u16, u32), is_ready: bool) -> bool {
+        let progress = self.progress.get(usize::from(channel));
+        let is_next = progress.is_none_or(|progress| progress.is_next(delivery));
+        self.kept_looks = if is_next || is_ready {
+            0
+        } else {
+            self.kept_looks + 1
+        };
+        is_next || self.sockets.len() > 1 || self.kept_looks > KEPT_LOOKS_MAX
+    }
+
     /// For the slow part of a loop: gives up deliveries that other queues have not brought since the last
     /// call, and disarms their channels. How many there were.
     pub fn settle(&mut self) -> u32 {
@@ -283,6 +324,18 @@ impl KernelReceiver {
     /// How many deliveries of a channel were taken, modulo 2^32, if none before is missing.
     pub fn taken(&self, channel: u16) -> Option<u32> {
         self.progress.get(usize::from(channel))?.taken()
+    }
+
+    /// The pre-armed order of the program; `None` if [`FilterSpec::trigger`] did not ask for one, or somebody
+    /// has it.
+    pub fn trigger(&self) -> Option<Trigger> {
+        Trigger::of(&self.kept.as_ref()?.place)
+    }
+
+    /// Whether nothing waits to be taken: what an order is armed for begins with the next packet then.
+    pub fn is_drained(&self) -> bool {
+        !self.kept.as_ref().is_some_and(|kept| kept.place.has_kept())
+            && !self.sockets.iter().any(XdpSocket::is_ready)
     }
 
     /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the

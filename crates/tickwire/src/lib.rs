@@ -56,7 +56,8 @@ pub mod prelude {
         Qty, Side, Symbol, TimeInForce, TradingStatus, Volume,
     };
     pub use tickwire_trading::strategy::{
-        BookChange, Context, NotSent, OrderEvent, Strategy, Subscription, SuperChange, Ticket, TimerId, Trade,
+        ArmEnd, ArmRefusal, ArmedEvent, Awaited, AwaitedEvent, BookChange, Context, Either, NotSent,
+        OrderEvent, Strategy, Subscription, SuperChange, Ticket, TimerId, Trade,
     };
     pub use tickwire_trading::{Order, OrderState, Position, ReportKind, RiskReject};
 }

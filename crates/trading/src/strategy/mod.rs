@@ -27,9 +27,12 @@
 //!
 //! **Invariant.** No clock (`now` is an argument), no allocation after [`Strategy::on_start`], integers only.
 
+mod arming;
 mod conductor;
+mod config;
 mod consolidated;
 mod context;
+mod either;
 mod executions;
 mod quotes;
 mod quoting;
@@ -39,9 +42,12 @@ mod several;
 #[cfg(test)]
 mod tests;
 
-pub use conductor::{Conductor, ConductorConfig, Outcome};
+pub use arming::{ArmEnd, ArmRefusal, ArmedEvent, ArmedOrder, Awaited, AwaitedEvent};
+pub use conductor::{Conductor, Outcome};
+pub use config::ConductorConfig;
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use either::Either;
 pub use executions::{Execution, ExecutionId, LateExecution, Once};
 pub use quotes::{
     MassQuoteEvent, OwnQuote, QUOTES_MAX, Quote, QuoteEntries, QuoteEntry, QuoteEvent, QuoteEventKind,
@@ -124,6 +130,11 @@ pub trait Strategy {
         let _ = (ctx, event);
     }
 
+    /// The order that was armed ([`Context::arm`]) has left, or will not.
+    fn on_armed(&mut self, ctx: &mut Context<'_>, event: &ArmedEvent) {
+        let _ = (ctx, event);
+    }
+
     /// Something has happened to a quote of ours ([`Context::mass_quote`]): the venue has answered, or it
     /// traded.
     fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
@@ -175,6 +186,12 @@ pub trait Strategy {
     /// Whether it says itself what the market of each instrument is that prices are held to
     /// ([`Context::observe`]), rather than that the whole book is: for who is most of the book.
     fn observes_markets(&self) -> bool {
+        false
+    }
+
+    /// Whether it arms orders ([`Context::arm`]): the host makes a place for one then. Asked for once, before
+    /// the run.
+    fn pre_arms(&self) -> bool {
         false
     }
 
