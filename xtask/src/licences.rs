@@ -7,9 +7,6 @@ use crate::supply;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// The workspaces that something is shipped from.
-const SHIPPED: &[&str] = &["Cargo.toml", "bindings/python/Cargo.toml"];
-
 /// The whole step.
 pub(crate) fn check(ctx: &Context) -> Outcome {
     let both = findings().and_then(|licences| Ok((licences, supply::findings()?)));
@@ -53,15 +50,9 @@ fn is_installed() -> bool {
 
 fn findings() -> Result<Vec<String>, String> {
     let allowed = allowed()?;
-    let mut packages = Vec::new();
-    for manifest in SHIPPED {
-        match metadata(manifest)?["packages"].take() {
-            Value::Array(found) => packages.extend(found),
-            _ => return Err(format!("{manifest}: cargo metadata lists no packages")),
-        }
-    }
-    packages.sort_by_key(|package| package["id"].as_str().map(str::to_owned));
-    packages.dedup_by(|a, b| a["id"] == b["id"]);
+    let Value::Array(packages) = supply::metadata()?["packages"].take() else {
+        return Err("cargo metadata lists no packages".into());
+    };
     let mut findings = Vec::new();
     for package in &packages {
         let (name, version) = (
@@ -93,25 +84,6 @@ fn allowed() -> Result<Vec<String>, String> {
         .filter_map(toml::Value::as_str)
         .map(str::to_owned)
         .collect())
-}
-
-fn metadata(manifest: &str) -> Result<Value, String> {
-    let output = cargo()
-        .current_dir(root())
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--locked",
-            "--manifest-path",
-            manifest,
-        ])
-        .output();
-    let output = output.map_err(|error| format!("cannot run cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 /// Whether an SPDX expression can be met with allowed licences only. `AND` binds tighter than `OR`; the old

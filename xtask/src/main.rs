@@ -28,6 +28,7 @@ mod mutants;
 mod oracle;
 mod packages;
 mod pictures;
+mod programs;
 mod promtool;
 mod properties;
 mod publish;

@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 pub(crate) struct Context {
     /// The step's name; also of its log.
     pub(crate) step: &'static str,
-    verbose: bool,
+    /// Whether what commands write is shown while it comes.
+    pub(crate) verbose: bool,
 }
 
 /// How a step went.
@@ -84,9 +85,8 @@ impl Context {
         }
     }
 
-    /// Runs a command that prints libtest results and counts them.
-    pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
-        let finished = self.execute(command);
+    /// Counts the results in what libtest wrote.
+    pub(crate) fn count_tests(&self, finished: &Finished, again: String) -> Outcome {
         let (passed, failed) = tally(&finished.output);
         let mut skipped = ignored(&finished.output);
         // The harness takes them for passed.
@@ -107,7 +107,7 @@ impl Context {
             failed: failed.max(1),
             skipped,
             notes: self.shown(&finished.output),
-            again: words(command),
+            again,
             names: failures(&finished.output),
         }
     }
@@ -207,21 +207,20 @@ const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 /// Every test; those that read recorded data are skipped where there is none.
 pub(crate) fn tests(ctx: &Context) -> Outcome {
     crate::recorded::freshen();
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     // What passed yesterday passes today: `cargo xtask properties` draws other cases.
+    let mut environment = Vec::new();
     if std::env::var_os(crate::properties::SEED).is_none() {
-        command.env(crate::properties::SEED, "1");
+        environment.push((crate::properties::SEED, "1"));
     }
     // Continuous integration is root, and skips nothing that needs it.
     let is_in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if is_in_ci && std::env::var_os(ROOT_TESTS).is_none() {
-        command.env(ROOT_TESTS, "1");
+        environment.push((ROOT_TESTS, "1"));
     }
-    let again = words(&command);
-    let mut outcome = ctx.count_tests(command.args(crate::deadline::arguments()));
-    outcome.again = again;
-    outcome
+    let mut again = cargo();
+    again.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    again.envs(environment.iter().copied());
+    ctx.count_tests(&crate::programs::run(ctx, &environment), words(&again))
 }
 
 /// Builds programs as the tests have them: of the whole workspace and with an example, because that decides

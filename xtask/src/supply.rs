@@ -333,7 +333,8 @@ fn table() -> Result<String, String> {
     Ok(out)
 }
 
-fn metadata() -> Result<Value, String> {
+/// What Cargo says of every package of the workspace.
+pub(crate) fn metadata() -> Result<Value, String> {
     let output = cargo()
         .current_dir(root())
         .args(["metadata", "--format-version", "1", "--locked"])

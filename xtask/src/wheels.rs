@@ -112,7 +112,8 @@ fn build(python: &Path, arch: &str, out: &Path) -> Result<PathBuf, String> {
         Command::new(bin.join("maturin"))
             .args([
                 "build",
-                "--release",
+                "--profile",
+                "dist",
                 "--locked",
                 "--quiet",
                 "--zig",

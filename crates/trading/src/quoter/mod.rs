@@ -145,6 +145,7 @@ impl Quoter {
                 state: State::Halted(PullReason::NoSession),
                 counts: [0; PullReason::ALL.len()],
                 last: None,
+                turn: Nanos::ZERO,
             },
             counters: Counters::default(),
             table,

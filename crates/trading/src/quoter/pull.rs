@@ -115,6 +115,8 @@ pub(super) struct Pulls {
     /// How often quoting stopped, by [`PullReason::ALL`].
     pub(super) counts: [u64; PullReason::ALL.len()],
     pub(super) last: Option<PullReason>,
+    /// The turn of the loop in which quoting stopped last, as `Trust::turned` has it.
+    pub(super) turn: Nanos,
 }
 
 /// What is known of the order session.
@@ -206,6 +208,7 @@ impl Quoter {
     pub(super) fn note_pull(&mut self, reason: PullReason) {
         self.pulls.counts[reason as usize] += 1;
         self.pulls.last = Some(reason);
+        self.pulls.turn = self.trust.turned;
     }
 
     #[cold]

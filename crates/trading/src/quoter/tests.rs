@@ -1292,6 +1292,28 @@ fn a_loop_that_stood_still_pulls_before_anything_else_and_quotes_again_when_all_
 }
 
 #[test]
+fn a_stall_is_told_of_when_its_own_turn_lost_the_session_first() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    turns(&mut quoter, &mut venue, &mut random, 1..1_000, true);
+    // The process is stopped within a turn: when it goes on it finds the session closed, and then the turn
+    // that follows comes too late.
+    quoter.on_disconnect();
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::NoSession));
+    let stall = quoter.config.stall_ns;
+    let late = Nanos(999 * Nanos::MILLI).after(2 * stall);
+    assert_eq!(quoter.on_turn(late, &mut venue), Some(2 * stall));
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::NoSession));
+    assert_eq!(quoter.pulls()[PullReason::NoSession as usize], 1);
+    assert_eq!(quoter.pulls()[PullReason::Stall as usize], 1);
+    assert_eq!(quoter.last_pull(), Some(PullReason::Stall));
+    // While there is no session a further one stops nothing.
+    assert_eq!(quoter.on_turn(late.after(2 * stall), &mut venue), Some(2 * stall));
+    assert_eq!(quoter.pulls()[PullReason::Stall as usize], 1);
+    quoter.on_logon(late);
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+}
+
+#[test]
 fn silent_market_data_pulls_under_its_name_and_passes() {
     let underlying_silence_ns = 400 * Nanos::MILLI;
     let (mut quoter, mut venue, mut random) = running(QuoterConfig {

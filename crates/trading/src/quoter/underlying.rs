@@ -98,6 +98,11 @@ impl Quoter {
             // Nobody listened meanwhile: that nothing was heard says nothing of the venue.
             self.trust.silence.restart(now);
             self.trust.changed = now;
+            // What stopped quoting in the turn that stood still, as the loss of the session, came of that.
+            let is_told = self.pulls.last == Some(PullReason::Stall);
+            if self.pulls.state != State::Quoting && self.pulls.turn == before && !is_told {
+                self.note_pull(PullReason::Stall);
+            }
             self.distrust(now, PullReason::Stall, self.last_cause(), sink);
             return Some(stood);
         }
