@@ -4,6 +4,8 @@
 //! Needs root; without it the tests say so, and with `TICKWIRE_ROOT_TESTS=1` they fail.
 
 mod common;
+#[path = "common/namespaces.rs"]
+mod namespaces;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
+use namespaces::{namespaces, within};
 use serde_json::Value;
 use tickwire::config::Config;
 use tickwire::prelude::{
@@ -40,20 +43,6 @@ const DAEMON: &str = include_str!("../../../examples/daemon.toml");
 const BOOKS: [(&str, &[u16]); 2] = [("exchange", &[0]), ("bzx", &[1, 2])];
 const TRADER: &str = include_str!("../../../examples/demo.toml");
 
-/// Two namespaces; `None`, and the reason said, where there can be none.
-fn namespaces() -> Option<VethPair> {
-    let missing = tickwire_runtime::xdp::caps::missing();
-    let why = match (missing.is_empty(), VethPair::create("twpath")) {
-        (true, Ok(pair)) => return Some(pair),
-        (true, Err(why)) => format!("no network namespaces here: {why}"),
-        (false, _) => tickwire_runtime::xdp::caps::explained(&missing),
-    };
-    let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
-    assert!(!must_run, "{why}");
-    tickwire_testdata::not_tested(why);
-    None
-}
-
 /// An example of one machine, for two: the exchange is the first of the pair.
 fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str)]) -> String {
     let mut text = example
@@ -71,9 +60,7 @@ fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str
 fn start(pair: &VethPair, end: usize, folder: &Folder, name: &str, args: &[&str]) -> Guard {
     let said = File::create(folder.0.join(name)).expect("a file");
     let errors = said.try_clone().expect("a file");
-    let child = Command::new("ip")
-        .args(["netns", "exec", pair.name(end)])
-        .arg(tickwire().get_program())
+    let child = within(pair, end, &tickwire())
         .args(args)
         .stdin(Stdio::null())
         .stdout(said)
@@ -140,7 +127,7 @@ fn books_of_region(attachment: &Attachment, sources: &[u16]) -> Books {
 /// A session of four feeds with bad lines, received by either backend: the books are the exchange's.
 #[test]
 fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for backend in ["socket", "xdp"] {
         let folder = Folder::new(&format!("path-feed-{backend}"));
         let config = between(
@@ -190,7 +177,7 @@ fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
 /// The same for a trader: every order as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_by_either_backend() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for backend in ["socket", "xdp"] {
         let folder = Folder::new(&format!("path-trade-{backend}"));
         let changes = [
@@ -231,7 +218,7 @@ fn the_trader_trades_the_same_by_either_backend() {
 /// is traded is the same, and every order is as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for (backend, send) in [
         ("socket", "kernel"),
         ("socket", "delegated"),
@@ -334,7 +321,7 @@ impl Strategy for Armer {
 /// that were taken back never came there.
 #[test]
 fn orders_that_a_strategy_arms_leave_by_themselves_and_are_the_exchanges() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-armed");
     let changes = [
         ("rate = 20000", "rate = 6000"),
@@ -517,7 +504,7 @@ fn ouch_transcript(venue: SocketAddr, delegated: bool) -> (Vec<String>, Option<C
 /// OUCH past the kernel: the exchange says the same as by it.
 #[test]
 fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let mut transcripts = Vec::new();
     for delegated in [false, true] {
         let folder = Folder::new(&format!("path-ouch-{delegated}"));
@@ -548,7 +535,7 @@ fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
 /// A daemon that holds an interface, when a second one wants it, and after it was killed.
 #[test]
 fn a_second_program_is_refused_in_words_and_a_killed_one_leaves_nothing() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-second");
     let configured = |backend: &str| -> PathBuf {
         folder.file(&format!("{backend}.toml"), between(&pair, DAEMON, backend, &[]))
@@ -674,7 +661,7 @@ fn orders_that_cannot_be_delegated_are_refused_in_words() {
         "{words}"
     );
 
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let changed = between(
         &pair,
         TRADER,
@@ -714,7 +701,7 @@ fn orders_that_cannot_be_delegated_are_refused_in_words() {
 /// the books are the exchange's all the same.
 #[test]
 fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-filter");
     let changes = [
         ("rate = 20000", "rate = 6000"),

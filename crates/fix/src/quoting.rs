@@ -12,7 +12,7 @@ use crate::number::{byte_sum, digits8, sum_of};
 use crate::session::{Again, SendError, Session};
 use crate::store::Store;
 use crate::tag;
-use crate::template::{Digits, Times};
+use crate::template::{Times, TwoDigits};
 use crate::time::{Precision, Stamp};
 use crate::version::Version;
 use alloc::boxed::Box;
@@ -95,10 +95,10 @@ struct Head {
     /// Where the body begins: BodyLength counts from here.
     body: usize,
     length: usize,
-    seq: Digits,
-    id: [Digits; 2],
-    cause_seq: [Digits; 2],
-    cause_recv_ts: [Digits; 3],
+    seq_and_id_low: TwoDigits,
+    cause_seq_and_recv_ts_low: TwoDigits,
+    cause_recv_ts_high: TwoDigits,
+    id_and_cause_seq_high: TwoDigits,
     cause_venue: usize,
     sending_time: usize,
     /// Of TotNoQuoteEntries and NoQuoteEntries.
@@ -394,15 +394,35 @@ impl MassQuoteTemplate {
 
 /// Prices in units of the last of so many decimals; `None` for one that is none, or has more than eight
 /// digits.
+///
+/// A unit is a power of ten, 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated
+/// by n, is the quotient; what is no multiple, or is negative, comes to more than any quotient of 64 bits
+/// (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section 9), which is far
+/// above eight digits.
 #[inline(always)]
 fn units<const DECIMALS: u32>(prices: [Price; 2], qty: [u32; 2]) -> Option<[u32; 2]> {
-    let unit = const { 10_i64.pow(9 - DECIMALS) };
+    let inverse = const { inverse(5_u64.pow(9 - DECIMALS)) };
     let of = |side: usize| {
-        let raw = if qty[side] == 0 { 0 } else { prices[side].raw() };
-        let units = raw / unit;
-        (units * unit == raw && (0..E8 as i64).contains(&units)).then_some(units as u32)
+        let raw = if qty[side] == 0 {
+            0
+        } else {
+            prices[side].raw() as u64
+        };
+        raw.wrapping_mul(inverse).rotate_right(9 - DECIMALS)
     };
-    Some([of(0)?, of(1)?])
+    let [bid, ask] = [of(0), of(1)];
+    (bid < E8 && ask < E8).then_some([bid as u32, ask as u32])
+}
+
+/// What an odd number times itself makes 1 of, modulo 2^64.
+const fn inverse(odd: u64) -> u64 {
+    // Right in 3 bits, and in twice as many after each step (Newton).
+    let (mut x, mut step) = (odd, 0);
+    while step < 5 {
+        x = x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x)));
+        step += 1;
+    }
+    x
 }
 
 impl QuoteDecimals {
@@ -565,16 +585,15 @@ impl Head {
         let mut index = Index::new(64);
         let decoded = index.decode(message).ok()?;
         let at = |tag| decoded.find(tag).map(|f| f.offset() - after_length + body);
-        let pair = |at: usize| [Digits::new(at), Digits::new(at + 8)];
-        let recv = at(tag::CAUSE_RECV_TS)?;
+        let (id, cause_seq, recv) = (at(tag::QUOTE_ID)?, at(tag::CAUSE_SEQ)?, at(tag::CAUSE_RECV_TS)?);
         let mut head = Head {
             len,
             body,
             length: after_begin + 2,
-            seq: Digits::new(at(tag::MSG_SEQ_NUM)?),
-            id: pair(at(tag::QUOTE_ID)?),
-            cause_seq: pair(at(tag::CAUSE_SEQ)?),
-            cause_recv_ts: [Digits::new(recv), Digits::new(recv + 8), Digits::new(recv + 16)],
+            seq_and_id_low: TwoDigits::new([at(tag::MSG_SEQ_NUM)?, id + 8]),
+            cause_seq_and_recv_ts_low: TwoDigits::new([cause_seq + 8, recv + 16]),
+            cause_recv_ts_high: TwoDigits::new([recv, recv + 8]),
+            id_and_cause_seq_high: TwoDigits::new([id, cause_seq]),
             cause_venue: at(tag::CAUSE_VENUE)?,
             sending_time: at(tag::SENDING_TIME)?,
             counts: [at(tag::TOT_NO_QUOTE_ENTRIES)?, at(tag::NO_QUOTE_ENTRIES)?],
@@ -582,20 +601,24 @@ impl Head {
             times: Times::new(stamp, precision),
             buf,
         };
+        let twos = [
+            head.seq_and_id_low,
+            head.cause_seq_and_recv_ts_low,
+            head.cause_recv_ts_high,
+            head.id_and_cause_seq_high,
+        ];
         let patched = [
             (head.length, LENGTH_DIGITS),
-            (head.seq.at(), 8),
-            (head.id[0].at(), 16),
-            (head.cause_seq[0].at(), 16),
-            (recv, 24),
             (head.cause_venue, 2),
             (head.sending_time, precision.width()),
             (head.counts[0], 2),
             (head.counts[1], 2),
         ];
-        head.constant_sum = patched
+        head.constant_sum = twos
             .iter()
-            .fold(sum_of(&head.buf[..len]), |rest, &(at, width)| {
+            .flat_map(|two| two.at().map(|at| (at, 8)))
+            .chain(patched)
+            .fold(sum_of(&head.buf[..len]), |rest, (at, width)| {
                 rest.wrapping_sub(sum_of(&head.buf[at..at + width]))
             });
         Some(head)
@@ -623,14 +646,12 @@ impl Head {
             of_count,
             high,
             low,
-            self.seq.put(buf, seq),
-            self.id[0].put(buf, message.id / E8),
-            self.id[1].put(buf, message.id % E8),
-            self.cause_seq[0].put(buf, cause.seq.0 / E8),
-            self.cause_seq[1].put(buf, cause.seq.0 % E8),
-            self.cause_recv_ts[0].put(buf, recv / E8 / E8),
-            self.cause_recv_ts[1].put(buf, recv / E8 % E8),
-            self.cause_recv_ts[2].put(buf, recv % E8),
+            self.seq_and_id_low.put(buf, [seq, message.id % E8]),
+            self.cause_seq_and_recv_ts_low
+                .put(buf, [cause.seq.0 % E8, recv % E8]),
+            self.cause_recv_ts_high.put(buf, [recv / E8 / E8, recv / E8 % E8]),
+            self.id_and_cause_seq_high
+                .put(buf, [message.id / E8, cause.seq.0 / E8]),
             self.times.put(buf, [self.sending_time], now),
         ]
         .into_iter()
@@ -793,6 +814,23 @@ mod tests {
                     prop_assert_eq!(qty.parse::<u32>().unwrap(), entry.ask_qty.0);
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn units_of_a_price_are_what_division_says(
+            raw in prop_oneof![any::<i64>(), 0_i64..2_000_000_000_000, (-1_000_i64..1 << 39).prop_map(|n| n * CENT)],
+        ) {
+            fn divided<const DECIMALS: u32>(raw: i64) -> Option<[u32; 2]> {
+                let unit = 10_i64.pow(9 - DECIMALS);
+                let is_good = raw % unit == 0 && (0..E8 as i64).contains(&(raw / unit));
+                is_good.then(|| [(raw / unit) as u32, 0])
+            }
+            let prices = [Price::from_raw(raw), Price::from_raw(1)];
+            prop_assert_eq!(units::<2>(prices, [1, 0]), divided::<2>(raw));
+            prop_assert_eq!(units::<4>(prices, [1, 0]), divided::<4>(raw));
+            prop_assert_eq!(units::<6>(prices, [1, 0]), divided::<6>(raw));
         }
     }
 

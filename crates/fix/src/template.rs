@@ -5,6 +5,7 @@
 //! leading zeros", float: the same and trailing zeros).
 
 use crate::decode::{Frame, Index, frame};
+use crate::digits::two_of_digits8;
 use crate::encode::{Encoder, put_check_sum};
 use crate::message::{NewOrderSingle, side_char};
 use crate::number::{byte_sum, digits8};
@@ -67,7 +68,7 @@ impl NewOrder {
 /// Eight digits in the message and what they say now: written only when they change, which the leading halves
 /// of identifiers and prices seldom do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Digits {
+struct Digits {
     at: usize,
     value: u64,
     sum: u8,
@@ -75,7 +76,7 @@ pub(crate) struct Digits {
 
 impl Digits {
     /// Eight zeros are there.
-    pub(crate) fn new(at: usize) -> Digits {
+    fn new(at: usize) -> Digits {
         Digits {
             at,
             value: 0,
@@ -83,14 +84,9 @@ impl Digits {
         }
     }
 
-    /// Where they are.
-    pub(crate) fn at(&self) -> usize {
-        self.at
-    }
-
     /// Writes `n`, below 10^8; what the digits add to the checksum.
     #[inline]
-    pub(crate) fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
+    fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
         if n != self.value {
             let word = digits8(n as u32);
             buf[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
@@ -100,16 +96,55 @@ impl Digits {
     }
 }
 
-/// Where the patched values are.
+/// Two runs of eight digits that tend to change together, made at once: which belong to one number does not
+/// matter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TwoDigits {
+    at: [usize; 2],
+    values: [u64; 2],
+    sum: u8,
+}
+
+impl TwoDigits {
+    /// Eight zeros are at each place.
+    pub(crate) fn new(at: [usize; 2]) -> TwoDigits {
+        TwoDigits {
+            at,
+            values: [0; 2],
+            sum: byte_sum(digits8(0)).wrapping_mul(2),
+        }
+    }
+
+    /// Where they are.
+    pub(crate) fn at(&self) -> [usize; 2] {
+        self.at
+    }
+
+    /// Writes both numbers, below 10^8; what the digits add to the checksum.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, buf: &mut [u8], numbers: [u64; 2]) -> u8 {
+        if numbers != self.values {
+            let (words, sum) = two_of_digits8(numbers.map(|n| n as u32));
+            for (at, word) in self.at.into_iter().zip(words) {
+                buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            (self.values, self.sum) = (numbers, sum);
+        }
+        self.sum
+    }
+}
+
+/// Where the patched values are. `low` is the last eight digits of a number, `high` those before them.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
-    seq: Digits,
-    id: [Digits; 2],
-    qty: Digits,
-    /// Before and after the point.
-    price: [Digits; 2],
-    cause_seq: [Digits; 2],
-    cause_recv_ts: [Digits; 3],
+    seq_and_id_low: TwoDigits,
+    /// Behind the point.
+    price_and_cause_seq_low: TwoDigits,
+    cause_recv_ts_low: TwoDigits,
+    id_and_cause_seq_high: TwoDigits,
+    /// Before the point.
+    qty_and_price_high: TwoDigits,
+    cause_recv_ts_high: Digits,
     side: usize,
     time_in_force: usize,
     cause_venue: usize,
@@ -176,15 +211,15 @@ impl OrderTemplate {
         let mut index = Index::new(32);
         let decoded = index.decode(message).ok()?;
         let at = |tag| decoded.find(tag).map(|f| f.offset());
-        let pair = |at: usize| [Digits::new(at), Digits::new(at + 8)];
         let (price, recv) = (at(tag::PRICE)?, at(tag::CAUSE_RECV_TS)?);
+        let (id, cause_seq) = (at(tag::CL_ORD_ID)?, at(tag::CAUSE_SEQ)?);
         let slots = Slots {
-            seq: Digits::new(at(tag::MSG_SEQ_NUM)?),
-            id: pair(at(tag::CL_ORD_ID)?),
-            qty: Digits::new(at(tag::ORDER_QTY)?),
-            price: [Digits::new(price), Digits::new(price + 9)],
-            cause_seq: pair(at(tag::CAUSE_SEQ)?),
-            cause_recv_ts: [Digits::new(recv), Digits::new(recv + 8), Digits::new(recv + 16)],
+            seq_and_id_low: TwoDigits::new([at(tag::MSG_SEQ_NUM)?, id + 8]),
+            price_and_cause_seq_low: TwoDigits::new([price + 9, cause_seq + 8]),
+            cause_recv_ts_low: TwoDigits::new([recv + 8, recv + 16]),
+            id_and_cause_seq_high: TwoDigits::new([id, cause_seq]),
+            qty_and_price_high: TwoDigits::new([at(tag::ORDER_QTY)?, price]),
+            cause_recv_ts_high: Digits::new(recv),
             side: at(tag::SIDE)?,
             time_in_force: at(tag::TIME_IN_FORCE)?,
             cause_venue: at(tag::CAUSE_VENUE)?,
@@ -193,14 +228,15 @@ impl OrderTemplate {
         };
         let time = precision.width();
         // The price's point stays: its slot is two runs of eight.
+        let twos = [
+            slots.seq_and_id_low,
+            slots.price_and_cause_seq_low,
+            slots.cause_recv_ts_low,
+            slots.id_and_cause_seq_high,
+            slots.qty_and_price_high,
+        ];
         let patched = [
-            (slots.seq.at, 8),
-            (slots.id[0].at, 16),
-            (slots.qty.at, 8),
-            (slots.price[0].at, 8),
-            (slots.price[1].at, 8),
-            (slots.cause_seq[0].at, 16),
-            (slots.cause_recv_ts[0].at, 24),
+            (slots.cause_recv_ts_high.at, 8),
             (slots.side, 1),
             (slots.time_in_force, 1),
             (slots.cause_venue, 2),
@@ -208,9 +244,11 @@ impl OrderTemplate {
             (slots.transact_time, time),
         ];
         let sum = |bytes: &[u8]| bytes.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
-        let constant_sum = patched
+        let constant_sum = twos
             .iter()
-            .fold(sum(&message[..len - 7]), |rest, &(at, width)| {
+            .flat_map(|two| two.at.map(|at| (at, 8)))
+            .chain(patched)
+            .fold(sum(&message[..len - 7]), |rest, (at, width)| {
                 rest.wrapping_sub(sum(&message[at..at + width]))
             });
         let mut buf = vec![0; len + MESSAGE_MAX].into_boxed_slice();
@@ -305,17 +343,18 @@ impl OrderTemplate {
         let (units, recv, venue) = (raw as u64 / 10, cause.recv_ts.0, cause.venue as u8);
         let sums = [
             self.constant_sum,
-            slots.seq.put(buf, seq),
-            slots.id[0].put(buf, order.id.0 / E8),
-            slots.id[1].put(buf, order.id.0 % E8),
-            slots.qty.put(buf, order.qty.0 as u64),
-            slots.price[0].put(buf, units / E8),
-            slots.price[1].put(buf, units % E8),
-            slots.cause_seq[0].put(buf, cause.seq.0 / E8),
-            slots.cause_seq[1].put(buf, cause.seq.0 % E8),
-            slots.cause_recv_ts[0].put(buf, recv / E8 / E8),
-            slots.cause_recv_ts[1].put(buf, recv / E8 % E8),
-            slots.cause_recv_ts[2].put(buf, recv % E8),
+            slots.seq_and_id_low.put(buf, [seq, order.id.0 % E8]),
+            slots
+                .price_and_cause_seq_low
+                .put(buf, [units % E8, cause.seq.0 % E8]),
+            slots.cause_recv_ts_low.put(buf, [recv / E8 % E8, recv % E8]),
+            slots
+                .id_and_cause_seq_high
+                .put(buf, [order.id.0 / E8, cause.seq.0 / E8]),
+            slots
+                .qty_and_price_high
+                .put(buf, [order.qty.0 as u64, units / E8]),
+            slots.cause_recv_ts_high.put(buf, recv / E8 / E8),
             put(buf, slots.side, side_char(order.side)),
             put(buf, slots.time_in_force, b'0' + order.time_in_force as u8),
             put(buf, slots.cause_venue, b'0' + venue / 10),

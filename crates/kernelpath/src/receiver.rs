@@ -84,6 +84,8 @@ pub struct Delivery<'a> {
     pub channel: u16,
     /// The group it was sent to.
     pub group: Group,
+    /// Who sent it, and from which port.
+    pub source: ([u8; 4], u16),
     /// The group's place in the channel's specification: which line.
     pub line: usize,
     /// What it carries.
@@ -250,6 +252,7 @@ impl KernelReceiver {
         let mut delivery = Delivery {
             channel,
             group: channels[usize::from(channel)].groups[line],
+            source: (udp.source, udp.source_port),
             line,
             payload: udp.payload,
             stamp: RxStamp {
@@ -294,15 +297,20 @@ impl KernelReceiver {
     /// call, and disarms their channels. How many there were.
     pub fn settle(&mut self) -> u32 {
         let mut all = 0;
+        self.settle_each(|_, lost| all += lost);
+        all
+    }
+
+    /// The same; `each` is told of every channel that lost some, and how many.
+    pub fn settle_each(&mut self, mut each: impl FnMut(u16, u32)) {
         for (channel, progress) in (0..).zip(&mut self.progress) {
             let lost = progress.settle();
             if lost > 0 {
                 self.filter.disarm(channel);
-                all += lost;
+                self.lost += u64::from(lost);
+                each(channel, lost);
             }
         }
-        self.lost += u64::from(all);
-        all
     }
 
     /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a

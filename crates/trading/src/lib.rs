@@ -7,8 +7,8 @@
 //!
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue
 //! what differs. [`Eye`] takes what others quote too well, by a ladder of its own. [`MarketMaker`] is both
-//! over the same options, within one set of limits. [`OptionQuoter`] is both as a
-//! [`strategy::Strategy`].
+//! over the same options, within one set of limits. [`OptionQuoter`] is the quoter, or both, as a
+//! [`strategy::Strategy`], [`OptionEye`] the eye alone.
 //!
 //! [`Controls`] is the gate that orders and quotes of all of them pass last.
 //!
@@ -63,7 +63,9 @@ pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use maker::{EyeFill, MarketMaker};
-pub use option_quoter::{Difference, Ladders, OptionQuoter, Pricing, QuotedOption, QuoterTrade, TradeOf};
+pub use option_quoter::{
+    Difference, Ladders, OptionEye, OptionQuoter, Pricing, QuotedOption, QuoterTrade, TradeOf,
+};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind, Terms,
 };

@@ -11,6 +11,7 @@
 //! callback. What was traded goes there.
 
 mod callbacks;
+mod eye;
 mod known;
 mod port;
 mod pricing;
@@ -28,6 +29,7 @@ use crate::{
     Eye, EyeConfig, EyeFill, Fill, Ladder, MarketMaker, NO_ASK, NO_BID, PullReason, QuoteLive, Quoter,
     QuoterConfig, QuotingState, ReportKind,
 };
+pub use eye::OptionEye;
 use known::Known;
 use port::{Numbers, Port, UnderWay};
 pub use pricing::{Difference, Ladders, Pricing, QuotedOption, QuoterTrade, TradeOf};
@@ -89,14 +91,7 @@ impl<P: Pricing> OptionQuoter<P> {
             pricing,
             known: Known::new(underlying, quotes),
             options,
-            under_way: UnderWay {
-                messages: Numbers::new(in_flight),
-                orders: Numbers::new(1),
-                cancelling: None,
-                cancelled: None,
-                stopped_by: None,
-                is_stopped: false,
-            },
+            under_way: UnderWay::new(in_flight, 1),
             watch: Watch::default(),
             early: Vec::with_capacity(crate::ENTRIES_MAX),
             difference: None,

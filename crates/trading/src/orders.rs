@@ -390,7 +390,47 @@ impl Orders {
     }
 
     /// Applies what the venue said.
+    #[inline]
     pub fn apply(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
+        match report.kind {
+            ReportKind::Filled { qty, cumulative, .. } => self.filled(report, qty, cumulative),
+            _ => self.apply_other(report),
+        }
+    }
+
+    /// Some of an order traded: what is said of most.
+    #[inline]
+    fn filled(&mut self, report: &OrderReport, qty: Qty, cumulative: Qty) -> Result<Change, ReportError> {
+        let slot = (report.id.0 & self.mask) as usize;
+        let order = &mut self.slots[slot];
+        if order.id != report.id || report.id.0 == 0 {
+            return Err(ReportError::Unknown);
+        }
+        let (before, remaining, was_waiting) = (order.state, order.remaining(), order.is_waiting());
+        order.filled = filled_after(order, qty, cumulative)?;
+        order.venue_id = report.venue_id.or(order.venue_id);
+        // Not every venue tells of a trigger.
+        order.is_triggered |= order.stop.is_some();
+        order.state = match order.filled.0 + order.broken.0 == order.qty.0 {
+            true => OrderState::Filled,
+            false => OrderState::PartiallyFilled,
+        };
+        let (after, now) = (order.state, *order);
+        self.moved(slot, before, after);
+        self.waiting -= u32::from(was_waiting && before.is_open());
+        Ok(Change {
+            order: now,
+            filled: qty,
+            broken: Qty::ZERO,
+            released: match after.is_open() {
+                true => Qty::ZERO,
+                false => Qty(remaining.0 - qty.0),
+            },
+        })
+    }
+
+    /// Everything but a fill.
+    fn apply_other(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
         let slot = (report.id.0 & self.mask) as usize;
         let before = self.slots[slot];
         if before.id != report.id || report.id.0 == 0 {
@@ -400,20 +440,10 @@ impl Orders {
             venue_id: report.venue_id.or(before.venue_id),
             ..before
         };
-        let (mut filled, mut broken) = (Qty::ZERO, Qty::ZERO);
+        let mut broken = Qty::ZERO;
         match report.kind {
             ReportKind::Accepted => order.state = accepted(before.state)?,
-            ReportKind::Filled { qty, cumulative, .. } => {
-                order.filled = filled_after(&before, qty, cumulative)?;
-                order.state = if order.filled.0 + order.broken.0 == order.qty.0 {
-                    OrderState::Filled
-                } else {
-                    OrderState::PartiallyFilled
-                };
-                filled = qty;
-                // Not every venue tells of a trigger.
-                order.is_triggered |= order.stop.is_some();
-            }
+            ReportKind::Filled { qty, cumulative, .. } => return self.filled(report, qty, cumulative),
             ReportKind::Broken { qty, cumulative, .. } => {
                 order.filled = filled_without(&before, qty, cumulative)?;
                 order.broken = Qty(before.broken.0 + qty.0);
@@ -441,11 +471,11 @@ impl Orders {
         let released = if order.is_open() {
             Qty::ZERO
         } else {
-            Qty(before.remaining().0 - filled.0)
+            before.remaining()
         };
         Ok(Change {
             order,
-            filled,
+            filled: Qty::ZERO,
             broken,
             released,
         })
@@ -608,6 +638,7 @@ impl Orders {
             .map(|at| &self.slots[at as usize])
     }
 
+    #[inline]
     fn moved(&mut self, slot: usize, from: OrderState, to: OrderState) {
         self.counts[from as usize] -= 1;
         self.counts[to as usize] += 1;

@@ -105,6 +105,17 @@ impl Positions {
         }
     }
 
+    /// So much of a quote will not trade any more, by [`Side`].
+    #[inline]
+    pub fn on_unquoted(&mut self, instrument: InstrumentId, gone: [Qty; 2]) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            for (working, gone) in position.working.iter_mut().zip(gone) {
+                debug_assert!(working.0 >= u64::from(gone.0), "{gone} of {working} quoted");
+                working.0 = working.0.saturating_sub(gone.0.into());
+            }
+        }
+    }
+
     /// Some of an open order traded.
     pub fn on_fill(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
         let Some(position) = self.0.get_mut(instrument.index()) else {

@@ -1,5 +1,6 @@
 //! The checks between a decision and the market. Each has a name, a counter and a test; integers only.
 
+use crate::controls::QuickPass;
 use crate::{Controls, ControlsConfig, NewOrder, Position, StrategyId, Wanted};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -212,30 +213,64 @@ impl Risk {
         &mut self,
         now: Nanos,
         instrument: InstrumentId,
-        sides: [(Price, Qty); 2],
+        sides: &[(Price, Qty); 2],
         position: &Position,
     ) -> Result<(), RiskReject> {
-        let is_any = sides.iter().any(|(_, qty)| !qty.is_zero());
-        let is_killed = is_any && self.controls.is_killed();
-        if !(self.has_session || is_killed) {
-            return Err(RiskReject::NoSession);
+        if !self.has_session | self.is_silent {
+            self.check_unheard(sides)?;
         }
-        if self.is_silent && is_any && !is_killed {
-            return Err(RiskReject::Silence);
-        }
-        let [(bid, bid_qty), (ask, ask_qty)] = sides;
+        let [(bid, bid_qty), (ask, ask_qty)] = *sides;
         if !bid_qty.is_zero() && !ask_qty.is_zero() && bid >= ask {
             return Err(RiskReject::SelfTrade);
         }
         let account = self.config.accounts.quotes;
         self.controls
-            .check_sides(now, account, instrument.index(), &sides)?;
-        for (side, (_, qty)) in Side::BOTH.into_iter().zip(sides) {
-            if !qty.is_zero() && position.worst(side, qty) > self.config.max_position {
-                return Err(RiskReject::Position);
-            }
+            .check_sides(now, account, instrument.index(), sides)?;
+        let is_too_large =
+            |side, qty: Qty| !qty.is_zero() && position.worst(side, qty) > self.config.max_position;
+        match is_too_large(Side::Bid, bid_qty) || is_too_large(Side::Ask, ask_qty) {
+            true => Err(RiskReject::Position),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// What quotes of a message pass by, most of them, without a closer look at each.
+    #[inline]
+    pub(crate) fn quick_pass(&self, now: Nanos) -> Option<QuickPass> {
+        match self.has_session && !self.is_silent {
+            true => self.controls.quick_pass(now, self.config.accounts.quotes),
+            false => None,
+        }
+    }
+
+    /// Whether a quote passes everything at once; of one that does not, [`Risk::check_quote`] says whether it
+    /// may go out and what stops it.
+    #[inline(always)]
+    pub(crate) fn passes(
+        &self,
+        pass: QuickPass,
+        instrument: InstrumentId,
+        sides: &[(Price, Qty); 2],
+        position: &Position,
+    ) -> bool {
+        let [(_, bid_qty), (_, ask_qty)] = *sides;
+        let [bids, asks] = position.working;
+        let working = bids.0.max(asks.0).saturating_add(bid_qty.0.max(ask_qty.0).into());
+        self.controls.passes(pass, instrument.index(), sides)
+            && working.saturating_add(position.qty.unsigned_abs()) <= self.config.max_position
+    }
+
+    /// Without a session, or in silence: whether what stops a quote is that. Without a session not even what
+    /// takes away can leave; what the kill switch stops is stopped by that.
+    #[cold]
+    fn check_unheard(&self, sides: &[(Price, Qty); 2]) -> Result<(), RiskReject> {
+        let is_any = sides.iter().any(|(_, qty)| !qty.is_zero());
+        match (is_any && self.controls.is_killed(), is_any) {
+            (true, _) => Ok(()),
+            (false, _) if !self.has_session => Err(RiskReject::NoSession),
+            (false, true) => Err(RiskReject::Silence),
+            (false, false) => Ok(()),
+        }
     }
 
     /// Whether one more message may go out, a mass quote of however many instruments; it is counted.
@@ -247,6 +282,7 @@ impl Risk {
     }
 
     /// A quote of an instrument goes out.
+    #[inline(always)]
     pub fn quoted(&mut self, now: Nanos, instrument: InstrumentId) {
         self.controls.charge(now, instrument.index());
     }
@@ -516,6 +552,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use tickwire_market::{Cause, Volume};
 
     const ID: InstrumentId = InstrumentId(1);
@@ -685,7 +722,7 @@ mod tests {
             Err(RiskReject::Silence)
         );
         let (quote, none) = ((Price::from_4dp(99_0000), Qty(1)), (Price::ZERO, Qty(0)));
-        let sides = |bid| risk.clone().check_quote(Nanos(0), ID, [bid, none], &held(0));
+        let sides = |bid| risk.clone().check_quote(Nanos(0), ID, &[bid, none], &held(0));
         assert_eq!(sides(quote), Err(RiskReject::Silence));
         assert_eq!(sides(none), Ok(()), "what takes away may go out");
         risk.set_silent(false);
@@ -721,5 +758,57 @@ mod tests {
         }
         risk.observe(&quote(BookState::Live, 1, 3, 1));
         assert_eq!(risk.reference(ID), Some(Price::from_4dp(2)));
+    }
+
+    proptest! {
+        /// What passes at once is what a closer look lets pass, too.
+        #[test]
+        fn a_quote_that_passes_at_once_is_one_that_nothing_stops(
+            mid in -1_000_i64..1_000,
+            bid in -1_200_i64..1_200,
+            spread in -2_i64..300,
+            qty in [0_u32..40, 0_u32..40],
+            (held, working) in (-60_i64..60, [0_u64..40, 0_u64..40]),
+            (value_max, messages, sent) in (0_u64..30_000, 0_u32..4, 0_u32..4),
+            (is_killed, is_silent, has_session) in (any::<bool>(), any::<bool>(), any::<bool>()),
+        ) {
+            let config = RiskConfig {
+                max_order_qty: Qty(30),
+                price_band_bp: 2_000,
+                max_position: 90,
+                controls: ControlsConfig {
+                    value_max,
+                    instrument_messages: messages,
+                    ..ControlsConfig::default()
+                },
+                ..RiskConfig::default()
+            };
+            let mut risk = Risk::new(config, 2);
+            let price = |ticks: i64| Price::from_raw(ticks * Price::ONE_RAW);
+            risk.set_reference(ID, price(mid));
+            risk.set_session(has_session);
+            risk.set_silent(is_silent);
+            let now = Nanos(Nanos::SECOND);
+            (0..sent).for_each(|_| risk.quoted(now, ID));
+            if is_killed {
+                risk.kill();
+            }
+            let position = Position {
+                qty: held,
+                working: working.map(Volume),
+                ..Position::default()
+            };
+            let sides = [(price(bid), Qty(qty[0])), (price(bid + spread), Qty(qty[1]))];
+            let passes = risk
+                .quick_pass(now)
+                .is_some_and(|pass| risk.passes(pass, ID, &sides, &position));
+            let checked = risk.check_quote(now, ID, &sides, &position);
+            prop_assert!(!passes || checked.is_ok(), "{checked:?}");
+            // Nor is the closer look the usual way: what it lets pass of plain quotes passes at once.
+            let is_plain = qty.iter().all(|qty| *qty > 0) && working == [0; 2] && has_session && !is_silent;
+            if is_plain && held == 0 && qty[0] == qty[1] && bid >= 0 && value_max == 0 {
+                prop_assert_eq!(passes, checked.is_ok());
+            }
+        }
     }
 }

@@ -29,7 +29,7 @@ type Path = fn(u64, u64) -> u64;
 
 /// Paths that begin behind the books.
 const BEHIND: [(&str, Path); 4] = [
-    ("rule", |_, done| rule::orders(done)),
+    ("rule", rule::orders),
     ("quote", |_, done| quote::by_strategy(done)),
     ("quote-alone", |_, done| quote::by_template(done)),
     ("report", report::reports),

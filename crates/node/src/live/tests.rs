@@ -1,6 +1,8 @@
 //! A strategy in the place of the built-in rule, and several of them: over several feeds and sessions,
 //! without allocating.
 
+mod quoter_and_eye;
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -136,6 +136,11 @@ pub struct Wanted {
 struct Slot {
     /// The last good mid price.
     mid: Option<Price>,
+    /// Prices that are near enough to `mid` and to the older anchor, the least and the most: judged when one
+    /// of these changes, so that a price is compared with nothing else.
+    near: [Price; 2],
+    /// Those that are near enough to the older anchor.
+    undrifted: [Price; 2],
     /// What it was: the older one is compared with, the newer one takes its place.
     anchors: [Price; 2],
     anchored: Nanos,
@@ -164,6 +169,14 @@ struct Account {
     stopped: Option<RiskReject>,
 }
 
+/// What most quotes of one message pass by: what is the same for each of them, looked up once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuickPass {
+    qty_max: u32,
+    /// When an instrument's bucket of messages is to be full again at the latest.
+    full_at_max: u64,
+}
+
 /// The controls and what they remember. See the module's description.
 #[derive(Clone, Debug)]
 pub struct Controls {
@@ -185,6 +198,9 @@ pub struct Controls {
 
 /// 1e-18 money in a unit of it.
 const MONEY: i128 = 1_000_000_000_000_000_000;
+/// Every price lies between these, and none.
+const ANY_PRICE: [Price; 2] = [Price::from_raw(i64::MIN), Price::from_raw(i64::MAX)];
+const NO_PRICE: [Price; 2] = [Price::from_raw(i64::MAX), Price::from_raw(i64::MIN)];
 
 impl Controls {
     /// For slots `0..slots`; a point of each is worth one unit of money until [`Controls::set_point`].
@@ -192,6 +208,11 @@ impl Controls {
         let token_ns = config.messages_ns / u64::from(config.instrument_messages.max(1));
         let slot = Slot {
             mid: None,
+            near: match config.needs_reference {
+                true => NO_PRICE,
+                false => ANY_PRICE,
+            },
+            undrifted: ANY_PRICE,
             anchors: [Price::ZERO; 2],
             anchored: Nanos::ZERO,
             full_at: Nanos::ZERO,
@@ -312,9 +333,66 @@ impl Controls {
         }
     }
 
+    /// What quotes of a message of this strategy pass by, most of them; `None` while something stops all of
+    /// them, or is to be looked at closer.
+    #[inline]
+    pub(crate) fn quick_pass(&self, now: Nanos, strategy: StrategyId) -> Option<QuickPass> {
+        let config = &self.config;
+        let is_stopped = self.is_killed || self.accounts[strategy as usize].stopped.is_some();
+        if is_stopped || config.strategy_position_max | config.position_max > 0 {
+            return None;
+        }
+        let full_at_max = match config.instrument_messages {
+            0 => u64::MAX,
+            _ => now.0.checked_add(self.bucket_ns)?.checked_sub(self.token_ns)?,
+        };
+        Some(QuickPass {
+            qty_max: config.qty_max.0,
+            full_at_max,
+        })
+    }
+
+    /// Whether both sides of a quote pass every control at once. `false` says nothing:
+    /// [`Controls::check_sides`] does.
+    #[inline(always)]
+    pub(crate) fn passes(&self, pass: QuickPass, slot: usize, sides: &[(Price, Qty); 2]) -> bool {
+        let [(bid, bid_qty), (ask, ask_qty)] = *sides;
+        let Some(slot) = self.slots.get(slot) else {
+            return false;
+        };
+        let most = bid_qty.0.max(ask_qty.0);
+        let worth = bid.raw().unsigned_abs().max(ask.raw().unsigned_abs());
+        let worth = worth.checked_mul(most.into());
+        // Of two prices in order, the lower one is near enough if it is not too low.
+        bid < ask
+            && !bid_qty.is_zero()
+            && !ask_qty.is_zero()
+            && most <= pass.qty_max
+            && slot.near[0] <= bid
+            && ask <= slot.near[1]
+            && worth.is_some_and(|worth| u128::from(worth) <= slot.notional_max)
+            && slot.full_at.0 <= pass.full_at_max
+    }
+
     /// Whether a price is near enough to the last good mid price, and to that of a while ago.
     #[inline(always)]
     fn check_price(&self, slot: &Slot, price: Price) -> Result<(), RiskReject> {
+        match slot.near[0] <= price && price <= slot.near[1] {
+            true => Ok(()),
+            false => Err(self.too_far(slot, price)),
+        }
+    }
+
+    /// From which of both a price is too far.
+    #[cold]
+    fn too_far(&self, slot: &Slot, price: Price) -> RiskReject {
+        let judged = self.judge_price(slot, price);
+        debug_assert!(judged.is_err(), "{price} is none of {:?}", slot.near);
+        judged.err().unwrap_or(RiskReject::PriceBand)
+    }
+
+    /// The same as [`Controls::check_price`], from the mid prices themselves.
+    fn judge_price(&self, slot: &Slot, price: Price) -> Result<(), RiskReject> {
         let config = &self.config;
         let Some(mid) = slot.mid else {
             return match config.needs_reference {
@@ -342,7 +420,7 @@ impl Controls {
     #[inline(always)]
     fn holds_too_much(&self, account: &Account, slot: &Slot, side: Side, qty: Qty) -> bool {
         let config = &self.config;
-        if config.strategy_position_max == 0 && config.position_max == 0 {
+        if config.strategy_position_max | config.position_max == 0 {
             return false;
         }
         let is_over = |held: u64, most: u64| most > 0 && held.saturating_add(qty.0.into()) > most;
@@ -520,15 +598,25 @@ impl Controls {
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
-        let before = slot.mid.replace(mid).unwrap_or_else(|| {
-            slot.anchors = [mid; 2];
+        let config = &self.config;
+        let before = slot.mid.replace(mid);
+        if before.is_none() || now.since(slot.anchored) >= config.drift_ns {
+            let older = if before.is_none() { mid } else { slot.anchors[1] };
+            slot.anchors = [older, mid];
             slot.anchored = now;
-            mid
-        });
-        if now.since(slot.anchored) >= self.config.drift_ns {
-            slot.anchors = [slot.anchors[1], mid];
-            slot.anchored = now;
+            slot.undrifted = match config.drift_bp {
+                0 => ANY_PRICE,
+                bp => around(older, bp, config.band_min),
+            };
+        } else if before == Some(mid) {
+            return;
         }
+        let [least, most] = match config.band_bp {
+            None => ANY_PRICE,
+            Some(bp) => around(mid, bp, config.band_min),
+        };
+        slot.near = [least.max(slot.undrifted[0]), most.min(slot.undrifted[1])];
+        let before = before.unwrap_or(mid);
         if before == mid || slot.held == [0; 3] {
             return;
         }
@@ -545,7 +633,16 @@ impl Controls {
     /// Stops what has lost more than it may.
     #[inline]
     fn review(&mut self) {
-        let all = self.gain.saturating_add(self.others_gain) < self.least_gain[1];
+        let [least, least_of_all] = self.least_gain;
+        let all = self.gain.saturating_add(self.others_gain) < least_of_all;
+        let [rule, quotes, eye] = &self.accounts;
+        if all | (rule.gain < least) | (quotes.gain < least) | (eye.gain < least) {
+            self.stop_losers(all);
+        }
+    }
+
+    #[cold]
+    fn stop_losers(&mut self, all: bool) {
         for account in &mut self.accounts {
             if all || account.gain < self.least_gain[0] {
                 account.stopped.get_or_insert(RiskReject::Loss);
@@ -662,6 +759,26 @@ fn crosses(side: Side, price: Price, other: Price) -> bool {
 #[inline]
 fn distance(price: Price, reference: Price) -> u64 {
     price.raw().abs_diff(reference.raw())
+}
+
+/// The least and the most price that lie within `band_bp` basis points of a reference's amount around it, or
+/// within `least` of it: those that [`within_band`] or [`distance`] let pass, no other.
+#[inline]
+fn around(reference: Price, band_bp: u32, least: Price) -> [Price; 2] {
+    let amount = reference.raw().unsigned_abs();
+    let share = match amount.checked_mul(band_bp.into()) {
+        Some(product) => product / 10_000,
+        None => {
+            let share = u128::from(amount) * u128::from(band_bp) / 10_000;
+            u64::try_from(share).unwrap_or(u64::MAX)
+        }
+    };
+    let reach = share.max(least.raw().unsigned_abs());
+    [
+        reference.raw().saturating_sub_unsigned(reach),
+        reference.raw().saturating_add_unsigned(reach),
+    ]
+    .map(Price::from_raw)
 }
 
 /// Whether `price` lies within `band_bp` basis points of `reference`'s amount around it. A reference of 0

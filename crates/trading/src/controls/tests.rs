@@ -1,6 +1,7 @@
 //! Each control: the order that is not sent, and that the next good one is.
 
 use super::*;
+use proptest::prelude::*;
 
 const NOW: Nanos = Nanos(1_000 * Nanos::SECOND);
 
@@ -391,4 +392,50 @@ fn gains_are_what_cash_and_positions_come_to() {
     assert_eq!(i128::from(controls.gain(StrategyId::Quotes)), gain);
     let gross: u64 = held.iter().map(|held| held.unsigned_abs()).sum();
     assert_eq!(controls.held(StrategyId::Quotes), gross);
+}
+
+proptest! {
+    /// The prices that are let pass are those that the mid prices themselves let pass, no other, the edges
+    /// included.
+    #[test]
+    fn a_price_passes_exactly_where_its_distances_let_it(
+        mids in proptest::collection::vec((any_price(), 0_u64..3), 0..4),
+        price in any_price(),
+        bp in proptest::option::of(prop_oneof![0_u32..20_000, any::<u32>()]),
+        drift_bp in prop_oneof![0_u32..20_000, any::<u32>()],
+        least in prop_oneof![Just(0), 0_i64..1_000, any::<i64>()],
+        needs_reference: bool,
+    ) {
+        let mut controls = Controls::new(
+            ControlsConfig {
+                band_bp: bp,
+                band_min: Price::from_raw(least),
+                needs_reference,
+                drift_bp,
+                drift_ns: 2,
+                ..limits()
+            },
+            1,
+        );
+        let mut now = NOW;
+        for (mid, later) in mids {
+            now = now.after(later);
+            controls.observe(now, 0, Price::from_raw(mid));
+        }
+        let slot = controls.slots[0];
+        let edges = slot.near.map(Price::raw);
+        let beside = |raw: i64| [raw.saturating_sub(1), raw, raw.saturating_add(1)];
+        for raw in edges.into_iter().chain([price]).flat_map(beside) {
+            let price = Price::from_raw(raw);
+            prop_assert_eq!(controls.check_price(&slot, price), controls.judge_price(&slot, price), "{}", price);
+        }
+    }
+}
+
+fn any_price() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        -1_000_i64..1_000,
+        (-1_000_000_i64..1_000_000).prop_map(|cents| cents * 10_000_000),
+        any::<i64>(),
+    ]
 }

@@ -59,6 +59,20 @@ pub(super) struct UnderWay {
     pub(super) is_stopped: bool,
 }
 
+impl UnderWay {
+    /// Room for so many messages and orders.
+    pub(super) fn new(messages: usize, orders: usize) -> UnderWay {
+        UnderWay {
+            messages: Numbers::new(messages),
+            orders: Numbers::new(orders),
+            cancelling: None,
+            cancelled: None,
+            stopped_by: None,
+            is_stopped: false,
+        }
+    }
+}
+
 /// See the module.
 pub(super) struct Port<'s, 'c, 'm> {
     pub(super) ctx: &'s mut Context<'c>,

@@ -1,6 +1,8 @@
 //! The strategy beside quoter and eye themselves: of the same market, ladders, answers and fills come the
 //! same mass quotes and orders.
 
+mod eye_alone;
+
 use super::*;
 use crate::quoter::tests::{QUOTES, Random, config, ladder, quoting, theos};
 use crate::strategy::{

@@ -29,8 +29,10 @@
 
 mod arming;
 mod conductor;
+mod config;
 mod consolidated;
 mod context;
+mod either;
 mod executions;
 mod quotes;
 mod quoting;
@@ -41,9 +43,11 @@ mod several;
 mod tests;
 
 pub use arming::{ArmEnd, ArmRefusal, ArmedEvent, ArmedOrder, Awaited, AwaitedEvent};
-pub use conductor::{Conductor, ConductorConfig, Outcome};
+pub use conductor::{Conductor, Outcome};
+pub use config::ConductorConfig;
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+pub use either::Either;
 pub use executions::{Execution, ExecutionId, LateExecution, Once};
 pub use quotes::{
     MassQuoteEvent, OwnQuote, QUOTES_MAX, Quote, QuoteEntries, QuoteEntry, QuoteEvent, QuoteEventKind,

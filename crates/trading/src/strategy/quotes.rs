@@ -443,13 +443,19 @@ pub(super) struct Cancelling {
     pub(super) is_listed: bool,
 }
 
+/// A quote, and the mass quote that named it last.
+#[derive(Clone, Debug)]
+struct Kept {
+    own: OwnQuote,
+    round: u32,
+}
+
 /// Every quote of a strategy.
 #[derive(Clone, Debug)]
 pub(super) struct Quotes {
     of_instrument: Vec<u16>,
-    quotes: Vec<OwnQuote>,
-    /// By place: the mass quote that named it last.
-    rounds: Vec<u32>,
+    quotes: Vec<Kept>,
+    room: u16,
     round: u32,
     first_name: u64,
     /// By number.
@@ -465,7 +471,7 @@ impl Quotes {
         Quotes {
             of_instrument: vec![NONE; sized(instruments as usize)],
             quotes: Vec::with_capacity(room),
-            rounds: vec![0; room],
+            room: room as u16,
             round: 0,
             first_name,
             messages: vec![SentQuotes::NONE; sized(MESSAGES)],
@@ -488,17 +494,17 @@ impl Quotes {
     /// The quote of an instrument, if there ever was one.
     #[inline]
     pub(super) fn of(&self, instrument: InstrumentId) -> Option<&OwnQuote> {
-        self.quotes.get(self.place(instrument)?)
+        Some(&self.quotes.get(self.place(instrument)?)?.own)
     }
 
     #[inline]
     pub(super) fn at(&self, place: u16) -> Option<&OwnQuote> {
-        self.quotes.get(usize::from(place))
+        Some(&self.quotes.get(usize::from(place))?.own)
     }
 
     #[inline]
     pub(super) fn at_mut(&mut self, place: u16) -> Option<&mut OwnQuote> {
-        self.quotes.get_mut(usize::from(place))
+        Some(&mut self.quotes.get_mut(usize::from(place))?.own)
     }
 
     /// How many there ever were.
@@ -515,7 +521,7 @@ impl Quotes {
 
     /// Whether a number is that of a cancellation that was not answered yet.
     pub(super) fn is_cancelling(&self, id: ClientOrderId) -> bool {
-        self.quotes.iter().any(|quote| quote.cancel == Some(id))
+        self.iter().any(|quote| quote.cancel == Some(id))
     }
 
     /// Which quotes a mass quote was of, if that is known still.
@@ -551,11 +557,11 @@ impl Quotes {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &OwnQuote> + '_ {
-        self.quotes.iter()
+        self.quotes.iter().map(|kept| &kept.own)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OwnQuote> + '_ {
-        self.quotes.iter_mut()
+        self.quotes.iter_mut().map(|kept| &mut kept.own)
     }
 
     pub(super) fn first_name(&self) -> u64 {
@@ -564,7 +570,7 @@ impl Quotes {
 
     /// Places there are.
     pub(super) fn room(&self) -> u16 {
-        self.rounds.len() as u16
+        self.room
     }
 
     /// Another mass quote begins.
@@ -576,16 +582,20 @@ impl Quotes {
     /// The place of an instrument's quote, which it has from now on.
     ///
     /// # Errors
-    /// Every place is taken, or the mass quote under way has named the instrument before.
+    /// Every place is taken, the mass quote under way has named the instrument before, or something that was
+    /// asked for about its quote was not answered yet.
     #[inline(always)]
     pub(super) fn take_place(&mut self, instrument: InstrumentId) -> Result<u16, NotSent> {
         let place = self.of_instrument.get(instrument.index());
         let place = *place.ok_or(NotSent::QuotesFull)?;
-        let Some(round) = self.rounds.get_mut(usize::from(place)) else {
+        let Some(kept) = self.quotes.get_mut(usize::from(place)) else {
             return self.new_place(instrument);
         };
-        match core::mem::replace(round, self.round) == self.round {
-            true => Err(NotSent::QuoteCount),
+        if core::mem::replace(&mut kept.round, self.round) == self.round {
+            return Err(NotSent::QuoteCount);
+        }
+        match kept.own.asked.is_some() | kept.own.cancel.is_some() {
+            true => Err(NotSent::Pending),
             false => Ok(place),
         }
     }
@@ -607,14 +617,16 @@ impl Quotes {
         }
         let place = self.quotes.len() as u16;
         self.of_instrument[instrument.index()] = place;
-        self.quotes.push(OwnQuote {
-            name: self.first_name + u64::from(place),
-            instrument,
-            live: [QuoteSide::default(); 2],
-            asked: None,
-            cancel: None,
+        self.quotes.push(Kept {
+            own: OwnQuote {
+                name: self.first_name + u64::from(place),
+                instrument,
+                live: [QuoteSide::default(); 2],
+                asked: None,
+                cancel: None,
+            },
+            round: self.round,
         });
-        self.rounds[usize::from(place)] = self.round;
         Ok(place)
     }
 
@@ -641,15 +653,16 @@ impl Quotes {
     /// Notes what is asked for of the instrument at a place.
     #[inline(always)]
     pub(super) fn ask(&mut self, id: ClientOrderId, place: u16, quote: &Quote) {
-        if let Some(own) = self.quotes.get_mut(usize::from(place)) {
+        if let Some(kept) = self.quotes.get_mut(usize::from(place)) {
             let [bid, ask] = quote.sides;
-            own.asked = Some((id, [QuoteSide::of(bid), QuoteSide::of(ask)]));
+            kept.own.asked = Some((id, [QuoteSide::of(bid), QuoteSide::of(ask)]));
         }
     }
 }
 
 impl OwnQuote {
     /// What was asked for is live, or never was; what does not count any more, by side.
+    #[inline]
     pub(super) fn answer(&mut self, is_taken: bool) -> [Qty; 2] {
         let Some((_, asked)) = self.asked.take() else {
             return [Qty::ZERO; 2];

@@ -9,6 +9,7 @@ use super::{
     QuoteEventKind, QuoteIntent, QuoteReport, Rejected, Removal, Strategy,
 };
 use crate::RiskReject;
+use crate::controls::QuickPass;
 
 impl Context<'_> {
     /// Enters quotes of several instruments by one message, each in the place of the one that is there. What
@@ -166,8 +167,9 @@ impl Context<'_> {
         }
         state.quotes.begin();
         let mut places = [0_u16; QUOTES_MAX];
+        let pass = state.risk.quick_pass(self.now);
         for (quote, place) in quotes.iter().zip(&mut places) {
-            *place = state.check_quote(self.now, quote, terms.on_stale_book, self.markets)?;
+            *place = state.check_quote(self.now, pass, quote, terms.on_stale_book, self.markets)?;
         }
         let places = &places[..quotes.len()];
         state.risk.take_message(self.now).map_err(NotSent::Check)?;
@@ -226,10 +228,25 @@ impl<S: Strategy> Conductor<S> {
             _ => false,
         };
         let told = match (*report, message) {
-            (QuoteReport::Answered { .. }, Some(message)) => {
-                message.places().iter().fold(false, |told, place| {
-                    told | self.tell_quote(now, *place, report, markets, port)
-                })
+            (
+                QuoteReport::Answered {
+                    id,
+                    is_rejected,
+                    refused,
+                },
+                Some(message),
+            ) => {
+                let mut told = false;
+                for place in message.places() {
+                    let answered = self.state.answer_quote(*place, id, |name| {
+                        !is_rejected && (refused.is_empty() || !refused.contains(&name))
+                    });
+                    if let Some(event) = answered {
+                        told = true;
+                        self.tell_own(now, &event, markets, port);
+                    }
+                }
+                told
             }
             (QuoteReport::Removed { names, .. }, _) => names.iter().fold(false, |told, name| {
                 let place = self.state.quotes.named(*name);
@@ -286,10 +303,15 @@ impl<S: Strategy> Conductor<S> {
         let Some(event) = self.state.apply_quote(now, place, report) else {
             return false;
         };
-        self.call("on_own_quote", now, Cause::default(), markets, port, |s, ctx| {
-            s.on_own_quote(ctx, &event)
-        });
+        self.tell_own(now, &event, markets, port);
         true
+    }
+
+    #[inline(always)]
+    fn tell_own(&mut self, now: Nanos, event: &QuoteEvent, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_own_quote", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_own_quote(ctx, event)
+        });
     }
 
     /// Tells of the request that was answered, after its quotes.
@@ -438,6 +460,7 @@ impl State {
     fn check_quote(
         &mut self,
         now: Nanos,
+        pass: Option<QuickPass>,
         quote: &Quote,
         on_stale_book: bool,
         markets: Markets<'_>,
@@ -448,10 +471,6 @@ impl State {
             self.check_closed(quote)?;
         }
         let place = self.quotes.take_place(instrument)?;
-        let own = self.quotes.at(place).ok_or(NotSent::QuotesFull)?;
-        if own.asked.is_some() || own.cancel.is_some() {
-            return Err(NotSent::Pending);
-        }
         if !on_stale_book && quote.is_any() {
             let book = markets.book(instrument).ok_or(NotSent::UnknownInstrument)?;
             if book.state() != BookState::Live {
@@ -459,9 +478,10 @@ impl State {
             }
         }
         let position = self.positions.at(instrument).ok_or(NotSent::UnknownInstrument)?;
-        self.risk
-            .check_quote(now, instrument, quote.sides, position)
-            .map_err(NotSent::Check)?;
+        if !pass.is_some_and(|pass| self.risk.passes(pass, instrument, &quote.sides, position)) {
+            let checked = self.risk.check_quote(now, instrument, &quote.sides, position);
+            checked.map_err(NotSent::Check)?;
+        }
         match self.orders.open() > 0 && self.meets_orders(quote) {
             true => Err(NotSent::Check(RiskReject::SelfTrade)),
             false => Ok(place),
@@ -515,17 +535,39 @@ impl State {
     /// So much of a quote does not count any more.
     fn quote_gone(&mut self, place: u16, gone: [Qty; 2]) {
         if let Some(own) = self.quotes.at(place) {
-            let instrument = own.instrument;
-            for (side, gone) in Side::BOTH.into_iter().zip(gone) {
-                self.positions.on_released(instrument, side, gone);
-            }
+            self.positions.on_unquoted(own.instrument, gone);
         }
+    }
+
+    /// The mass quote of this number is answered, which the quote at a place may wait for: whether it
+    /// `is_taken`, by its name.
+    #[inline(always)]
+    fn answer_quote(
+        &mut self,
+        place: u16,
+        id: ClientOrderId,
+        is_taken: impl FnOnce(u64) -> bool,
+    ) -> Option<QuoteEvent> {
+        let own = self.quotes.at_mut(place)?;
+        if own.asked.as_ref().is_none_or(|(asked, _)| *asked != id) {
+            return None;
+        }
+        let is_taken = is_taken(own.name);
+        let gone = own.answer(is_taken);
+        self.positions.on_unquoted(own.instrument, gone);
+        Some(QuoteEvent {
+            quote: *own,
+            kind: match is_taken {
+                true => QuoteEventKind::Accepted,
+                false => QuoteEventKind::Refused,
+            },
+        })
     }
 
     /// What a report makes of one of the quotes, by its place; `None` if it does not concern it.
     fn apply_quote(&mut self, now: Nanos, place: u16, report: &QuoteReport<'_>) -> Option<QuoteEvent> {
         let quote = self.quotes.at_mut(place)?;
-        let (instrument, name) = (quote.instrument, quote.name);
+        let instrument = quote.instrument;
         let asked = quote.asked.map(|(id, _)| id);
         let (gone, kind) = match *report {
             QuoteReport::Answered {
@@ -533,12 +575,7 @@ impl State {
                 is_rejected,
                 refused,
             } if asked == Some(id) => {
-                let is_taken = !is_rejected && !refused.contains(&name);
-                let kind = match is_taken {
-                    true => QuoteEventKind::Accepted,
-                    false => QuoteEventKind::Refused,
-                };
-                (quote.answer(is_taken), kind)
+                return self.answer_quote(place, id, |name| !is_rejected && !refused.contains(&name));
             }
             QuoteReport::Settled {
                 id, live, is_refused, ..

@@ -58,8 +58,13 @@ impl State {
         self.risk.resting(instrument, side, (count, best));
     }
 
+    #[inline]
     pub(super) fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
-        let change = self.orders.apply(report)?;
+        // Looked at where it is: a change is large.
+        let applied = self.orders.apply(report);
+        let Ok(change) = &applied else {
+            return applied;
+        };
         let order = &change.order;
         let (instrument, side) = (order.instrument, order.side);
         match report.kind {
@@ -83,7 +88,9 @@ impl State {
         {
             self.count_resting(instrument, side);
         }
-        self.positions.on_released(instrument, side, change.released);
-        Ok(change)
+        if !change.released.is_zero() {
+            self.positions.on_released(instrument, side, change.released);
+        }
+        applied
     }
 }
