@@ -30,7 +30,8 @@
 //!
 //! **Where the frame grows.** At its front, by up to 192 bytes; beyond that at its end, in a driver only:
 //! behind the driver (generic) Linux 6.18 sets the end of a packet that was made longer or shorter there 14
-//! bytes too far, and between virtual interfaces the receiver's TCP puts the next segment's bytes behind that.
+//! bytes too far, and between virtual interfaces the receiver's TCP puts the next segment's bytes behind
+//! that.
 //!
 //! **The segment** is the one that the process has prepared, byte for byte. Of TCP's numbers the program
 //! writes the timestamp alone (RFC 7323), which a peer wants to grow, and mends the checksum. The
@@ -936,8 +937,8 @@ impl Generator<'_> {
         a.store(Size::H, R6, ORDER as i16 + 50, R1);
     }
 
-    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end, where
-    /// it may.
+    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end,
+    /// where it may.
     fn resize(&mut self, failed: Label) {
         let (shorter, front, done) = (self.a.label(), self.a.label(), self.a.label());
         let a = &mut self.a;
