@@ -7,6 +7,7 @@
 //!          40 mask u64     48 mask u64     56 channel u64  64 first u64    72 swap u64
 //!          80 size u64     88 kind u64     96 mask u64    104 out u64     112 length u64
 //!         120 sum u64     128 stamp u64   136 has stamp u64               144 DEADLINE u64
+//!         152 tail u64
 //!         192 four tests: end, shift, mask, bias, low, span u64 each
 //!         384 counters    448 fired at u64               456 by number u64
 //!         512 the order's frame, 512 bytes
@@ -26,6 +27,11 @@
 //! **The packet is not lost.** The order is written over the frame that caused it, which then leaves. Before
 //! that the packet is copied to `KEPT`, with the metadata that it would have had; the reader takes it from
 //! there in its place in the order of deliveries.
+//!
+//! **Where the frame grows.** At its front, by up to 192 bytes; beyond that at its end, in a driver only:
+//! behind the driver (generic) Linux 6.18 sets the end of a packet that was made longer or shorter there 14
+//! bytes too far, and between virtual interfaces the receiver's TCP puts the next segment's bytes behind
+//! that.
 //!
 //! **The segment** is the one that the process has prepared, byte for byte. Of TCP's numbers the program
 //! writes the timestamp alone (RFC 7323), which a peer wants to grow, and mends the checksum. The
@@ -82,6 +88,8 @@ const HAS_STAMP: usize = 136;
 /// Offset of the time behind which nothing is sent, nanoseconds of `CLOCK_MONOTONIC`: moved on by a process
 /// that is alive.
 pub const DEADLINE: usize = 144;
+/// By how many bytes the frame may be made longer at its end.
+const TAIL: usize = 152;
 const TESTS_AT: usize = 192;
 const TEST: usize = 48;
 /// Offset of the counters, see [`Shot`].
@@ -523,6 +531,9 @@ pub struct Setup<'a> {
     pub out: u32,
     /// Behind this time nothing is sent, nanoseconds of `CLOCK_MONOTONIC`.
     pub deadline_ns: u64,
+    /// By how many bytes the frame may be made longer at its end: in the driver as many as it has room for,
+    /// behind it none, see [`crate::trigger`].
+    pub tail_max: u32,
 }
 
 impl Setup<'_> {
@@ -569,6 +580,7 @@ impl Setup<'_> {
         store(KIND_MASK, u16::from_ne_bytes(mask).into());
         store(OUT, self.out.into());
         store(DEADLINE, self.deadline_ns);
+        store(TAIL, self.tail_max.into());
         store(LENGTH, length as u64);
         // The frame's sum is the complement of its checksum; its own timestamp is 0 in it.
         let checksum = u16::from_ne_bytes([self.order[50], self.order[51]]);
@@ -925,9 +937,8 @@ impl Generator<'_> {
         a.store(Size::H, R6, ORDER as i16 + 50, R1);
     }
 
-    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end.
-    /// Never shorter at its end: behind the driver (generic), Linux 6.18 sets such a packet's tail 14 bytes
-    /// too far, and between virtual interfaces the receiver's TCP puts the next segment's bytes behind that.
+    /// The frame becomes as long as the order, at its front; what there is no room for there, at its end,
+    /// where it may.
     fn resize(&mut self, failed: Label) {
         let (shorter, front, done) = (self.a.label(), self.a.label(), self.a.label());
         let a = &mut self.a;
@@ -942,6 +953,8 @@ impl Generator<'_> {
         a.jump_if_value(Cond::Le, R4, HEAD_MAX, front);
         a.copy(R2, R4);
         a.alu_value(Op::Sub, R2, HEAD_MAX);
+        a.load(Size::D, R3, R6, TAIL as i16);
+        a.jump_if(Cond::Gt, R2, R3, failed);
         a.store(Size::D, R10, REST, R2);
         a.set(R4, HEAD_MAX);
         a.bind(front);

@@ -74,6 +74,7 @@ fn arm(filter: &mut Filter, turn: u64, next: u64, condition: &Condition, order: 
         stamp_offset: stamps.then_some(OFFSET),
         out: 0,
         deadline_ns: u64::MAX,
+        tail_max: 512,
     };
     put(filter, trigger::WORD, 0);
     setup.put(|at, value| put(filter, at, value)).expect("it fits");
@@ -299,6 +300,30 @@ fn an_order_of_any_length_leaves_or_is_said_not_to_have_left() {
             }
         }
     }
+    // Behind the driver nothing grows at its end.
+    for length in [200, 300] {
+        let mut filter = filter(Framing::Itch);
+        let frame = order(&vec![1; length], false);
+        let setup = Setup {
+            condition: &condition,
+            channel: 0,
+            session: session(Framing::Itch),
+            next: 1,
+            order: &frame,
+            stamp_offset: None,
+            out: 0,
+            deadline_ns: u64::MAX,
+            tail_max: 0,
+        };
+        setup
+            .put(|at, value| put(&mut filter, at, value))
+            .expect("it fits");
+        put(&mut filter, trigger::WORD, State::Armed.word(1));
+        let tick = framed(&adds(Framing::Itch, 1, &[(7, b'S', 1, 10)]), 0, 0);
+        let has_left = run(&mut filter, &tick).action == action::TX;
+        assert_eq!(has_left, frame.len() <= tick.len() + 192, "{length}");
+        assert!(kept(&mut filter).is_some());
+    }
     let long = order(&[0; trigger::ORDER_MAX - 53], false);
     let setup = Setup {
         condition: &condition,
@@ -309,6 +334,7 @@ fn an_order_of_any_length_leaves_or_is_said_not_to_have_left() {
         stamp_offset: None,
         out: 0,
         deadline_ns: u64::MAX,
+        tail_max: 512,
     };
     let refused = setup.put(|_, _| panic!("nothing is written"));
     assert_eq!(refused, Err(SetupError::Order(trigger::ORDER_MAX + 1)));
@@ -328,6 +354,7 @@ fn it_leaves_by_another_interface_if_the_connection_does() {
         stamp_offset: None,
         out: 12,
         deadline_ns: u64::MAX,
+        tail_max: 512,
     };
     setup
         .put(|at, value| put(&mut filter, at, value))

@@ -172,7 +172,7 @@ impl KernelReceiver {
         let guard = filter.guard().map(|map| Guard::of_filter(map, interface));
         let kept = filter
             .take_trigger()
-            .map(|map| Kept::new(Arc::new(Place::new(map, interface.index()))));
+            .map(|map| Kept::new(Arc::new(Place::new(map, interface.index(), attached.mode()))));
         let channels = filter.spec().channels.len();
         Ok(KernelReceiver {
             attached,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_kernel::trigger::{self, Condition, Setup, SetupError, Shot, State};
 use tickwire_runtime::clock::monotonic;
-use tickwire_runtime::xdp::SharedMap;
+use tickwire_runtime::xdp::{SharedMap, XdpMode};
 
 use crate::delegate::Reason;
 
@@ -17,6 +17,8 @@ use crate::delegate::Reason;
 pub(crate) struct Place {
     map: SharedMap,
     interface: u32,
+    /// By how many bytes the program may make a frame longer at its end.
+    tail_max: u32,
     is_attached: AtomicBool,
     /// Somebody has it.
     is_taken: AtomicBool,
@@ -25,10 +27,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(map: SharedMap, interface: u32) -> Place {
+    pub(crate) fn new(map: SharedMap, interface: u32, mode: XdpMode) -> Place {
         Place {
             map,
             interface,
+            // See `tickwire_kernel::trigger`.
+            tail_max: match mode {
+                XdpMode::Native => trigger::ORDER_MAX as u32,
+                XdpMode::Generic => 0,
+            },
             is_attached: AtomicBool::new(true),
             is_taken: AtomicBool::new(false),
             turns: AtomicU64::new(0),
@@ -250,6 +257,7 @@ impl Trigger {
             order,
             stamp_offset,
             out: if out == self.place.interface { 0 } else { out },
+            tail_max: self.place.tail_max,
             deadline_ns: monotonic().0.saturating_add(waits.idle_ns),
         };
         let put = setup.put(|at, word| self.place.word(at).store(word, Ordering::Relaxed));

@@ -43,6 +43,14 @@ pub trait OrderOut {
         self.send(bytes)
     }
 
+    /// Whether a program could be given a message now.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_arm(&mut self) -> Result<(), NotArmed> {
+        Err(NotArmed::ByKernel)
+    }
+
     /// Has a program send a message by itself, when what it waits for is said.
     ///
     /// # Errors

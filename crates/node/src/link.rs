@@ -61,6 +61,13 @@ impl OrderOut for Entry {
         }
     }
 
+    fn may_arm(&mut self) -> Result<(), NotArmed> {
+        match (&self.stream, &mut self.delegate) {
+            (Some(stream), Some(delegate)) => delegate.may_arm(stream),
+            _ => Err(NotArmed::ByKernel),
+        }
+    }
+
     fn arm(&mut self, waits: &Waits, bytes: &[u8]) -> Result<(), NotArmed> {
         match (&self.stream, &mut self.delegate) {
             (Some(stream), Some(delegate)) => delegate.arm(stream, waits, bytes),

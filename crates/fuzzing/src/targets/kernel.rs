@@ -200,6 +200,7 @@ pub fn armed_order(bytes: &[u8]) {
             stamp_offset: Some(5),
             out: 0,
             deadline_ns: u64::MAX,
+            tail_max: 512,
         };
         setup.put(&mut put).expect("it fits");
         put(trigger::WORD, State::Armed.word(1));

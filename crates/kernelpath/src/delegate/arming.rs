@@ -117,7 +117,15 @@ impl Delegate {
         armed
     }
 
-    fn try_arm(&mut self, stream: &TcpStream, waits: &Waits, order: &[u8]) -> Result<(), NotArmed> {
+    /// Whether an order could be armed now, before it is made: everything but its length. Asks the kernel.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_arm(&mut self, stream: &TcpStream) -> Result<(), NotArmed> {
+        self.check_room(stream, 1)
+    }
+
+    fn check_room(&mut self, stream: &TcpStream, bytes: usize) -> Result<(), NotArmed> {
         let arming = self.arming.as_ref().ok_or(NotArmed::NoProgram)?;
         if arming.is_armed() {
             return Err(NotArmed::Taken);
@@ -128,9 +136,14 @@ impl Delegate {
         }
         // The room is asked for now: until it is used up by others nothing else is sent.
         self.look(stream);
-        if let Some(reason) = self.refusal(stream, order.len()) {
-            return Err(NotArmed::Connection(reason));
+        match self.refusal(stream, bytes) {
+            Some(reason) => Err(NotArmed::Connection(reason)),
+            None => Ok(()),
         }
+    }
+
+    fn try_arm(&mut self, stream: &TcpStream, waits: &Waits, order: &[u8]) -> Result<(), NotArmed> {
+        self.check_room(stream, order.len())?;
         if order.is_empty() || order.len() > self.room.segment_bytes {
             return Err(NotArmed::Long(order.len() + HEADERS_MAX));
         }

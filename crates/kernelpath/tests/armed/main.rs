@@ -128,6 +128,7 @@ fn verifier() -> Result<(), Skip> {
                 stamp_offset: None,
                 out: 0,
                 deadline_ns: u64::MAX,
+                tail_max: 512,
             };
             let mut both = |at: usize, word: u64| {
                 place.words()[at / 8].store(word, Ordering::SeqCst);

@@ -134,12 +134,18 @@ fn place<O: OrderOut, S: Strategy, const STAMPED: bool>(
         ..message
     };
     let session = hot.sessions.first_mut().ok_or(ArmRefusal::NoSession)?;
+    // Before a number of the session is used for it.
+    if let Err(why) = session.out.may_arm() {
+        return refusal_of(why).map_or(Ok(()), Err);
+    }
     let mut buffer = [0; MESSAGE_MAX];
     let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| message.encode(e, stamp);
     let held = session.fix.hold(now, NewOrderSingle::MSG_TYPE, put, &mut buffer);
     let bytes = match held {
         Ok(held) => held,
         Err(SendError::NotEncodable) => return Err(ArmRefusal::Order),
+        // Other bytes go first.
+        Err(SendError::Backlog) => return Ok(()),
         Err(_) => return Err(ArmRefusal::NoSession),
     };
     match session.arm(&waits, bytes) {
@@ -224,10 +230,11 @@ mod tests {
             Ok(())
         }
 
+        fn may_arm(&mut self) -> Result<(), NotArmed> {
+            self.refuses.map_or(Ok(()), Err)
+        }
+
         fn arm(&mut self, _: &Waits, bytes: &[u8]) -> Result<(), NotArmed> {
-            if let Some(why) = self.refuses {
-                return Err(why);
-            }
             self.armed = Some(bytes.to_vec());
             Ok(())
         }
