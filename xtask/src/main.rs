@@ -6,6 +6,7 @@
 //! which uses Python where there is one.
 #![forbid(unsafe_code)]
 
+mod archives;
 mod attack;
 mod backtest_peers;
 mod bare;
@@ -34,6 +35,7 @@ mod properties;
 mod publish;
 mod purity;
 mod quantlib;
+mod ray;
 mod receive_loop;
 mod recorded;
 mod rooms;
@@ -149,6 +151,9 @@ The project's own commands.
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
+  cargo xtask archives [--packets N] [--only FEED]
+                                archives of events beside their captures: replays and backtests; not part of check
+  cargo xtask ray               jobs of `tickwire jobs` on Ray, with a worker that is killed; not part of check
   cargo xtask hardware [--full] [--route [SEEDS]]
                                 the core in hardware: lint, unit tests, cosimulation, routing (docs/hardware.md); not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
@@ -201,6 +206,8 @@ fn main() -> ExitCode {
         }
         ["promtool", rest @ ..] => promtool::run(rest),
         ["tables", rest @ ..] => tables::run(rest),
+        ["archives", rest @ ..] => archives::run(rest),
+        ["ray", rest @ ..] => ray::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),

@@ -222,13 +222,14 @@ Examples:
       --partition --format parquet
   tickwire export day.pcap --schema ohlcv-1m --out bars.csv \\
       --from 2026-01-05T14:30:00Z --to 2026-01-05T21:00:00Z
+  tickwire export --live --schema trades --seconds 3600 --out hour.csv
 
 Exit codes: 0 written, 1 written, but damage or gaps make some rows doubtful (they are marked), 2 wrong arguments, or a format that this \
 program was built without, 3 a file cannot be read or written, 130 Ctrl-C (the same command with --partition goes on).")]
     Export(ExportArgs),
     /// Recordings as archives of events: read many times faster by replay, inspect, export and backtests
     #[command(after_help = "\
-Lines are arbitrated and messages decoded once; an event takes some 12 bytes. Blocks have checksums, the index has times and instruments. \
+Lines are arbitrated and messages decoded once; an event takes some 16 bytes. Blocks have checksums, the index has times and instruments. \
 The file has its name only when it is whole. docs/archive.md.
 
 Examples:
@@ -239,6 +240,22 @@ Examples:
 Exit codes: 0 written, 1 written, but damage or gaps make its books unreliable, 2 wrong arguments, 3 a file cannot be read or written, \
 130 Ctrl-C.")]
     Archive(ArchiveArgs),
+    /// One command over many files and values, as jobs that any engine can run
+    #[command(after_help = "\
+A job is a command line of this program and the file that it leaves behind. Killed, it is run again; done, it is not; of two workers with \
+one job the second waits for the first. docs/jobs.md.
+
+Examples:
+  tickwire jobs plan year/*.pcap.zst --out tables -- export {file} --schema mbo --out {out}.parquet > jobs.jsonl
+  tickwire jobs run jobs.jsonl
+  tickwire jobs plan day.events --out sweep --set edge=0.01,0.02,0.03 -- \
+      strategy backtest quoter.tw -c backtest.toml {file} --set edge={edge} --json > jobs.jsonl
+
+Exit codes: 0 done, 1 some jobs failed (each line says why), 2 wrong arguments, 3 a file cannot be read or written, 130 Ctrl-C.")]
+    Jobs {
+        #[command(subcommand)]
+        command: tickwire::jobs::JobsCommand,
+    },
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
 Examples:

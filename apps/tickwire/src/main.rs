@@ -122,6 +122,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Feed(args) => feed(args, &stop),
         Command::Export(args) => tickwire_export::run(args, &stop),
         Command::Archive(args) => tickwire_export::archive::run(args, &stop),
+        Command::Jobs { command } => tickwire::jobs::command(command, &stop),
         Command::Inspect(args) => tickwire_inspect::run(args, &stop),
         Command::Record(args) => tickwire_record::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),

@@ -238,6 +238,160 @@ fn rows_behind_a_gap_are_marked_and_the_command_says_so() {
     }
 }
 
+/// A daemon's configuration with a ring of so many records.
+fn with_ring(folder: &Folder, records: u32) -> String {
+    let example = std::fs::read_to_string(workspace().join("examples/nasdaq.toml")).expect("an example");
+    let more = format!(
+        "\n[daemon]\nring_records = {records}\nsuper_books = \"off\"\n[[daemon.thread]]\nwait = \"poll\"\nfeeds = [\"nasdaq\"]\n"
+    );
+    folder.file("daemon.toml", example + &more).display().to_string()
+}
+
+/// The words of a daemon that plays a capture.
+fn plays<'a>(config: &'a str, region: &'a str, file: &'a str) -> Vec<&'a str> {
+    vec![
+        "feed", "-c", config, "--folder", region, "--replay", file, "--speed", "max",
+    ]
+}
+
+/// Reads lines of standard error until one begins so.
+fn hear(child: &mut std::process::Child, begins: &str) {
+    use std::io::BufRead;
+    let said = child.stderr.as_mut().expect("piped");
+    let mut line = String::new();
+    let mut said = std::io::BufReader::with_capacity(1, said);
+    while !line.starts_with(begins) {
+        line.clear();
+        assert!(
+            said.read_line(&mut line).expect("text") > 0,
+            "{begins} was not said"
+        );
+    }
+}
+
+/// Without the channel's number, which is of the exporter.
+fn content(rows: &[Row]) -> Vec<BTreeMap<&'static str, Value>> {
+    let of = |row: &Row| {
+        let columns = row.iter().filter(|(name, _)| **name != "channel_id");
+        columns.map(|(name, value)| (*name, value.clone())).collect()
+    };
+    rows.iter().map(of).collect()
+}
+
+/// What a daemon leaves in its rings, and what it says while it is read, are the rows of the capture that it
+/// plays; killed and started again it is followed.
+#[test]
+fn rows_of_a_daemon_are_those_of_its_capture_and_go_on_after_its_death() {
+    let folder = Folder::new("export-live");
+    let file = capture(&folder, "nasdaq", "12000");
+    let config = with_ring(&folder, 1 << 18);
+    let region = folder.0.join("region-folder").display().to_string();
+    let live = |schema: &str, out: &Path, more: &[&str]| {
+        let out = out.display().to_string();
+        let mut command = tickwire();
+        command.args([
+            "export", "--live", "--folder", &region, "--schema", schema, "--out", &out,
+        ]);
+        command.args(more).stderr(std::process::Stdio::piped());
+        command
+    };
+    // The exporter is there first, the daemon comes, dies, and comes again.
+    let out = folder.0.join("twice.csv");
+    let mut exporter = common::Guard(live("mbo", &out, &[]).spawn().expect("the program starts"));
+    hear(&mut exporter.0, "waiting for a feed handler");
+    let quiet = |words: &[&str]| {
+        let mut daemon = tickwire();
+        daemon
+            .args(words)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        common::Guard(daemon.spawn().expect("the program starts"))
+    };
+    let mut first = quiet(&plays(&config, &region, &file));
+    hear(&mut exporter.0, "reading the feed handler");
+    first.0.kill().expect("killed");
+    first.0.wait().expect("it ended");
+    let again = run(&[&plays(&config, &region, &file)[..], &["--exit"]].concat());
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    hear(&mut exporter.0, "the feed handler was started again");
+    let ended = exporter
+        .wait(Duration::from_secs(60))
+        .expect("it ends with the daemon");
+    assert_eq!(ended.code(), Some(0));
+    let both = rows_of(&out, Schema::Mbo);
+    let of_file = export(&folder, &file, Schema::Mbo, &[]);
+    let begun = both
+        .len()
+        .checked_sub(of_file.len())
+        .expect("the second run's rows at least");
+    assert_eq!(content(&both[begun..]), content(&of_file));
+    assert_eq!(content(&both[..begun]), content(&of_file[..begun]));
+    // What is left can be read as often as one likes.
+    for schema in [Schema::Mbp10, Schema::Trades, Schema::Ohlcv1s] {
+        let out = folder.0.join("left.csv");
+        let done = live(schema.name(), &out, &[]).output().expect("the program runs");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let of_file = export(&folder, &file, schema, &[]);
+        assert_eq!(content(&rows_of(&out, schema)), content(&of_file), "{schema:?}");
+    }
+    let one = letter(&of_file[of_file.len() / 2], "symbol");
+    let out = folder.0.join("one.csv");
+    let done = live("mbo", &out, &["--symbol", &one])
+        .output()
+        .expect("the program runs");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let of_one = export(&folder, &file, Schema::Mbo, &["--symbol", &one]);
+    assert_eq!(content(&rows_of(&out, Schema::Mbo)), content(&of_one));
+    let none = live("definition", &out, &[]).output().expect("the program runs");
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stderr));
+}
+
+/// Where the ring has lost its beginning every row is marked, and that is said.
+#[test]
+fn rows_of_a_daemon_whose_ring_lost_its_beginning_are_marked() {
+    let folder = Folder::new("export-live-late");
+    let file = capture(&folder, "nasdaq", "4000");
+    let config = with_ring(&folder, 16_384);
+    let region = folder.0.join("region-folder").display().to_string();
+    let played = run(&[&plays(&config, &region, &file)[..], &["--exit"]].concat());
+    assert!(played.status.success(), "{}", text(&played.stderr));
+    for schema in [Schema::Mbo, Schema::Mbp10] {
+        let out = folder.0.join("late.csv");
+        let out_text = out.display().to_string();
+        let words = [
+            "export",
+            "--live",
+            "--folder",
+            &region,
+            "--schema",
+            schema.name(),
+            "--out",
+            &out_text,
+        ];
+        let done = run(&words);
+        assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
+        let said = text(&done.stderr);
+        assert!(said.contains("ring_records"), "{said}");
+        let rows = rows_of(&out, schema);
+        assert!(!rows.is_empty() && rows.iter().all(|row| number(row, "flags") & 4 != 0));
+    }
+    // A daemon that never comes is waited for as long as was said.
+    let nowhere = folder.0.join("nowhere").display().to_string();
+    let out = folder.0.join("none.csv").display().to_string();
+    let done = run(&[
+        "export",
+        "--live",
+        "--folder",
+        &nowhere,
+        "--seconds",
+        "1",
+        "--out",
+        &out,
+    ]);
+    assert_ne!(done.status.code(), Some(0));
+    assert!(!Path::new(&out).exists(), "{}", text(&done.stderr));
+}
+
 fn tables(folder: &Path, ending: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -256,85 +410,167 @@ fn tables(folder: &Path, ending: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+/// An export of a capture that is killed at points of its own making, again and again.
+struct Killed {
+    words: Vec<String>,
+    seed: u64,
+}
+
+impl Killed {
+    fn new(file: &str, format: &str, more: &[&str]) -> Killed {
+        let words = ["export", file, "--schema", "mbo", "--format", format];
+        let words = words.iter().chain(more).map(|word| word.to_string());
+        Killed {
+            words: words.collect(),
+            seed: 0x9E37_79B9_7F4A_7C15,
+        }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed as usize % bound.max(1)
+    }
+
+    fn command(&self, out: &Path) -> std::process::Command {
+        let mut command = tickwire();
+        command.args(&self.words).arg("--out").arg(out);
+        command
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        command
+    }
+
+    fn whole(&self, out: &Path) {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let done = run(&[&words[..], &["--out", &out.display().to_string()]].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+
+    /// Kills one run when it has come so far; whether it was over before.
+    fn once(&self, out: &Path, has_come_far: impl Fn() -> bool) -> bool {
+        let mut child = common::Guard(self.command(out).spawn().expect("the program starts"));
+        loop {
+            let is_over = child.0.try_wait().expect("a child can be waited for").is_some();
+            if is_over || has_come_far() {
+                child.0.kill().expect("killed, or over");
+                child.0.wait().expect("it ended");
+                return is_over;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// Tables of a format, killed after any number of them: those that are there are whole, and stay; the same
+/// command makes the others.
+fn partitions_survive(folder: &Folder, file: &str, format: &str, ending: &str) {
+    let mut killed = Killed::new(file, format, &["--partition"]);
+    let whole = folder.0.join(format!("{format}-whole"));
+    killed.whole(&whole);
+    // The same place of the same table, in another folder.
+    let under = |folder: &Path| -> BTreeMap<PathBuf, Vec<u8>> {
+        let all = tables(folder, ending).into_iter();
+        all.map(|(path, bytes)| (path.strip_prefix(folder).expect("below it").to_path_buf(), bytes))
+            .collect()
+    };
+    let expected = under(&whole);
+    assert!(expected.len() > 50, "{format}: {}", expected.len());
+    let out = folder.0.join(format!("{format}-killed"));
+    let (mut seen, mut kills) = (0, 0);
+    // The first one is killed before it has written anything.
+    let mut target = 0;
+    while seen < expected.len() {
+        let is_over = killed.once(&out, || tables(&out, ending).len() >= target);
+        kills += usize::from(!is_over);
+        let have = under(&out);
+        for (path, bytes) in &have {
+            assert_eq!(Some(bytes), expected.get(path), "{format}: {}", path.display());
+        }
+        assert!(have.len() >= seen, "{format}: what is there stays");
+        assert!(
+            !is_over || have.len() == expected.len(),
+            "{format}: it goes on to its end"
+        );
+        seen = have.len();
+        target = seen + 1 + killed.below(expected.len() / 3);
+    }
+    assert!(kills > 0, "{format}");
+    killed.whole(&out);
+    assert!(under(&out) == expected, "{format}");
+}
+
+/// One file of a format, killed while it is written: it has no name until it is whole.
+fn one_file_survives(folder: &Folder, file: &str, format: &str, symbol: &str) {
+    let mut killed = Killed::new(file, format, &["--symbol", symbol]);
+    let whole = folder.0.join(format!("{format}.whole"));
+    killed.whole(&whole);
+    let expected = std::fs::read(&whole).expect("the table");
+    let out = folder.0.join(format!("{format}.killed"));
+    let part = folder.0.join(format!(".{format}.killed.part"));
+    for round in 0..4 {
+        let target = if round == 0 {
+            0
+        } else {
+            killed.below(expected.len())
+        };
+        let is_over = killed.once(&out, || {
+            std::fs::metadata(&part).is_ok_and(|about| about.len() >= target as u64)
+        });
+        match is_over {
+            true => assert!(std::fs::read(&out).expect("the table") == expected, "{format}"),
+            // It may have been whole at the moment of the kill.
+            false => assert!(
+                std::fs::read(&out).map_or(true, |bytes| bytes == expected),
+                "{format}: half a table has the name"
+            ),
+        }
+        let _ = std::fs::remove_file(&out);
+    }
+    killed.whole(&out);
+    assert!(std::fs::read(&out).expect("the table") == expected, "{format}");
+    assert!(!part.exists(), "{format}");
+}
+
+/// Formats that this program writes, with the ending of their files. `cargo test -p tickwire-app --features
+/// tables --test export killed` has all of them.
+const FORMATS: &[(&str, &str)] = &[
+    ("csv", ".csv"),
+    ("dbn", ".dbn"),
+    ("lobster", ".csv"),
+    #[cfg(feature = "tables")]
+    ("parquet", ".parquet"),
+    #[cfg(feature = "tables")]
+    ("arrow", ".arrow"),
+];
+
 #[test]
 fn an_export_that_is_killed_leaves_no_half_table_and_goes_on() {
     let folder = Folder::new("export-killed");
     let file = capture(&folder, "nasdaq", "6000");
-    let args = |out: &str| {
-        let words = [
+    for (format, ending) in FORMATS {
+        partitions_survive(&folder, &file, format, ending);
+        one_file_survives(&folder, &file, format, "ZAABZ");
+    }
+    // Whole, it is not made again; and another export has no business there.
+    let whole = folder.0.join("csv-whole").display().to_string();
+    let again = |schema: &str| {
+        run(&[
             "export",
             &file,
             "--schema",
-            "mbo",
+            schema,
             "--format",
             "csv",
             "--partition",
             "--out",
-            out,
-        ];
-        words.map(str::to_string)
+            &whole,
+        ])
     };
-    let whole = folder.0.join("whole").display().to_string();
-    let done = run(&args(&whole).each_ref().map(String::as_str));
-    assert!(done.status.success(), "{}", text(&done.stderr));
-    let expected = tables(Path::new(&whole), ".csv");
-    assert!(expected.len() > 50, "{}", expected.len());
-    let again = run(&args(&whole).each_ref().map(String::as_str));
-    let said = text(&again.stdout);
-    assert!(
-        said.contains(&format!("0 files written, {} were there already", expected.len())),
-        "{said}"
-    );
-    // The same place of the same table, in another folder.
-    let under = |path: &Path, folder: &str| path.strip_prefix(folder).expect("below it").to_path_buf();
-    let expected: BTreeMap<PathBuf, Vec<u8>> = expected
-        .into_iter()
-        .map(|(path, bytes)| (under(&path, &whole), bytes))
-        .collect();
-    let killed = folder.0.join("killed").display().to_string();
-    let mut kills = 0;
-    let mut seen = 0;
-    for wait in (0..60).map(|n| 20 + 15 * n) {
-        let mut child = tickwire()
-            .args(args(&killed))
-            .spawn()
-            .expect("the program starts");
-        std::thread::sleep(Duration::from_millis(wait));
-        let ended = child.try_wait().expect("a child can be waited for").is_some();
-        child.kill().expect("killed, or over");
-        child.wait().expect("it ended");
-        let have = tables(Path::new(&killed), ".csv");
-        for (path, bytes) in &have {
-            assert_eq!(
-                Some(bytes),
-                expected.get(&under(path, &killed)),
-                "{}",
-                path.display()
-            );
-        }
-        assert!(have.len() >= seen, "what is there stays");
-        seen = have.len();
-        if ended && seen == expected.len() {
-            break;
-        }
-        kills += 1;
-    }
-    assert!(kills > 0);
-    let done = run(&args(&killed).each_ref().map(String::as_str));
-    assert!(done.status.success(), "{}", text(&done.stderr));
-    assert_eq!(tables(Path::new(&killed), ".csv").len(), expected.len());
-    // Another export has no business there.
-    let other = run(&[
-        "export",
-        &file,
-        "--schema",
-        "trades",
-        "--format",
-        "csv",
-        "--partition",
-        "--out",
-        &killed,
-    ]);
+    let said = text(&again("mbo").stdout);
+    assert!(said.contains("; 0 files written, "), "{said}");
+    let other = again("trades");
     assert_eq!(other.status.code(), Some(2), "{}", text(&other.stderr));
 }
 

@@ -4,21 +4,33 @@
 //! Needs root; without it the tests say so, and with `TICKWIRE_ROOT_TESTS=1` they fail.
 
 mod common;
+#[path = "common/namespaces.rs"]
+mod namespaces;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
+use namespaces::{namespaces, within};
 use serde_json::Value;
+use tickwire::config::Config;
+use tickwire::prelude::{
+    ArmEnd, ArmedEvent, Awaited, BookChange, Context, NotSent, Strategy, Subscription, Ticket,
+};
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
 use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
 use tickwire_market::{Counter, Level, Nanos, Price, Side};
+use tickwire_node::live::{Hosting, Live};
+use tickwire_node::trader::run_rule;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::shared::Attachment;
+use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_shm::{BookCopy, SourceState};
 use tickwire_wire::layout::{Alpha, Char};
@@ -30,20 +42,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const DAEMON: &str = include_str!("../../../examples/daemon.toml");
 const BOOKS: [(&str, &[u16]); 2] = [("exchange", &[0]), ("bzx", &[1, 2])];
 const TRADER: &str = include_str!("../../../examples/demo.toml");
-
-/// Two namespaces; `None`, and the reason said, where there can be none.
-fn namespaces() -> Option<VethPair> {
-    let missing = tickwire_runtime::xdp::caps::missing();
-    let why = match (missing.is_empty(), VethPair::create("twpath")) {
-        (true, Ok(pair)) => return Some(pair),
-        (true, Err(why)) => format!("no network namespaces here: {why}"),
-        (false, _) => tickwire_runtime::xdp::caps::explained(&missing),
-    };
-    let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
-    assert!(!must_run, "{why}");
-    tickwire_testdata::not_tested(why);
-    None
-}
 
 /// An example of one machine, for two: the exchange is the first of the pair.
 fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str)]) -> String {
@@ -62,9 +60,7 @@ fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str
 fn start(pair: &VethPair, end: usize, folder: &Folder, name: &str, args: &[&str]) -> Guard {
     let said = File::create(folder.0.join(name)).expect("a file");
     let errors = said.try_clone().expect("a file");
-    let child = Command::new("ip")
-        .args(["netns", "exec", pair.name(end)])
-        .arg(tickwire().get_program())
+    let child = within(pair, end, &tickwire())
         .args(args)
         .stdin(Stdio::null())
         .stdout(said)
@@ -131,7 +127,7 @@ fn books_of_region(attachment: &Attachment, sources: &[u16]) -> Books {
 /// A session of four feeds with bad lines, received by either backend: the books are the exchange's.
 #[test]
 fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for backend in ["socket", "xdp"] {
         let folder = Folder::new(&format!("path-feed-{backend}"));
         let config = between(
@@ -181,7 +177,7 @@ fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
 /// The same for a trader: every order as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_by_either_backend() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for backend in ["socket", "xdp"] {
         let folder = Folder::new(&format!("path-trade-{backend}"));
         let changes = [
@@ -222,7 +218,7 @@ fn the_trader_trades_the_same_by_either_backend() {
 /// is traded is the same, and every order is as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     for (backend, send) in [
         ("socket", "kernel"),
         ("socket", "delegated"),
@@ -272,6 +268,117 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
         assert!(count > 20, "{backend}, {send}: {count} orders");
         assert_eq!(theirs, ours, "{backend}, {send}");
     }
+}
+
+/// Buys what somebody offers at the best price or below, by orders that lie armed at the hook.
+struct Armer {
+    ends: Arc<Ends>,
+}
+
+/// How armed orders ended, and that none was refused.
+#[derive(Default)]
+struct Ends {
+    fired: AtomicU64,
+    others: AtomicU64,
+}
+
+impl Strategy for Armer {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::symbol("AAPL")]
+    }
+
+    fn pre_arms(&self) -> bool {
+        true
+    }
+
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange<'_>) {
+        let instrument = change.instrument;
+        let Some((offer, _)) = change.after.best(Side::Ask) else {
+            return;
+        };
+        if ctx.armed().is_some() || !change.is_live() || !ctx.is_trading(instrument) {
+            return;
+        }
+        let order = Ticket::limit(Side::Bid, instrument, 100, offer).immediate_or_cancel();
+        let awaited = Awaited::added(instrument, Side::Ask).between(Price::ZERO, offer);
+        match ctx.arm(order, awaited) {
+            Ok(_) | Err(NotSent::Check(_) | NotSent::NoSession) => {}
+            Err(why) => panic!("{why}"),
+        }
+    }
+
+    fn on_armed(&mut self, _: &mut Context<'_>, event: &ArmedEvent) {
+        match event.end {
+            ArmEnd::Fired => &self.ends.fired,
+            ArmEnd::TakenBack | ArmEnd::Gap => &self.ends.others,
+            ArmEnd::NoRoom | ArmEnd::Refused(_) => panic!("{event:?}"),
+        }
+        .fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Every order that left by itself is the exchange's, accepted, filled or over as the strategy has it; those
+/// that were taken back never came there.
+#[test]
+fn orders_that_a_strategy_arms_leave_by_themselves_and_are_the_exchanges() {
+    let Some(pair) = namespaces() else { return };
+    let folder = Folder::new("path-armed");
+    let changes = [
+        ("rate = 20000", "rate = 6000"),
+        (
+            "duration_s = 15.0",
+            "duration_s = 5.0\nstop_on_client_loss = true",
+        ),
+        ("symbols = 200", "symbols = 20"),
+        ("[trader]\n", "[trader]\nsend = \"delegated\"\n"),
+        // In the driver, a virtual one sends nothing to a peer without a program of its own.
+        ("[receiver]\n", "[receiver]\nxdp_mode = \"generic\"\n"),
+    ];
+    let text = between(&pair, TRADER, "xdp", &changes);
+    let config = folder.file("trade.toml", text);
+    let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
+    let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
+    wait_for("the exchange", || {
+        said(&folder, "exchange.said").contains("listening").then_some(())
+    });
+    let ends = Arc::new(Ends::default());
+    let (own, results) = (Arc::clone(&ends), folder.0.clone());
+    let traded = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            pair.enter(1).expect("entered");
+            let config = Config::load(&config)?;
+            let hosting = Hosting {
+                name: "armer".to_string(),
+                strategy: Armer { ends: own },
+                feeds: None,
+                sessions: None,
+                on_every_event: false,
+                max_orders: 100_000,
+                risk: config.node().risk_of(&config.trader.risk),
+            };
+            let (rule, stop) = (Live::hosting(vec![hosting]), StopFlag::new());
+            run_rule(&config.node(), Some(&results), false, &stop, rule)
+        });
+        thread.join().expect("no panic")
+    });
+    traded.unwrap_or_else(|why| panic!("{why}"));
+    let ended = exchange.wait(PATIENCE).expect("it ends");
+    assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+    let orders = |name: &str| -> serde_json::Map<String, Value> {
+        let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+        let results = serde_json::from_str::<Value>(&text).expect("results are JSON");
+        results["orders"].as_object().expect("orders").clone()
+    };
+    let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+    let count = |ends: &AtomicU64| ends.load(Ordering::SeqCst) as usize;
+    let (fired, others) = (count(&ends.fired), count(&ends.others));
+    println!("{fired} left by themselves, {others} did not");
+    assert!(fired > 0, "{others} did not leave");
+    assert_eq!(theirs.len(), fired, "what left came there, and nothing else");
+    for (id, order) in &theirs {
+        assert_eq!(ours.get(id), Some(order), "order {id}");
+    }
+    assert_eq!(ours.len(), fired + others);
 }
 
 const OUCH: &str = r#"
@@ -397,7 +504,7 @@ fn ouch_transcript(venue: SocketAddr, delegated: bool) -> (Vec<String>, Option<C
 /// OUCH past the kernel: the exchange says the same as by it.
 #[test]
 fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let mut transcripts = Vec::new();
     for delegated in [false, true] {
         let folder = Folder::new(&format!("path-ouch-{delegated}"));
@@ -428,7 +535,7 @@ fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
 /// A daemon that holds an interface, when a second one wants it, and after it was killed.
 #[test]
 fn a_second_program_is_refused_in_words_and_a_killed_one_leaves_nothing() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-second");
     let configured = |backend: &str| -> PathBuf {
         folder.file(&format!("{backend}.toml"), between(&pair, DAEMON, backend, &[]))
@@ -554,7 +661,7 @@ fn orders_that_cannot_be_delegated_are_refused_in_words() {
         "{words}"
     );
 
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let changed = between(
         &pair,
         TRADER,
@@ -594,7 +701,7 @@ fn orders_that_cannot_be_delegated_are_refused_in_words() {
 /// the books are the exchange's all the same.
 #[test]
 fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-filter");
     let changes = [
         ("rate = 20000", "rate = 6000"),

@@ -93,6 +93,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("play", "prints its result as replay does"),
     ("archive", "writes a file, and says one line"),
     ("record", "prints one table when it ends, as replay does"),
+    ("jobs plan", "prints JSON lines, for programs"),
+    ("jobs run", "as jobs plan"),
     (
         "subscribe",
         "prints the table of subscriptions, which a running daemon answers",

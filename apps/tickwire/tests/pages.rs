@@ -219,6 +219,18 @@ const ROWS: &[Row] = &[
         &[],
         By("the_books_of_lobster_messages_equal_its_order_book_after_every_message"),
     ),
+    Row(
+        "jobs",
+        &[],
+        &[],
+        By("workers_that_are_killed_are_gone_on_with_and_nothing_is_done_twice"),
+    ),
+    Row(
+        "export --live",
+        &[],
+        &[],
+        By("rows_of_a_daemon_are_those_of_its_capture_and_go_on_after_its_death"),
+    ),
     Row("export", &[], &[], DONE),
     Row(
         "archive",

@@ -1,6 +1,8 @@
 //! `tickwire record`: what is recorded is what was sent, whatever becomes of the process and of the disk.
 
 mod common;
+#[path = "common/namespaces.rs"]
+mod namespaces;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -10,9 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, free_ports, lives, run, signal, text, tickwire};
+use namespaces::{namespaces, within};
 use serde_json::Value;
 use tickwire_runtime::capture::{CaptureReader, udp};
 use tickwire_runtime::interface::Interface;
+use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::udp::MulticastSender;
 use tickwire_testdata::{not_tested, workspace};
 
@@ -356,6 +360,167 @@ fn what_cannot_be_recorded_is_said() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(says), "{args:?}: {said}");
     }
+}
+
+/// What a recorder in one namespace hears of groups that are sent to in another.
+struct FromAfar {
+    recorder: Recorder,
+    pair: VethPair,
+    groups: [SocketAddrV4; 2],
+}
+
+impl FromAfar {
+    /// By AF_XDP, with room for 512 frames in a ring.
+    fn start(out: &Path) -> Option<FromAfar> {
+        let pair = namespaces("twrec")?;
+        let groups = [group(50), group(51)];
+        let mut command = tickwire();
+        command.args([
+            "record",
+            "--backend",
+            "xdp",
+            "--interface",
+            "veth0",
+            "--buffer",
+            "1",
+            "--json",
+        ]);
+        command
+            .args(groups.map(|group| group.to_string()))
+            .arg("--out")
+            .arg(out);
+        let recorder = Recorder::of(within(&pair, 1, &command));
+        Some(FromAfar {
+            recorder,
+            pair,
+            groups,
+        })
+    }
+
+    /// Sends from the other end; the address it is sent from.
+    fn send(&self, send: impl FnOnce([&MulticastSender; 2]) + Send) {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                self.pair.enter(0).expect("a namespace");
+                let veth = Interface::find("veth0").expect("an end of the pair");
+                let open = |group| MulticastSender::open(group, &veth, 1).expect("a sender");
+                let [one, two] = self.groups.map(open);
+                send([&one, &two]);
+            });
+        });
+    }
+}
+
+/// Payloads by group and the address that sent them.
+fn by_group(files: &[PathBuf]) -> std::collections::BTreeMap<SocketAddr, Vec<(Vec<u8>, std::net::IpAddr)>> {
+    let mut all = std::collections::BTreeMap::<_, Vec<_>>::new();
+    for file in files {
+        let mut reader = CaptureReader::open(file).expect("a capture");
+        let mut last = 0;
+        while let Ok(Some(packet)) = reader.next_packet() {
+            let time = packet.time.expect("a time").0;
+            // Within a second of each other, and of this day.
+            assert!(
+                last == 0 || time.abs_diff(last) < 600_000_000_000,
+                "{time} {last}"
+            );
+            last = time;
+            let datagram = udp(packet.link, packet.bytes).expect("a datagram");
+            let of = (datagram.payload.to_vec(), datagram.source.ip());
+            all.entry(datagram.destination).or_default().push(of);
+        }
+    }
+    all
+}
+
+/// By AF_XDP as by sockets: every datagram, those that are too short or too long for a frame as well, with
+/// who sent it.
+#[test]
+fn what_is_recorded_by_af_xdp_is_what_was_sent() {
+    let folder = Folder::new("record-xdp");
+    let out = folder.0.join("out");
+    let Some(afar) = FromAfar::start(&out) else { return };
+    let payload = |n: u32| {
+        let len = [8, 20, 700, 1_400, 5, 3_000][n as usize % 6];
+        let mut bytes = vec![n as u8; len];
+        bytes[..4].copy_from_slice(&n.to_le_bytes());
+        bytes
+    };
+    afar.send(|[one, two]| {
+        for n in 0..240 {
+            let to = if n % 4 == 0 { two } else { one };
+            to.send(&payload(n)).expect("sent");
+        }
+    });
+    wait_for("everything is on the disk", || {
+        payloads(&files(&out)).len() == 240
+    });
+    signal("TERM", afar.recorder.process.0.id());
+    let from = std::net::IpAddr::from(afar.pair.address(0));
+    let (code, said, errors) = afar.recorder.end();
+    assert_eq!(code, Some(130), "{said}{errors}");
+    assert!(
+        errors.contains("receiving 2 groups on veth0 by AF_XDP"),
+        "{errors}"
+    );
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(
+        (&said["packets"], &said["lost"]),
+        (&Value::from(240), &Value::from(0))
+    );
+    let recorded = by_group(&files(&out));
+    for (at, group) in afar.groups.iter().enumerate() {
+        let mut expected: Vec<_> = (0..240_u32)
+            .filter(|n| usize::from(n % 4 == 0) == at)
+            .map(|n| (payload(n), from))
+            .collect();
+        let mut have = recorded[&SocketAddr::V4(*group)].clone();
+        // Frames and sockets are two ways, read one after the other.
+        have.sort();
+        expected.sort();
+        assert!(have == expected, "{group}");
+    }
+    std::mem::drop(afar.pair);
+}
+
+/// A recorder that stands still loses what its rings have no room for, and says of every group how much.
+#[test]
+fn what_af_xdp_had_no_room_for_is_counted_by_group() {
+    let folder = Folder::new("record-xdp-lost");
+    let out = folder.0.join("out");
+    let Some(afar) = FromAfar::start(&out) else { return };
+    afar.send(|[one, two]| {
+        one.send(&[0; 64]).expect("sent");
+        two.send(&[0; 64]).expect("sent");
+    });
+    wait_for("it hears both", || payloads(&files(&out)).len() == 2);
+    let pid = afar.recorder.process.0.id();
+    signal("STOP", pid);
+    afar.send(|[one, two]| {
+        for n in 0..3_000_u32 {
+            one.send(&[n.to_le_bytes(); 16].concat()).expect("sent");
+            if n % 10 == 0 {
+                two.send(&[n.to_le_bytes(); 16].concat()).expect("sent");
+            }
+        }
+    });
+    signal("CONT", pid);
+    signal("TERM", pid);
+    let (code, said, errors) = afar.recorder.end();
+    assert_eq!(code, Some(1), "{said}{errors}");
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let of = |at: usize, what: &str| said["groups"][at][what].as_u64().expect("a count");
+    for (at, sent) in [3_001, 301].into_iter().enumerate() {
+        assert_eq!(of(at, "packets") + of(at, "lost"), sent, "{said}");
+        assert!(of(at, "packets") > 1 && of(at, "lost") > 0, "{said}");
+    }
+    let index = index(&out);
+    let lost: u64 = index
+        .iter()
+        .map(|line| line["groups"][0]["lost"].as_u64().expect("a count"))
+        .sum();
+    assert!(lost <= of(0, "lost"), "{index:?}");
+    std::mem::drop(afar.pair);
 }
 
 /// What tshark reads of a recording is what was sent, where it is installed.

@@ -2,7 +2,7 @@
 
 use crate::reading::{Batch, value_of};
 use crate::types::Trouble;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -454,6 +454,22 @@ impl Exchange {
     fn is_running(&self) -> bool {
         let hosted = self.hosted.lock().unwrap_or_else(PoisonError::into_inner);
         hosted.as_ref().is_some_and(HostedExchange::is_running)
+    }
+
+    /// Waits until its market is open; at once where it opens with the first logon.
+    fn wait_until_open(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let patience = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| PyValueError::new_err(format!("{seconds}: seconds, 0 or more")))?;
+        if self.config.exchange.start_on_logon {
+            return Ok(());
+        }
+        py.detach(|| {
+            let hosted = self.hosted.lock().unwrap_or_else(PoisonError::into_inner);
+            hosted
+                .as_ref()
+                .map_or(Ok(()), |hosted| hosted.wait_until_open(patience))
+        })
+        .map_err(|failure| Trouble::from(failure).into())
     }
 
     /// Ends it: what came of it, as JSON; None when it was stopped before.

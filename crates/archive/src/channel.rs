@@ -8,7 +8,7 @@ use tickwire_market::{
     SeqNo, Symbol, Venue,
 };
 
-use crate::codec::{Bytes, Context, decode};
+use crate::codec::{Bytes, Context, Padded, decode};
 use crate::file::{BEGINS, ChannelFacts, END, Known};
 
 /// Events of an archive out of its packets ([`Channel::on_message`]); nothing else comes, and nothing is
@@ -20,6 +20,7 @@ pub struct ArchiveChannel {
     /// Which instruments are wanted; `None`: all.
     wanted: Option<Vec<bool>>,
     context: Context,
+    padded: Padded,
     counters: Counters,
     last: Nanos,
     /// The packet of what the channel said when nothing came any more.
@@ -53,6 +54,7 @@ impl ArchiveChannel {
             by_symbol,
             wanted,
             context: Context::new(facts.venue),
+            padded: Padded::new(),
             counters: Counters::default(),
             last: Nanos::ZERO,
             end: Vec::new(),
@@ -69,8 +71,14 @@ impl ArchiveChannel {
         if head & BEGINS != 0 {
             self.context.reset();
         }
-        while !bytes.is_empty() {
-            let Some(event) = decode(&mut bytes, &mut self.context, now) else {
+        let mut long = Bytes(self.padded.fill(bytes.rest()));
+        loop {
+            let event = match (self.padded.is_empty(), long.is_empty()) {
+                (false, _) => self.padded.decode(&mut self.context, now),
+                (true, false) => decode(&mut long, &mut self.context, now),
+                (true, true) => return,
+            };
+            let Some(event) = event else {
                 return self.counters.bump(Counter::Malformed);
             };
             if let Some(wanted) = &self.wanted
@@ -79,7 +87,7 @@ impl ArchiveChannel {
             {
                 continue;
             }
-            sink.on_event(&event);
+            sink.on_event(event);
         }
     }
 

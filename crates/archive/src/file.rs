@@ -26,7 +26,7 @@ use crate::codec::{Bytes, Context, encode, put_number, put_step, venue};
 /// What a file begins and ends with.
 pub const MAGIC: &[u8; 8] = b"TICKWEVT";
 /// The version that is written and read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const HEAD: usize = 12;
 const TAIL: usize = 24;
 /// First byte of a packet: the channel knows nothing before it.
@@ -50,7 +50,7 @@ pub enum ArchiveError {
     #[error("it is no archive of events, or it is cut off: copy the file again")]
     NotOne,
     /// Its version is another one.
-    #[error("it is of version {0}, and this program reads version 1: make it again from the recording")]
+    #[error("it is of version {0}, and this program reads version 2: make it again from the recording")]
     Version(u32),
     /// Its index contradicts itself or its CRC.
     #[error("its index is damaged: copy the file again, or make it again from the recording")]

@@ -4,7 +4,7 @@
 //! channel ─► events ─► [`ArchiveWriter`] ─► FILE ─► [`Archive`] ─► packets ─► [`ArchiveChannel`] ─► events
 //! ```
 //! Both lines are arbitrated, gaps recovered as far as the recording lets them be, messages decoded; an event
-//! has some 12 bytes. Blocks have checksums and can be read alone; the index has their times and instruments.
+//! has some 16 bytes. Blocks have checksums and can be read alone; the index has their times and instruments.
 //! A channel of an archive is a [`tickwire_feed_core::Channel`], so that whatever is written for venues'
 //! channels reads archives.
 //!

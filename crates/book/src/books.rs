@@ -142,8 +142,8 @@ pub struct Books {
     /// everything is cleared.
     spoilt: bool,
     by_order: bool,
-    /// The instruments of the last few [`Books::upcoming`], round robin.
-    upcoming: [InstrumentId; AHEAD],
+    /// What the last few [`Books::upcoming`] were about, round robin.
+    upcoming: [(InstrumentId, OrderId); AHEAD],
     turn: usize,
     counters: Counters,
     distrusted: Distrusted,
@@ -226,7 +226,7 @@ impl Books {
             said: config.initial,
             spoilt: false,
             by_order,
-            upcoming: [InstrumentId(u32::MAX); AHEAD],
+            upcoming: [(InstrumentId(u32::MAX), OrderId(0)); AHEAD],
             turn: 0,
             distrusted: Distrusted::NONE,
             counters: Counters::default(),
@@ -309,10 +309,15 @@ impl Books {
     pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.orders.prefetch(order_id);
         prefetch::fetch(&self.books, instrument.index());
-        // Where the book's levels are is written in its line: some messages later that has come.
-        let earlier = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], instrument);
+        // Where the book's levels are is written in its line, and who stands beside an order in its queue in
+        // the order's: some messages later they have come.
+        let next = (instrument, order_id);
+        let (instrument, order_id) = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], next);
         self.turn = self.turn.wrapping_add(1);
-        self.approach(earlier);
+        self.approach(instrument);
+        if self.by_order {
+            self.orders.prefetch_neighbours(order_id);
+        }
     }
 
     /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the
@@ -764,12 +769,12 @@ impl Books {
         let side = slot.side();
         self.total(book, side, |total| total.less(slot.qty as u64, 1));
         let at = &mut self.books[book];
-        if self.by_order {
-            self.levels
-                .dequeue(self.orders.slots_mut(), at, side, slot.key, index);
-        }
+        let changes = match self.by_order {
+            true => self.levels.leave(self.orders.slots_mut(), at, slot),
+            false => self.levels.take(at, side, slot.key, slot.qty, true),
+        };
         self.orders.release(index);
-        self.levels.take(at, side, slot.key, slot.qty, true)
+        changes
     }
 
     /// Writes down the top of the book after an event.

@@ -278,37 +278,56 @@ impl LevelPool {
     /// an empty level goes too. What is different.
     #[inline(always)]
     pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) -> UpdateFlags {
-        let taken = (qty as u64) << COUNT_BITS | gone as u64;
-        if key == at.key[side as usize] {
-            let sums = &mut at.sums[side as usize];
-            debug_assert!(
-                *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
-                "more leaves a level than stands there"
-            );
-            *sums -= taken;
-            if *sums & COUNT_MAX != 0 {
-                self.log.note(ChangeKind::Changed, side, 0, at.top(side));
-                return best_qty(side);
-            }
-            self.pop(at, side);
-            return best_price(side);
-        }
         let range = at.range(side);
-        if let Ok(position) = self.search_behind(range.start, range.end - 1, key) {
-            let sums = &mut self.rungs[position].sums;
-            debug_assert!(
-                *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
-                "more leaves a level than stands there"
-            );
-            *sums -= taken;
-            if *sums & COUNT_MAX == 0 {
-                self.remove_behind(at, side, position);
-            } else {
-                let (rank, rung) = (range.end - 1 - position, self.rungs[position]);
+        if key == at.key[side as usize] {
+            return self.take_at(at, side, range.end.wrapping_sub(1), true, qty, gone);
+        }
+        match self.search_behind(range.start, range.end - 1, key) {
+            Ok(position) => self.take_at(at, side, position, false, qty, gone),
+            Err(_) => UpdateFlags::DEPTH,
+        }
+    }
+
+    /// The same of the level at this position, the best one or not.
+    #[inline(always)]
+    fn take_at(
+        &mut self,
+        at: &mut Book,
+        side: Side,
+        position: usize,
+        is_best: bool,
+        qty: u32,
+        gone: bool,
+    ) -> UpdateFlags {
+        let taken = (qty as u64) << COUNT_BITS | gone as u64;
+        let sums = match is_best {
+            true => &mut at.sums[side as usize],
+            false => &mut self.rungs[position].sums,
+        };
+        debug_assert!(
+            *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
+            "more leaves a level than stands there"
+        );
+        *sums -= taken;
+        match (*sums & COUNT_MAX != 0, is_best) {
+            (true, true) => {
+                self.log.note(ChangeKind::Changed, side, 0, at.top(side));
+                best_qty(side)
+            }
+            (true, false) => {
+                let (rank, rung) = (at.range(side).end - 1 - position, self.rungs[position]);
                 self.log.note(ChangeKind::Changed, side, rank, rung);
+                UpdateFlags::DEPTH
+            }
+            (false, true) => {
+                self.pop(at, side);
+                best_price(side)
+            }
+            (false, false) => {
+                self.remove_behind(at, side, position);
+                UpdateFlags::DEPTH
             }
         }
-        UpdateFlags::DEPTH
     }
 
     /// Makes a level that is not there.
@@ -566,12 +585,37 @@ impl LevelPool {
         queue.tail = index;
     }
 
-    /// Takes order `index` out of its queue. The level is looked for only when the order is its first or
-    /// last.
-    #[inline]
-    pub(crate) fn dequeue(&mut self, slots: &mut [Slot], at: &Book, side: Side, key: i64, index: u32) {
-        let Slot { next, prev, .. } = slots[index as usize];
-        self.link(slots, at, side, key, [prev, next], [next, prev]);
+    /// Takes an order out of its queue and out of its level, whose place is looked for once. What is
+    /// different.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, slots: &mut [Slot], at: &mut Book, order: Slot) -> UpdateFlags {
+        let (side, key) = (order.side(), order.key);
+        let Slot { next, prev, .. } = order;
+        if next != NONE {
+            slots[next as usize].prev = prev;
+        }
+        if prev != NONE {
+            slots[prev as usize].next = next;
+        }
+        let range = at.range(side);
+        let is_best = key == at.key[side as usize];
+        let position = match is_best {
+            true => Ok(range.end - 1),
+            false => self.search_behind(range.start, range.end - 1, key),
+        };
+        let Ok(position) = position else {
+            return UpdateFlags::DEPTH;
+        };
+        if next == NONE || prev == NONE {
+            let queue = &mut self.queues[position];
+            if prev == NONE {
+                queue.head = next;
+            }
+            if next == NONE {
+                queue.tail = prev;
+            }
+        }
+        self.take_at(at, side, position, is_best, order.qty, true)
     }
 
     /// Order `index` has got another slot number, this one: its neighbours, or its level, are told.
@@ -612,11 +656,13 @@ impl LevelPool {
         }
     }
 
-    /// Fetches the levels right behind the best ones of a book.
+    /// Fetches the levels right behind the best ones of a book, and the ends of their queues.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: &Book) {
         for side in Side::BOTH {
-            prefetch::fetch(&self.rungs, at.range(side).end.wrapping_sub(2));
+            let last = at.range(side).end.wrapping_sub(2);
+            prefetch::fetch(&self.rungs, last);
+            prefetch::fetch(&self.queues, last);
         }
     }
 }

@@ -308,6 +308,17 @@ impl OrderIndex {
             prefetch::fetch(&self.table, self.entry_of(id.0));
         }
     }
+
+    /// Fetches the orders before and behind one in its queue, if it stands in the window.
+    #[inline(always)]
+    pub(crate) fn prefetch_neighbours(&self, id: OrderId) {
+        if let Some(slot) = self.slots.get(self.home(id))
+            && slot.id == id.0
+        {
+            prefetch::fetch(&self.slots, slot.next as usize);
+            prefetch::fetch(&self.slots, slot.prev as usize);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! files ─► [`tickwire_replay::replay::feed`]: channels, books ─► rows of a [`Schema`] ─► CSV, DBN, LOBSTER, Parquet or Arrow
-//!                                                             └─► books, or rows in batches: [`reader`]
+//! shared memory of a daemon ─► books, kept here ──────────────┘└─► books, or rows in batches: [`reader`]
 //! ```
 //! Captures, raw ITCH files, DBN (`mbo`) and LOBSTER are read, with the schemas and names of DBN. Prices are
 //! exact: decimals of nine places in CSV, `DECIMAL(18, 9)` in Parquet. Rows of a book that may be wrong
@@ -42,7 +42,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tickwire_book::{Books, BooksConfig, OrderView};
+use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
 use tickwire_replay::played::{Follow, Keep, Play};
@@ -59,6 +59,7 @@ pub mod batch;
 mod consolidated;
 pub mod csv;
 mod dbn;
+mod live;
 mod lobster;
 mod looks;
 mod out;
@@ -69,6 +70,7 @@ mod recording;
 mod rows;
 pub mod schema;
 
+pub use live::LiveArgs;
 pub use out::{Done, Format};
 pub use recording::RecordingArgs;
 pub use rows::publisher;
@@ -83,8 +85,11 @@ use rows::{Making, Rows};
 pub struct ExportArgs {
     /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files of mbo, LOBSTER message files, or archives of
     /// events; gzip and zstd are recognised; - is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "live", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// The daemon that runs, instead of files.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// The file to write, or the folder with --partition
     #[arg(short, long, value_name = "PATH")]
     pub out: PathBuf,
@@ -179,6 +184,13 @@ pub fn export(args: &ExportArgs, stop: &StopFlag) -> Result<(Done, Option<String
     let span = [args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX)];
     let what = what(args, format)?;
     let out = Out::new(&args.out, args.schema, (format, args.partition), span, &what)?;
+    if args.live.live {
+        let (done, fault, left_out) = live::export(args, out, stop)?;
+        for name in &left_out {
+            eprintln!("{name}");
+        }
+        return Ok((done, fault));
+    }
     let replayed = args.recording.replay(&args.files, &args.symbol);
     let (done, read) = fill(&replayed, (args.schema, args.date), out, stop)?;
     for name in &read.left_out {
@@ -213,13 +225,18 @@ fn fill(
     let left_out = make.refused;
     let is_all = !left_out.is_empty() && left_out.len() == shared.borrow().venues.len();
     if is_all {
-        return Err(Failure::config(match schema {
-            Schema::Cmbp1 => "the recording has consolidated feeds alone; give --schema mbp-1 or another one",
-            _ => "no feed of the recording tells orders; give --schema mbp-10 or another one",
-        }));
+        return Err(none_of(schema));
     }
     let done = shared.borrow_mut().finish(stop)?;
     Ok((done, ReadAll { fed, left_out }))
+}
+
+/// Nobody has what was asked for.
+fn none_of(schema: Schema) -> Failure {
+    Failure::config(match schema {
+        Schema::Cmbp1 => "there are consolidated feeds alone; give --schema mbp-1 or another one",
+        _ => "no feed here tells orders; give --schema mbp-10 or another one",
+    })
 }
 
 /// What is exported: a text that differs where the rows may.
@@ -288,6 +305,31 @@ impl Make {
             tells_groups,
             date: self.date,
         })
+    }
+
+    /// Rows of a channel on their way out; `None`: it does not tell what was asked for, and is named among
+    /// those left out.
+    fn writing(&mut self, venue: Venue, protocol: Protocol, name: &str) -> Option<Writing> {
+        let rows = self.rows(venue, protocol.tells_match_events());
+        let why = match self.schema {
+            Schema::Mbo if protocol.depth() == Depth::ByPrice => {
+                "tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)"
+            }
+            Schema::Cmbp1 if !protocol.has_depth() => {
+                "is consolidated itself, and takes no part in cmbp-1 (see --schema mbp-1)"
+            }
+            _ => {
+                return Some(Writing {
+                    channel: self.out.borrow().venues.len() - 1,
+                    rows,
+                    out: self.out.clone(),
+                    consolidated: self.consolidated.clone(),
+                    books: None,
+                });
+            }
+        };
+        self.refused.push(format!("{name} {why}"));
+        None
     }
 }
 
@@ -397,32 +439,9 @@ impl MakePlay for Make {
         name: String,
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure> {
-        let by_price = matches!(
-            feed.protocol(),
-            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3
-        );
-        let rows = self.rows(feed.venue, feed.protocol().tells_match_events());
-        let why = match self.schema {
-            Schema::Mbo if by_price => {
-                Some("tells levels, not orders: it has no mbo, and is left out (see --schema mbp-10)")
-            }
-            Schema::Cmbp1 if !feed.protocol().has_depth() => {
-                Some("is consolidated itself, and takes no part in cmbp-1 (see --schema mbp-1)")
-            }
-            _ => None,
-        };
-        let keep: Box<dyn Keep> = match why {
-            Some(why) => {
-                self.refused.push(format!("{name} {why}"));
-                Box::new(Nothing)
-            }
-            None => Box::new(Writing {
-                channel: self.out.borrow().venues.len() - 1,
-                rows,
-                out: self.out.clone(),
-                consolidated: self.consolidated.clone(),
-                books: None,
-            }),
+        let keep: Box<dyn Keep> = match self.writing(feed.venue, feed.protocol(), &name) {
+            None => Box::new(Nothing),
+            Some(writing) => Box::new(writing),
         };
         replay::kept(feed, number, reception, name, books, keep)
     }

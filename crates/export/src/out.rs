@@ -322,6 +322,11 @@ impl Out {
         self.failed.is_some()
     }
 
+    /// Rows taken so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.done.rows
+    }
+
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.failed.get_or_insert(failure);
     }

@@ -139,6 +139,16 @@ fn hostile(ending: &str, read: Read) {
         seed ^= seed << 17;
         seed
     };
+    // The length of the footer stands before the last four or six bytes, which say what the file is.
+    for back in [8, 10] {
+        for size in [0, 1, whole.len() as u32, 0x7FFF_FFFF, 0x8000_0000, u32::MAX] {
+            let mut bytes = whole.clone();
+            let at = bytes.len() - back;
+            bytes[at..at + 4].copy_from_slice(&size.to_le_bytes());
+            std::fs::write(&hostile, bytes).expect("a file");
+            assert!(read(&hostile, &columns).is_err(), "{ending}: {size} at {back}");
+        }
+    }
     for round in 0..400 {
         let mut bytes = whole.clone();
         match round % 2 {

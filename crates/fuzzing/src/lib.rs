@@ -84,6 +84,12 @@ pub const TARGETS: &[Target] = &[
         targets::order_segment,
     ),
     target(
+        "armed_order",
+        "a pre-armed order leaves by a packet that the plain reading says holds, and by no other",
+        seeds::armed_order,
+        targets::armed_order,
+    ),
+    target(
         "mdp3",
         "messages fill their packet, show their fields, and are written back as they were",
         seeds::mdp3,

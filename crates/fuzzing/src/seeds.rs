@@ -2,8 +2,12 @@
 //! vectors.
 
 mod archive;
+mod kernel;
+mod records;
 
 pub(crate) use archive::archives;
+pub(crate) use kernel::{armed_order, order_segment};
+pub(crate) use records::records;
 
 use crate::targets::FIX_DICTIONARY;
 use tickwire_exchange::{BreakReason, Input, JournalWriter, TradingAction};
@@ -63,32 +67,6 @@ pub(crate) fn itch50() -> Vec<Vec<u8>> {
 
 pub(crate) fn moldudp64() -> Vec<Vec<u8>> {
     packets("moldudp64")
-}
-
-/// Answers to an order, early and not, with timestamps and without, one with a tag, one cut.
-pub(crate) fn order_segment() -> Vec<Vec<u8>> {
-    use crate::targets::kernel::ENDS;
-    use tickwire_kernel::segment::{Ends, Numbers, Template};
-    let peer = Ends {
-        hardware: [ENDS.hardware[1], ENDS.hardware[0]],
-        addresses: [ENDS.addresses[1], ENDS.addresses[0]],
-        ports: [ENDS.ports[1], ENDS.ports[0]],
-    };
-    let mut all = Vec::new();
-    for (has_stamps, ack) in [(true, 5), (false, 5), (true, 0xFFFF_FF00), (false, 0xFFFF_FE00)] {
-        let numbers = Numbers {
-            seq: 1,
-            ack,
-            window: 500,
-            stamps: (7, 8),
-        };
-        let mut frame = vec![0; 200];
-        let length = Template::new(&peer, has_stamps).write(&mut frame, &numbers, b"35=8|39=0|");
-        frame.truncate(length.unwrap_or(0));
-        let tagged = [&frame[..12], &[0x81, 0, 0, 100], &frame[12..]].concat();
-        all.extend([frame[..frame.len() - 3].to_vec(), frame, tagged]);
-    }
-    all
 }
 
 pub(crate) fn mdp3() -> Vec<Vec<u8>> {
@@ -589,61 +567,6 @@ pub(crate) fn captures() -> Vec<Vec<u8>> {
         .chain(classic)
         .chain([next_generation])
         .collect()
-}
-
-/// DBN files of each version, of an iceberg that is executed, moved and cancelled; LOBSTER lines of the same.
-pub(crate) fn records() -> Vec<Vec<u8>> {
-    use tickwire_wire::dbn::{Mbo, Px, Stamp, flags};
-    use tickwire_wire::layout::{Char, Pod};
-    let record = |action: u8, order: u64, size: u32, flags: u8| Mbo {
-        length: (Mbo::SIZE / 4) as u8,
-        rtype: 0xA0,
-        instrument_id: 7.into(),
-        ts_event: Stamp(10.into()),
-        ts_recv: Stamp(11.into()),
-        order_id: order.into(),
-        price: Px(100_000_000_000.into()),
-        size: size.into(),
-        flags,
-        action: Char(action),
-        side: Char(b'B'),
-        ..Mbo::BLANK
-    };
-    let orders = [
-        record(b'R', 0, 0, flags::SNAPSHOT),
-        record(b'A', 1, 5, flags::LAST),
-        record(b'A', 2, 3, flags::LAST),
-        record(b'T', 9, 8, 0),
-        record(b'F', 1, 8, 0),
-        record(b'M', 1, 4, flags::LAST),
-        record(b'C', 2, 1, flags::LAST),
-        record(b'F', 2, 2, 0),
-        record(b'C', 2, 2, flags::LAST),
-        record(b'M', 1, 2, flags::LAST),
-    ];
-    let mut files = none();
-    for (version, symbol_len) in [(1_u8, 22_u16), (2, 71), (3, 71)] {
-        let mut metadata = vec![0; 104];
-        metadata[45..47].copy_from_slice(&symbol_len.to_le_bytes());
-        metadata.extend([0; 16]);
-        let mut file = [
-            &b"DBN"[..],
-            &[version],
-            &(metadata.len() as u32).to_le_bytes(),
-            &metadata,
-        ]
-        .concat();
-        orders
-            .iter()
-            .for_each(|record| file.extend_from_slice(record.as_bytes()));
-        files.push(file);
-    }
-    files.push(
-        b"34200.1,1,1,50,1000000,1\n34200.2,1,2,80,1000200,-1\n34201.0,4,1,30,1000000,1\n34202.0,2,2,10,1000200,-1\n\
-          34203.5,3,1,20,1000000,1\n34204.0,7,0,0,-1,-1\n"
-            .to_vec(),
-    );
-    files
 }
 
 /// Frames behind their lengths: a datagram in two fragments, segments of a stream, what is around them.

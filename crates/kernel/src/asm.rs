@@ -52,11 +52,19 @@ pub mod helper {
     pub const KTIME: i32 = 5;
     /// `bpf_get_smp_processor_id()`.
     pub const CPU: i32 = 8;
+    /// `bpf_redirect(interface, flags)`: [`super::action::REDIRECT`].
+    pub const REDIRECT: i32 = 23;
+    /// `bpf_xdp_adjust_head(ctx, delta)`: 0, or a negative error; every packet pointer is void afterwards.
+    pub const ADJUST_HEAD: i32 = 44;
+    /// `bpf_xdp_adjust_tail(ctx, delta)`: 0, or a negative error; every packet pointer is void afterwards.
+    pub const ADJUST_TAIL: i32 = 65;
     /// `bpf_redirect_map(map, index, flags)`: [`super::action::REDIRECT`], or the flags where the map has
     /// nothing there.
     pub const REDIRECT_MAP: i32 = 51;
     /// `bpf_xdp_load_bytes(ctx, offset, to, length)`: 0, or a negative error (Linux 5.18).
     pub const LOAD_BYTES: i32 = 189;
+    /// `bpf_xdp_store_bytes(ctx, offset, from, length)`: 0, or a negative error (Linux 5.18).
+    pub const STORE_BYTES: i32 = 190;
     /// `bpf_xdp_adjust_meta(ctx, delta)`: 0, or a negative error; every packet pointer is void afterwards.
     pub const ADJUST_META: i32 = 54;
 }
@@ -102,6 +110,7 @@ pub enum Op {
     Add = 0x00,
     Sub = 0x10,
     Mul = 0x20,
+    Div = 0x30,
     Or = 0x40,
     And = 0x50,
     Lsh = 0x60,
@@ -538,6 +547,10 @@ fn helper_name(number: i32) -> &'static str {
         helper::REDIRECT_MAP => "redirect_map",
         helper::ADJUST_META => "xdp_adjust_meta",
         helper::LOAD_BYTES => "xdp_load_bytes",
+        helper::STORE_BYTES => "xdp_store_bytes",
+        helper::ADJUST_HEAD => "xdp_adjust_head",
+        helper::ADJUST_TAIL => "xdp_adjust_tail",
+        helper::REDIRECT => "redirect",
         _ => "?",
     }
 }
@@ -571,6 +584,7 @@ fn op_name(code: u8) -> &'static str {
         0x00 => "+",
         0x10 => "-",
         0x20 => "*",
+        0x30 => "/",
         0x40 => "|",
         0x50 => "&",
         0x60 => "<<",

@@ -29,6 +29,7 @@
 use crate::asm::{AsmError, Assembler, Atomic, Cond, Label, MapId, Op, Program, Reg, Size, action, helper};
 use crate::guard;
 use crate::layout::{self, Count, Sizes};
+use crate::trigger;
 use crate::walk;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -138,10 +139,13 @@ pub struct FilterSpec {
     pub queues: u32,
     /// Whether TCP connections are guarded as well, see [`crate::guard`].
     pub guard: bool,
+    /// Whether an order can be pre-armed, see [`crate::trigger`]: on ITCH and NYSE channels.
+    pub trigger: bool,
 }
 
 impl Default for FilterSpec {
-    /// No channel, one set, counters for 16 CPUs, 64 messages, 2^18 orders, 64 queues, no guard.
+    /// No channel, one set, counters for 16 CPUs, 64 messages, 2^18 orders, 64 queues, no guard, no
+    /// pre-armed order.
     fn default() -> FilterSpec {
         FilterSpec {
             channels: Vec::new(),
@@ -151,6 +155,7 @@ impl Default for FilterSpec {
             orders_max: 1 << 18,
             queues: 64,
             guard: false,
+            trigger: false,
         }
     }
 }
@@ -272,6 +277,9 @@ impl FilterSpec {
         ];
         if self.guard {
             maps.push(value(guard::GUARD, guard::VALUE));
+        }
+        if self.trigger {
+            maps.push(value(trigger::TRIGGER, trigger::VALUE));
         }
         if sizes.orders {
             maps.push(MapSpec {
@@ -461,7 +469,7 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn uses(&self, which: impl Fn(Framing) -> bool) -> bool {
+    pub(crate) fn uses(&self, which: impl Fn(Framing) -> bool) -> bool {
         self.spec.channels.iter().any(|channel| which(channel.framing))
     }
 
@@ -820,7 +828,7 @@ impl<'s> Generator<'s> {
 
     /// The ends of a packet that was looked into; `place` takes its place among the deliveries, `deliver` has
     /// one.
-    fn verdicts(&mut self, deliver: Label, place: Label) {
+    fn verdicts(&mut self, (deliver, place, seen): (Label, Label, Label)) {
         let Exits {
             wanted,
             unwanted,
@@ -851,17 +859,17 @@ impl<'s> Generator<'s> {
         self.take_place();
         let a = &mut self.a;
         a.load(Size::D, R2, R10, stack::WORD);
-        a.jump_if_value(Cond::Eq, R2, 0, deliver);
+        a.jump_if_value(Cond::Eq, R2, 0, seen);
         a.set_wide(R5, layout::NEXT_MASK);
         a.copy(R4, R2);
         a.alu(Op::And, R4, R5);
         a.load(Size::D, R3, R10, stack::END);
-        a.jump_if(Cond::Le, R3, R4, deliver);
+        a.jump_if(Cond::Le, R3, R4, seen);
         self.moved_on();
         self.a.copy(R0, R2);
         self.a
             .atomic(Atomic::CompareExchange, R9, layout::WORD as i16, R3);
-        self.a.jump_if(Cond::Eq, R0, R2, deliver);
+        self.a.jump_if(Cond::Eq, R0, R2, seen);
         self.count(Count::Race);
         self.a.jump(deliver);
 
@@ -889,13 +897,16 @@ impl<'s> Generator<'s> {
             ..
         } = self.exits;
         let (deliver, redirect, bare) = (self.a.label(), self.a.label(), self.a.label());
+        // Where a packet goes whose number is known, for a pre-armed order.
+        let seen = if self.arms() { self.a.label() } else { deliver };
 
         let place = self.a.label();
         // The verifier refuses instructions that nothing reaches.
         let looks = self.uses(|framing| framing != Framing::Any);
         if looks {
-            self.verdicts(deliver, place);
+            self.verdicts((deliver, place, seen));
         }
+        let arms = self.arms();
         for (label, what) in [
             (early_doubt, Count::Doubt),
             (disarmed, Count::Disarmed),
@@ -921,12 +932,20 @@ impl<'s> Generator<'s> {
                 _ => self.a.store_value(Size::D, R10, stack::WORD, 0),
             }
             self.count(what);
-            if what != Count::Plain {
+            if what == Count::Disarmed && arms {
+                self.take_place();
+                self.a.jump(seen);
+            } else if what != Count::Plain {
                 self.a.jump(place);
             }
         }
         self.a.bind(place);
         self.take_place();
+        if arms {
+            self.a.jump(deliver);
+            self.a.bind(seen);
+            self.shoot(deliver);
+        }
         self.a.bind(deliver);
         self.metadata(redirect, bare);
 

@@ -15,6 +15,8 @@ pub const PAYLOAD_MAX: usize = 2048 - 256 - HEADERS - 8;
 pub struct Udp<'a> {
     /// Who sent it.
     pub source: [u8; 4],
+    /// The port it was sent from.
+    pub source_port: u16,
     /// Where it was sent to.
     pub address: [u8; 4],
     /// The port it was sent to.
@@ -43,6 +45,7 @@ pub fn udp(frame: &[u8]) -> Option<Udp<'_>> {
     }
     Some(Udp {
         source: [headers[26], headers[27], headers[28], headers[29]],
+        source_port: two(34),
         address: [headers[30], headers[31], headers[32], headers[33]],
         port: two(36),
         payload: rest.get(..length)?,

@@ -16,6 +16,10 @@ use alloc::{format, string::String, vec};
 
 /// Bytes in front of a packet that metadata can take. Linux `XDP_PACKET_HEADROOM`.
 const HEADROOM: usize = 256;
+/// What of it the kernel keeps for itself; more than `struct xdp_frame` has.
+const KERNELS_OWN: usize = 64;
+/// Bytes of an Ethernet header: no packet is shorter.
+const ETHERNET: usize = 14;
 /// Bytes of the stack. Linux `MAX_BPF_STACK`.
 const STACK: usize = 512;
 /// The most metadata that every kernel with metadata takes.
@@ -67,8 +71,12 @@ pub struct Outcome {
     pub action: i32,
     /// The queue of a redirection.
     pub queue: Option<u32>,
+    /// The interface of a redirection past the sockets.
+    pub interface: Option<u32>,
     /// What the program put in front of the packet.
     pub meta: Vec<u8>,
+    /// The packet as the program left it.
+    pub packet: Vec<u8>,
     /// Instructions run.
     pub steps: u64,
 }
@@ -79,6 +87,8 @@ pub struct Machine {
     maps: BTreeMap<MapId, Map>,
     /// What `ktime_get_ns` says, in nanoseconds.
     pub now: u64,
+    /// By how many bytes a packet can be made longer at its end.
+    pub tail_room: usize,
 }
 
 impl Machine {
@@ -127,9 +137,13 @@ pub struct Cpu<'p> {
     stack: Vec<u8>,
     buffer: Vec<u8>,
     meta_at: usize,
+    data_at: usize,
+    /// Where the packet ended when it came.
+    end_at: usize,
     queue: u32,
     number: u32,
     redirected: Option<u32>,
+    interface: Option<u32>,
     at: usize,
     steps: u64,
 }
@@ -146,11 +160,14 @@ impl<'p> Cpu<'p> {
             program,
             registers,
             stack: vec![0xAA; STACK],
+            end_at: buffer.len(),
             buffer,
             meta_at: HEADROOM,
+            data_at: HEADROOM,
             queue,
             number,
             redirected: None,
+            interface: None,
             at: 0,
             steps: 0,
         }
@@ -174,7 +191,9 @@ impl<'p> Cpu<'p> {
                 return Ok(Some(Outcome {
                     action,
                     queue: self.redirected.filter(|_| action == action::REDIRECT),
-                    meta: self.buffer[self.meta_at..HEADROOM].to_vec(),
+                    interface: self.interface.filter(|_| action == action::REDIRECT),
+                    meta: self.buffer[self.meta_at..self.data_at].to_vec(),
+                    packet: self.buffer[self.data_at..].to_vec(),
                     steps: self.steps,
                 }));
             }
@@ -229,6 +248,8 @@ impl<'p> Cpu<'p> {
                         0x00 => left.wrapping_add(right),
                         0x10 => left.wrapping_sub(right),
                         0x20 => left.wrapping_mul(right),
+                        // As the standard has it: 0 where the divisor is.
+                        0x30 => left.checked_div(right).unwrap_or(0),
                         0x40 => left | right,
                         0x50 => left & right,
                         0x60 => left << (right & 63),
@@ -360,7 +381,7 @@ impl<'p> Cpu<'p> {
     fn read(&mut self, machine: &mut Machine, address: u64, bytes: usize) -> Result<u64, Fault> {
         if address & REGION == CONTEXT {
             return match (address & !REGION, bytes) {
-                (0, 4) => Ok(PACKET + HEADROOM as u64),
+                (0, 4) => Ok(PACKET + self.data_at as u64),
                 (4, 4) => Ok(PACKET + self.buffer.len() as u64),
                 (8, 4) => Ok(PACKET + self.meta_at as u64),
                 (16, 4) => Ok(self.queue.into()),
@@ -418,19 +439,60 @@ impl<'p> Cpu<'p> {
             helper::ADJUST_META => {
                 let delta = self.get(2)? as i32;
                 let at = self.meta_at as i64 + i64::from(delta);
-                let fits = (at >= (HEADROOM - META_MAX) as i64) && at <= HEADROOM as i64 && at % 4 == 0;
-                // Packet pointers are void; registers that hold one are found out by the region's change of
-                // meaning only, so the ones that the caller may still have are cleared.
-                for register in &mut self.registers {
-                    if register.is_some_and(|value| value & REGION == PACKET) {
-                        *register = None;
-                    }
-                }
+                let (least, data) = (self.data_at.saturating_sub(META_MAX) as i64, self.data_at as i64);
+                let fits = at >= least && at <= data && (data - at) % 4 == 0;
+                self.void_packet();
                 if !fits {
                     return Ok(-22_i64 as u64);
                 }
                 self.meta_at = at as usize;
                 Ok(0)
+            }
+            helper::ADJUST_HEAD => {
+                let delta = self.get(2)? as i32;
+                let at = self.data_at as i64 + i64::from(delta);
+                self.void_packet();
+                if self.meta_at != self.data_at {
+                    return Err(self.fault("metadata would have to move"));
+                }
+                if at < KERNELS_OWN as i64 || at > self.buffer.len() as i64 - ETHERNET as i64 {
+                    return Ok(-22_i64 as u64);
+                }
+                (self.data_at, self.meta_at) = (at as usize, at as usize);
+                Ok(0)
+            }
+            helper::ADJUST_TAIL => {
+                let delta = self.get(2)? as i32;
+                let end = self.buffer.len() as i64 + i64::from(delta);
+                self.void_packet();
+                if end > (self.end_at + machine.tail_room) as i64 || end < (self.data_at + ETHERNET) as i64 {
+                    return Ok(-22_i64 as u64);
+                }
+                self.buffer.resize(end as usize, 0);
+                Ok(0)
+            }
+            helper::STORE_BYTES => {
+                let (to, from, length) = (self.get(2)?, self.get(3)?, self.get(4)?);
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                if length == 0 {
+                    return Err(self.fault("no bytes to store"));
+                }
+                let to = self
+                    .data_at
+                    .saturating_add(usize::try_from(to).unwrap_or(usize::MAX));
+                let bytes = self.bytes(machine, from, length)?;
+                match self.buffer.get_mut(to..to.saturating_add(length)) {
+                    Some(found) => found.copy_from_slice(&bytes),
+                    None => return Ok(-22_i64 as u64),
+                }
+                Ok(0)
+            }
+            helper::REDIRECT => {
+                if self.get(2)? != 0 {
+                    return Ok(action::ABORTED as u64);
+                }
+                self.interface = Some(self.get(1)? as u32);
+                Ok(action::REDIRECT as u64)
             }
             helper::REDIRECT_MAP => {
                 let map = self.map_argument()?;
@@ -454,7 +516,9 @@ impl<'p> Cpu<'p> {
                 if length == 0 {
                     return Err(self.fault("no bytes to load"));
                 }
-                let from = HEADROOM.saturating_add(usize::try_from(from).unwrap_or(usize::MAX));
+                let from = self
+                    .data_at
+                    .saturating_add(usize::try_from(from).unwrap_or(usize::MAX));
                 let found = self.buffer.get(from..from.saturating_add(length));
                 let Some(bytes) = found.map(<[u8]>::to_vec) else {
                     return Ok(-22_i64 as u64);
@@ -464,6 +528,16 @@ impl<'p> Cpu<'p> {
             }
             helper::MAP_LOOKUP | helper::MAP_UPDATE | helper::MAP_DELETE => self.hash(machine, number),
             _ => Err(self.fault("a helper that is not known")),
+        }
+    }
+
+    /// Packet pointers are void; registers that hold one are found out by the region's change of meaning
+    /// only, so the ones that the caller may still have are cleared.
+    fn void_packet(&mut self) {
+        for register in &mut self.registers {
+            if register.is_some_and(|value| value & REGION == PACKET) {
+                *register = None;
+            }
         }
     }
 

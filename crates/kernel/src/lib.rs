@@ -2,7 +2,8 @@
 //! that drops market data nobody wants before it is copied ([`filter`]), how the maps between program and
 //! process are laid out ([`layout`]), frames ([`frame`]), and an interpreter in which all of it is tested
 //! without root ([`interp`]). For orders that leave before the kernel knows: TCP segments ([`segment`]) and
-//! the guard that keeps early answers for it ([`guard`]).
+//! the guard that keeps early answers for it ([`guard`]). For orders that leave before the process knows:
+//! [`trigger`].
 //!
 //! Offsets of fields come from `tickwire-wire`, where bytes are described once; [`filter`] says what is
 //! dropped and why nothing is lost. Loading, maps and sockets are system calls and live elsewhere: what is
@@ -39,4 +40,5 @@ pub mod guard;
 pub mod interp;
 pub mod layout;
 pub mod segment;
+pub mod trigger;
 mod walk;

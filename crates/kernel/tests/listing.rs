@@ -21,7 +21,14 @@ fn programs_are_those_that_were_read() {
     let framings = Framing::ALL.into_iter().chain([Framing::Any]);
     let filters = framings.map(|framing| (format!("{framing:?}").to_lowercase(), spec(framing).program()));
     let guard = ("guard".to_owned(), tickwire_kernel::guard::program());
-    for (name, program) in filters.chain([guard]) {
+    let armed = [Framing::Itch, Framing::Nyse].map(|framing| {
+        let spec = FilterSpec {
+            trigger: true,
+            ..spec(framing)
+        };
+        (format!("trigger_{framing:?}").to_lowercase(), spec.program())
+    });
+    for (name, program) in filters.chain([guard]).chain(armed) {
         let have = program.expect("a program").to_string();
         let name = format!("{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))

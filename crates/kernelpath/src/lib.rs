@@ -2,7 +2,8 @@
 //! sockets of `tickwire-runtime` behind it, group memberships kept, and every delivered datagram with what
 //! the filter says about it.
 //!
-//! The way out of orders is [`delegate`]: segments that leave before the kernel knows of them.
+//! The way out of orders is [`delegate`]: segments that leave before the kernel knows of them, and one that
+//! the program sends by itself ([`Trigger`]).
 //!
 //! [`LoadedFilter`] is the program with its maps: what is wanted, arming, counters. [`KernelReceiver`] is the
 //! whole way in: it joins the groups, attaches, and gives one [`Delivery`] after the other, in the order in
@@ -37,6 +38,13 @@ pub mod delegate;
 mod loaded;
 mod progress;
 mod receiver;
+mod trigger;
+
+/// What a pre-armed order can wait for.
+pub mod condition {
+    pub use tickwire_kernel::trigger::{Condition, ConditionError, Field, Message, itch, nyse};
+}
 
 pub use loaded::{FilterError, LoadedFilter, OrdersFull};
 pub use receiver::{Delivery, KernelReceiver, ReceiverConfig, ReceiverError, RxStamp};
+pub use trigger::{KillSwitch, NotArmed, Shooting, Trigger, Waits};

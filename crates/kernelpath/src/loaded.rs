@@ -7,6 +7,7 @@ use tickwire_kernel::asm::MapId;
 use tickwire_kernel::filter::{FilterSpec, Framing, SpecError};
 use tickwire_kernel::guard;
 use tickwire_kernel::layout::{self, Count, Sizes};
+use tickwire_kernel::trigger;
 use tickwire_runtime::xdp::{HashMap, Program, SharedMap, SocketMap, XdpError};
 
 /// Why a filter cannot be loaded.
@@ -47,6 +48,7 @@ pub struct LoadedFilter {
     sockets: SocketMap,
     orders: Option<HashMap>,
     guard: Option<Arc<SharedMap>>,
+    trigger: Option<SharedMap>,
     program: Program,
     epochs: Vec<u16>,
 }
@@ -74,6 +76,10 @@ impl LoadedFilter {
             true => Some(Arc::new(SharedMap::create("tw_guard", guard::VALUE as u32)?)),
             false => None,
         };
+        let trigger = match spec.trigger {
+            true => Some(SharedMap::create("tw_trigger", trigger::VALUE as u32)?),
+            false => None,
+        };
         state.fill(&first_state)?;
         sets.fill(&first_sets)?;
         let number = |map: MapId| match map {
@@ -81,6 +87,7 @@ impl LoadedFilter {
             layout::SETS => sets.number(),
             layout::SOCKETS => sockets.number(),
             guard::GUARD => guard.as_ref().map_or(-1, |map| map.number()),
+            trigger::TRIGGER => trigger.as_ref().map_or(-1, SharedMap::number),
             _ => orders.as_ref().map_or(-1, HashMap::number),
         };
         let program = Program::load("tw_filter", &program.link(number))?;
@@ -93,6 +100,7 @@ impl LoadedFilter {
             sockets,
             orders,
             guard,
+            trigger,
             program,
         })
     }
@@ -115,6 +123,11 @@ impl LoadedFilter {
     /// The state of guarded connections, if the program guards some.
     pub(crate) fn guard(&self) -> Option<Arc<SharedMap>> {
         self.guard.clone()
+    }
+
+    /// The place of a pre-armed order, if the program has one.
+    pub(crate) fn take_trigger(&mut self) -> Option<SharedMap> {
+        self.trigger.take()
     }
 
     /// A word of a channel's state. Panics beyond the channels.

@@ -51,6 +51,12 @@ impl Progress {
         }
     }
 
+    /// Whether this is the delivery that comes next.
+    #[inline]
+    pub(crate) fn is_next(&self, number: u32) -> bool {
+        !self.begun && number == 0 || self.begun && self.next == number
+    }
+
     /// How many were taken, if none is missing.
     pub(crate) fn taken(&self) -> Option<u32> {
         (self.missing == 0).then_some(self.next)

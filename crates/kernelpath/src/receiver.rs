@@ -15,6 +15,7 @@ use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, Xd
 
 use crate::delegate::Guard;
 use crate::progress::Progress;
+use crate::trigger::{Kept, Place, Trigger};
 use crate::{FilterError, LoadedFilter};
 
 /// How a [`KernelReceiver`] is to be.
@@ -60,6 +61,9 @@ pub enum ReceiverError {
     Net(#[from] NetError),
 }
 
+/// So often what the program kept is looked at before what should have come before it counts as lost.
+const KEPT_LOOKS_MAX: u32 = 10_000;
+
 /// When a datagram was where, each time in the clock it was taken with.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RxStamp {
@@ -80,6 +84,8 @@ pub struct Delivery<'a> {
     pub channel: u16,
     /// The group it was sent to.
     pub group: Group,
+    /// Who sent it, and from which port.
+    pub source: ([u8; 4], u16),
     /// The group's place in the channel's specification: which line.
     pub line: usize,
     /// What it carries.
@@ -104,6 +110,10 @@ pub struct KernelReceiver {
     filter: LoadedFilter,
     /// What guards connections at the interface, for those that are delegated.
     guard: Option<Arc<Guard>>,
+    /// Where the program keeps the packet that it has written an order over.
+    kept: Option<Kept>,
+    /// How often it was looked at and not its turn, with nothing in a ring.
+    kept_looks: u32,
     progress: Vec<Progress>,
     lost: u64,
     stray: u64,
@@ -113,6 +123,9 @@ impl Drop for KernelReceiver {
     fn drop(&mut self) {
         if let Some(guard) = &self.guard {
             guard.detached();
+        }
+        if let Some(kept) = &self.kept {
+            kept.place.detached();
         }
     }
 }
@@ -151,12 +164,15 @@ impl KernelReceiver {
     /// # Errors
     /// As [`KernelReceiver::open`].
     pub fn attach(
-        filter: LoadedFilter,
+        mut filter: LoadedFilter,
         interface: &Interface,
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
         let (attached, sockets) = attach(&filter, interface, config)?;
         let guard = filter.guard().map(|map| Guard::of_filter(map, interface));
+        let kept = filter
+            .take_trigger()
+            .map(|map| Kept::new(Arc::new(Place::new(map, interface.index()))));
         let channels = filter.spec().channels.len();
         Ok(KernelReceiver {
             attached,
@@ -165,6 +181,8 @@ impl KernelReceiver {
             passed: Vec::new(),
             filter,
             guard,
+            kept,
+            kept_looks: 0,
             progress: vec![Progress::default(); channels],
             lost: 0,
             stray: 0,
@@ -188,17 +206,28 @@ impl KernelReceiver {
     /// again. [`KernelReceiver::settle`] is to be called now and then.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
-        let queues = self.sockets.len();
+        let (queues, is_arming) = (self.sockets.len(), self.kept.is_some());
         let mut at = self.turn;
+        let mut is_ready = false;
         for _ in 0..queues {
-            let ready = self.sockets[at].is_ready();
-            if ready {
+            is_ready = self.sockets[at].is_ready();
+            if is_ready {
                 break;
             }
             at = if at + 1 == queues { 0 } else { at + 1 };
         }
         self.turn = if at + 1 == queues { 0 } else { at + 1 };
-        let (meta, bytes) = self.sockets[at].recv::<META_SIZE>()?;
+        // Looked at in this order: if something is in a ring, what was kept before it is seen.
+        let kept = self.kept.as_ref().and_then(|kept| kept.place.kept_delivery());
+        let is_due = kept.is_some_and(|kept| self.is_due(kept, is_ready));
+        let (meta, bytes) = match self.kept.as_mut().filter(|_| is_due).and_then(Kept::take) {
+            Some(kept) => kept,
+            None if is_arming && !is_ready => {
+                self.sockets[at].wake_if_asked();
+                return None;
+            }
+            None => self.sockets[at].recv::<META_SIZE>()?,
+        };
         let tsc = tsc();
         let Some(udp) = frame::udp(bytes) else {
             self.stray += 1;
@@ -223,6 +252,7 @@ impl KernelReceiver {
         let mut delivery = Delivery {
             channel,
             group: channels[usize::from(channel)].groups[line],
+            source: (udp.source, udp.source_port),
             line,
             payload: udp.payload,
             stamp: RxStamp {
@@ -249,19 +279,38 @@ impl KernelReceiver {
         Some(delivery)
     }
 
+    /// Whether it is the turn of the packet that the program kept: it stands before what a ring got after it,
+    /// and behind what it got before, which a driver may show later.
+    #[cold]
+    fn is_due(&mut self, (channel, delivery): (u16, u32), is_ready: bool) -> bool {
+        let progress = self.progress.get(usize::from(channel));
+        let is_next = progress.is_none_or(|progress| progress.is_next(delivery));
+        self.kept_looks = if is_next || is_ready {
+            0
+        } else {
+            self.kept_looks + 1
+        };
+        is_next || self.sockets.len() > 1 || self.kept_looks > KEPT_LOOKS_MAX
+    }
+
     /// For the slow part of a loop: gives up deliveries that other queues have not brought since the last
     /// call, and disarms their channels. How many there were.
     pub fn settle(&mut self) -> u32 {
         let mut all = 0;
+        self.settle_each(|_, lost| all += lost);
+        all
+    }
+
+    /// The same; `each` is told of every channel that lost some, and how many.
+    pub fn settle_each(&mut self, mut each: impl FnMut(u16, u32)) {
         for (channel, progress) in (0..).zip(&mut self.progress) {
             let lost = progress.settle();
             if lost > 0 {
                 self.filter.disarm(channel);
-                all += lost;
+                self.lost += u64::from(lost);
+                each(channel, lost);
             }
         }
-        self.lost += u64::from(all);
-        all
     }
 
     /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a
@@ -275,6 +324,18 @@ impl KernelReceiver {
     /// How many deliveries of a channel were taken, modulo 2^32, if none before is missing.
     pub fn taken(&self, channel: u16) -> Option<u32> {
         self.progress.get(usize::from(channel))?.taken()
+    }
+
+    /// The pre-armed order of the program; `None` if [`FilterSpec::trigger`] did not ask for one, or somebody
+    /// has it.
+    pub fn trigger(&self) -> Option<Trigger> {
+        Trigger::of(&self.kept.as_ref()?.place)
+    }
+
+    /// Whether nothing waits to be taken: what an order is armed for begins with the next packet then.
+    pub fn is_drained(&self) -> bool {
+        !self.kept.as_ref().is_some_and(|kept| kept.place.has_kept())
+            && !self.sockets.iter().any(XdpSocket::is_ready)
     }
 
     /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the

@@ -13,8 +13,11 @@ use std::io;
 
 use tickwire_book::Books;
 use tickwire_fix::{MemoryStore, NotKept, Session, SessionConfig, Status, Store, StoreFailed};
+use tickwire_kernelpath::{NotArmed, Shooting, Waits};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos, Side, TradingStatus};
+use tickwire_market::{
+    EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos, SeqNo, Side, TradingStatus,
+};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::BestOffer;
 use tickwire_trading::strategy::{Consolidated, Once};
@@ -38,6 +41,32 @@ pub trait OrderOut {
     #[inline]
     fn launch(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.send(bytes)
+    }
+
+    /// Has a program send a message by itself, when what it waits for is said.
+    ///
+    /// # Errors
+    /// Why it cannot be; nothing has changed.
+    fn arm(&mut self, waits: &Waits, bytes: &[u8]) -> Result<(), NotArmed> {
+        let _ = (waits, bytes);
+        Err(NotArmed::ByKernel)
+    }
+
+    /// Takes what is armed back, and says what became of it; `None` if nothing was armed.
+    ///
+    /// # Errors
+    /// The connection's; it is lost then.
+    fn disarm(&mut self) -> io::Result<Option<Shooting>> {
+        Ok(None)
+    }
+
+    /// What became of what is armed, without taking it back; `None` while it waits.
+    ///
+    /// # Errors
+    /// The connection's; it is lost then.
+    #[inline]
+    fn shooting(&mut self) -> io::Result<Option<Shooting>> {
+        Ok(None)
     }
 
     /// Does what [`OrderOut::launch`] has left.
@@ -170,6 +199,17 @@ pub struct OrderSession<O> {
     pub(crate) gathered: Gathered,
     /// Executions that were booked.
     pub once: Once,
+    /// The order that leaves by itself.
+    armed: Option<Armed>,
+}
+
+/// A message in the hands of a program.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    seq: SeqNo,
+    bytes: usize,
+    /// What became of it.
+    told: Option<Shooting>,
 }
 
 impl<O: OrderOut> OrderSession<O> {
@@ -181,6 +221,75 @@ impl<O: OrderOut> OrderSession<O> {
             failure: None,
             gathered: Gathered::new(),
             once: Once::default(),
+            armed: None,
+        }
+    }
+
+    /// Has a program send a message with this number, which the session holds for it.
+    ///
+    /// # Errors
+    /// Why it cannot be; the number is free again.
+    pub fn arm(&mut self, waits: &Waits, (bytes, seq): (&[u8], SeqNo)) -> Result<(), NotArmed> {
+        let armed = self.out.arm(waits, bytes);
+        match armed {
+            Ok(()) => {
+                self.armed = Some(Armed {
+                    seq,
+                    bytes: bytes.len(),
+                    told: None,
+                });
+            }
+            Err(_) => {
+                self.fix.withdraw(seq);
+            }
+        }
+        armed
+    }
+
+    /// What is armed is taken back, unless it has left: to be called before anything else is sent over the
+    /// session, or may be.
+    #[inline]
+    pub fn release_armed(&mut self, now: Nanos) {
+        if self.armed.is_some_and(|armed| armed.told.is_none()) {
+            self.end_arming(now, true);
+        }
+    }
+
+    /// What became of what was armed, told once.
+    #[inline]
+    pub fn shooting(&mut self, now: Nanos) -> Option<Shooting> {
+        let armed = self.armed?;
+        if armed.told.is_none() {
+            self.end_arming(now, false);
+        }
+        let told = self.armed?.told?;
+        self.armed = None;
+        Some(told)
+    }
+
+    #[cold]
+    fn end_arming(&mut self, now: Nanos, takes_back: bool) {
+        let asked = match takes_back {
+            true => self.out.disarm(),
+            false => self.out.shooting(),
+        };
+        let Some(armed) = &mut self.armed else { return };
+        let told = match asked {
+            Ok(Some(told)) => told,
+            Ok(None) if takes_back => Shooting::Back,
+            Ok(None) => return,
+            Err(error) => {
+                // Whether it has left is for the venue to say.
+                self.failure.get_or_insert(error);
+                Shooting::Fired { at_ns: 0, by: 0 }
+            }
+        };
+        armed.told = Some(told);
+        match told {
+            Shooting::Fired { .. } => self.fix.held_left(now, armed.bytes),
+            _ => {
+                self.fix.withdraw(armed.seq);
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Way};
+use tickwire_kernelpath::{KillSwitch, NotArmed, Shooting, Trigger, Waits};
 use tickwire_market::Nanos;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -60,6 +61,28 @@ impl OrderOut for Entry {
         }
     }
 
+    fn arm(&mut self, waits: &Waits, bytes: &[u8]) -> Result<(), NotArmed> {
+        match (&self.stream, &mut self.delegate) {
+            (Some(stream), Some(delegate)) => delegate.arm(stream, waits, bytes),
+            _ => Err(NotArmed::ByKernel),
+        }
+    }
+
+    fn disarm(&mut self) -> io::Result<Option<Shooting>> {
+        match (&mut self.stream, &mut self.delegate) {
+            (Some(stream), Some(delegate)) => delegate.disarm(stream),
+            _ => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn shooting(&mut self) -> io::Result<Option<Shooting>> {
+        match (&mut self.stream, &mut self.delegate) {
+            (Some(stream), Some(delegate)) => delegate.shooting(stream),
+            _ => Ok(None),
+        }
+    }
+
     #[inline]
     fn settle(&mut self) -> io::Result<()> {
         match (&mut self.stream, &mut self.delegate) {
@@ -70,12 +93,24 @@ impl OrderOut for Entry {
 }
 
 impl Entry {
+    /// Lets a program send orders of this connection, if its bytes leave past the kernel.
+    pub fn use_trigger(&mut self, trigger: Trigger) {
+        if let Some(delegate) = &mut self.delegate {
+            delegate.use_trigger(trigger);
+        }
+    }
+
     /// A connection, whose bytes the kernel sends. [`Link::entry`] makes those that leave past it.
     pub fn by_kernel(stream: TcpStream) -> Entry {
         Entry {
             stream: Some(stream),
             delegate: None,
         }
+    }
+
+    /// The kill switch of orders that a program may send.
+    pub fn kill_switch(&self) -> Option<KillSwitch> {
+        self.delegate.as_ref()?.kill_switch()
     }
 
     /// What has come; nothing while there is no connection. When nothing has, what could not be sent at once

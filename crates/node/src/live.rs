@@ -1,5 +1,6 @@
 //! Strategies on the trading thread: the built-in rule's and anybody's, in one loop, over one order link.
 
+mod arming;
 mod own;
 mod port;
 mod rule;
@@ -17,8 +18,8 @@ use tickwire_market::{
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
-    Conductor, ConductorConfig, Markets, NUMBERS, Outcome, QUOTES_MAX, QuoteReport, Strategy, share, tick_of,
-    whose,
+    ArmRefusal, Conductor, ConductorConfig, Markets, NUMBERS, Outcome, QUOTES_MAX, QuoteReport, Strategy,
+    share, tick_of, whose,
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
@@ -80,6 +81,8 @@ struct Wiring {
     quotes: Vec<QuoteForm>,
     /// The only session that it uses, if it is one.
     only: Option<usize>,
+    /// Whether an order can be armed.
+    arms: Result<(), ArmRefusal>,
 }
 
 /// How quotes leave over a session.
@@ -102,6 +105,7 @@ impl Wiring {
             quotes: (0..sessions).map(|_| QuoteForm::Plain).collect(),
             only: first.filter(|_| is_one),
             routes,
+            arms: Err(ArmRefusal::NotSaid),
         }
     }
 

@@ -153,7 +153,7 @@ fn rule(symbol: Symbol) -> BestOffer {
     BestOffer::new(symbol, Qty(100), TimeInForce::ImmediateOrCancel)
 }
 
-fn path_of<O: OrderOut, S: Strategy, const STAMPED: bool>(
+pub(crate) fn path_of<O: OrderOut, S: Strategy, const STAMPED: bool>(
     out: O,
     strategy: S,
     books: Books,

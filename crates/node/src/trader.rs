@@ -1,5 +1,6 @@
 //! `tickwire trade`: the sockets, timers and sessions around the hot loop of one trading thread.
 
+mod arming;
 mod results;
 mod rule;
 mod sessions;
@@ -314,6 +315,10 @@ where
         if routes.send.contains(&SendWay::Delegated) {
             receiver.guard_orders();
         }
+        let pre_arms = rule.pre_arms() && routes.send.first() == Some(&SendWay::Delegated);
+        if pre_arms {
+            receiver.arm_orders();
+        }
         receiver.join(&config.feed, &config.receiver)?;
         let mut lines = Vec::with_capacity(sections.len());
         let mut sessions = Vec::with_capacity(sections.len());
@@ -324,6 +329,17 @@ where
             session.fix.handle_connected(clock.now());
             lines.push(line);
             sessions.push(session);
+        }
+        if rule.pre_arms() {
+            let arms = arming::begin(&rule, &routes, &receiver, &mut sessions);
+            if let Err(why) = arms {
+                warn(format_args!("orders cannot be armed: {why}"));
+            }
+            rule.set_arming(arms);
+        }
+        let shared: Arc<Shared> = Arc::default();
+        if let Some(kill_switch) = sessions.first().and_then(|session| session.out.kill_switch()) {
+            shared.guard_armed(kill_switch);
         }
         Ok(Trader {
             config,
@@ -348,7 +364,7 @@ where
             hearing,
             end: End::Open,
             clock_steps: 0,
-            shared: Arc::default(),
+            shared,
             beat: Beat::open(&config.controls)?,
             turned: Nanos::ZERO,
             differences: 0,
@@ -380,6 +396,7 @@ where
                     self.lose(line, now, sessions::connection_failed(&error));
                 }
             }
+            self.arm_orders(now);
             self.receiver.links(now, &mut self.hot);
             if now >= next_look {
                 // Everything slow, ten times a second; the clock follows the kernel's once a second.
@@ -448,6 +465,7 @@ where
             }
             Some(OperatorRequest::Resume) => {
                 self.hot.rule.revive();
+                self.shared.lift();
                 self.lines.iter_mut().for_each(|line| line.stopping = None);
                 self.told_stopped.fill(false);
                 warn(format_args!("resumed: the rule trades again"));
@@ -478,6 +496,7 @@ where
         let sent = self.hot.rule.counters().get(Counter::OrdersSent);
         let mut lines = self.lines.iter().zip(&self.hot.sessions);
         let has_sessions = lines.all(|(line, session)| line.is_whole() && session.is_active());
+        self.note_sending();
         self.shared
             .note(&self.hot.rule, sent, position, self.differences, has_sessions);
     }
@@ -544,7 +563,11 @@ where
     /// After the feeds' end: waits until every order has its own, then logs out.
     fn conclude(&mut self, now: Nanos) -> Result<(), Failure> {
         match self.end {
-            End::Open if self.receiver.is_done() => self.end = End::AwaitingEnds { since: now },
+            End::Open if self.receiver.is_done() => {
+                // There is nothing to wait for any more.
+                (0..self.lines.len()).for_each(|line| self.end_all_armed(line, now));
+                self.end = End::AwaitingEnds { since: now };
+            }
             End::AwaitingEnds { .. } if self.lines.iter().all(|line| line.logged_out) => self.end = End::Done,
             End::AwaitingEnds { since } => {
                 // The exchange answers every order and ends those that are open at its close; what it does
@@ -571,6 +594,7 @@ where
                         // Where there is no session, nobody is there to be told.
                         line.is_over = line.logged_out || !line.link.is_up();
                         if !line.logged_out {
+                            session.release_armed(now);
                             session.fix.logout(now, "end of session");
                             session.transmit();
                         }

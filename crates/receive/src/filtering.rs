@@ -71,6 +71,13 @@ impl Filtering {
         }
     }
 
+    /// The session and the number of the channel's next message, while nothing is missing: what a pre-armed
+    /// order is armed from.
+    pub fn position<C: Channel>(&self, channel: &C) -> Option<([u64; 2], u64)> {
+        let is_whole = channel.state() == FeedState::Live;
+        Some((self.session.filter(|_| is_whole)?, channel.next_seq().0))
+    }
+
     /// Disarms if something is missing; after every packet.
     #[inline]
     pub fn guard<C: Channel>(&self, channel: &C, gate: &mut dyn Gate) {

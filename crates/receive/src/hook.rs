@@ -10,7 +10,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::layout::Count;
-use tickwire_kernelpath::{FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError};
+use tickwire_kernelpath::{
+    FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError, Trigger,
+};
 use tickwire_runtime::clock::{monotonic, wall};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -70,6 +72,29 @@ pub struct Hooked<'a> {
     pub seen_up_to: Option<u64>,
 }
 
+/// What a program does beside receiving.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Beside {
+    /// It guards connections whose bytes leave past the kernel.
+    pub(crate) guards_orders: bool,
+    /// It has a place for a pre-armed order.
+    pub(crate) arms_orders: bool,
+}
+
+/// Where a channel stands, for an order that is to be armed on it: everything that was received has been
+/// looked at, and nothing is missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArmingPoint {
+    /// What the packets are.
+    pub protocol: Protocol,
+    /// The channel's number in its program.
+    pub channel: u16,
+    /// The session, as a filter has it.
+    pub session: [u64; 2],
+    /// The number of the next message.
+    pub next: u64,
+}
+
 /// A channel of a filter.
 struct ChannelGate<'f> {
     filter: &'f mut LoadedFilter,
@@ -101,6 +126,8 @@ pub(crate) struct Hook {
     interface: String,
     /// Which source each channel of the program is.
     sources: Vec<usize>,
+    /// What each source's packets are.
+    protocols: Vec<Protocol>,
     /// Some channel is filtered.
     is_filtering: bool,
     /// Packets of each channel as counted last: more of them are a sign of life.
@@ -116,18 +143,20 @@ impl Hook {
     pub(crate) fn attach(
         interface: &Interface,
         sources: Vec<(usize, LiveLines)>,
-        (section, guards_orders): (&ReceiverSection, bool),
+        (section, beside): (&ReceiverSection, Beside),
         waiter: &mut Waiter,
     ) -> Result<Hook, ReceiverError> {
+        let looks = section.filter || beside.arms_orders;
         let channels = (0..).zip(&sources);
-        let channels = channels.map(|(number, (_, lines))| channel(lines, number, section.filter));
+        let channels = channels.map(|(number, (_, lines))| channel(lines, number, looks));
         let channels: Vec<ChannelSpec> = channels.collect();
-        let is_filtering = channels.iter().any(|channel| channel.framing != Framing::Any);
+        let is_looking = channels.iter().any(|channel| channel.framing != Framing::Any);
         let spec = FilterSpec {
             sets: u16::try_from(channels.len()).unwrap_or(u16::MAX),
             channels,
             cpus: 64,
-            guard: guards_orders,
+            guard: beside.guards_orders,
+            trigger: beside.arms_orders && is_looking,
             ..FilterSpec::default()
         };
         let (mode, zero_copy) = match section.xdp_mode {
@@ -153,7 +182,8 @@ impl Hook {
         taken().insert(interface.name().to_owned());
         let mut hook = Hook {
             packets: vec![0; sources.len()],
-            is_filtering,
+            is_filtering: section.filter && is_looking,
+            protocols: sources.iter().map(|(_, lines)| lines.protocol).collect(),
             receiver,
             interface: interface.name().to_owned(),
             sources: sources.into_iter().map(|(source, _)| source).collect(),
@@ -180,7 +210,7 @@ impl Hook {
         }
     }
 
-    /// The sources whose channels are filtered, with how their packets are made up.
+    /// The sources whose channels are looked into, with how their packets are made up.
     pub(crate) fn filtered(&self) -> impl Iterator<Item = (usize, Framing)> + '_ {
         let channels = self.sources.iter().zip(&self.receiver.filter().spec().channels);
         let channels = channels.map(|(source, channel)| (*source, channel.framing));
@@ -192,6 +222,7 @@ impl Hook {
         let groups = self.receiver.filter().spec().channels.iter();
         let groups: usize = groups.map(|channel| channel.groups.len()).sum();
         let filtered = match self.filtered().count() {
+            _ if !self.is_filtering => String::new(),
             0 => String::new(),
             n => format!("; {n} of {} channels behind the filter", self.sources.len()),
         };
@@ -200,6 +231,30 @@ impl Hook {
             self.interface,
             self.receiver.in_use()
         )
+    }
+
+    /// The program's pre-armed order, unless somebody has it or the program has none.
+    pub(crate) fn trigger(&self) -> Option<Trigger> {
+        self.receiver.trigger()
+    }
+
+    /// Where a source's channel stands, if it is of this interface and an order can be armed on it now.
+    pub(crate) fn arming_point<H: Consumer>(
+        &self,
+        sources: &[Box<dyn Source<H>>],
+        source: usize,
+    ) -> Option<ArmingPoint> {
+        let at = self.sources.iter().position(|own| *own == source)?;
+        if !self.receiver.is_drained() {
+            return None;
+        }
+        let (session, next) = sources.get(source)?.position()?;
+        Some(ArmingPoint {
+            protocol: *self.protocols.get(at)?,
+            channel: u16::try_from(at).ok()?,
+            session,
+            next,
+        })
     }
 
     /// What the rings hold, up to a bound.

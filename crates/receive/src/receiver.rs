@@ -15,6 +15,7 @@ use std::num::NonZeroU64;
 use tickwire_book::Depth;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_kernel::filter::Framing;
+use tickwire_kernelpath::Trigger;
 use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
@@ -30,7 +31,7 @@ use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
 use crate::filtering::{Filtering, Gate};
-use crate::hook::{self, Hook, HookCounts, Hooked, LiveLines};
+use crate::hook::{self, ArmingPoint, Beside, Hook, HookCounts, Hooked, LiveLines};
 use crate::intake::Intake;
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
@@ -174,6 +175,8 @@ pub trait Source<H: Consumer> {
     fn filter(&mut self, framing: Framing);
     /// Disarms the filter if something is missing.
     fn guard(&mut self, gate: &mut dyn Gate);
+    /// Session and next number, while nothing is missing, of a channel that a program looks into.
+    fn position(&self) -> Option<([u64; 2], u64)>;
     /// Arms the filter if it can be.
     fn settle(&mut self, gate: &mut dyn Gate);
     /// The line lives; and all before this number was seen in sequence by the filter.
@@ -334,6 +337,10 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         }
     }
 
+    fn position(&self) -> Option<([u64; 2], u64)> {
+        self.filtering.as_ref()?.position(&self.channel)
+    }
+
     fn settle(&mut self, gate: &mut dyn Gate) {
         if let Some(filtering) = &self.filtering {
             filtering.settle(&self.channel, gate);
@@ -491,8 +498,8 @@ pub struct Receiver<H: Consumer> {
     facts: Vec<SourceFacts>,
     /// Interfaces whose live lines come by AF_XDP.
     hooks: Vec<Hook>,
-    /// Their programs guard connections as well.
-    guards_orders: bool,
+    /// What their programs do as well.
+    beside: Beside,
     buffer: Vec<u8>,
     /// What waits for them, and for whatever else the thread watches.
     pub waiter: Waiter,
@@ -516,7 +523,7 @@ impl<H: Consumer> Receiver<H> {
             sources: Vec::new(),
             facts: Vec::new(),
             hooks: Vec::new(),
-            guards_orders: false,
+            beside: Beside::default(),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
             waiter: Waiter::new(match spins && !asks_kernel {
                 true => WaitStrategy::Spin,
@@ -562,7 +569,7 @@ impl<H: Consumer> Receiver<H> {
             sources,
             facts,
             hooks,
-            guards_orders,
+            beside,
             buffer,
             waiter,
             asks_kernel,
@@ -575,7 +582,7 @@ impl<H: Consumer> Receiver<H> {
             sources: sources.into_iter().map(|source| source.succeed()).collect(),
             facts,
             hooks,
-            guards_orders,
+            beside,
             buffer,
             waiter,
             asks_kernel,
@@ -656,7 +663,30 @@ impl<H: Consumer> Receiver<H> {
     /// Programs that are attached from here on guard connections as well whose bytes leave past the kernel:
     /// an interface has one program.
     pub fn guard_orders(&mut self) {
-        self.guards_orders = true;
+        self.beside.guards_orders = true;
+    }
+
+    /// Programs that are attached from here on have a place for a pre-armed order.
+    pub fn arm_orders(&mut self) {
+        self.beside.arms_orders = true;
+    }
+
+    /// The place for a pre-armed order; `None` if market data come by sockets, of protocols without fields at
+    /// fixed places, or if somebody has it.
+    pub fn trigger(&self) -> Option<Trigger> {
+        self.hooks.iter().find_map(Hook::trigger)
+    }
+
+    /// How many interfaces are received past the sockets.
+    pub fn hooks(&self) -> usize {
+        self.hooks.len()
+    }
+
+    /// Where a source's channel stands, if an order can be armed on it now: everything that was received has
+    /// been looked at, and nothing is missing.
+    pub fn arming_point(&self, source: usize) -> Option<ArmingPoint> {
+        let mut hooks = self.hooks.iter();
+        hooks.find_map(|hook| hook.arming_point(&self.sources, source))
     }
 
     /// Takes the live lines of all sources that are joined off their sockets, unless `section` wants sockets:
@@ -686,7 +716,7 @@ impl<H: Consumer> Receiver<H> {
         let mut said = Vec::new();
         for (interface, lines) in interfaces {
             let numbers: Vec<usize> = lines.iter().map(|(number, _)| *number).collect();
-            let attached = Hook::attach(&interface, lines, (section, self.guards_orders), &mut self.waiter);
+            let attached = Hook::attach(&interface, lines, (section, self.beside), &mut self.waiter);
             match attached {
                 Ok(hook) => {
                     said.push(hook.in_use());

@@ -10,6 +10,7 @@ use tickwire_market::{Nanos, Port};
 use tickwire_runtime::signal::{StopFlag, StopReason};
 use tickwire_runtime::wait::WaitStrategy;
 use tickwire_venues::channels::{FeedFile, InterfaceName};
+use tickwire_venues::receiver::Backend;
 
 use crate::{Folder, Group, Now, Plan, Recorded, record};
 
@@ -50,6 +51,13 @@ pub struct RecordArgs {
     /// Receive buffer of each group, MiB
     #[arg(long, default_value_t = 16, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
+    /// How datagrams come: by sockets, by AF_XDP from the hook of the network driver, or by AF_XDP where that
+    /// is possible
+    #[arg(long, value_enum, default_value = "socket", value_name = "BACKEND")]
+    pub backend: Backend,
+    /// Receive queues of an interface that are read by AF_XDP, from the first on; 0: all
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub xdp_queues: u32,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
@@ -146,6 +154,8 @@ pub fn plan(args: &RecordArgs) -> Result<Plan, Failure> {
             WaitStrategy::Poll
         },
         core: args.core,
+        backend: args.backend,
+        xdp_queues: args.xdp_queues,
         ..Plan::new(groups)
     })
 }

@@ -1,8 +1,8 @@
 //! Multicast groups recorded: `tickwire record`.
 //!
 //! ```text
-//! sockets ─► Intake (kernel's stamps) ─► chunks of 1 MiB ─► Writer ─► FILE.pcapng ─► sync, zstd, index
-//!            receive thread               bounded queue      thread                    thread
+//! sockets, AF_XDP ─► Intake (kernel's stamps) ─► chunks of 1 MiB ─► Writer ─► FILE.pcapng ─► sync, zstd, index
+//!                    receive thread               bounded queue      thread                    thread
 //! ```
 //! The kernel's receive time of every datagram, in nanoseconds, with its payload and its addresses; headers
 //! of Ethernet, IPv4 and UDP are made of these and are not those of the wire. Each group is an interface of
@@ -58,9 +58,11 @@ use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::wait::WaitStrategy;
+use tickwire_venues::receiver::Backend;
 
 mod args;
 mod folder;
+mod hook;
 mod receive;
 mod write;
 
@@ -129,10 +131,15 @@ pub struct Plan {
     pub wait: WaitStrategy,
     /// The core that the receive thread is pinned to.
     pub core: Option<usize>,
+    /// How datagrams come.
+    pub backend: Backend,
+    /// How many receive queues of an interface are read by AF_XDP, from the first on; 0: all.
+    pub xdp_queues: u32,
 }
 
 impl Plan {
-    /// With 64 MiB of queue, 16 MiB of each receive buffer, files of 1 GiB, and a thread that sleeps.
+    /// With 64 MiB of queue, 16 MiB of each receive buffer, files of 1 GiB, sockets, and a thread that
+    /// sleeps.
     pub fn new(groups: Vec<Group>) -> Plan {
         Plan {
             groups,
@@ -142,6 +149,8 @@ impl Plan {
             rotate_ns: 0,
             wait: WaitStrategy::Poll,
             core: None,
+            backend: Backend::Socket,
+            xdp_queues: 0,
         }
     }
 }
@@ -217,6 +226,9 @@ pub fn record<D: Disk + 'static>(
     let (intake, queue) = Intake::join(&plan, plan.wait, shared.clone())?;
     for warning in intake.warnings() {
         tickwire_console::warn(format_args!("{warning}"));
+    }
+    for said in intake.in_use() {
+        tickwire_console::note(format_args!("{said}"));
     }
     let no_thread = |e| Failure::system(format!("cannot make a thread: {e}"));
     let writer = Writer::new(plan.clone(), disk, progress.clone());

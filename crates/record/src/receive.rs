@@ -1,6 +1,7 @@
 //! Datagrams of every group into blocks of memory, in the form that files have. Its thread allocates nothing
 //! after the start, takes no lock, and waits for nobody but the kernel.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +16,9 @@ use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
+use tickwire_venues::receiver::Backend;
+
+use crate::hook::{Hook, Hooked};
 use crate::{Group, Plan};
 
 /// Bytes of a chunk: what is written by one call.
@@ -44,6 +48,19 @@ pub(crate) struct Frame {
     pub(crate) lost: u32,
 }
 
+/// A datagram whose payload is in its chunk.
+struct Arrived {
+    group: usize,
+    /// Who sent it, and where to.
+    addresses: (SocketAddrV4, SocketAddrV4),
+    /// Nanoseconds since 1970.
+    time: u64,
+    /// Bytes of its payload.
+    len: usize,
+    /// Of its group, lost before it.
+    lost: u32,
+}
+
 /// Blocks of packets, one behind the other.
 #[derive(Debug)]
 pub(crate) struct Chunk {
@@ -64,6 +81,34 @@ impl Chunk {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.used]
+    }
+
+    /// Makes the block of a datagram whose payload is in its place already.
+    #[inline]
+    fn note(&mut self, arrived: &Arrived, count: &GroupCount) {
+        let Arrived {
+            group,
+            addresses,
+            time,
+            len,
+            lost,
+        } = *arrived;
+        let room = &mut self.bytes[self.used..];
+        let bytes = blocks::udp(room, group as u32, Nanos(time), addresses, len, lost);
+        self.frames.push(Frame {
+            time,
+            from: self.used as u32,
+            len: bytes as u32,
+            payload: len as u32,
+            group: group as u32,
+            lost,
+        });
+        self.used += bytes;
+        add(&count.packets, 1);
+        add(&count.bytes, len as u64);
+        if lost > 0 {
+            add(&count.lost, u64::from(lost));
+        }
     }
 
     fn clear(&mut self) {
@@ -132,6 +177,9 @@ struct Line {
 /// The receiving end. See the module's description.
 pub(crate) struct Intake {
     lines: Vec<Line>,
+    hooks: Vec<Hook>,
+    /// How the hooks receive, and why there are none.
+    said: Vec<String>,
     waiter: Waiter,
     shared: Arc<Shared>,
     chunk: Option<Chunk>,
@@ -175,6 +223,7 @@ impl Intake {
                 told: 0,
             });
         }
+        let (hooks, said) = hooks(plan, &mut waiter)?;
         let chunks = (plan.queue_bytes / CHUNK_BYTES).max(2);
         let (filled, filled_out) = ring(chunks.next_power_of_two());
         let (mut empty_in, empty) = ring(chunks.next_power_of_two());
@@ -184,6 +233,8 @@ impl Intake {
         }
         let intake = Intake {
             lines,
+            hooks,
+            said,
             waiter,
             shared,
             chunk: None,
@@ -208,6 +259,11 @@ impl Intake {
         all.collect()
     }
 
+    /// Sentences about how datagrams come, where that is not by sockets alone.
+    pub(crate) fn in_use(&self) -> &[String] {
+        &self.said
+    }
+
     /// Receives until it is told to end.
     pub(crate) fn run(mut self) {
         let mut settled = monotonic();
@@ -217,6 +273,9 @@ impl Intake {
             if now.since(settled) > Nanos::SECOND {
                 settled = now;
                 self.lines.iter_mut().for_each(|line| line.health.settle());
+                let groups = &self.shared.groups;
+                let hooks = self.hooks.iter_mut();
+                hooks.for_each(|hook| hook.settle(|group, lost| count_lost(&groups[group], lost)));
             }
         }
         // What the kernel has by now; a group that goes on and on does not keep us here.
@@ -224,6 +283,9 @@ impl Intake {
             if !self.look(true) {
                 break;
             }
+        }
+        for hook in &mut self.hooks {
+            hook.end(|group, lost| count_lost(&self.shared.groups[group], lost));
         }
         for (line, count) in self.lines.iter_mut().zip(&self.shared.groups) {
             // Those lost behind the last datagram were told by none.
@@ -246,32 +308,34 @@ impl Intake {
         }
     }
 
-    /// Takes datagrams of every group, in turn; whether there was one.
+    /// Takes datagrams of every hook and group, in turn; whether there was one.
     fn look(&mut self, is_last: bool) -> bool {
         let mut took = false;
+        for at in 0..self.hooks.len() {
+            for _ in 0..DATAGRAMS_PER_LOOK {
+                if !self.has_room() {
+                    return took;
+                }
+                let (Some(hooked), Some(chunk)) = (self.hooks[at].next(), &mut self.chunk) else {
+                    break;
+                };
+                let group = hooked.group;
+                put(
+                    &hooked,
+                    self.lines[group].group.address,
+                    chunk,
+                    &self.shared.groups[group],
+                );
+                took = true;
+            }
+        }
         for at in 0..self.lines.len() {
             if !self.lines[at].health.may_try() || !(is_last || self.waiter.is_ready(self.lines[at].watch)) {
                 continue;
             }
             for _ in 0..DATAGRAMS_PER_LOOK {
-                if self
-                    .chunk
-                    .as_ref()
-                    .is_some_and(|chunk| chunk.used >= CHUNK_BYTES - BLOCK_MIN)
-                {
-                    self.hand_over();
-                }
-                if self.chunk.is_none() {
-                    let Some(chunk) = self.empty.pop() else {
-                        if !self.is_full {
-                            self.is_full = true;
-                            self.shared.full.fetch_add(1, Ordering::Relaxed);
-                        }
-                        return took;
-                    };
-                    self.is_full = false;
-                    self.chunk = Some(chunk);
-                    self.begun = monotonic();
+                if !self.has_room() {
+                    return took;
                 }
                 let Some(chunk) = &mut self.chunk else { break };
                 if !take(&mut self.lines[at], at, chunk, &self.shared.groups[at]) {
@@ -281,6 +345,32 @@ impl Intake {
             }
         }
         took
+    }
+
+    /// Whether there is a chunk with room for a datagram; one that is full goes to the writer.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        if self
+            .chunk
+            .as_ref()
+            .is_some_and(|chunk| chunk.used >= CHUNK_BYTES - BLOCK_MIN)
+        {
+            self.hand_over();
+        }
+        if self.chunk.is_some() {
+            return true;
+        }
+        let Some(chunk) = self.empty.pop() else {
+            if !self.is_full {
+                self.is_full = true;
+                self.shared.full.fetch_add(1, Ordering::Relaxed);
+            }
+            return false;
+        };
+        self.is_full = false;
+        self.chunk = Some(chunk);
+        self.begun = monotonic();
+        true
     }
 
     /// The chunk goes to the writer. There are as many places as chunks: it always fits.
@@ -318,24 +408,69 @@ fn take(line: &mut Line, group: usize, chunk: &mut Chunk, count: &GroupCount) ->
     line.told += u64::from(drops);
     line.lost = line.lost.saturating_add(drops);
     let lost = std::mem::take(&mut line.lost);
-    let addresses = (source, line.group.address);
-    let bytes = blocks::udp(room, group as u32, Nanos(time), addresses, len, lost);
-    chunk.frames.push(Frame {
+    let arrived = Arrived {
+        group,
+        addresses: (source, line.group.address),
         time,
-        from: chunk.used as u32,
-        len: bytes as u32,
-        payload: len as u32,
-        group: group as u32,
+        len,
         lost,
-    });
-    chunk.used += bytes;
-    let add = |to: &AtomicU64, n: u64| to.store(to.load(Ordering::Relaxed) + n, Ordering::Relaxed);
-    add(&count.packets, 1);
-    add(&count.bytes, len as u64);
-    if lost > 0 {
-        add(&count.lost, u64::from(lost));
-    }
+    };
+    chunk.note(&arrived, count);
     true
+}
+
+/// A datagram of the hook into a chunk, which has room for it.
+#[inline]
+fn put(hooked: &Hooked<'_>, group: SocketAddrV4, chunk: &mut Chunk, count: &GroupCount) {
+    let len = hooked.payload.len();
+    chunk.bytes[chunk.used + blocks::PAYLOAD_AT..][..len].copy_from_slice(hooked.payload);
+    let arrived = Arrived {
+        group: hooked.group,
+        addresses: (hooked.source, group),
+        time: hooked.time,
+        len,
+        lost: hooked.lost,
+    };
+    chunk.note(&arrived, count);
+}
+
+#[inline]
+fn add(to: &AtomicU64, n: u64) {
+    to.store(to.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Lost, and told of by no datagram.
+fn count_lost(count: &GroupCount, lost: u32) {
+    add(&count.lost, lost.into());
+}
+
+/// A program at the hook of every interface of the plan, as far as it is wanted and can be; what is to be
+/// said of them.
+fn hooks(plan: &Plan, waiter: &mut Waiter) -> Result<(Vec<Hook>, Vec<String>), Failure> {
+    let (mut hooks, mut said) = (Vec::new(), Vec::new());
+    if plan.backend == Backend::Socket {
+        return Ok((hooks, said));
+    }
+    for (at, group) in plan.groups.iter().enumerate() {
+        let interface = &group.interface;
+        if plan.groups[..at]
+            .iter()
+            .any(|other| other.interface == *interface)
+        {
+            continue;
+        }
+        match Hook::attach(interface, plan, waiter) {
+            Ok(hook) => {
+                said.push(hook.in_use(interface));
+                hooks.push(hook);
+            }
+            Err(why) if plan.backend == Backend::Auto => {
+                said.push(format!("receiving on {} by sockets: {why}", interface.name()));
+            }
+            Err(why) => return Err(Failure::system(format!("{why}; or leave --backend out"))),
+        }
+    }
+    Ok((hooks, said))
 }
 
 /// Makes a chunk empty again.

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::shared::is_same_file;
 use crate::sys;
 use crate::users::user_text;
 
@@ -571,9 +572,16 @@ impl Pending {
     /// Everything is written: the file takes its name.
     ///
     /// # Errors
-    /// What the system says; nothing has the name then but what had it before.
+    /// What the system says, or another process has begun the same file since: nothing has the name then but
+    /// what had it before.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.sync_all()?;
+        if !is_same_file(&self.file, &self.part) {
+            return Err(io::Error::other(format!(
+                "another process has begun to write {} as well",
+                self.path.display()
+            )));
+        }
         fs::rename(&self.part, &self.path)?;
         self.is_done = true;
         let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -583,7 +591,8 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.is_done {
+        // One that another process has begun since is its own.
+        if !self.is_done && is_same_file(&self.file, &self.part) {
             let _ = fs::remove_file(&self.part);
         }
     }

@@ -11,7 +11,8 @@ mod results;
 
 use std::path::Path;
 
-use tickwire_exchange::{Applied, DayPhase, Input, Market};
+pub use tickwire_exchange::DayPhase;
+use tickwire_exchange::{Applied, Input, Market};
 use tickwire_market::{Counter, Counters, Level, Nanos, Symbol};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
@@ -136,7 +137,7 @@ pub fn run(
         true => Audience::Parent,
         false => Audience::Operator,
     };
-    let served = venue.serve(to, stop);
+    let served = venue.serve(to, stop, &mut |_| {});
     let outcome = venue.end()?;
     if let Some(dir) = results {
         venue.write(dir, &outcome)?;
@@ -170,20 +171,31 @@ pub struct Listening {
     pub servers: Vec<(String, u16)>,
 }
 
+/// What an exchange tells the program that hosts it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HostNotice {
+    /// Where it listens, before anything is sent.
+    Listening(Listening),
+    /// Its day, or that of the first venue of several, has come so far.
+    Phase(DayPhase),
+}
+
 /// Runs the exchange as [`run`] does, in a thread of somebody else's program: nothing is printed, no thread
-/// is pinned. `started` is told where it listens, before anything is sent. The end of the session, or `stop`,
-/// ends it; what came of it is returned.
+/// is pinned. `tell` is told how it goes, from that thread. The end of the session, or `stop`, ends it; what
+/// came of it is returned.
 ///
 /// # Errors
 /// As [`run`], but for signals.
 pub fn host(
     config: &MarketConfig,
     stop: &StopFlag,
-    started: impl FnOnce(Listening),
+    tell: &mut dyn FnMut(HostNotice),
 ) -> Result<ExchangeResults, Failure> {
     let mut venue = Venue::start(config, Clock::calibrate())?;
-    started(venue.listening());
-    let served = venue.serve(Audience::Nobody, stop);
+    tell(HostNotice::Listening(venue.listening()));
+    let served = venue.serve(Audience::Nobody, stop, &mut |phase| {
+        tell(HostNotice::Phase(phase))
+    });
     let outcome = venue.end()?;
     match served {
         Err(failure) if failure.code != Code::Interrupted => Err(failure),
@@ -339,7 +351,13 @@ impl<'a> Venue<'a> {
         })
     }
 
-    fn serve(&mut self, to: Audience, stop: &StopFlag) -> Result<(), Failure> {
+    fn serve(
+        &mut self,
+        to: Audience,
+        stop: &StopFlag,
+        come_to: &mut dyn FnMut(DayPhase),
+    ) -> Result<(), Failure> {
+        let mut phase = DayPhase::Waiting;
         let mut buffer = vec![0_u8; 1 << 16];
         let mut next_look = Nanos::ZERO;
         if !self.config.exchange.start_on_logon && self.opened.is_none() {
@@ -364,6 +382,10 @@ impl<'a> Venue<'a> {
             for (venue, published_channel) in &mut self.published_channels {
                 sent |=
                     published_channel.publish(now, self.market.exchange_mut(*venue), &mut self.departures);
+            }
+            if self.market.phase() != phase {
+                phase = self.market.phase();
+                come_to(phase);
             }
             self.serve_orders(&mut buffer)?;
             for (venue, published_channel) in &mut self.published_channels {

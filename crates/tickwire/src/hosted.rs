@@ -7,6 +7,8 @@
 //! let mut config = HostedExchange::on_free_ports(Protocol::Itch50)?;
 //! config.exchange.symbols = 4.0.try_into()?;
 //! let exchange = HostedExchange::start(config)?;
+//! // Its day begins with the directory and the first orders; orders of clients are taken from then on.
+//! exchange.wait_until_open(std::time::Duration::from_secs(30))?;
 //! let at = exchange.config().order_entry.address;
 //! assert!(at.ip().is_loopback() && at.port() != 0);
 //! std::net::TcpStream::connect(at)?;
@@ -17,20 +19,23 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tickwire_console::failure::Failure;
 use tickwire_control::results::ExchangeResults;
 use tickwire_market::Port;
 use tickwire_runtime::signal::StopFlag;
-use tickwire_simulator::venue::{self, Listening};
+use tickwire_simulator::venue::{self, DayPhase, HostNotice, Listening};
 use tickwire_venues::protocol::Protocol;
 
 use crate::config::Config;
 
 /// How long an exchange may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How often whoever waits for its market looks whether it is there at all.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// An exchange in a thread of this process. It ends with its session, when it is stopped, and when it is
 /// dropped.
@@ -39,7 +44,15 @@ pub struct HostedExchange {
     config: Config,
     listening: Listening,
     stop: StopFlag,
+    day: Arc<Day>,
     thread: Option<JoinHandle<Result<ExchangeResults, Failure>>>,
+}
+
+/// How far its day has come.
+#[derive(Debug)]
+struct Day {
+    phase: Mutex<DayPhase>,
+    changed: Condvar,
 }
 
 fn free_port() -> Result<u16, Failure> {
@@ -94,12 +107,23 @@ impl HostedExchange {
         let (sender, receiver) = channel();
         let stop = StopFlag::new();
         let (own, market) = (stop.clone(), config.market());
+        let day = Arc::new(Day {
+            phase: Mutex::new(DayPhase::Waiting),
+            changed: Condvar::new(),
+        });
+        let told = day.clone();
         let thread = std::thread::Builder::new()
             .name("tickwire-exchange".into())
             .spawn(move || {
-                venue::host(&market, &own, |listening| {
-                    // Who waits for it may be gone.
-                    let _ = sender.send(listening);
+                venue::host(&market, &own, &mut |notice| match notice {
+                    HostNotice::Listening(listening) => {
+                        // Who waits for it may be gone.
+                        let _ = sender.send(listening);
+                    }
+                    HostNotice::Phase(phase) => {
+                        *told.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+                        told.changed.notify_all();
+                    }
                 })
             })
             .map_err(|e| Failure::system(format!("cannot start a thread: {e}")))?;
@@ -132,6 +156,7 @@ impl HostedExchange {
             config,
             listening,
             stop,
+            day,
             thread: Some(thread),
         })
     }
@@ -145,6 +170,40 @@ impl HostedExchange {
     /// Where it listens.
     pub fn listening(&self) -> &Listening {
         &self.listening
+    }
+
+    /// Waits until its market is open: orders that come before are rejected.
+    ///
+    /// # Errors
+    /// It does not open within so long, has ended, or opens at the first logon only
+    /// (`exchange.start_on_logon`).
+    pub fn wait_until_open(&self, patience: Duration) -> Result<(), Failure> {
+        if self.config.exchange.start_on_logon {
+            return Err(Failure::config(
+                "exchange.start_on_logon: its market opens when somebody logs on, and is not waited for",
+            ));
+        }
+        let deadline = Instant::now() + patience;
+        let mut phase = self.day.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *phase {
+                DayPhase::Waiting | DayPhase::Opening if self.is_running() => {}
+                DayPhase::Open => return Ok(()),
+                _ => {
+                    return Err(Failure::system(
+                        "the exchange ended while its opening was waited for",
+                    ));
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::system(format!(
+                    "the exchange's market did not open within {:.0} s",
+                    patience.as_secs_f64()
+                )));
+            }
+            let waited = self.day.changed.wait_timeout(phase, LOOK);
+            phase = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Whether its session goes on.

@@ -39,6 +39,8 @@ extern crate tickwire_console;
 pub mod config;
 pub mod demo;
 pub mod hosted;
+mod identity;
+pub mod jobs;
 mod report;
 pub mod sides;
 pub mod strategy;
@@ -54,8 +56,8 @@ pub mod prelude {
         Qty, Side, Symbol, TimeInForce, TradingStatus, Volume,
     };
     pub use tickwire_trading::strategy::{
-        BookChange, Context, Either, NotSent, OrderEvent, Strategy, Subscription, SuperChange, Ticket,
-        TimerId, Trade,
+        ArmEnd, ArmRefusal, ArmedEvent, Awaited, AwaitedEvent, BookChange, Context, Either, NotSent,
+        OrderEvent, Strategy, Subscription, SuperChange, Ticket, TimerId, Trade,
     };
     pub use tickwire_trading::{Order, OrderState, Position, ReportKind, RiskReject};
 }

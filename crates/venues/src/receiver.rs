@@ -1,11 +1,12 @@
 //! The `[receiver]` section: sizes and patience of the receiving side, alike for every feed.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_market::{BookState, Venue};
 
 /// How live lines are received.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// By the kernel's UDP sockets.

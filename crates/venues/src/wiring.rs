@@ -189,6 +189,7 @@ pub fn with_channel<W: WithChannel>(
     let section = feed.recovery.unwrap_or_default();
     let timed = |base: ArbiterConfig| reception.timed(section.over(base), channel);
     let sized = |base: ArbiterConfig| reception.sized(section.over(base), channel);
+    let depth = feed.protocol().depth();
     Ok(match feed.protocol() {
         Protocol::Itch50 => {
             let decoder = ItchDecoder::new(ItchConfig {
@@ -198,7 +199,7 @@ pub fn with_channel<W: WithChannel>(
                 symbols,
             });
             let feed = ItchFeed::new(timed(beginning), decoder);
-            then.run(ItchChannel::new(feed, SoupConfig::default()), Depth::Aggregated)
+            then.run(ItchChannel::new(feed, SoupConfig::default()), depth)
         }
         Protocol::Pitch => {
             let unit = number_of(channel, 1);
@@ -219,7 +220,7 @@ pub fn with_channel<W: WithChannel>(
                 ..PitchUnit::arbiter_config(unit)
             };
             let channel = PitchChannel::with_arbiter(sized(base), config);
-            then.run(channel, Depth::Aggregated)
+            then.run(channel, depth)
         }
         Protocol::Xdp => {
             let decoder = XdpDecoder::new(XdpConfig {
@@ -228,12 +229,7 @@ pub fn with_channel<W: WithChannel>(
                 symbols,
             });
             let handler = XdpFeed::new(timed(beginning), decoder);
-            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own
-            // orders only.
-            then.run(
-                XdpChannel::new(handler, nyse_requests(feed, channel)),
-                Depth::ByOrder,
-            )
+            then.run(XdpChannel::new(handler, nyse_requests(feed, channel)), depth)
         }
         Protocol::Openbook => {
             let decoder = OpenBookDecoder::new(OpenBookConfig {
@@ -243,10 +239,7 @@ pub fn with_channel<W: WithChannel>(
                 symbols,
             });
             let handler = OpenBookFeed::new(timed(beginning), decoder);
-            then.run(
-                OpenBookChannel::new(handler, nyse_requests(feed, channel)),
-                Depth::ByPrice,
-            )
+            then.run(OpenBookChannel::new(handler, nyse_requests(feed, channel)), depth)
         }
         Protocol::Cqs => {
             let decoder = CqsDecoder::new(&SipConfig {
@@ -254,7 +247,7 @@ pub fn with_channel<W: WithChannel>(
                 symbols,
             });
             let handler = CqsFeed::new(sized(CqsChannel::arbiter_config()), decoder);
-            then.run(CqsChannel::new(handler), Depth::ByPrice)
+            then.run(CqsChannel::new(handler), depth)
         }
         Protocol::Uqdf => {
             let decoder = UqdfDecoder::new(&SipConfig {
@@ -267,7 +260,7 @@ pub fn with_channel<W: WithChannel>(
                 ..beginning
             };
             let handler = UqdfFeed::new(timed(base), decoder);
-            then.run(UqdfChannel::new(handler), Depth::ByPrice)
+            then.run(UqdfChannel::new(handler), depth)
         }
         Protocol::Mdp3 => {
             let decoder = Mdp3Decoder::new(Mdp3Config {
@@ -282,7 +275,7 @@ pub fn with_channel<W: WithChannel>(
                 Mdp3Channel::replay_config(number_of(channel, MDP3_CHANNEL), b"TICKWIRE", b"TICKWIRE");
             let arbiter = sized(Mdp3Channel::arbiter_config());
             let channel = Mdp3Channel::new(arbiter, decoder, account, LOOP_PATIENCE_NS);
-            then.run(channel, Depth::ByPrice)
+            then.run(channel, depth)
         }
         Protocol::Moex => {
             let decoder = MoexConfig {
@@ -294,7 +287,7 @@ pub fn with_channel<W: WithChannel>(
             config.arbiter = sized(config.arbiter);
             let channel = MoexChannel::new(config)
                 .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
-            then.run(channel, Depth::Aggregated)
+            then.run(channel, depth)
         }
         other @ (Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures) => {
             return Err(unpublished(other));

@@ -21,10 +21,15 @@ from typing_extensions import Self
 from . import _native
 
 
+_OPENING_SECONDS = 60.0
+"""How long its opening may take: on a machine that others use too it is most of a second."""
+
+
 class Exchange:
     """A venue in a thread: market data by multicast on loopback, order entry by FIX, a matching engine with its own order flow.
 
     Everything is on ports that were free. Whoever logs on is let in. ``config``: a configuration (TOML) with addresses of its own.
+    It is there once its market is open and takes orders, unless that is to wait for the first logon (``exchange.start_on_logon``).
     """
 
     def __init__(
@@ -39,6 +44,11 @@ class Exchange:
     ) -> None:
         path = None if config is None else os.fspath(config)
         self._native = _native.Exchange(feed, path, symbols=symbols, rate=rate, seconds=seconds, seed=seed)
+        try:
+            self._native.wait_until_open(_OPENING_SECONDS)
+        except BaseException:
+            self._native.stop()
+            raise
         self.results: dict[str, Any] | None = None
         """What came of it, once it was stopped: messages, every order with its end."""
 

@@ -57,6 +57,45 @@ impl<S: Store> Session<S> {
             .then_some(PreparedHeader { core: &self.core })
     }
 
+    /// Writes a message for somebody else to transmit, at a moment that nobody knows, into `into`: its bytes
+    /// and its number. The number is used from now on, and the message counts as sent once
+    /// [`Session::held_left`] says so. Nothing else is to be sent before that, or before
+    /// [`Session::withdraw`]; what is sent all the same leaves out the number, which the peer asks for and gets
+    /// as a gap fill. It is kept for no resend; its SendingTime is that of this moment.
+    ///
+    /// # Errors
+    /// As [`Session::reserve`]; a message that is longer than `into`, or that cannot be written.
+    pub fn hold<'b>(
+        &mut self,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>, &mut crate::Stamp),
+        into: &'b mut [u8],
+    ) -> Result<(&'b [u8], SeqNo), SendError> {
+        let mut reserved = self.reserve(now)?;
+        let message = reserved.encoded(msg_type, fields)?;
+        let into = into.get_mut(..message.len()).ok_or(SendError::NotEncodable)?;
+        into.copy_from_slice(message);
+        let seq = reserved.seq;
+        reserved.core.keep(seq, into, Again::GapFill)?;
+        Ok((into, SeqNo(seq)))
+    }
+
+    /// A message that was held ([`Session::hold`]) has been transmitted.
+    pub fn held_left(&mut self, now: Nanos, bytes: usize) {
+        self.core.count_sent(now, bytes);
+    }
+
+    /// A message that was held was not transmitted and will not be: the next one has its number. `false` if
+    /// others have been sent since: the number is left out then.
+    pub fn withdraw(&mut self, held: SeqNo) -> bool {
+        let is_last = self.core.store.next_out() == held.0 + 1;
+        if is_last {
+            self.core.store.set_next_out(held.0);
+        }
+        is_last
+    }
+
     /// The number and the time that a message would have if it were sent now, to rehearse it: nothing is
     /// reserved.
     #[inline]

@@ -5,7 +5,7 @@ use tickwire_market::{
     Counters, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Venue, Volume,
 };
 
-/// An archive of one channel, its only block, and its index.
+/// An archive of one channel, its only block, and its index; and with versions and lengths that are not true.
 pub(crate) fn archives() -> Vec<Vec<u8>> {
     let event = |n: u64| MarketEvent {
         kind: EventKind::from_u8(n as u8 + 1).unwrap_or_default(),
@@ -47,5 +47,28 @@ pub(crate) fn archives() -> Vec<Vec<u8>> {
     };
     let (place, len) = (word(whole.len() - 24), word(whole.len() - 16));
     let (block, index) = (whole[12..place].to_vec(), whole[place..place + len].to_vec());
-    super::none().into_iter().chain([whole, block, index]).collect()
+    let mut all = super::none();
+    let mut with = |at: usize, bytes: &[u8]| {
+        let mut file = whole.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        all.push(file);
+    };
+    for version in [0, tickwire_archive::VERSION + 1, u32::MAX] {
+        with(8, &version.to_le_bytes());
+    }
+    // Where the index is, and how long.
+    for place in [0, 1, whole.len() as u64, 1 << 40, u64::MAX] {
+        with(whole.len() - 24, &place.to_le_bytes());
+        with(whole.len() - 16, &(place as u32).to_le_bytes());
+    }
+    // Every number of the index as large as numbers get: counts, rooms, lengths and places of blocks.
+    for at in 0..index.len() {
+        let mut huge = index[..at].to_vec();
+        huge.extend([0xff; 9]);
+        huge.push(1);
+        huge.extend(&index[at + 1..]);
+        all.push(huge);
+    }
+    all.extend([whole, block, index]);
+    all
 }

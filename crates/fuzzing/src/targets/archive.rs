@@ -57,9 +57,9 @@ pub fn archive(bytes: &[u8]) {
         channel.on_message(packet.now, packet.bytes, &mut sink);
     }
     channel.handle_timeout(last, &mut sink);
-    // A kind, a side and a mask each.
+    // A head each.
     assert!(
-        taken <= bytes.len() && sink.events * 3 <= taken,
+        taken <= bytes.len() && sink.events * 4 <= taken,
         "{} of {taken}",
         sink.events
     );

@@ -33,7 +33,7 @@ pub use fix::{fix_decode, fix_session};
 pub(crate) use fix_rules::DICTIONARY as FIX_DICTIONARY;
 pub use fix_rules::{fix_dictionary, fix_store, fix_validator};
 pub use fix_typed::fix_typed;
-pub use kernel::order_segment;
+pub use kernel::{armed_order, order_segment};
 pub use language::strategy_file;
 pub use mdp3::mdp3_channel;
 pub use moex::{moex_feed, moex_replay_server};

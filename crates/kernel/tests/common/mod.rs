@@ -8,9 +8,10 @@ use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, MapKind};
 use tickwire_kernel::frame;
 use tickwire_kernel::interp::{Machine, Map};
 use tickwire_kernel::layout::{self, Count, Meta, Sizes};
+use tickwire_kernel::trigger::{Condition, itch, nyse};
 use tickwire_market::SeqNo;
 use tickwire_testdata::Rng;
-use tickwire_wire::layout::Alpha;
+use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, mdp3, moldudp64, pitch, xdp};
 
@@ -346,6 +347,67 @@ impl Maker {
             }
         }
     }
+}
+
+/// New orders, each its instrument, side, quantity and price, in one packet.
+pub(crate) fn adds(framing: Framing, seq: u64, prices: &[(u32, u8, u32, u32)]) -> Vec<u8> {
+    let mut buffer = [0; 1_700];
+    let length = match framing {
+        Framing::Itch => {
+            let mut p = moldudp64::PacketBuilder::new(&mut buffer, SESSION, SeqNo(seq));
+            for &(index, side, shares, price) in prices {
+                let mut add = itch50::AddOrder::at(index as u16, 1);
+                add.side = Char(side);
+                add.shares = shares.into();
+                add.price.0 = price.into();
+                assert!(p.push(add.as_bytes()));
+            }
+            p.finish()
+        }
+        _ => {
+            let flag = xdp::DeliveryFlag::Original;
+            let mut p = xdp::PacketBuilder::new(&mut buffer, flag, seq as u32, tickwire_market::Nanos(1));
+            for &(index, side, volume, price) in prices {
+                let add = xdp::AddOrder {
+                    symbol_index: index.into(),
+                    side: Char(side),
+                    volume: volume.into(),
+                    price: price.cast_signed().into(),
+                    ..xdp::AddOrder::NEW
+                };
+                assert!(p.push(add.as_bytes()));
+            }
+            p.finish()
+        }
+    };
+    buffer[..length].to_vec()
+}
+
+/// Somebody sells an instrument: at this price at most, so much at least.
+pub(crate) fn offer(framing: Framing, index: u32, at_most: u64, least: u64) -> Condition {
+    let (message, [side, price, shares]) = match framing {
+        Framing::Itch => (
+            itch::ADD_ORDER,
+            [
+                itch::ADD_ORDER_SIDE,
+                itch::ADD_ORDER_PRICE,
+                itch::ADD_ORDER_SHARES,
+            ],
+        ),
+        _ => (
+            nyse::ADD_ORDER,
+            [
+                nyse::ADD_ORDER_SIDE,
+                nyse::ADD_ORDER_PRICE,
+                nyse::ADD_ORDER_VOLUME,
+            ],
+        ),
+    };
+    Condition::new(message, index)
+        .and(side, b'S'.into()..=b'S'.into())
+        .and_then(|c| c.and(price, 0..=at_most))
+        .and_then(|c| c.and(shares, least..=u64::MAX))
+        .expect("a condition")
 }
 
 /// What happens to a stream on its way: place in the stream and line of every arrival, in order of time.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::ArmedCounts;
+
 /// Why a message was sent by the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(usize)]
@@ -89,6 +91,8 @@ pub struct Counts {
     pub let_go: u64,
     /// Segments that the kernel has sent again, its own included.
     pub retransmissions: u64,
+    /// Orders that the program was to send.
+    pub pre_armed: ArmedCounts,
 }
 
 impl Counts {
@@ -99,6 +103,7 @@ impl Counts {
 
     /// Those of one connection and of another.
     pub fn merge(&mut self, other: &Counts) {
+        self.pre_armed.merge(&other.pre_armed);
         for (to, from) in self.ordinary.iter_mut().zip(other.ordinary) {
             *to += from;
         }
@@ -160,6 +165,20 @@ impl fmt::Display for Counts {
         ] {
             if count > 0 {
                 write!(f, "; {count} {what}")?;
+            }
+        }
+        let armed = &self.pre_armed;
+        if armed.armed + armed.refused > 0 {
+            write!(f, "; {} orders pre-armed, {} fired", armed.armed, armed.fired)?;
+            for (count, what) in [
+                (armed.taken_back, "taken back"),
+                (armed.gap, "ended by a gap"),
+                (armed.no_room, "without room in the frame"),
+                (armed.refused, "not armed"),
+            ] {
+                if count > 0 {
+                    write!(f, ", {count} {what}")?;
+                }
             }
         }
         Ok(())

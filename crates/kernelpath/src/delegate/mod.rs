@@ -42,11 +42,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arming;
 mod counts;
 mod guard;
 mod stamps;
 mod way;
 
+pub use arming::ArmedCounts;
 pub use counts::{Counts, Reason};
 pub(crate) use guard::Guard;
 pub use way::Way;
@@ -64,6 +66,7 @@ use tickwire_runtime::xdp::delegate::{
     ESTABLISHED, Flight, RECOVERING, book, flight, force_send_buffer, neighbour, position, send_buffer,
 };
 
+use arming::Arming;
 use guard::Watched;
 use stamps::Stamps;
 
@@ -199,6 +202,8 @@ pub struct Delegate {
     /// When the kernel was last asked for everything, nanoseconds, and what had been received then.
     prepared: (u64, u64),
     counts: Counts,
+    /// Where a program may send an order of this connection.
+    arming: Option<Box<Arming>>,
 }
 
 /// Where the connection's numbers begin: with the bytes written and read since it was made they give the
@@ -256,6 +261,7 @@ impl Delegate {
             frame: Box::new([0; FRAME]),
             prepared: (0, 0),
             counts: Counts::default(),
+            arming: None,
         };
         let prepared = delegate.prepare(stream);
         match prepared.and_then(|()| stream.set_reset_on_close(true)) {
@@ -273,6 +279,7 @@ impl Delegate {
     /// # Errors
     /// What [`Delegate::settle`] says.
     pub fn release(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        self.disarm(stream)?;
         self.settle(stream)?;
         stream.set_reset_on_close(false)
     }
@@ -301,6 +308,9 @@ impl Delegate {
     /// As [`TcpStream::send`]: the connection is lost.
     #[inline]
     pub fn launch(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+        if self.is_armed() {
+            self.end_arming(stream)?;
+        }
         if let Some(reason) = self.refusal(stream, bytes.len()) {
             return self.send_by_kernel(stream, bytes, reason);
         }
@@ -513,10 +523,15 @@ impl Delegate {
     #[inline]
     pub fn tend(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         self.settle(stream)?;
+        if let Some(arming) = &self.arming
+            && arming.has_happened()
+        {
+            self.end_arming(stream)?;
+        }
         let (at, received) = self.prepared;
         if monotonic().0 >= at + PREPARED_NS || stream.received() - received >= PREPARED_BYTES {
             self.tend_all(stream);
-            return Ok(());
+            return self.keep_arming(stream);
         }
         if self.room.is_stale && !stream.has_unsent() {
             self.look(stream);
@@ -578,6 +593,7 @@ impl Delegate {
             let_go,
             injected: self.watched.injected,
             not_injected: self.watched.refused,
+            pre_armed: self.armed_counts(),
             ..self.counts
         }
     }

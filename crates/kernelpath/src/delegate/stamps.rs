@@ -54,6 +54,11 @@ impl Stamps {
         }
     }
 
+    /// What it is ahead of the milliseconds of the monotonic clock.
+    pub(super) fn offset(&self) -> u32 {
+        self.offset
+    }
+
     /// The timestamp of a segment that leaves now.
     #[inline]
     pub(super) fn now(&self) -> u32 {

@@ -122,6 +122,10 @@ impl Way {
         self.interface.name()
     }
 
+    pub(super) fn interface_index(&self) -> u32 {
+        self.interface.index()
+    }
+
     /// Puts a frame on the way; `false` if there is no room.
     #[inline]
     pub(super) fn put(&mut self, frame: &[u8]) -> bool {

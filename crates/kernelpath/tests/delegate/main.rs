@@ -6,26 +6,28 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+
+mod client;
+#[allow(dead_code, reason = "each test uses a part")]
 mod network;
 
-use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use client::{Client, PATIENCE, TALKING, direct, pause};
 use harness::{Skip, Test, namespaces};
-use network::{Habits, Kind, Line, PORT, Peer, REPLY, inside, pattern, start};
+use network::{Habits, Kind, Line, PORT, REPLY, inside, pattern, start};
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::guard;
 use tickwire_kernel::interp::{Machine, Map};
 use tickwire_kernel::segment::{Ends, Numbers, Template};
-use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Reason, Way};
+use tickwire_kernelpath::delegate::{DelegateError, Reason, Way};
 use tickwire_kernelpath::{KernelReceiver, LoadedFilter, ReceiverConfig};
 use tickwire_runtime::alloc::{OnAllocation, arm, disarm};
 use tickwire_runtime::interface::Interface;
-use tickwire_runtime::netns::VethPair;
-use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::xdp::delegate::{flight, force_send_buffer};
 use tickwire_runtime::xdp::{Program, SharedMap};
 use tickwire_testdata::Rng;
@@ -56,144 +58,19 @@ const TESTS: &[(&str, Test)] = &[
     ("the_filter_of_market_data_guards_too", beside_a_filter),
     ("after_start_up_nothing_is_allocated", no_allocation),
     ("what_cannot_be_delegated_is_said_in_words", words),
+    ("a_next_hop_with_another_address_is_followed", other_hop),
+    ("a_ring_that_is_full_leaves_it_to_the_kernel", full_ring),
+    ("rights_that_are_lost_leave_it_to_the_kernel", rights),
 ];
 
 /// Set in children of this program.
 const CHILD: &str = "TICKWIRE_DELEGATE_CHILD";
-const PATIENCE: Duration = Duration::from_secs(120);
-const TALKING: Habits = Habits {
-    replies: true,
-    reads: true,
-};
 
 fn main() -> ExitCode {
     match std::env::var(CHILD) {
         Ok(venue) => child(venue.parse().expect("an address")),
         Err(_) => harness::run(TESTS),
     }
-}
-
-/// Our end of a connection.
-struct Client {
-    stream: TcpStream,
-    delegate: Delegate,
-    sent: u64,
-    heard: u64,
-    is_closed: bool,
-    buffer: Vec<u8>,
-}
-
-impl Client {
-    fn connect(peer: SocketAddr) -> Client {
-        let way = Way::towards(peer).unwrap_or_else(|why| panic!("{why}"));
-        let stream = TcpStream::connect(peer, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
-        Client {
-            delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
-            stream,
-            sent: 0,
-            heard: 0,
-            is_closed: false,
-            buffer: vec![0; 1 << 16],
-        }
-    }
-
-    fn launch(&mut self, length: u64) -> io::Result<()> {
-        let message: Vec<u8> = (self.sent..self.sent + length).map(pattern).collect();
-        self.delegate.launch(&mut self.stream, &message)?;
-        self.sent += length;
-        Ok(())
-    }
-
-    fn send(&mut self, length: u64) -> io::Result<()> {
-        self.launch(length)?;
-        self.delegate.settle(&mut self.stream)
-    }
-
-    /// Reads what has come, as the trading thread does.
-    fn hear(&mut self) {
-        loop {
-            match self.stream.recv(&mut self.buffer) {
-                Ok(Received::Bytes(bytes)) => {
-                    for (offset, byte) in (self.heard..).zip(bytes) {
-                        assert_eq!(*byte, pattern(offset), "the answers' byte at {offset}");
-                    }
-                    self.heard += bytes.len() as u64;
-                }
-                Ok(Received::Nothing) => break,
-                Ok(Received::Closed) | Err(_) => {
-                    self.is_closed = true;
-                    return;
-                }
-            }
-        }
-        let tended = self.stream.flush().map(drop);
-        let tended = tended.and_then(|()| self.delegate.tend(&mut self.stream));
-        self.is_closed |= tended.is_err();
-    }
-
-    /// Messages of any length, with pauses.
-    fn talk(&mut self, messages: u32, rng: &mut Rng) {
-        for n in 0..messages {
-            self.send(40 + rng.next_u64() % 400).expect("sent");
-            self.hear();
-            assert!(!self.is_closed, "the connection is lost");
-            match rng.next_u64() % 8 {
-                // Bursts, ordinary pauses, and now and then a longer one.
-                0..4 => {}
-                4..7 => pause(Duration::from_micros(60)),
-                _ if n % 50 == 0 => pause(Duration::from_millis(3)),
-                _ => pause(Duration::from_micros(300)),
-            }
-        }
-    }
-
-    fn until(&mut self, what: &str, mut done: impl FnMut(&Client) -> bool) {
-        let began = Instant::now();
-        while !done(self) {
-            self.hear();
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{what}: {} sent, {} heard, {}",
-                self.sent,
-                self.heard,
-                self.delegate.counts()
-            );
-            std::thread::sleep(Duration::from_micros(50));
-        }
-    }
-
-    /// Until the peer has everything, and we all its answers, and nothing that was held back waits any more
-    /// (the program may be writing a segment down while the last message is booked).
-    fn finish(&mut self, peer: &Peer, replies: bool) -> Counts {
-        let heard = if replies { self.sent / REPLY * REPLY } else { 0 };
-        self.until("the end", |own| peer.received() == own.sent && own.heard == heard);
-        self.until("what was held", |own| {
-            let counts = own.delegate.counts();
-            counts.held == counts.injected + counts.not_injected
-        });
-        let counts = self.delegate.counts();
-        println!(
-            "{counts}; the peer sent {} segments again",
-            peer.retransmissions()
-        );
-        counts
-    }
-}
-
-fn pause(length: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < length {
-        std::hint::spin_loop();
-    }
-}
-
-/// A network of two hosts, its second one the peer.
-fn direct(kind: Kind, habits: Habits) -> Result<(VethPair, Peer, SocketAddr), Skip> {
-    let pair = namespaces()?;
-    let peer = start(&pair, kind, habits);
-    let address = (pair.address(1), PORT).into();
-    Ok((pair, peer, address))
 }
 
 /// The peer's segments, at random around what is booked, through the kernel and through the interpreter.
@@ -595,15 +472,7 @@ fn two() -> Result<(), Skip> {
         drop(first);
         let second = start(&one, Kind::Linux, other);
         let stream = TcpStream::connect(address, Duration::from_secs(20)).expect("connected");
-        let delegate = Delegate::new(way, &stream).map_err(|refused| refused.why);
-        let mut client = Client {
-            delegate: delegate.unwrap_or_else(|why| panic!("{why}")),
-            stream,
-            sent: 0,
-            heard: 0,
-            is_closed: false,
-            buffer: vec![0; 1 << 16],
-        };
+        let mut client = Client::of(way, stream);
         client.talk(500, &mut Rng::new(12));
         let counts = client.finish(&second, true);
         assert!(counts.delegated > 50, "{counts}");
@@ -709,6 +578,123 @@ fn words() -> Result<(), Skip> {
         let _receiver = KernelReceiver::attach(filter, &interface, &ReceiverConfig::default());
         let why = Way::towards((held.address(1), PORT).into()).expect_err("the hook is taken");
         assert!(why.to_string().contains("another XDP program"), "{why}");
+    });
+    Ok(())
+}
+
+/// The venue's host has another network card: what goes to the old one is lost, and sent again.
+fn other_hop() -> Result<(), Skip> {
+    let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        client.talk(200, &mut Rng::new(21));
+        let before = client.finish(&peer, true);
+        assert!(before.delegated > 20, "{before}");
+        let card = "02:00:00:00:18:77";
+        pair.ip(1, &["link", "set", "veth0", "address", card])
+            .expect("ip");
+        // Before the neighbour's new address is known here.
+        for _ in 0..5 {
+            client.send(REPLY).expect("sent");
+        }
+        let hop = pair.address(1).to_string();
+        let entry = [
+            "neigh",
+            "replace",
+            &hop,
+            "lladdr",
+            card,
+            "dev",
+            "veth0",
+            "nud",
+            "permanent",
+        ];
+        pair.ip(0, &entry).expect("ip");
+        client.until("what was sent to the old one", |own| peer.received() == own.sent);
+        // It is asked for every second.
+        let began = Instant::now();
+        let stale = client.delegate.counts().delegated;
+        while client.delegate.counts().delegated < stale + 100 {
+            client.send(REPLY).expect("sent");
+            client.until("the answer", |own| own.heard == own.sent / REPLY * REPLY);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        let counts = client.finish(&peer, true);
+        assert!(counts.retransmissions > before.retransmissions, "{counts}");
+        assert_eq!(counts.written_twice, 0, "{counts}");
+    });
+    Ok(())
+}
+
+/// The interface goes down, so that nothing of the ring leaves, and comes back.
+fn full_ring() -> Result<(), Skip> {
+    let habits = Habits {
+        replies: false,
+        reads: true,
+    };
+    let (pair, peer, address) = direct(Kind::Linux, habits)?;
+    let route = [
+        "route",
+        "change",
+        "198.18.0.0/24",
+        "dev",
+        "veth0",
+        "initcwnd",
+        "600",
+    ];
+    pair.ip(0, &route).expect("ip");
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        pair.ip(0, &["link", "set", "veth0", "down"]).expect("ip");
+        for _ in 0..300 {
+            client.launch(50).expect("launched, or kept");
+        }
+        client.delegate.settle(&mut client.stream).expect("booked");
+        let counts = client.delegate.counts();
+        assert!(counts.ordinary[Reason::Ring as usize] > 0, "{counts}");
+        assert!(counts.not_started >= 256, "{counts}");
+        pair.ip(0, &["link", "set", "veth0", "up"]).expect("ip");
+        client.until("everything", |own| peer.received() == own.sent);
+        // And it goes on past the kernel.
+        let began = Instant::now();
+        while client.delegate.counts().delegated == counts.delegated {
+            client.send(50).expect("sent");
+            client.until("the peer", |own| peer.received() == own.sent);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        client.finish(&peer, false);
+    });
+    Ok(())
+}
+
+/// CAP_NET_ADMIN is given up in mid-session: what was sent is written as well, and the kernel sends from then
+/// on.
+fn rights() -> Result<(), Skip> {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
+    inside(&pair, 0, || {
+        let mut client = Client::connect(address);
+        client.talk(50, &mut Rng::new(22));
+        let before = client.finish(&peer, true);
+        let mut sets = capabilities(None).expect("asked");
+        sets.effective.remove(CapabilitySet::NET_ADMIN);
+        set_capabilities(None, sets).expect("given up");
+        client.launch(REPLY).expect("launched");
+        let launched = client.delegate.counts().delegated;
+        client.delegate.settle(&mut client.stream).expect("written");
+        let counts = client.delegate.counts();
+        assert_eq!(counts.written_twice, launched - before.delegated, "{counts}");
+        // It is noticed when the kernel is asked for numbers.
+        let began = Instant::now();
+        while client.delegate.counts().ordinary[Reason::State as usize] == 0 {
+            client.send(REPLY).expect("sent");
+            client.until("the answer", |own| own.heard == own.sent / REPLY * REPLY);
+            pause(Duration::from_millis(5));
+            assert!(began.elapsed() < PATIENCE, "{}", client.delegate.counts());
+        }
+        client.finish(&peer, true);
     });
     Ok(())
 }

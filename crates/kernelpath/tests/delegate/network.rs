@@ -52,6 +52,10 @@ pub(crate) struct Faults {
     pub(crate) late: AtomicU32,
     /// Nothing goes towards the near host.
     pub(crate) deaf: AtomicBool,
+    /// No TCP goes away from it.
+    pub(crate) mute: AtomicBool,
+    /// So many segments were lost by that.
+    pub(crate) muted: AtomicU32,
 }
 
 /// Two hosts with a line between.
@@ -101,6 +105,11 @@ impl Line {
     /// Something at the near host.
     pub(crate) fn near<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
         inside(&self.near, 0, what)
+    }
+
+    /// Something at the far host.
+    pub(crate) fn far<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+        inside(&self.far, 1, what)
     }
 
     /// The far host's address.
@@ -156,7 +165,11 @@ fn relay(ends: &[PacketSocket; 2], faults: &Faults, stop: &AtomicBool, seed: u64
             whole(frame);
             let of_thousand = |rng: &mut Rng| (rng.next_u64() % 1_000) as u32;
             let is_deaf = from == 1 && faults.deaf.load(Ordering::Relaxed);
-            if is_deaf || of_thousand(&mut rng) < faults.lost.load(Ordering::Relaxed) {
+            let is_mute = from == 0 && frame.get(23) == Some(&6) && faults.mute.load(Ordering::Relaxed);
+            if is_mute {
+                faults.muted.fetch_add(1, Ordering::SeqCst);
+            }
+            if is_deaf || is_mute || of_thousand(&mut rng) < faults.lost.load(Ordering::Relaxed) {
                 continue;
             }
             if of_thousand(&mut rng) < faults.late.load(Ordering::Relaxed) {

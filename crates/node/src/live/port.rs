@@ -9,9 +9,11 @@ use tickwire_lab::{Probes, Stage};
 use tickwire_market::{Cause, InstrumentId, Nanos, OrderId, OrderIntent, OrderType, Symbol, Venue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
-    Conductor, OrderPort, QUOTES_MAX, QuoteEntries, QuoteEntry, QuoteIntent, Rejected, Strategy, place_of,
+    ArmEnd, ArmRefusal, Conductor, OrderPort, QUOTES_MAX, QuoteEntries, QuoteEntry, QuoteIntent, Rejected,
+    Strategy, place_of,
 };
 
+use super::arming::end_of;
 use super::{Hosted, QuoteForm, Traded, Wiring};
 use crate::hot::{OrderOut, OrderSession, stamp};
 
@@ -233,6 +235,14 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
+    /// An order is armed over the first session alone.
+    #[inline(always)]
+    fn release_armed(&mut self, now: Nanos) {
+        if let Some(session) = self.sessions.first_mut() {
+            session.release_armed(now);
+        }
+    }
+
     #[inline(always)]
     fn is_alone(&self) -> bool {
         self.others.is_none()
@@ -384,6 +394,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S, STAMPED> {
     #[inline]
     fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        self.release_armed(now);
         let now = match self.by_event_time {
             true => now,
             false => {
@@ -407,6 +418,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
     /// Kept for no resend, as orders are not. A mass quote leaves with those of the same packet
     /// ([`OrderSession::let_go`]).
     fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
+        self.release_armed(now);
         if self.others.is_some() && self.is_met(|other| other.meets_quotes(request)) {
             return Err(Rejected::SelfTrade);
         }
@@ -438,6 +450,20 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             Some(done) => done,
             None => self.send_quote_request(place, now, request),
         }
+    }
+
+    fn arms(&self) -> Result<(), ArmRefusal> {
+        self.wiring.arms
+    }
+
+    #[cold]
+    fn disarm(&mut self, now: Nanos) -> ArmEnd {
+        self.release_armed(now);
+        let told = self
+            .sessions
+            .first_mut()
+            .and_then(|session| session.shooting(now));
+        told.map_or(ArmEnd::TakenBack, end_of)
     }
 
     fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
@@ -501,7 +527,7 @@ fn number(id: Option<OrderId>) -> Id {
 }
 
 /// An order that is not sent from a prepared message.
-fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
+pub(super) fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
     let OrderIntent::New {
         id,
         side,

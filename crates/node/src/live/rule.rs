@@ -2,12 +2,16 @@
 
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecType, ExecutionReport, QuoteAnswer};
+use tickwire_kernelpath::Shooting;
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Qty, Symbol};
+use tickwire_receive::hook::ArmingPoint;
 use tickwire_receive::receiver::SourceFacts;
-use tickwire_trading::strategy::{Execution, LateExecution, QuoteReport, Removal, Strategy, place_of};
+use tickwire_trading::strategy::{
+    ArmRefusal, Execution, LateExecution, QuoteReport, Removal, Strategy, place_of,
+};
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
-use super::{Hosted, Live, Mark, define, parts, sides};
+use super::{Hosted, Live, Mark, arming, define, parts, sides};
 use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
@@ -471,6 +475,43 @@ impl<S: Strategy> Rule for Live<S> {
                 conductor.cancel_quotes_of(now, again, is_meant, markets, port)
             });
         }
+    }
+
+    fn pre_arms(&self) -> bool {
+        let mut waiting = self.waiting.iter().map(|hosting| hosting.strategy.pre_arms());
+        let mut hosted = self
+            .hosted
+            .iter()
+            .map(|hosted| hosted.conductor.strategy().pre_arms());
+        waiting.any(|arms| arms) || hosted.any(|arms| arms)
+    }
+
+    fn set_arming(&mut self, arms: Result<(), ArmRefusal>) {
+        for hosted in &mut self.hosted {
+            hosted.wiring.arms = arms;
+        }
+    }
+
+    #[inline]
+    fn to_arm(&self) -> Option<usize> {
+        let armed = self.hosted.first()?.conductor.armed()?;
+        (!armed.is_placed).then_some(armed.awaited.instrument.index() >> self.bits)
+    }
+
+    fn arm<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        now: Nanos,
+        point: &ArmingPoint,
+    ) {
+        arming::arm(hot, now, point);
+    }
+
+    fn end_armed<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        now: Nanos,
+        told: Shooting,
+    ) {
+        arming::end(hot, now, arming::end_of(told));
     }
 
     fn finish<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {

@@ -4,9 +4,11 @@
 use crate::settings::SendWay;
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecutionReport, QuoteAnswer};
+use tickwire_kernelpath::Shooting;
 use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
+use tickwire_receive::hook::ArmingPoint;
 use tickwire_receive::receiver::SourceFacts;
-use tickwire_trading::strategy::Execution;
+use tickwire_trading::strategy::{ArmRefusal, Execution};
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
 use crate::hot::{HotPath, OrderOut};
@@ -165,6 +167,34 @@ pub trait Rule: Sized {
         again: bool,
     ) {
         let _ = (hot, session, now, again);
+    }
+    /// Whether it arms orders.
+    fn pre_arms(&self) -> bool {
+        false
+    }
+    /// Whether orders can be armed, and why not.
+    fn set_arming(&mut self, arms: Result<(), ArmRefusal>) {
+        let _ = arms;
+    }
+    /// The channel of the order that is to be armed and is not in its place.
+    fn to_arm(&self) -> Option<usize> {
+        None
+    }
+    /// Puts it in its place, from where its channel stands.
+    fn arm<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        now: Nanos,
+        point: &ArmingPoint,
+    ) {
+        let _ = (hot, now, point);
+    }
+    /// It has left, or will not.
+    fn end_armed<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        now: Nanos,
+        told: Shooting,
+    ) {
+        let _ = (hot, now, told);
     }
     /// The run is over.
     fn finish<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);

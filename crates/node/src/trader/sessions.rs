@@ -155,6 +155,7 @@ where
         let begun = self.hot.clock.now();
         let mut count = 0_u32;
         let is_up = self.hot.sessions[line].is_active();
+        self.end_all_armed(line, now);
         if is_up {
             R::cancel_quotes(&mut self.hot, line, now, false);
         }
@@ -201,6 +202,7 @@ where
         if self.end == End::LoggingOut {
             return self.over_in_good_order(line);
         }
+        self.end_all_armed(line, now);
         let session = &mut self.hot.sessions[line];
         session.fix.handle_disconnected(now);
         // Of this connection nothing more is to be done; of the end of the session somebody has told.
@@ -230,6 +232,11 @@ where
         if let Some(stream) = own.link.mend(now, &mut self.receiver.waiter)? {
             let session = &mut self.hot.sessions[line];
             session.replace(own.link.entry_again(stream));
+            if self.hot.rule.pre_arms()
+                && let Some(trigger) = self.receiver.trigger()
+            {
+                session.out.use_trigger(trigger);
+            }
             session.fix.handle_connected(now);
             session.transmit();
         }
@@ -261,6 +268,7 @@ where
         if !self.hot.sessions[line].is_active() {
             return;
         }
+        self.end_all_armed(line, now);
         if self.lines[line].stopping.is_some() {
             R::cancel_quotes(&mut self.hot, line, now, true);
         }
@@ -290,6 +298,7 @@ where
     pub(super) fn session_timers(&mut self, line: usize, now: Nanos) {
         let session = &mut self.hot.sessions[line];
         if session.fix.poll_timeout().is_some_and(|t| t <= now) {
+            session.release_armed(now);
             session.fix.handle_timeout(now);
             session.transmit();
         }
@@ -334,6 +343,8 @@ where
                 session.fix.set_wall_offset(offset);
             }
         }
+        // An answer may have to be answered, and may be about it.
+        self.end_armed(line, now);
         let mut bytes = &buffer[..received];
         while !bytes.is_empty() {
             let session = &mut self.hot.sessions[line];

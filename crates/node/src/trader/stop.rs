@@ -6,12 +6,14 @@
 //! and again; what the venue says of an order counts, whatever was believed. Until it has said so of every
 //! one, the kill is not confirmed, and that is said.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tickwire_fix::{ExecutionReport, OrdStatus, OrderCancelRequest, tag};
+use tickwire_kernelpath::KillSwitch;
+use tickwire_kernelpath::delegate::Counts;
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
 use tickwire_runtime::users::Peer;
 use tickwire_trading::{OrderReport, OrderState, ReportKind};
@@ -174,7 +176,27 @@ pub(super) struct Shared {
     state: [AtomicU64; 6],
     position: AtomicI64,
     gain: AtomicI64,
+    /// What left past the kernel, where something may, in the order of [`SENDING`].
+    sending: [AtomicU64; SENDING.len()],
+    /// Orders leave past the kernel.
+    is_delegated: AtomicBool,
+    /// Of an order that a program may send at any moment.
+    kill_switch: OnceLock<KillSwitch>,
 }
+
+/// What a status says of orders that leave past the kernel.
+const SENDING: [&str; 10] = [
+    "delegated",
+    "segments",
+    "by_kernel",
+    "early_answers",
+    "early_answers_lost",
+    "sent_again",
+    "armed",
+    "fired",
+    "taken_back",
+    "armed_in_vain",
+];
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,9 +206,46 @@ pub(super) enum OperatorRequest {
 }
 
 impl Shared {
-    /// Asks for the kill switch.
+    /// Asks for the kill switch. What is armed does not leave from here on, before the trading thread hears of
+    /// it.
     pub(super) fn kill(&self) {
+        if let Some(armed) = self.kill_switch.get() {
+            armed.kill();
+        }
         self.kills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The kill switch of what may be armed.
+    pub(super) fn guard_armed(&self, kill_switch: KillSwitch) {
+        let _ = self.kill_switch.set(kill_switch);
+    }
+
+    /// The trading thread goes on: what is armed from now on may leave.
+    pub(super) fn lift(&self) {
+        if let Some(armed) = self.kill_switch.get() {
+            armed.lift();
+        }
+    }
+
+    /// What has left past the kernel.
+    pub(super) fn note_sending(&self, counts: &Counts) {
+        let armed = &counts.pre_armed;
+        let words: [u64; SENDING.len()] = [
+            counts.delegated,
+            counts.segments,
+            counts.by_kernel(),
+            counts.held,
+            counts.no_room + counts.not_injected,
+            counts.retransmissions,
+            armed.armed,
+            armed.fired,
+            armed.taken_back,
+            armed.gap + armed.no_room,
+        ];
+        for (word, value) in self.sending.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.is_delegated.store(true, Ordering::Relaxed);
     }
 
     /// What was asked for since this was last called; a kill goes before a resumption. Two loads when there
@@ -245,7 +304,7 @@ impl Shared {
             (0, Some(_)) => "stopped",
             _ => "killed",
         };
-        json!({
+        let mut status = json!({
             "state": state,
             "session": (if has_session == 0 { "lost" } else { "up" }),
             "stopped_by": (reason.map(|reason| named(*reason))),
@@ -254,7 +313,13 @@ impl Shared {
             "position": (self.position.load(Ordering::Relaxed)),
             "gain_at_mid": (self.gain.load(Ordering::Relaxed)),
             "differences": differences,
-        })
+        });
+        if self.is_delegated.load(Ordering::Relaxed) {
+            let words = SENDING.iter().zip(&self.sending);
+            let words = words.map(|(name, word)| ((*name).to_owned(), word.load(Ordering::Relaxed).into()));
+            status["sending"] = Value::Object(words.collect());
+        }
+        status
     }
 }
 
@@ -417,6 +482,41 @@ mod tests {
             transact_time: Nanos::ZERO,
             cause: None,
             text: Reason::EMPTY,
+        }
+    }
+
+    #[test]
+    fn a_status_says_what_left_past_the_kernel_where_something_may() {
+        let shared = Shared::default();
+        assert!(
+            shared.status().get("sending").is_none(),
+            "orders leave by the kernel"
+        );
+        let mut counts = Counts {
+            delegated: 7,
+            segments: 9,
+            held: 3,
+            no_room: 1,
+            not_injected: 2,
+            ..Counts::default()
+        };
+        counts.ordinary[0] = 4;
+        counts.pre_armed.fired = 5;
+        counts.pre_armed.gap = 6;
+        shared.note_sending(&counts);
+        let status = shared.status();
+        let sending = &status["sending"];
+        assert_eq!(sending.as_object().map(serde_json::Map::len), Some(SENDING.len()));
+        for (name, value) in [
+            ("delegated", 7),
+            ("segments", 9),
+            ("by_kernel", 4),
+            ("early_answers", 3),
+            ("early_answers_lost", 3),
+            ("fired", 5),
+            ("armed_in_vain", 6),
+        ] {
+            assert_eq!(sending[name], value, "{name}");
         }
     }
 

@@ -191,7 +191,8 @@ impl Program {
     /// # Errors
     /// What the kernel says; a frame shorter than an Ethernet header is `EINVAL`.
     pub fn test(&self, frame: &[u8], repeat: u32) -> io::Result<Tested> {
-        let mut bytes = vec![0; frame.len() + 256];
+        // A program may make it longer.
+        let mut bytes = vec![0; frame.len() + 1024];
         let run = sys::test_run(self.fd.as_fd(), frame, &mut bytes, repeat)?;
         bytes.truncate(run.length);
         Ok(Tested {

@@ -125,10 +125,16 @@ impl XdpSocket {
     /// The frame goes back to the kernel with the next call.
     #[inline]
     pub fn recv<const META: usize>(&mut self) -> Option<([u8; META], &[u8])> {
+        self.wake_if_asked();
+        self.rings.receive()
+    }
+
+    /// Does what the driver has asked for, without taking a frame.
+    #[inline]
+    pub fn wake_if_asked(&mut self) {
         if self.rings.needs_wake() {
             self.rings.wake();
         }
-        self.rings.receive()
     }
 
     /// Whether a frame waits to be taken.

@@ -141,6 +141,7 @@ impl<S: Strategy> Conductor<S> {
                 risk: Risk::new(config.risk, instruments),
                 reconciling: Reconciling::default(),
                 execution: None,
+                armed: None,
                 counters: Counters::default(),
                 feeds_trade: vec![true; feeds as usize],
                 trades: vec![true; instruments as usize],

@@ -10,6 +10,7 @@ use tickwire_market::{
     OrderType, Price, Qty, Side, Symbol, TimeInForce, Volume,
 };
 
+use super::arming::{ArmEnd, ArmRefusal, ArmedOrder, Awaited};
 use super::consolidated::{Consolidated, SuperChange};
 use super::executions::Execution;
 use super::quotes::{QUOTES_MAX, QuoteIntent, Quotes};
@@ -35,6 +36,17 @@ pub trait OrderPort {
     fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
         let _ = (now, request);
         Err(Rejected::Unsupported)
+    }
+
+    /// Whether an order can be armed here ([`Context::arm`]); if not, why.
+    fn arms(&self) -> Result<(), ArmRefusal> {
+        Err(ArmRefusal::NoProgram)
+    }
+
+    /// Takes the armed order back, and says what became of it.
+    fn disarm(&mut self, now: Nanos) -> ArmEnd {
+        let _ = now;
+        ArmEnd::TakenBack
     }
 
     /// Does with a request what [`OrderPort::quote`] would, but for the sending: see
@@ -93,6 +105,8 @@ pub enum NotSent {
     NoSession,
     /// The run is ending.
     Stopping,
+    /// It cannot leave by itself.
+    NotArmed(ArmRefusal),
 }
 
 impl fmt::Display for NotSent {
@@ -121,6 +135,7 @@ impl fmt::Display for NotSent {
             NotSent::Unsupported => f.write_str("the order session has no such request"),
             NotSent::NoSession => f.write_str("the order session is not up"),
             NotSent::Stopping => f.write_str("the run is ending"),
+            NotSent::NotArmed(why) => write!(f, "the order cannot be armed: {why}"),
         }
     }
 }
@@ -139,6 +154,8 @@ pub struct Ticket {
     pub(super) time_in_force: TimeInForce,
     pub(super) is_on_stale: bool,
     pub(super) may_repeat: bool,
+    /// It leaves by itself when this is said.
+    pub(super) awaited: Option<Awaited>,
 }
 
 impl Ticket {
@@ -153,6 +170,7 @@ impl Ticket {
             time_in_force: TimeInForce::Day,
             is_on_stale: false,
             may_repeat: false,
+            awaited: None,
         }
     }
 
@@ -303,6 +321,8 @@ pub(super) struct State {
     pub(super) orders: Orders,
     pub(super) quotes: Quotes,
     pub(super) reconciling: Reconciling,
+    /// The order that leaves by itself.
+    pub(super) armed: Option<ArmedOrder>,
     /// The report that the callback under way is about.
     pub(super) execution: Option<Execution>,
     pub(super) positions: Positions,
@@ -617,8 +637,12 @@ impl<'a> Context<'a> {
         self.counted(done)
     }
 
-    /// Asks for an order's cancellation. Until the venue has confirmed, it may trade.
+    /// Asks for an order's cancellation. Until the venue has confirmed, it may trade. One that is armed is taken
+    /// back, unless it has left.
     pub fn cancel(&mut self, id: ClientOrderId) -> Result<(), NotSent> {
+        if self.state.armed.is_some_and(|armed| armed.id == id) && self.disarm(id)? != ArmEnd::Fired {
+            return Ok(());
+        }
         let order = *self.open_order(id)?;
         if order.is_replacing() {
             return Err(NotSent::Pending);
@@ -723,7 +747,8 @@ impl<'a> Context<'a> {
         if price.is_some() != has_limit || (trigger.is_some() && !old.is_waiting()) {
             return Err(NotSent::WrongType);
         }
-        if old.is_cancel_requested || old.replaced_by.is_some() || old.is_replacing() {
+        let is_armed = self.state.armed.is_some_and(|armed| armed.id == id);
+        if is_armed || old.is_cancel_requested || old.replaced_by.is_some() || old.is_replacing() {
             return Err(NotSent::Pending);
         }
         if qty.0 <= old.filled.0 + old.broken.0 {
@@ -738,12 +763,13 @@ impl<'a> Context<'a> {
             time_in_force: old.time_in_force,
             is_on_stale: false,
             may_repeat: false,
+            awaited: None,
         };
         self.enter(ticket, Some(&old))
     }
 
     #[inline(never)]
-    fn enter(&mut self, ticket: Ticket, old: Option<&Order>) -> Result<ClientOrderId, NotSent> {
+    pub(super) fn enter(&mut self, ticket: Ticket, old: Option<&Order>) -> Result<ClientOrderId, NotSent> {
         let Ticket {
             instrument,
             side,
@@ -753,6 +779,7 @@ impl<'a> Context<'a> {
             time_in_force,
             is_on_stale,
             may_repeat,
+            awaited,
         } = ticket;
         // What was triggered is an order like any other.
         let trigger = stop.filter(|_| old.is_none_or(Order::is_waiting));
@@ -846,6 +873,15 @@ impl<'a> Context<'a> {
                 cause: self.cause,
             },
         };
+        if let Some(awaited) = awaited {
+            self.state.armed = Some(ArmedOrder {
+                id,
+                request,
+                awaited,
+                is_placed: false,
+            });
+            return Ok(id);
+        }
         match self.port.send(self.now, &request) {
             Ok(()) => {
                 self.state.counters.bump(Counter::OrdersSent);

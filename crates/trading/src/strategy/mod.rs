@@ -27,6 +27,7 @@
 //!
 //! **Invariant.** No clock (`now` is an argument), no allocation after [`Strategy::on_start`], integers only.
 
+mod arming;
 mod conductor;
 mod consolidated;
 mod context;
@@ -40,6 +41,7 @@ mod several;
 #[cfg(test)]
 mod tests;
 
+pub use arming::{ArmEnd, ArmRefusal, ArmedEvent, ArmedOrder, Awaited, AwaitedEvent};
 pub use conductor::{Conductor, ConductorConfig, Outcome};
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
@@ -126,6 +128,11 @@ pub trait Strategy {
         let _ = (ctx, event);
     }
 
+    /// The order that was armed ([`Context::arm`]) has left, or will not.
+    fn on_armed(&mut self, ctx: &mut Context<'_>, event: &ArmedEvent) {
+        let _ = (ctx, event);
+    }
+
     /// Something has happened to a quote of ours ([`Context::mass_quote`]): the venue has answered, or it
     /// traded.
     fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
@@ -177,6 +184,12 @@ pub trait Strategy {
     /// Whether it says itself what the market of each instrument is that prices are held to
     /// ([`Context::observe`]), rather than that the whole book is: for who is most of the book.
     fn observes_markets(&self) -> bool {
+        false
+    }
+
+    /// Whether it arms orders ([`Context::arm`]): the host makes a place for one then. Asked for once, before
+    /// the run.
+    fn pre_arms(&self) -> bool {
         false
     }
 

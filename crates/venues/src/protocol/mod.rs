@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use tickwire_book::Depth;
 use tickwire_market::{Port, TypeForm, Venue};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::{moex, xdp};
@@ -117,6 +118,22 @@ impl Protocol {
     /// Whether its messages belong to match events, after which alone a book is consistent.
     pub fn tells_match_events(self) -> bool {
         matches!(self, Protocol::Mdp3 | Protocol::Moex)
+    }
+
+    /// What books of it are made of: a channel's books are kept so wherever they are kept.
+    pub const fn depth(self) -> Depth {
+        match self {
+            Protocol::Itch50
+            | Protocol::Pitch
+            | Protocol::PitchOptions
+            | Protocol::PitchComplex
+            | Protocol::PitchFutures
+            | Protocol::Moex => Depth::Aggregated,
+            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own
+            // orders only.
+            Protocol::Xdp => Depth::ByOrder,
+            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3 => Depth::ByPrice,
+        }
     }
 
     /// Whether it tells a venue's own orders or levels; if not, the best of all venues.

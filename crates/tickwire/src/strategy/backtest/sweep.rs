@@ -18,6 +18,7 @@ use tickwire_trading::strategy::Strategy;
 use super::shown::to_json;
 use super::{BacktestArgs, named, one, value_of};
 use crate::config::Config;
+use crate::identity::{BEGIN, mixed};
 
 /// Parameters with their values.
 type Combination = Vec<(String, String)>;
@@ -29,17 +30,10 @@ struct Kept {
     file: Option<Mutex<std::fs::File>>,
 }
 
-/// FNV-1a, of bytes.
-fn mixed(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    })
-}
-
 /// Of everything beside the swept parameters that a result depends on: this program, the configuration, and
 /// the files by name, length and time.
 fn identity(args: &BacktestArgs, config: &Config) -> Result<u64, Failure> {
-    let mut hash = 0xCBF2_9CE4_8422_2325;
+    let mut hash = BEGIN;
     let program = std::env::current_exe().and_then(std::fs::read);
     hash = mixed(hash, &program.unwrap_or_default());
     hash = mixed(hash, format!("{config:?}").as_bytes());
