@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use tickwire_market::{Instrument, InstrumentId, MarketEvent, TradingStatus};
 
 use super::{
-    BookChange, Context, LateExecution, MassQuoteEvent, OrderEvent, QuoteEvent, Strategy, Subscription,
-    SuperChange, TimerId, Trade,
+    ArmedEvent, BookChange, Context, LateExecution, MassQuoteEvent, OrderEvent, QuoteEvent, Strategy,
+    Subscription, SuperChange, TimerId, Trade,
 };
 
 /// A strategy of one type or of another: which one it is, the configuration says. Of more than two types one
@@ -92,6 +92,7 @@ impl<A: Strategy, B: Strategy> Strategy for Either<A, B> {
         on_stale(instrument: InstrumentId);
         on_live(instrument: InstrumentId);
         on_order(event: &OrderEvent);
+        on_armed(event: &ArmedEvent);
         on_own_quote(event: &QuoteEvent);
         on_mass_quote(event: &MassQuoteEvent<'_>);
         on_late_execution(late: &LateExecution) -> bool;
@@ -106,6 +107,13 @@ impl<A: Strategy, B: Strategy> Strategy for Either<A, B> {
         match self {
             Either::First(strategy) => strategy.observes_markets(),
             Either::Second(strategy) => strategy.observes_markets(),
+        }
+    }
+
+    fn pre_arms(&self) -> bool {
+        match self {
+            Either::First(strategy) => strategy.pre_arms(),
+            Either::Second(strategy) => strategy.pre_arms(),
         }
     }
 
