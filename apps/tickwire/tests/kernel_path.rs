@@ -321,7 +321,7 @@ impl Strategy for Armer {
 /// that were taken back never came there.
 #[test]
 fn orders_that_a_strategy_arms_leave_by_themselves_and_are_the_exchanges() {
-    let Some(pair) = namespaces() else { return };
+    let Some(pair) = namespaces("twpath") else { return };
     let folder = Folder::new("path-armed");
     let changes = [
         ("rate = 20000", "rate = 6000"),

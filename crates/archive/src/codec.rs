@@ -4,10 +4,10 @@
 //! head (4 bytes)   a field for each that the head says, in the order of the head   rare fields
 //! ```
 //! The head says kind and side, of the common fields with how many bytes each follows, and which rare fields
-//! do. Common fields are little-endian and read without a loop: eight bytes at their place, as many of them as
-//! the head says. What is expected: the instrument, order, reference, flags and venue's time of the channel's
-//! last event, the next message number, the time of the packet, and the instrument's last price. Differences
-//! are zigzag. Rare numbers are LEB128.
+//! do. Common fields are little-endian and read without a loop: eight bytes at their place, as many of them
+//! as the head says. What is expected: the instrument, order, reference, flags and venue's time of the
+//! channel's last event, the next message number, the time of the packet, and the instrument's last price.
+//! Differences are zigzag. Rare numbers are LEB128.
 
 use tickwire_market::{
     EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, TradingStatus,

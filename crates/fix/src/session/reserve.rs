@@ -60,8 +60,8 @@ impl<S: Store> Session<S> {
     /// Writes a message for somebody else to transmit, at a moment that nobody knows, into `into`: its bytes
     /// and its number. The number is used from now on, and the message counts as sent once
     /// [`Session::held_left`] says so. Nothing else is to be sent before that, or before
-    /// [`Session::withdraw`]; what is sent all the same leaves out the number, which the peer asks for and gets
-    /// as a gap fill. It is kept for no resend; its SendingTime is that of this moment.
+    /// [`Session::withdraw`]; what is sent all the same leaves out the number, which the peer asks for and
+    /// gets as a gap fill. It is kept for no resend; its SendingTime is that of this moment.
     ///
     /// # Errors
     /// As [`Session::reserve`]; a message that is longer than `into`, or that cannot be written.

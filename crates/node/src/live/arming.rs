@@ -1,6 +1,6 @@
 //! The order that a strategy arms ([`tickwire_trading::strategy::Context::arm`]), as it lies in a program at
-//! the driver's hook: what it waits for in the feed's own numbers, the message with the session's next number,
-//! and what became of it.
+//! the driver's hook: what it waits for in the feed's own numbers, the message with the session's next
+//! number, and what became of it.
 
 use tickwire_fix::{Encoder, NewOrderSingle, SendError, Stamp};
 use tickwire_kernelpath::condition::{Condition, ConditionError, itch, nyse};

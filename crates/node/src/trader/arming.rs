@@ -1,5 +1,5 @@
-//! The trader's part of an order that leaves by itself: the program's place for it, the moment at which it can
-//! be put there, and its end.
+//! The trader's part of an order that leaves by itself: the program's place for it, the moment at which it
+//! can be put there, and its end.
 
 use tickwire_kernelpath::Shooting;
 use tickwire_market::{EventSink, Nanos};

@@ -206,8 +206,8 @@ pub(super) enum OperatorRequest {
 }
 
 impl Shared {
-    /// Asks for the kill switch. What is armed does not leave from here on, before the trading thread hears of
-    /// it.
+    /// Asks for the kill switch. What is armed does not leave from here on, before the trading thread hears
+    /// of it.
     pub(super) fn kill(&self) {
         if let Some(armed) = self.kill_switch.get() {
             armed.kill();

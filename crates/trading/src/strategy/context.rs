@@ -637,8 +637,8 @@ impl<'a> Context<'a> {
         self.counted(done)
     }
 
-    /// Asks for an order's cancellation. Until the venue has confirmed, it may trade. One that is armed is taken
-    /// back, unless it has left.
+    /// Asks for an order's cancellation. Until the venue has confirmed, it may trade. One that is armed is
+    /// taken back, unless it has left.
     pub fn cancel(&mut self, id: ClientOrderId) -> Result<(), NotSent> {
         if self.state.armed.is_some_and(|armed| armed.id == id) && self.disarm(id)? != ArmEnd::Fired {
             return Ok(());

@@ -29,6 +29,7 @@
 
 mod arming;
 mod conductor;
+mod config;
 mod consolidated;
 mod context;
 mod either;
@@ -42,7 +43,8 @@ mod several;
 mod tests;
 
 pub use arming::{ArmEnd, ArmRefusal, ArmedEvent, ArmedOrder, Awaited, AwaitedEvent};
-pub use conductor::{Conductor, ConductorConfig, Outcome};
+pub use conductor::{Conductor, Outcome};
+pub use config::ConductorConfig;
 pub use consolidated::{Consolidated, SuperChange};
 pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
 pub use either::Either;
