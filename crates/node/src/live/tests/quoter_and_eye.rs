@@ -223,7 +223,11 @@ fn the_eye_alone_takes_what_is_offered_too_well_and_quotes_nothing() {
     rig.show(2, Side::Ask, 49.25);
     assert_eq!(rig.sent().0, sent, "it is off until it is armed");
     rig.say(0, "arm");
-    rig.show(3, Side::Ask, 29.5);
+    let ((), count) = count_allocations(|| {
+        rig.show(3, Side::Ask, 29.5);
+        rig.turn();
+    });
+    assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
     let (sent_then, last) = rig.sent();
     assert_eq!(sent_then, sent + 1, "{last}");
     assert!(last.contains("|35=D|") && last.contains("|55=O2|"), "{last}");
