@@ -117,13 +117,6 @@ impl<A: Strategy, B: Strategy> Strategy for Either<A, B> {
         }
     }
 
-    fn pre_arms(&self) -> bool {
-        match self {
-            Either::First(strategy) => strategy.pre_arms(),
-            Either::Second(strategy) => strategy.pre_arms(),
-        }
-    }
-
     fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
         match self {
             Either::First(strategy) => strategy.figures(tell),
