@@ -9,10 +9,12 @@ use crate::{BARE, HEADER, STEPS};
 
 /// Commands that are no step, and the source that reads their options.
 const COMMANDS: &[(&str, &str)] = &[
+    ("archives", "archives.rs"),
     ("attack", "attack.rs"),
     ("backtest-peers", "backtest_peers.rs"),
     ("check", "main.rs"),
     ("comments", "comments.rs"),
+    ("counts", "counts.rs"),
     ("demo-soak", "soak.rs"),
     ("dist", "dist.rs"),
     ("fetch-data", "recorded"),
@@ -30,6 +32,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("properties", "properties.rs"),
     ("publish", "publish.rs"),
     ("quantlib", "quantlib.rs"),
+    ("ray", "ray.rs"),
     ("supply", "supply.rs"),
     ("tables", "tables.rs"),
     ("wheels", "wheels.rs"),

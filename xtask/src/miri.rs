@@ -2,8 +2,8 @@
 //! what is not there, races, and broken aliasing rules.
 
 use crate::command::{self, Findings};
-use crate::run::{root, target_dir};
-use std::process::{Command, ExitCode};
+use crate::run::{by_hand, root, target_dir};
+use std::process::ExitCode;
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -45,9 +45,7 @@ fn plan<'a>(words: &[&'a str]) -> Result<Vec<&'a str>, String> {
 }
 
 fn work(words: Vec<&str>) -> Result<Findings, String> {
-    let known = Command::new("cargo")
-        .args(["+nightly", "miri", "--version"])
-        .output();
+    let known = by_hand("cargo").args(["+nightly", "miri", "--version"]).output();
     if !known.is_ok_and(|o| o.status.success()) {
         return Err("no Miri: `rustup toolchain install nightly --component miri,rust-src`".into());
     }
@@ -55,7 +53,7 @@ fn work(words: Vec<&str>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     for (name, arguments) in RUNS.iter().filter(|(name, _)| wanted(name)) {
         let began = Instant::now();
-        let mut command = Command::new("cargo");
+        let mut command = by_hand("cargo");
         command
             .current_dir(root())
             .args(["+nightly", "miri", "test", "--locked", "--quiet"])

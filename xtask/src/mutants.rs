@@ -2,7 +2,7 @@
 //! sees whether a test notices.
 
 use crate::command::{self, Findings};
-use crate::run::{root, target_dir};
+use crate::run::{by_hand, root, target_dir};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -166,7 +166,7 @@ fn judged(document: &str) -> BTreeSet<String> {
 }
 
 fn cargo_mutants(target: &Target) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = by_hand("cargo");
     command
         .current_dir(root())
         .args(["mutants", "--package", target.package, "--colors", "never"])
@@ -212,7 +212,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 }
 
 fn work(plan: Plan<'_>) -> Result<Findings, String> {
-    let version = Command::new("cargo").args(["mutants", "--version"]).output();
+    let version = by_hand("cargo").args(["mutants", "--version"]).output();
     if !version.is_ok_and(|output| output.status.success()) {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".into());
     }

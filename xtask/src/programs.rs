@@ -17,10 +17,19 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 const LANES: usize = 3;
 
 /// What takes longest begins first, so that nothing long is left for the end; names of test targets.
-const LONGEST: &[&str] = &["lab", "demo", "killed", "output"];
+const LONGEST: &[&str] = &[
+    "pages",
+    "days",
+    "faults",
+    "kernel_path",
+    "demo",
+    "replay",
+    "feeds",
+    "fix_acceptance",
+];
 
 /// What wants the machine for itself: it counts how often it was given a core.
-const ALONE: &[&str] = &["delegate"];
+const ALONE: &[&str] = &["delegate", "armed"];
 
 /// A test program as Cargo describes it.
 #[derive(Debug, PartialEq)]
@@ -71,13 +80,11 @@ impl Queue {
 
 /// Builds and runs every test program, then the examples of the documentation, each with these variables.
 pub(crate) fn run(ctx: &Context, environment: &[(&str, &str)]) -> Finished {
-    let mut build = cargo();
-    build.args(["test", "--workspace", "--locked", "--no-run"]);
-    let built = ctx.execute(&mut build);
+    let built = ctx.execute(&mut build());
     if !built.success {
         return built;
     }
-    let programs = match programs(&mut build) {
+    let programs = match programs() {
         Ok(programs) => programs,
         Err(why) => return failed(built.output, &why),
     };
@@ -106,14 +113,26 @@ fn failed(mut output: String, why: &str) -> Finished {
     }
 }
 
+fn build() -> Command {
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--locked", "--no-run"]);
+    build.current_dir(root());
+    build
+}
+
 /// What Cargo has built, the longest first.
-fn programs(build: &mut Command) -> Result<Vec<Program>, String> {
-    let listed = build.args(["--quiet", "--message-format", "json"]).output();
-    let listed = listed.map_err(|error| format!("cannot run {}: {error}", words(build)))?;
+fn programs() -> Result<Vec<Program>, String> {
+    let mut list = build();
+    list.args(["--quiet", "--message-format", "json"])
+        .stdin(Stdio::null());
+    let listed = list
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}", words(&list)))?;
     let text = String::from_utf8_lossy(&listed.stdout);
     let mut programs: Vec<Program> = text.lines().filter_map(described).collect();
     if programs.is_empty() {
-        return Err(format!("{}: it names no test program", words(build)));
+        let said = String::from_utf8_lossy(&listed.stderr);
+        return Err(format!("{}: it names no test program: {said}", words(&list)));
     }
     let place = |program: &Program| {
         let names = ALONE.iter().chain(LONGEST);

@@ -2,8 +2,8 @@
 //! seed of its own each time.
 
 use crate::command::{self, Findings};
-use crate::run::root;
-use std::process::{Command, ExitCode};
+use crate::run::{by_hand, root};
+use std::process::ExitCode;
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -95,7 +95,7 @@ fn work(plan: Plan<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     for name in &plan.crates {
         let began = Instant::now();
-        let status = Command::new("cargo")
+        let status = by_hand("cargo")
             .current_dir(root())
             .args(["test", "--release", "--locked", "--quiet", "--no-fail-fast"])
             .args(["--package", &format!("tickwire-{name}")])

@@ -2,6 +2,7 @@
 //! cargo call.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -280,14 +281,32 @@ fn bench_targets() -> usize {
 
 /// The cargo that runs us.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    by_hand(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The workspace's root directory.
+/// A program as if it was started by hand: what Cargo told us of our own package would make build scripts
+/// that ask for it (that of ring) run again, and all that stands on them be built again.
+pub(crate) fn by_hand(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// The workspace's root directory: of the sources that Cargo runs us from, which are not always those that we
+/// were built from (a folder that was copied with its `target`).
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the workspace's root")
+    static ROOT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    ROOT.get_or_init(|| {
+        let told = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let told = told.filter(|folder| folder.ends_with("xtask"));
+        let own = told.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        own.parent().map_or(PathBuf::from("."), Path::to_owned)
+    })
 }
 
 /// Where cargo builds.
@@ -337,8 +356,9 @@ pub(crate) fn python_of(maker: &Path, package: &str, folder: &Path) -> Result<Pa
 pub(crate) fn words(command: &Command) -> String {
     let mut text = String::new();
     for (name, value) in command.get_envs() {
-        let value = value.unwrap_or_default().to_string_lossy();
-        let _ = write!(text, "{}='{value}' ", name.to_string_lossy());
+        if let Some(value) = value.map(|value| value.to_string_lossy()) {
+            let _ = write!(text, "{}='{value}' ", name.to_string_lossy());
+        }
     }
     let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
     text.push_str(&program.to_string_lossy());
@@ -474,6 +494,7 @@ mod tests {
     fn a_command_reads_as_typed() {
         let mut command = Command::new("/usr/bin/cargo");
         command
+            .env_remove("CARGO_MANIFEST_DIR")
             .env("RUSTDOCFLAGS", "-D warnings")
             .args(["test", "--bench", "*"]);
         assert_eq!(
