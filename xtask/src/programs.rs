@@ -2,8 +2,9 @@
 //! than they compute, and Cargo runs one after the other.
 //!
 //! Cargo builds them and says where they are; each is started in its package's folder, as Cargo does. Two
-//! programs of one package never run together, because they share the folder that Cargo gives a package's
-//! tests (`CARGO_TARGET_TMPDIR`). Output is kept by program, so that it reads as if they had come one by one.
+//! programs of one package do not run together, because they share the folder that Cargo gives a package's
+//! tests (`CARGO_TARGET_TMPDIR`), but for those of the program, whose folders are named by process. Output is
+//! kept by program, so that it reads as if they had come one by one.
 
 use crate::run::{Context, Finished, cargo, root, target_dir, words};
 use serde_json::Value;
@@ -30,6 +31,9 @@ const LONGEST: &[&str] = &[
 
 /// What wants the machine for itself: it counts how often it was given a core.
 const ALONE: &[&str] = &["delegate", "armed"];
+
+/// Packages whose programs share nothing.
+const APART: &[&str] = &["tickwire-app"];
 
 /// A test program as Cargo describes it.
 #[derive(Debug, PartialEq)]
@@ -61,11 +65,10 @@ impl Queue {
             return None;
         }
         let at = self.waiting.iter().position(|program| {
-            let beside = self
-                .running
-                .iter()
-                .any(|(package, _)| *package == program.package);
-            !beside && (self.running.is_empty() || !is_alone(program))
+            let package = &program.package;
+            let is_running = self.running.iter().any(|(other, _)| other == package);
+            let shares = is_running && !APART.contains(&package.as_str());
+            !shares && (self.running.is_empty() || !is_alone(program))
         })?;
         let program = self.waiting.remove(at);
         self.running.push((program.package.clone(), is_alone(&program)));
@@ -73,7 +76,10 @@ impl Queue {
     }
 
     fn end(&mut self, program: Program, finished: Finished) {
-        self.running.retain(|(package, _)| *package != program.package);
+        let of = |(package, _): &(String, bool)| *package == program.package;
+        if let Some(at) = self.running.iter().position(of) {
+            self.running.swap_remove(at);
+        }
         self.finished.push((program, finished));
     }
 }
@@ -331,11 +337,20 @@ mod tests {
         queue.end(second, done());
         assert_eq!(queue.next(), None);
         queue.end(beside, done());
+        queue
+            .waiting
+            .splice(0..0, [program(APART[0], "four"), program(APART[0], "five")]);
+        let apart = queue.next().expect("nobody runs");
+        let other = queue.next().expect("they share nothing");
+        assert_eq!((apart.name.as_str(), other.name.as_str()), ("four", "five"));
+        queue.end(apart, done());
+        assert_eq!((queue.next(), queue.running.len()), (None, 1));
+        queue.end(other, done());
         let last = queue.next().expect("nobody runs");
         assert_eq!(last.name, ALONE[0]);
         assert_eq!(queue.next(), None);
         assert!(queue.waiting.is_empty());
         queue.end(last, done());
-        assert_eq!(queue.finished.len(), 4);
+        assert_eq!(queue.finished.len(), 6);
     }
 }

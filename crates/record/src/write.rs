@@ -301,6 +301,8 @@ fn note(summary: &mut FileSummary, frames: &[Frame]) {
         summary.first = frames.first().map_or(Nanos::ZERO, |frame| Nanos(frame.time));
     }
     for frame in frames {
+        // At a border between two chunks the earliest and the latest may be of either.
+        summary.first = Nanos(summary.first.0.min(frame.time));
         summary.last = Nanos(summary.last.0.max(frame.time));
         let group = &mut summary.groups[frame.group as usize];
         group.packets += 1;
