@@ -1,6 +1,7 @@
 //! What commands that run for long begin and end with: the help, the plan made of the words, what was found,
 //! and the exit code that says so.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -27,6 +28,36 @@ pub(crate) fn run<'a, P>(
     match work(plan) {
         Ok(Findings { bad: 0, .. }) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("xtask {name}: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a command that compares, of a program that `--program FILE` names or of one that it builds: its help
+/// when that is asked for, else `compare`. Exit codes as [`run`].
+pub(crate) fn run_of_program(
+    name: &str,
+    help: &str,
+    words: &[&str],
+    compare: impl FnOnce(Option<PathBuf>) -> Result<bool, String>,
+) -> ExitCode {
+    let program = match words {
+        ["--help" | "-h"] => {
+            print!("{help}");
+            return ExitCode::SUCCESS;
+        }
+        [] => None,
+        ["--program", file] => Some(PathBuf::from(file)),
+        _ => {
+            eprint!("{help}");
+            return ExitCode::from(2);
+        }
+    };
+    match compare(program) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(why) => {
             eprintln!("xtask {name}: {why}");
             ExitCode::from(2)

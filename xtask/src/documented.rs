@@ -32,9 +32,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("properties", "properties.rs"),
     ("publish", "publish.rs"),
     ("quantlib", "quantlib.rs"),
-    ("ray", "ray.rs"),
+    ("ray", "command.rs"),
     ("supply", "supply.rs"),
-    ("tables", "tables.rs"),
+    ("tables", "command.rs"),
     ("wheels", "wheels.rs"),
 ];
 

@@ -55,26 +55,7 @@ print(f"{len(outcomes)} jobs by {workers} workers, one of them killed: the resul
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let program = match words {
-        ["--help" | "-h"] => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        [] => None,
-        ["--program", file] => Some(PathBuf::from(file)),
-        _ => {
-            eprint!("{HELP}");
-            return ExitCode::from(2);
-        }
-    };
-    match compare(program) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("xtask ray: {why}");
-            ExitCode::from(2)
-        }
-    }
+    crate::command::run_of_program("ray", HELP, words, compare)
 }
 
 fn compare(program: Option<PathBuf>) -> Result<bool, String> {

@@ -146,26 +146,7 @@ print(f"{schema:9} databento-dbn       {len(records)} records, equal to the rows
 
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let program = match words {
-        ["--help" | "-h"] => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        [] => None,
-        ["--program", file] => Some(PathBuf::from(file)),
-        _ => {
-            eprint!("{HELP}");
-            return ExitCode::from(2);
-        }
-    };
-    match compare(program) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            eprintln!("xtask tables: {why}");
-            ExitCode::from(2)
-        }
-    }
+    crate::command::run_of_program("tables", HELP, words, compare)
 }
 
 fn compare(program: Option<PathBuf>) -> Result<bool, String> {

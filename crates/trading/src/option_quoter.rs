@@ -24,7 +24,7 @@ use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, Price, Qty, Side, Symbol,
 };
 
-use crate::strategy::{Context, NotSent, OwnQuote, TimerId};
+use crate::strategy::{Context, LateExecution, NotSent, OwnQuote, TimerId};
 use crate::{
     Eye, EyeConfig, EyeFill, Fill, Ladder, MarketMaker, NO_ASK, NO_BID, PullReason, QuoteLive, Quoter,
     QuoterConfig, QuotingState, ReportKind,
@@ -560,6 +560,39 @@ struct Trade {
 }
 
 impl Trade {
+    fn new(side: Side, qty: Qty, price: Price) -> Trade {
+        Trade {
+            side,
+            qty,
+            price,
+            is_broken: false,
+        }
+    }
+
+    /// One that the venue takes back: what was bought is sold.
+    fn taken_back(side: Side, qty: Qty, price: Price) -> Trade {
+        Trade {
+            is_broken: true,
+            ..Trade::new(!side, qty, price)
+        }
+    }
+
+    /// That of a report on an order of this side, if it is about one.
+    fn of(side: Side, kind: &ReportKind) -> Option<Trade> {
+        match *kind {
+            ReportKind::Filled { qty, price, .. } => Some(Trade::new(side, qty, price)),
+            ReportKind::Broken { qty, price, .. } => Some(Trade::taken_back(side, qty, price)),
+            _ => None,
+        }
+    }
+
+    fn of_late(late: &LateExecution) -> Trade {
+        match late.is_broken {
+            true => Trade::taken_back(late.side, late.qty, late.price),
+            false => Trade::new(late.side, late.qty, late.price),
+        }
+    }
+
     fn signed(&self) -> i64 {
         match self.side {
             Side::Bid => i64::from(self.qty.0),

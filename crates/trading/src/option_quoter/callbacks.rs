@@ -97,29 +97,14 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         let is_unknown = self.with(ctx, |maker, now, port| {
             !matches!(maker.on_eye_report(now, &report, port), Some(Ok(())))
         });
-        match event.kind {
-            ReportKind::Filled { qty, price, .. } => {
-                let trade = Trade {
-                    side: order.side,
-                    qty,
-                    price,
-                    is_broken: false,
-                };
-                self.eye_traded(ctx, Some(order.instrument), (event.kind, true, is_unknown), trade);
-            }
-            ReportKind::Broken { qty, price, .. } => {
-                let trade = Trade {
-                    side: !order.side,
-                    qty,
-                    price,
-                    is_broken: true,
-                };
-                self.eye_traded(ctx, Some(order.instrument), (event.kind, true, is_unknown), trade);
-                self.with(ctx, |maker, now, port| {
-                    maker.pull_by(|quoter| quoter.pull_on_break(now, port));
-                });
-            }
-            _ => {}
+        let Some(trade) = Trade::of(order.side, &event.kind) else {
+            return;
+        };
+        self.eye_traded(ctx, Some(order.instrument), (event.kind, true, is_unknown), trade);
+        if trade.is_broken {
+            self.with(ctx, |maker, now, port| {
+                maker.pull_by(|quoter| quoter.pull_on_break(now, port));
+            });
         }
     }
 
@@ -129,22 +114,10 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         };
         match event.kind {
             QuoteEventKind::Filled { side, qty, price } => {
-                let trade = Trade {
-                    side,
-                    qty,
-                    price,
-                    is_broken: false,
-                };
-                self.quote_traded(ctx, quote, trade);
+                self.quote_traded(ctx, quote, Trade::new(side, qty, price));
             }
             QuoteEventKind::Broken { side, qty, price } => {
-                let trade = Trade {
-                    side: !side,
-                    qty,
-                    price,
-                    is_broken: true,
-                };
-                self.quote_traded(ctx, quote, trade);
+                self.quote_traded(ctx, quote, Trade::taken_back(side, qty, price));
             }
             // All of it at once: see on_mass_quote.
             QuoteEventKind::Removed(Removal::Protection) => {}
@@ -206,12 +179,7 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
     }
 
     fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
-        let trade = Trade {
-            side: if late.is_broken { !late.side } else { late.side },
-            qty: late.qty,
-            price: late.price,
-            is_broken: late.is_broken,
-        };
+        let trade = Trade::of_late(late);
         let Some(instrument) = late.instrument else {
             return false;
         };

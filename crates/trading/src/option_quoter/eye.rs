@@ -19,7 +19,7 @@ use super::{LOOK, LOOK_NS, Ladders, NONE, Pricing, QuotedOption, QuoterTrade, Tr
 use crate::strategy::{
     BookChange, Context, LateExecution, OrderEvent, Strategy, Subscription, TimerId, is_name_of_quote,
 };
-use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport, ReportKind};
+use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport};
 
 /// Takes what others quote too well in the options on one underlying, by ladders that are made elsewhere
 /// ([`Ladders::eye`]). It is off until it is armed.
@@ -295,27 +295,12 @@ impl<P: Pricing> Strategy for OptionEye<P> {
             kind: event.kind,
         };
         let is_unknown = self.with(ctx, |eye, now, port| eye.on_report(now, &report, port).is_err());
-        match event.kind {
-            ReportKind::Filled { qty, price, .. } => {
-                let trade = Trade {
-                    side: order.side,
-                    qty,
-                    price,
-                    is_broken: false,
-                };
-                self.booked(ctx, Some(order.instrument), trade, is_unknown);
-            }
-            ReportKind::Broken { qty, price, .. } => {
-                let trade = Trade {
-                    side: !order.side,
-                    qty,
-                    price,
-                    is_broken: true,
-                };
-                self.booked(ctx, Some(order.instrument), trade, is_unknown);
-                self.eye.kill();
-            }
-            _ => {}
+        let Some(trade) = Trade::of(order.side, &event.kind) else {
+            return;
+        };
+        self.booked(ctx, Some(order.instrument), trade, is_unknown);
+        if trade.is_broken {
+            self.eye.kill();
         }
     }
 
@@ -329,13 +314,7 @@ impl<P: Pricing> Strategy for OptionEye<P> {
         if !is_ours || !is_known {
             return false;
         }
-        let trade = Trade {
-            side: if late.is_broken { !late.side } else { late.side },
-            qty: late.qty,
-            price: late.price,
-            is_broken: late.is_broken,
-        };
-        self.booked(ctx, late.instrument, trade, true);
+        self.booked(ctx, late.instrument, Trade::of_late(late), true);
         if !late.is_again || late.is_broken {
             self.eye.kill();
         }
