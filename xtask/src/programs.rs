@@ -1,5 +1,5 @@
-//! The test programs of the workspace, several at a time: many of them wait for processes and sockets more
-//! than they compute, and Cargo runs one after the other.
+//! The test programs of the workspace, up to [`LANES`] at a time: many of them wait for processes and sockets
+//! more than they compute, and Cargo runs one after the other.
 //!
 //! Cargo builds them and says where they are; each is started in its package's folder, as Cargo does. Two
 //! programs of one package do not run together, because they share the folder that Cargo gives a package's
@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Programs at a time, at most: each runs its own tests on as many threads as there are cores.
-const LANES: usize = 3;
+/// Programs at a time, at most; each runs its own tests on as many threads as there are cores. One, until
+/// ports are given out in one place: programs look for free ports each by itself, and two that look at the
+/// same moment may find the same one.
+const LANES: usize = 1;
 
 /// What takes longest begins first, so that nothing long is left for the end; names of test targets.
 const LONGEST: &[&str] = &[

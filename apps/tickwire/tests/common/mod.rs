@@ -241,9 +241,9 @@ pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     };
     std::array::from_fn(|_| {
         let mut ports = std::iter::repeat_with(|| {
-            // Other test programs that run now begin elsewhere.
+            // Other test programs that run now begin elsewhere, those of neighbouring numbers far away.
             let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-            let at = std::process::id().wrapping_mul(97).wrapping_add(nth) % COUNT;
+            let at = std::process::id().wrapping_mul(10_507).wrapping_add(nth) % COUNT;
             (FIRST + at) as u16
         });
         let free = ports.by_ref().take(COUNT as usize).find(|port| is_free(*port));
