@@ -5,7 +5,7 @@
 //! finds them there needs no network. Where the machine has no Python, or no way to PyPI, the package's tests
 //! are skipped and counted, except where `CI` is set: there it is a failure.
 
-use crate::run::{Context, Outcome, build_as_tested, root, target_dir, words};
+use crate::run::{Context, Outcome, build_as_tested, copy, root, target_dir, words};
 use crate::source::{files, read, shown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -345,35 +345,14 @@ fn install(python: &Path) -> Result<(), String> {
     let place = PathBuf::from(String::from_utf8_lossy(&said).trim()).join("tickwire");
     let _ = std::fs::remove_dir_all(&place);
     let package = root().join("bindings/python/python/tickwire");
-    for file in everything_in(&package).map_err(|error| format!("{}: {error}", package.display()))? {
-        let to = place.join(file.strip_prefix(&package).unwrap_or(&file));
-        copy(&file, &to)?;
+    for file in files("bindings/python/python/tickwire", "") {
+        // What Python compiled of them stays where it is.
+        if file.extension().is_none_or(|ending| ending != "pyc") {
+            copy(&file, &place.join(file.strip_prefix(&package).unwrap_or(&file)))?;
+        }
     }
     let module = target_dir().join("debug/lib_native.so");
     copy(&module, &place.join("_native.abi3.so"))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let made = to.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| std::fs::copy(from, to))
-        .map(drop)
-        .map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
-}
-
-/// The files below a folder, without what Python compiled of them.
-fn everything_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            match path.is_dir() {
-                true if path.file_name().is_some_and(|name| name == "__pycache__") => {}
-                true => open.push(path),
-                false => found.push(path),
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// Every block of Python of our pages as a file of its own, named by page and line.

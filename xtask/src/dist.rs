@@ -76,10 +76,7 @@ fn io(path: &Path) -> impl Fn(std::io::Error) -> String {
 /// Copies a file, with its mode, to a place whose folders are made.
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(io(folder))?;
-    }
-    fs::copy(from, to).map_err(io(from))?;
+    crate::run::copy(from, to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(io(to))
 }
 

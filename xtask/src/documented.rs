@@ -2,9 +2,10 @@
 //! reads.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::run::root;
+use crate::source::files;
 use crate::{BARE, HEADER, STEPS};
 
 /// Commands that are no step, and the source that reads their options.
@@ -42,31 +43,15 @@ fn pages() -> Vec<PathBuf> {
     let mut pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", ".ci/run"]
         .map(|name| root().join(name))
         .to_vec();
-    pages.extend(files_below(&root().join("docs"), "md"));
+    pages.extend(files("docs", "md"));
     pages
-}
-
-fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let (mut found, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == extension) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// The sources of a command's options.
 fn source(name: &str) -> String {
     let path = root().join("xtask/src").join(name);
     let files = if path.is_dir() {
-        files_below(&path, "rs")
+        files(&format!("xtask/src/{name}"), "rs")
     } else {
         vec![path]
     };

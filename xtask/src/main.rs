@@ -29,7 +29,6 @@ mod mutants;
 mod oracle;
 mod packages;
 mod pictures;
-mod programs;
 mod promtool;
 mod properties;
 mod publish;

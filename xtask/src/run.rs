@@ -13,8 +13,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Context {
     /// The step's name; also of its log.
     pub(crate) step: &'static str,
-    /// Whether what commands write is shown while it comes.
-    pub(crate) verbose: bool,
+    verbose: bool,
 }
 
 /// How a step went.
@@ -86,8 +85,9 @@ impl Context {
         }
     }
 
-    /// Counts the results in what libtest wrote.
-    pub(crate) fn count_tests(&self, finished: &Finished, again: String) -> Outcome {
+    /// Runs a command that prints libtest results and counts them.
+    pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
+        let finished = self.execute(command);
         let (passed, failed) = tally(&finished.output);
         let mut skipped = ignored(&finished.output);
         // The harness takes them for passed.
@@ -108,7 +108,7 @@ impl Context {
             failed: failed.max(1),
             skipped,
             notes: self.shown(&finished.output),
-            again,
+            again: words(command),
             names: failures(&finished.output),
         }
     }
@@ -208,20 +208,21 @@ const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 /// Every test; those that read recorded data are skipped where there is none.
 pub(crate) fn tests(ctx: &Context) -> Outcome {
     crate::recorded::freshen();
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     // What passed yesterday passes today: `cargo xtask properties` draws other cases.
-    let mut environment = Vec::new();
     if std::env::var_os(crate::properties::SEED).is_none() {
-        environment.push((crate::properties::SEED, "1"));
+        command.env(crate::properties::SEED, "1");
     }
     // Continuous integration is root, and skips nothing that needs it.
     let is_in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if is_in_ci && std::env::var_os(ROOT_TESTS).is_none() {
-        environment.push((ROOT_TESTS, "1"));
+        command.env(ROOT_TESTS, "1");
     }
-    let mut again = cargo();
-    again.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    again.envs(environment.iter().copied());
-    ctx.count_tests(&crate::programs::run(ctx, &environment), words(&again))
+    let again = words(&command);
+    let mut outcome = ctx.count_tests(command.args(crate::deadline::arguments()));
+    outcome.again = again;
+    outcome
 }
 
 /// Builds programs as the tests have them: of the whole workspace and with an example, because that decides
@@ -328,6 +329,14 @@ pub(crate) fn must(command: &mut Command) -> Result<(), String> {
 /// Of a program that is not there, most often.
 pub(crate) fn cannot_start(program: &Path, e: &std::io::Error) -> String {
     format!("{}: {e}; is it installed?", program.display())
+}
+
+/// Copies a file to a place whose folders are made.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let made = to.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::copy(from, to))
+        .map(drop)
+        .map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 
 /// A Python of its own in a folder, with a package of PyPI: its path.

@@ -603,13 +603,8 @@ fn ci() -> Vec<String> {
     findings
 }
 
-/// Where cores are counted and threads pinned, and the system calls below it; our own commands, which need
-/// nothing of the program and pin nobody, run test programs side by side.
-const CORES: &[&str] = &[
-    "crates/runtime/src/affinity.rs",
-    "crates/runtime/src/sys.rs",
-    "xtask/src/programs.rs",
-];
+/// Where cores are counted and threads pinned, and the system calls below it.
+const CORES: &[&str] = &["crates/runtime/src/affinity.rs", "crates/runtime/src/sys.rs"];
 
 /// Whatever else tells how many cores there are: a pinned thread is told one.
 const COUNTS: &[&str] = &[

@@ -5,7 +5,7 @@
 //! written over.
 
 use super::folder;
-use crate::run::target_dir;
+use crate::run::{copy, target_dir};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::fs;
@@ -262,13 +262,6 @@ fn check(sums: &[(&str, &str)], folder: &Path) -> Result<(), String> {
         .current_dir(folder);
     command.stdin(Stdio::piped());
     fed(command, &lines).map_err(|why| format!("wrong checksum in {}: {why}", folder.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("{}: {error}", to.display());
-    fs::create_dir_all(to.parent().unwrap_or(Path::new("."))).map_err(told)?;
-    fs::copy(from, to).map_err(told)?;
-    Ok(())
 }
 
 /// Runs a command; what it said where it fails.
