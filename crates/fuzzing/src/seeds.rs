@@ -10,7 +10,7 @@ pub(crate) use kernel::{armed_order, order_segment};
 pub(crate) use records::records;
 
 use crate::targets::FIX_DICTIONARY;
-use tickwire_exchange::{BreakReason, Input, JournalWriter, TradingAction};
+use tickwire_exchange::{BreakReason, Input, JOURNAL_MAGIC_BEFORE, JournalWriter, TradingAction};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, naive};
 use tickwire_market::{InstrumentId, Nanos};
 use tickwire_testdata::vectors;
@@ -478,7 +478,7 @@ pub(crate) fn quoter() -> Vec<Vec<u8>> {
     vec![Vec::new(), shape(0), shape(1), shape(14)]
 }
 
-/// A journal of every kind of input.
+/// A journal of every kind of input, in the form of today and in the one before.
 pub(crate) fn journal() -> Vec<Vec<u8>> {
     let mut writer = JournalWriter::new("seed = 1");
     let inputs = [
@@ -497,7 +497,10 @@ pub(crate) fn journal() -> Vec<Vec<u8>> {
     for (at, input) in (0..).zip(&inputs) {
         writer.put(Nanos(at), input);
     }
-    vec![Vec::new(), writer.pending().to_vec()]
+    let journal = writer.pending().to_vec();
+    let mut before = journal.clone();
+    before[..JOURNAL_MAGIC_BEFORE.len()].copy_from_slice(&JOURNAL_MAGIC_BEFORE);
+    vec![Vec::new(), journal, before]
 }
 
 pub(crate) fn ouch50() -> Vec<Vec<u8>> {

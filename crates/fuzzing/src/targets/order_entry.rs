@@ -2,8 +2,9 @@
 
 use crate::Choices;
 use tickwire_exchange::{
-    Applied, BreakReason, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader, JournalWriter,
-    Market, OrderEntryConfig, OuchPort, PaceConfig, SelfTrade, TradingAction, listings,
+    Applied, BreakReason, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JOURNAL_MAGIC,
+    JOURNAL_MAGIC_BEFORE, JournalReader, JournalWriter, Market, OrderEntryConfig, OuchPort, PaceConfig,
+    SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::{Frame, Index, frame, naive};
 use tickwire_market::{InstrumentId, Nanos, Venue};
@@ -215,7 +216,7 @@ pub fn mass_quotes(bytes: &[u8]) {
 }
 
 /// Inputs lie within the file, end at the first record that is not whole, and written again are the same
-/// bytes.
+/// bytes; of a file of the form before, which is written again in that of today, all but its first eight.
 pub fn journal(bytes: &[u8]) {
     let Ok(mut reader) = JournalReader::new(bytes) else {
         return;
@@ -226,5 +227,12 @@ pub fn journal(bytes: &[u8]) {
     }
     let place = reader.place() as usize;
     assert!(place <= bytes.len() && reader.torn() as usize == bytes.len() - place);
-    assert_eq!(writer.pending(), &bytes[..place]);
+    let before = if reader.has_passwords() {
+        JOURNAL_MAGIC_BEFORE
+    } else {
+        JOURNAL_MAGIC
+    };
+    assert!(bytes.starts_with(&before) && writer.pending().starts_with(&JOURNAL_MAGIC));
+    let head = before.len();
+    assert_eq!(&writer.pending()[head..], &bytes[head..place]);
 }
