@@ -59,6 +59,36 @@ struct Queue {
     tail: u32,
 }
 
+impl Queue {
+    /// `follows` comes where there is no order before, `precedes` where there is none behind.
+    #[inline(always)]
+    fn set_ends(&mut self, [before, after]: [u32; 2], [follows, precedes]: [u32; 2]) {
+        if before == NONE {
+            self.head = follows;
+        }
+        if after == NONE {
+            self.tail = precedes;
+        }
+    }
+}
+
+/// Whether an order between these two is the first or the last of its level.
+#[inline(always)]
+fn is_end([before, after]: [u32; 2]) -> bool {
+    before == NONE || after == NONE
+}
+
+/// Makes `follows` come after order `before`, and `precedes` before order `after`, where there are such.
+#[inline(always)]
+fn tie(slots: &mut [Slot], [before, after]: [u32; 2], [follows, precedes]: [u32; 2]) {
+    if after != NONE {
+        slots[after as usize].prev = precedes;
+    }
+    if before != NONE {
+        slots[before as usize].next = follows;
+    }
+}
+
 const NO_QUEUE: Queue = Queue {
     head: NONE,
     tail: NONE,
@@ -590,13 +620,8 @@ impl LevelPool {
     #[inline(always)]
     pub(crate) fn leave(&mut self, slots: &mut [Slot], at: &mut Book, order: Slot) -> UpdateFlags {
         let (side, key) = (order.side(), order.key);
-        let Slot { next, prev, .. } = order;
-        if next != NONE {
-            slots[next as usize].prev = prev;
-        }
-        if prev != NONE {
-            slots[prev as usize].next = next;
-        }
+        let (beside, instead) = ([order.prev, order.next], [order.next, order.prev]);
+        tie(slots, beside, instead);
         let range = at.range(side);
         let is_best = key == at.key[side as usize];
         let position = match is_best {
@@ -606,14 +631,8 @@ impl LevelPool {
         let Ok(position) = position else {
             return UpdateFlags::DEPTH;
         };
-        if next == NONE || prev == NONE {
-            let queue = &mut self.queues[position];
-            if prev == NONE {
-                queue.head = next;
-            }
-            if next == NONE {
-                queue.tail = prev;
-            }
+        if is_end(beside) {
+            self.queues[position].set_ends(beside, instead);
         }
         self.take_at(at, side, position, is_best, order.qty, true)
     }
@@ -621,38 +640,12 @@ impl LevelPool {
     /// Order `index` has got another slot number, this one: its neighbours, or its level, are told.
     pub(crate) fn renumber(&mut self, slots: &mut [Slot], at: &Book, index: u32) {
         let order = slots[index as usize];
-        let ends = [order.prev, order.next];
-        self.link(slots, at, order.side(), order.key, ends, [index; 2]);
-    }
-
-    /// Makes `follows` come after order `before` and `precedes` before order `after`; where one of those is
-    /// none, they are the level's first and last.
-    #[inline(always)]
-    fn link(
-        &mut self,
-        slots: &mut [Slot],
-        at: &Book,
-        side: Side,
-        key: i64,
-        [before, after]: [u32; 2],
-        [follows, precedes]: [u32; 2],
-    ) {
-        if after != NONE {
-            slots[after as usize].prev = precedes;
-        }
-        if before != NONE {
-            slots[before as usize].next = follows;
-        }
-        if (after == NONE || before == NONE)
-            && let Ok(position) = self.search(at, side, key)
+        let beside = [order.prev, order.next];
+        tie(slots, beside, [index; 2]);
+        if is_end(beside)
+            && let Ok(position) = self.search(at, order.side(), order.key)
         {
-            let queue = &mut self.queues[position];
-            if before == NONE {
-                queue.head = follows;
-            }
-            if after == NONE {
-                queue.tail = precedes;
-            }
+            self.queues[position].set_ends(beside, [index; 2]);
         }
     }
 
