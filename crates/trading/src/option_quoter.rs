@@ -255,13 +255,8 @@ impl<P: Pricing> OptionQuoter<P> {
         does: impl FnOnce(&mut MarketMaker, Nanos, &mut Port<'_, '_, '_>) -> T,
     ) -> T {
         let now = ctx.now();
-        let mut port = Port {
-            ctx,
-            under_way: &mut self.under_way,
-            ids: self.known.ids(),
-            underlying: self.known.underlying(),
-            tick: self.config.option_tick,
-        };
+        let tick = self.config.option_tick;
+        let mut port = Port::new(ctx, &mut self.under_way, &self.known, tick);
         let done = does(&mut self.maker, now, &mut port);
         if self.under_way.stopped_by.is_some() || self.under_way.cancelled.is_some() {
             self.conclude(ctx);
@@ -275,13 +270,8 @@ impl<P: Pricing> OptionQuoter<P> {
     fn conclude(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now();
         for _ in 0..4 {
-            let mut port = Port {
-                ctx: &mut *ctx,
-                under_way: &mut self.under_way,
-                ids: self.known.ids(),
-                underlying: self.known.underlying(),
-                tick: self.config.option_tick,
-            };
+            let tick = self.config.option_tick;
+            let mut port = Port::new(&mut *ctx, &mut self.under_way, &self.known, tick);
             let stopped_by = port.under_way.stopped_by.take();
             self.last_stop = stopped_by.or(self.last_stop);
             let is_pulled = |maker: &MarketMaker| {

@@ -66,20 +66,11 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
 
     fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, status: TradingStatus) {
         for quote in 0..self.config.quotes {
-            let Some(id) = self.known.id(quote) else { continue };
-            let is_its = id == instrument;
-            if (is_its || ctx.is_whole_feed_of(instrument, id))
-                && self
-                    .known
-                    .follow_status(quote, ctx.is_trading(id), is_its.then_some(status))
-            {
+            if self.known.follow_status(ctx, quote, instrument, status) {
                 self.follow_option(ctx, quote);
             }
         }
-        let of_underlying = self.known.underlying();
-        if of_underlying.is_some_and(|id| id == instrument || ctx.is_whole_feed_of(instrument, id)) {
-            let trades = of_underlying.is_some_and(|id| ctx.is_trading(id));
-            self.known.follow_underlying(trades, status);
+        if self.known.follow_underlying(ctx, instrument, status) {
             self.look(ctx);
         }
     }

@@ -134,13 +134,8 @@ impl<P: Pricing> OptionEye<P> {
         does: impl FnOnce(&mut Eye, Nanos, &mut Port<'_, '_, '_>) -> T,
     ) -> T {
         let now = ctx.now();
-        let mut port = Port {
-            ctx,
-            under_way: &mut self.under_way,
-            ids: self.known.ids(),
-            underlying: self.known.underlying(),
-            tick: self.config.option_tick,
-        };
+        let tick = self.config.option_tick;
+        let mut port = Port::new(ctx, &mut self.under_way, &self.known, tick);
         does(&mut self.eye, now, &mut port)
     }
 
@@ -264,23 +259,15 @@ impl<P: Pricing> Strategy for OptionEye<P> {
 
     fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, status: TradingStatus) {
         for option in 0..self.options.len() as u16 {
-            let Some(id) = self.known.id(option) else { continue };
-            let is_its = id == instrument;
-            if (is_its || ctx.is_whole_feed_of(instrument, id))
-                && self
-                    .known
-                    .follow_status(option, ctx.is_trading(id), is_its.then_some(status))
-            {
+            if self.known.follow_status(ctx, option, instrument, status) {
                 let is_open = self.known.is_open(option);
                 self.eye.set_watched(option, is_open);
             }
         }
-        let underlying = self.known.underlying();
-        if let Some(id) = underlying.filter(|id| *id == instrument || ctx.is_whole_feed_of(instrument, *id)) {
-            self.known.follow_underlying(ctx.is_trading(id), status);
-            if let Some(top) = self.known.top(ctx) {
-                self.look(ctx, &top);
-            }
+        if self.known.follow_underlying(ctx, instrument, status)
+            && let Some(top) = self.known.top(ctx)
+        {
+            self.look(ctx, &top);
         }
     }
 

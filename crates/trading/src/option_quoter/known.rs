@@ -137,23 +137,29 @@ impl Known {
         }
     }
 
-    /// What a status of an option, or of its venue, means; whether it is another one than before.
+    /// What a status of an instrument, or of a venue, means for an option; whether it is another one than
+    /// before.
     pub(super) fn follow_status(
         &mut self,
+        ctx: &Context<'_>,
         quote: u16,
-        is_trading: bool,
-        said: Option<TradingStatus>,
+        instrument: InstrumentId,
+        status: TradingStatus,
     ) -> bool {
-        let Some(is_open) = self.is_open.get_mut(usize::from(quote)) else {
+        let Some(id) = self.id(quote) else {
             return false;
         };
-        let then = match (self.must_trade, said) {
-            (false, _) => is_trading,
-            (true, Some(status)) => status == TradingStatus::Trading,
+        let is_its = id == instrument;
+        if !is_its && !ctx.is_whole_feed_of(instrument, id) {
+            return false;
+        }
+        let then = match (self.must_trade, is_its) {
+            (false, _) => ctx.is_trading(id),
+            (true, true) => status == TradingStatus::Trading,
             // The venue's does not change that of an option: the underlying is halted with it.
-            (true, None) => *is_open,
+            (true, false) => self.is_open(quote),
         };
-        core::mem::replace(is_open, then) != then
+        self.set_open(quote, then)
     }
 
     pub(super) fn set_open(&mut self, quote: u16, is_open: bool) -> bool {
@@ -161,11 +167,22 @@ impl Known {
         known.is_some_and(|known| core::mem::replace(known, is_open) != is_open)
     }
 
-    pub(super) fn follow_underlying(&mut self, is_trading: bool, said: TradingStatus) {
-        self.underlying_trades = match self.must_trade {
-            true => said == TradingStatus::Trading,
-            false => is_trading,
+    /// The same for the underlying; whether it is about it.
+    pub(super) fn follow_underlying(
+        &mut self,
+        ctx: &Context<'_>,
+        instrument: InstrumentId,
+        status: TradingStatus,
+    ) -> bool {
+        let is_about = |id: &InstrumentId| *id == instrument || ctx.is_whole_feed_of(instrument, *id);
+        let Some(id) = self.underlying.filter(is_about) else {
+            return false;
         };
+        self.underlying_trades = match self.must_trade {
+            true => status == TradingStatus::Trading,
+            false => ctx.is_trading(id),
+        };
+        true
     }
 
     pub(super) fn set_underlying_trades(&mut self, trades: bool) {

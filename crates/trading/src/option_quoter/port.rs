@@ -6,6 +6,7 @@ use tickwire_market::{
     Cause, ClientOrderId, InstrumentId, MassQuoteEntry, OrderIntent, Price, Qty, TimeInForce,
 };
 
+use super::known::Known;
 use crate::quoter::{ENTRIES_MAX, NO_ASK, NO_BID};
 use crate::strategy::{Context, NotSent, Quote, QuoteTerms, Ticket};
 use crate::{MassQuote, OrderSink, QuoteSink, RiskReject};
@@ -78,9 +79,27 @@ pub(super) struct Port<'s, 'c, 'm> {
     pub(super) ctx: &'s mut Context<'c>,
     pub(super) under_way: &'m mut UnderWay,
     /// By quote, and the underlying.
-    pub(super) ids: &'m [Option<InstrumentId>],
-    pub(super) underlying: Option<InstrumentId>,
-    pub(super) tick: Price,
+    ids: &'m [Option<InstrumentId>],
+    underlying: Option<InstrumentId>,
+    tick: Price,
+}
+
+impl<'s, 'c, 'm> Port<'s, 'c, 'm> {
+    #[inline]
+    pub(super) fn new(
+        ctx: &'s mut Context<'c>,
+        under_way: &'m mut UnderWay,
+        known: &'m Known,
+        tick: Price,
+    ) -> Port<'s, 'c, 'm> {
+        Port {
+            ctx,
+            under_way,
+            ids: known.ids(),
+            underlying: known.underlying(),
+            tick,
+        }
+    }
 }
 
 impl Port<'_, '_, '_> {

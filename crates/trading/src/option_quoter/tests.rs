@@ -164,6 +164,68 @@ fn eye() -> EyeConfig {
     }
 }
 
+/// The underlying and the options on it.
+fn market() -> (Symbol, Vec<QuotedOption>) {
+    let options = (0..QUOTES).map(|n| QuotedOption {
+        symbol: Symbol::new(format!("O{n}").as_bytes()).expect("a symbol"),
+        delta_milli: 500,
+    });
+    (Symbol::new(b"FUT").expect("a symbol"), options.collect())
+}
+
+/// A host that stops next to nothing.
+fn host() -> ConductorConfig {
+    ConductorConfig {
+        instrument_bits: BITS,
+        risk: RiskConfig {
+            max_order_qty: Qty(1_000_000),
+            price_band_bp: 1_000_000,
+            max_orders_per_window: 1_000_000,
+            max_position: 1 << 40,
+            max_open_orders: 1_000,
+            controls: ControlsConfig::NONE,
+            ..RiskConfig::default()
+        },
+        ..ConductorConfig::default()
+    }
+}
+
+fn books() -> Books {
+    Books::new(BooksConfig {
+        depth: Depth::ByPrice,
+        instruments: 1 << BITS,
+        orders: 64,
+        levels: 4_096,
+        initial: BookState::Live,
+        ..BooksConfig::default()
+    })
+}
+
+/// A level of the venue.
+fn level(
+    (now, seq): (Nanos, u64),
+    instrument: InstrumentId,
+    side: Side,
+    price: Price,
+    qty: u64,
+    is_last: bool,
+) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Level,
+        instrument,
+        side,
+        price,
+        qty: Volume(qty),
+        seq: SeqNo(seq),
+        recv_ts: now,
+        flags: match is_last {
+            true => EventFlags::LAST,
+            false => EventFlags::NONE,
+        },
+        ..MarketEvent::default()
+    }
+}
+
 /// Both, on one market.
 struct Both {
     random: Random,
@@ -189,39 +251,13 @@ struct Both {
 
 impl Both {
     fn new(seed: u64) -> Both {
-        let options = (0..QUOTES).map(|n| QuotedOption {
-            symbol: Symbol::new(format!("O{n}").as_bytes()).expect("a symbol"),
-            delta_milli: 500,
-        });
-        let underlying = Symbol::new(b"FUT").expect("a symbol");
-        let options: Vec<QuotedOption> = options.collect();
+        let (underlying, options) = market();
         let strategy =
             OptionQuoter::new(config(), underlying, options.clone(), Desk::default()).with_eye(eye());
-        let conductor = ConductorConfig {
-            instrument_bits: BITS,
-            risk: RiskConfig {
-                max_order_qty: Qty(1_000_000),
-                price_band_bp: 1_000_000,
-                max_orders_per_window: 1_000_000,
-                max_position: 1 << 40,
-                max_open_orders: 1_000,
-                controls: ControlsConfig::NONE,
-                ..RiskConfig::default()
-            },
-            ..ConductorConfig::default()
-        };
-        let books = Books::new(BooksConfig {
-            depth: Depth::ByPrice,
-            instruments: 1 << BITS,
-            orders: 64,
-            levels: 4_096,
-            initial: BookState::Live,
-            ..BooksConfig::default()
-        });
         let mut both = Both {
             random: Random(seed),
-            books: vec![books],
-            conductor: Conductor::new(strategy, &conductor),
+            books: vec![books()],
+            conductor: Conductor::new(strategy, &host()),
             session: Session::default(),
             maker: maker(),
             direct: Direct::default(),
@@ -295,20 +331,7 @@ impl Both {
 
     fn level(&mut self, instrument: InstrumentId, side: Side, price: Price, qty: u64, is_last: bool) {
         self.seq += 1;
-        let event = MarketEvent {
-            kind: EventKind::Level,
-            instrument,
-            side,
-            price,
-            qty: Volume(qty),
-            seq: SeqNo(self.seq),
-            recv_ts: self.now,
-            flags: match is_last {
-                true => EventFlags::LAST,
-                false => EventFlags::NONE,
-            },
-            ..MarketEvent::default()
-        };
+        let event = level((self.now, self.seq), instrument, side, price, qty, is_last);
         let outcome = Outcome::of(&mut self.books[0], &event);
         let markets = Markets::new(&self.books, BITS);
         self.conductor

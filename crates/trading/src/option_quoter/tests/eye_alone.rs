@@ -24,39 +24,13 @@ struct Alone {
 
 impl Alone {
     fn new(seed: u64) -> Alone {
-        let options = (0..QUOTES).map(|n| QuotedOption {
-            symbol: Symbol::new(format!("O{n}").as_bytes()).expect("a symbol"),
-            delta_milli: 500,
-        });
-        let options: Vec<QuotedOption> = options.collect();
-        let underlying = Symbol::new(b"FUT").expect("a symbol");
+        let (underlying, options) = market();
         let strategy = OptionEye::new(eye(), underlying, options.clone(), Desk::default());
-        let config = ConductorConfig {
-            instrument_bits: BITS,
-            risk: RiskConfig {
-                max_order_qty: Qty(1_000_000),
-                price_band_bp: 1_000_000,
-                max_orders_per_window: 1_000_000,
-                max_position: 1 << 40,
-                max_open_orders: 1_000,
-                controls: ControlsConfig::NONE,
-                ..RiskConfig::default()
-            },
-            ..ConductorConfig::default()
-        };
-        let books = Books::new(BooksConfig {
-            depth: Depth::ByPrice,
-            instruments: 1 << BITS,
-            orders: 64,
-            levels: 4_096,
-            initial: BookState::Live,
-            ..BooksConfig::default()
-        });
         let places: Vec<InstrumentId> = (0..QUOTES as u32).map(InstrumentId).collect();
         let mut alone = Alone {
             random: Random(seed),
-            books: vec![books],
-            conductor: Conductor::new(strategy, &config),
+            books: vec![books()],
+            conductor: Conductor::new(strategy, &host()),
             session: Session::default(),
             eye: Eye::new(eye(), &places),
             direct: Direct::default(),
@@ -121,20 +95,7 @@ impl Alone {
 
     fn level(&mut self, instrument: InstrumentId, side: Side, price: Price, qty: u64, is_last: bool) {
         self.seq += 1;
-        let event = MarketEvent {
-            kind: EventKind::Level,
-            instrument,
-            side,
-            price,
-            qty: Volume(qty),
-            seq: SeqNo(self.seq),
-            recv_ts: self.now,
-            flags: match is_last {
-                true => EventFlags::LAST,
-                false => EventFlags::NONE,
-            },
-            ..MarketEvent::default()
-        };
+        let event = level((self.now, self.seq), instrument, side, price, qty, is_last);
         let outcome = Outcome::of(&mut self.books[0], &event);
         self.with(|c, m, s| c.on_event(0, &event, &outcome, true, m, s));
     }
