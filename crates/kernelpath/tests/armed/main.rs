@@ -14,11 +14,11 @@ mod harness;
 mod network;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use client::{Client, PATIENCE, TALKING, direct};
+use client::{Client, PATIENCE, TALKING, child_that_says, direct, kill};
 use common::{LINES, adds, framed, offer, session, spec, stream};
 use harness::{Skip, Test, needs_capabilities};
 use network::{Kind, Line, REPLY, inside, pattern};
@@ -608,23 +608,8 @@ fn child(venue: SocketAddr) -> ExitCode {
 }
 
 fn killed() -> Result<(), Skip> {
-    use std::io::{BufRead, BufReader};
     let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
-    let program = std::env::current_exe().expect("this program");
-    let mut child = Command::new("ip")
-        .args(["netns", "exec", pair.name(0)])
-        .arg(program)
-        .env(CHILD, address.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped"))
-        .read_line(&mut line)
-        .expect("a line");
-    assert_eq!(line.trim(), "armed");
-    child.kill().expect("killed");
-    child.wait().expect("gone");
+    kill(child_that_says("armed", &pair, (CHILD, address)));
     let mut feed = Feed::new(&pair, Framing::Itch);
     feed.send(0, &[HIT]);
     let began = Instant::now();

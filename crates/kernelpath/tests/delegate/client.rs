@@ -1,7 +1,8 @@
 //! Our end of a delegated connection, which sends a pattern and checks the answers' bytes.
 
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
@@ -143,4 +144,29 @@ pub(crate) fn direct(kind: Kind, habits: Habits) -> Result<(VethPair, Peer, Sock
     let peer = start(&pair, kind, habits);
     let address = (pair.address(1), PORT).into();
     Ok((pair, peer, address))
+}
+
+/// This program again, beside it in the namespace of end 0, with the venue's address in this variable; once
+/// it has said this line.
+pub(crate) fn child_that_says(line: &str, pair: &VethPair, (variable, venue): (&str, SocketAddr)) -> Child {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", pair.name(0)])
+        .arg(program)
+        .env(variable, venue.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().expect("piped"))
+        .read_line(&mut said)
+        .expect("a line");
+    assert_eq!(said.trim(), line);
+    child
+}
+
+/// Kills it.
+pub(crate) fn kill(mut child: Child) {
+    child.kill().expect("killed");
+    child.wait().expect("gone");
 }

@@ -12,11 +12,11 @@ mod client;
 mod network;
 
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use client::{Client, PATIENCE, TALKING, direct, pause};
+use client::{Client, PATIENCE, TALKING, child_that_says, direct, kill, pause};
 use harness::{Skip, Test, namespaces};
 use network::{Habits, Kind, Line, PORT, REPLY, inside, pattern, start};
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
@@ -27,6 +27,7 @@ use tickwire_kernelpath::delegate::{DelegateError, Reason, Way};
 use tickwire_kernelpath::{KernelReceiver, LoadedFilter, ReceiverConfig};
 use tickwire_runtime::alloc::{OnAllocation, arm, disarm};
 use tickwire_runtime::interface::Interface;
+use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::xdp::delegate::{flight, force_send_buffer};
 use tickwire_runtime::xdp::{Program, SharedMap};
@@ -362,19 +363,17 @@ fn full_buffer() -> Result<(), Skip> {
     Ok(())
 }
 
+/// A connection may send so many segments before the first of them is acknowledged.
+fn allow_at_once(pair: &VethPair, segments: &str) {
+    let route = "route change 198.18.0.0/24 dev veth0 initcwnd";
+    let words: Vec<&str> = route.split(' ').chain([segments]).collect();
+    pair.ip(0, &words).expect("ip");
+}
+
 /// 28 mass quotes of 1,100 bytes, on a route that allows so many segments at once.
 fn train() -> Result<(), Skip> {
     let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
-    let route = [
-        "route",
-        "change",
-        "198.18.0.0/24",
-        "dev",
-        "veth0",
-        "initcwnd",
-        "64",
-    ];
-    pair.ip(0, &route).expect("ip");
+    allow_at_once(&pair, "64");
     inside(&pair, 0, || {
         let mut client = Client::connect(address);
         let message = 28 * 1_100;
@@ -418,28 +417,15 @@ fn child(venue: SocketAddr) -> ExitCode {
 }
 
 fn killed() -> Result<(), Skip> {
-    use std::io::{BufRead, BufReader};
     let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
-    let program = std::env::current_exe().expect("this program");
-    let mut child = Command::new("ip")
-        .args(["netns", "exec", pair.name(0)])
-        .arg(program)
-        .env(CHILD, address.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("started");
-    let mut line = String::new();
-    let said = child.stdout.take().expect("piped");
-    BufReader::new(said).read_line(&mut line).expect("a line");
-    assert_eq!(line.trim(), "launched");
+    let child = child_that_says("launched", &pair, (CHILD, address));
     let began = Instant::now();
     while peer.received() < 4 * REPLY {
         assert!(began.elapsed() < PATIENCE, "the launched message did not arrive");
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(peer.ended(), 0);
-    child.kill().expect("killed");
-    child.wait().expect("gone");
+    kill(child);
     // The answer to what was never booked, sent again, finds nobody.
     let began = Instant::now();
     while peer.ended() == 0 {
@@ -634,16 +620,7 @@ fn full_ring() -> Result<(), Skip> {
         reads: true,
     };
     let (pair, peer, address) = direct(Kind::Linux, habits)?;
-    let route = [
-        "route",
-        "change",
-        "198.18.0.0/24",
-        "dev",
-        "veth0",
-        "initcwnd",
-        "600",
-    ];
-    pair.ip(0, &route).expect("ip");
+    allow_at_once(&pair, "600");
     inside(&pair, 0, || {
         let mut client = Client::connect(address);
         pair.ip(0, &["link", "set", "veth0", "down"]).expect("ip");
