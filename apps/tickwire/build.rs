@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 const DIGITS: usize = 12;
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    // Not `rerun-if-changed=build.rs`: the lab's program shares this script, and has no such file beside it;
+    // Cargo would build both programs anew each time. A script that has changed is run again without it.
     println!("cargo::rerun-if-env-changed=TICKWIRE_COMMIT");
     let said = std::env::var("TICKWIRE_COMMIT")
         .ok()
@@ -34,6 +35,11 @@ fn main() {
         // Cargo strips no program of a package that has settings of its own in the profile, as this one has.
         // `-s` alone would stand before what rustc says of debug information, and not hold.
         println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
+        if has_rust_lld() {
+            // Functions of the same instructions are there once. No function is told from another by its
+            // address, which Rust does not promise anyway.
+            println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+        }
     }
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     match found {
@@ -43,6 +49,29 @@ fn main() {
         }
         None => println!("cargo::rustc-env=TICKWIRE_VERSION={version}"),
     }
+}
+
+/// Whether the linker is the one that comes with Rust, as it is on this target unless another one is asked
+/// for: GNU's does not know what it is told here.
+fn has_rust_lld() -> bool {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let flags = var("CARGO_ENCODED_RUSTFLAGS");
+    let asks_for_another = !var("RUSTC_LINKER").is_empty()
+        || ["linker", "fuse-ld", "link-self-contained"]
+            .iter()
+            .any(|word| flags.contains(word));
+    if var("TARGET") != TARGET || var("HOST") != TARGET || asks_for_another {
+        return false;
+    }
+    let asked = std::process::Command::new(var("RUSTC"))
+        .args(["--print", "sysroot"])
+        .output();
+    let sysroot = asked.map_or(String::new(), |output| {
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    });
+    let linker = Path::new("lib/rustlib").join(TARGET).join("bin/gcc-ld/ld.lld");
+    Path::new(&sysroot).join(linker).is_file()
 }
 
 /// The commit that is checked out in `root`, shortened; `read` gets the files that say so, and nothing that

@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 117u
+#define TW_COUNTERS 128u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -133,6 +133,8 @@ enum {
     TW_WORD_SOURCE_KINDS = 23, /* How many kinds of message follow. */
     TW_WORD_SOURCE_COUNTERS = 24, /* A word per counter, in the order of the table of counters. 128 words. */
     TW_WORD_SOURCE_KERNEL_LATENCY = 152, /* Histogram of the kernel's receive time to packet in memory, when the daemon asks for that time; 0 or all ones for none. */
+    TW_WORD_SOURCE_WIRE_LATENCY = 153, /* Histogram of the way from the wire, by the network card's clock, to the hook of its driver, where lines come by AF_XDP; 0 or all ones for none. */
+    TW_WORD_SOURCE_HOOK_LATENCY = 154, /* Histogram of the way from the hook of the network driver to packet in memory, where lines come by AF_XDP; 0 or all ones for none. */
     TW_WORD_SOURCE_FIRST_KIND = 160, /* Kinds of message, 64 times 4 words: see `kind`. 256 words. */
     TW_WORDS_OF_SOURCE = 416
 };
@@ -225,7 +227,7 @@ enum {
 /* A record of a ring: a market event word for word, or a book update in its first 8 words and zeros. In words. */
 enum {
     TW_WORD_RECORD_BODY = 0, /* The event without its reserved word. 15 words. */
-    TW_WORD_RECORD_STAMP = 15, /* Record number (its low 40 bits) << 24 | source << 8 | what << 1 | being written; what: 0 never written, 1 event, 2 update. */
+    TW_WORD_RECORD_STAMP = 15, /* Record number (its low 40 bits) << 24 | source << 8 | what << 1 | being written; what: 0 never written, 1 event, 2 update, 3 a record that a mirror never had. */
     TW_WORDS_OF_RECORD = 16
 };
 
@@ -370,7 +372,18 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"kernel_drops", "kernel drops", "packets", "Datagrams the kernel dropped because the socket buffer, or the AF_XDP ring, was full."},
         {"hook_filtered", "hook filtered", "packets", "Packets that the filter at the driver's hook dropped: nothing wanted was in them."},
         {"hook_duplicates", "hook dup", "packets", "Packets that the filter at the driver's hook dropped: the other line had brought them."},
-        {"hook_doubts", "hook doubts", "packets", "Packets that the armed filter at the driver's hook delivered in doubt: behind a gap, late, of another session, not understood."},
+        {"hook_doubts", "hook doubts", "packets", "Packets that the armed filter at the driver's hook delivered in doubt: behind a gap, late, of another session, not understood. The reasons follow one by one."},
+        {"hook_packets", "hook packets", "packets", "Packets of filtered channels that came to the driver's hook, on both lines; dropped or delivered for one of the reasons that follow."},
+        {"hook_wanted", "hook wanted", "packets", "Packets that the filter at the driver's hook delivered because something wanted, or always wanted, was in them."},
+        {"hook_ahead", "hook ahead", "packets", "Packets that the filter at the driver's hook delivered because others are missing before them."},
+        {"hook_behind", "hook behind", "packets", "Packets that the filter at the driver's hook delivered because they came after packets behind them."},
+        {"hook_races", "hook races", "packets", "Packets that the filter at the driver's hook delivered because another processor moved the channel on at that moment."},
+        {"hook_unread", "hook unread", "packets", "Packets that the filter at the driver's hook delivered because it did not understand them."},
+        {"hook_disarmed", "hook open", "packets", "Packets that the filter at the driver's hook delivered because it was open: something was missing, an instrument joined, nobody had armed it."},
+        {"hook_plain", "hook plain", "packets", "Packets that the filter at the driver's hook delivered because they have no messages, or are of a kind that is never dropped."},
+        {"hook_session", "hook session", "packets", "Packets that the filter at the driver's hook delivered because they are of another session."},
+        {"hook_messages", "hook messages", "messages", "Messages of packets that the filter at the driver's hook dropped because nobody wants them; with receiver.filter_statistics."},
+        {"hook_order_messages", "hook by order", "messages", "Messages that name no instrument, and that the filter at the driver's hook delivered because it follows their order; with receiver.filter_statistics."},
         {"net_errors", "net errors", "events", "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."},
         {"net_errors_network", "network", "events", "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."},
         {"net_errors_peer", "peer", "events", "Of the errors of socket calls: the peer refused, reset, closed or did not answer."},

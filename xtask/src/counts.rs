@@ -305,7 +305,8 @@ const COMPILER: &str = "# compiler: ";
 fn written(compiler: &str, counts: &[Counted]) -> String {
     let mut text = format!(
         "# Instructions of the hot paths, by Callgrind, written by `cargo xtask counts --write`; a tab between columns.\n\
-         # Unit: a message of the feed from its datagram to books (half the datagrams of a day of 20 instruments);\n\
+         # Unit: a message of the feed from its datagram to books (half the datagrams of a day of 20 instruments),\n\
+         # filtered: to nobody, shared: to books in shared memory, super: to consolidated books there;\n\
          # an order of the built-in rule from the event to its bytes, and its fill; a mass quote of 15 options by a\n\
          # strategy, and by checks and prepared message alone; an execution report from bytes to fields.\n\
          {COMPILER}{compiler}\npath\tinstructions\n"
@@ -363,7 +364,7 @@ mod tests {
         let broken = parsed(&(text + "rule 2000\n")).err();
         assert_eq!(
             broken.as_deref(),
-            Some("docs/results/counts.tsv:9: 'rule 2000' is not a path, a tab and a number")
+            Some("docs/results/counts.tsv:10: 'rule 2000' is not a path, a tab and a number")
         );
     }
 

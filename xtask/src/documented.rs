@@ -10,6 +10,7 @@ use crate::{BARE, HEADER, STEPS};
 
 /// Commands that are no step, and the source that reads their options.
 const COMMANDS: &[(&str, &str)] = &[
+    ("aeron", "aeron.rs"),
     ("archives", "archives.rs"),
     ("attack", "attack.rs"),
     ("backtest-peers", "backtest_peers.rs"),

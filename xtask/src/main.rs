@@ -6,6 +6,7 @@
 //! which uses Python where there is one.
 #![forbid(unsafe_code)]
 
+mod aeron;
 mod archives;
 mod attack;
 mod backtest_peers;
@@ -49,6 +50,7 @@ mod wheels;
 
 use run::{Context, Outcome};
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Instant;
 
 /// One step of `check`.
@@ -56,7 +58,39 @@ struct Step {
     name: &'static str,
     about: &'static str,
     run: fn(&Context) -> Outcome,
+    when: When,
 }
+
+/// When `check` runs a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// When the step before has ended.
+    InTurn,
+    /// Beside tests that wait for processes and sockets, when those that compute are done.
+    Beside,
+    /// With `--full` only, beside tests too: it takes longer than a check may.
+    Full,
+}
+
+impl Step {
+    /// Says that it begins.
+    fn announce(&self) {
+        println!("== {:<10} {}", self.name, self.about);
+    }
+
+    /// Its outcome, and how many seconds it took.
+    fn timed(&self, context: &Context) -> (Outcome, f64) {
+        let start = Instant::now();
+        let outcome = (self.run)(context);
+        (outcome, start.elapsed().as_secs_f64())
+    }
+}
+
+/// The step that others run beside.
+const TESTS: &str = "test";
+
+/// So far, of 19 at most, these step back: none of them looks at the time.
+const BEHIND_TESTS: i8 = 15;
 
 /// Every step in the order of `check`: what fails fast comes first.
 const STEPS: &[Step] = &[
@@ -64,56 +98,67 @@ const STEPS: &[Step] = &[
         name: "fmt",
         about: "rustfmt --check over every crate and the fuzz targets",
         run: run::fmt,
+        when: When::InTurn,
     },
     Step {
         name: "tidy",
         about: "links, citations, headers, safety comments, orphans, ADR index",
         run: tidy::check,
+        when: When::InTurn,
     },
     Step {
         name: "purity",
         about: "ban list, floats, headers and imports of the sans-I/O crates",
         run: purity::check,
+        when: When::InTurn,
     },
     Step {
         name: "licences",
         about: "licences of every dependency against deny.toml, the table of packages; cargo-deny if installed",
         run: licences::check,
+        when: When::InTurn,
     },
     Step {
         name: "clippy",
         about: "clippy over every target, warnings are errors",
         run: run::clippy,
+        when: When::Beside,
     },
     Step {
         name: "docs",
         about: "rustdoc, warnings are errors",
         run: run::docs,
+        when: When::Beside,
     },
     Step {
-        name: "test",
+        name: TESTS,
         about: "every test of the workspace",
         run: run::tests,
-    },
-    Step {
-        name: "bindings",
-        about: "C header, C and C++ programs and the Python package against a running writer",
-        run: bindings::check,
+        when: When::InTurn,
     },
     Step {
         name: "bench",
         about: "every benchmark once, tiny: they check their answers",
         run: run::benches,
+        when: When::Beside,
     },
     Step {
         name: "counts",
         about: "instructions of the hot paths against docs/results/counts.tsv, under Callgrind",
         run: counts::check,
+        when: When::Full,
     },
     Step {
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
+        when: When::Beside,
+    },
+    Step {
+        name: "bindings",
+        about: "C header, C and C++ programs and the Python package against a running writer",
+        run: bindings::check,
+        when: When::Beside,
     },
 ];
 
@@ -122,6 +167,7 @@ const HEADER: Step = Step {
     name: "header",
     about: "the C header, from the layout of the shared memory",
     run: bindings::write_header,
+    when: When::InTurn,
 };
 
 /// Not part of `check`: two minutes to build every pure crate once more, for what `purity` bans by name.
@@ -129,12 +175,14 @@ const BARE: Step = Step {
     name: "bare",
     about: "links the pure crates into a program without an operating system",
     run: bare::check,
+    when: When::InTurn,
 };
 
 const HELP: &str = "\
 The project's own commands.
 
-  cargo xtask check             every step below; the last line is 'N passed, M failed, K skipped'
+  cargo xtask check [--full]    every step below, with --full those marked 'full', too; the last line is
+                                'N passed, M failed, K skipped'
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
@@ -150,6 +198,8 @@ The project's own commands.
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
+  cargo xtask aeron [--events N] [--rate N]
+                                mirrors over Aeron on three hosts that are namespaces; not part of check
   cargo xtask archives [--packets N] [--only FEED]
                                 archives of events beside their captures: replays and backtests; not part of check
   cargo xtask ray               jobs of `tickwire jobs` on Ray, with a worker that is killed; not part of check
@@ -205,6 +255,7 @@ fn main() -> ExitCode {
         }
         ["promtool", rest @ ..] => promtool::run(rest),
         ["tables", rest @ ..] => tables::run(rest),
+        ["aeron", rest @ ..] => aeron::run(rest),
         ["archives", rest @ ..] => archives::run(rest),
         ["ray", rest @ ..] => ray::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
@@ -230,8 +281,12 @@ fn main() -> ExitCode {
             print!("{}", list());
             ExitCode::SUCCESS
         }
-        ["check"] => run_steps(STEPS.iter(), false),
-        ["check", "--verbose" | "-v"] => run_steps(STEPS.iter(), true),
+        ["check"] => run_check(false),
+        ["check", "--full"] => run_check(true),
+        ["check", "--verbose" | "-v"] => {
+            let steps = STEPS.iter().filter(|step| step.when != When::Full);
+            run_steps(steps, true)
+        }
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
         ["fuzz"] => fuzz::hunt(&[]),
         ["bare"] => run_steps([&BARE].into_iter(), true),
@@ -253,27 +308,86 @@ fn find(name: &str) -> Result<&'static Step, &str> {
 fn list() -> String {
     STEPS
         .iter()
-        .map(|s| format!("  {:<10} {}\n", s.name, s.about))
+        .map(|s| {
+            let full = if s.when == When::Full { " (full)" } else { "" };
+            format!("  {:<10} {}{full}\n", s.name, s.about)
+        })
         .collect()
 }
 
 /// Runs the steps, all of them even after a failure, and says how it went.
 fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitCode {
-    let (mut passed, mut failed) = (0, 0);
-    let mut skipped = Vec::new();
-    let mut again = Vec::new();
+    let mut all = Tally::default();
     for step in steps {
-        println!("== {:<10} {}", step.name, step.about);
-        let start = Instant::now();
-        let outcome = (step.run)(&Context::new(step.name, verbose));
-        let seconds = start.elapsed().as_secs_f64();
-        passed += outcome.passed;
-        failed += outcome.failed;
+        step.announce();
+        let (outcome, seconds) = step.timed(&Context::new(step.name, verbose));
+        all.add(step, outcome, seconds);
+    }
+    all.conclude()
+}
+
+/// All steps of a check, some of them beside the tests; what a step says is shown when it has ended.
+fn run_check(is_full: bool) -> ExitCode {
+    let mut all = Tally::default();
+    let (in_turn, beside): (Vec<_>, Vec<_>) = STEPS
+        .iter()
+        .filter(|step| is_full || step.when != When::Full)
+        .partition(|step| step.when == When::InTurn);
+    for step in in_turn {
+        step.announce();
+        if step.name == TESTS {
+            tests_and(&beside, step, &mut all);
+        } else {
+            let (outcome, seconds) = step.timed(&Context::new(step.name, false));
+            all.add(step, outcome, seconds);
+        }
+    }
+    all.conclude()
+}
+
+/// The tests, and beside those that wait for something the other steps.
+fn tests_and(beside: &[&'static Step], tests: &'static Step, all: &mut Tally) {
+    let (freed, is_free) = mpsc::channel();
+    let context = Context::new(tests.name, false);
+    let (of_tests, others) = std::thread::scope(|scope| {
+        let others = scope.spawn(move || {
+            run::step_back(BEHIND_TESTS);
+            // Nothing is sent when the tests could not be built.
+            let _ = is_free.recv();
+            let timed = |step: &&'static Step| step.timed(&Context::new(step.name, false));
+            beside.iter().map(timed).collect::<Vec<_>>()
+        });
+        let of_tests = tests.timed(&context.tells(freed));
+        (of_tests, others.join())
+    });
+    all.add(tests, of_tests.0, of_tests.1);
+    let others = others.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    for (step, (outcome, seconds)) in beside.iter().zip(others) {
+        step.announce();
+        all.add(step, outcome, seconds);
+    }
+}
+
+/// How the steps so far went.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: Vec<String>,
+    /// The steps that failed: the command that repeats each, and what of it failed.
+    again: Vec<(&'static str, String, Vec<String>)>,
+}
+
+impl Tally {
+    /// A step has ended: says how.
+    fn add(&mut self, step: &Step, outcome: Outcome, seconds: f64) {
+        self.passed += outcome.passed;
+        self.failed += outcome.failed;
         let skips = match outcome.skipped.len() {
             0 => String::new(),
             n => format!(", {n} skipped"),
         };
-        skipped.extend(outcome.skipped);
+        self.skipped.extend(outcome.skipped);
         for line in &outcome.notes {
             println!("   {line}");
         }
@@ -284,24 +398,28 @@ fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitC
                 "   FAILED  {seconds:>7.1} s  {} failed{skips}; again: {}",
                 outcome.failed, outcome.again
             );
-            again.push((step.name, outcome.again, outcome.names));
+            self.again.push((step.name, outcome.again, outcome.names));
         }
     }
-    println!();
-    for (step, command, tests) in &again {
-        println!("failed: {step}; again: {command}");
-        for test in tests {
-            println!("  {test}");
+
+    /// The last lines: what failed and why, what was skipped, and the numbers.
+    fn conclude(self) -> ExitCode {
+        println!();
+        for (step, command, tests) in &self.again {
+            println!("failed: {step}; again: {command}");
+            for line in tests {
+                println!("  {line}");
+            }
         }
-    }
-    for line in why_skipped(&skipped) {
-        println!("{line}");
-    }
-    println!("{passed} passed, {failed} failed, {} skipped", skipped.len());
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+        for line in why_skipped(&self.skipped) {
+            println!("{line}");
+        }
+        let Tally { passed, failed, .. } = self;
+        println!("{passed} passed, {failed} failed, {} skipped", self.skipped.len());
+        match failed {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        }
     }
 }
 

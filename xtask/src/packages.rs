@@ -240,9 +240,42 @@ pub(crate) fn programs_unstripped() -> Vec<String> {
         .collect()
 }
 
+/// A build script that has Cargo watch a file which is not there is run, and its package built, at every
+/// call of Cargo.
+pub(crate) fn built_each_time() -> Vec<String> {
+    let mut findings = Vec::new();
+    for (folder, manifest) in source::manifests() {
+        let said = manifest.get("package").and_then(|package| package.get("build"));
+        let script = folder.join(said.and_then(toml::Value::as_str).unwrap_or("build.rs"));
+        for watched in watched(&read(&script)) {
+            if !folder.join(&watched).exists() {
+                findings.push(format!(
+                    "{}: its build script watches {watched}, which is not in this folder",
+                    shown(&folder)
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// The files that a build script names to be watched.
+fn watched(script: &str) -> Vec<String> {
+    let said = script.split("println!(\"cargo::rerun-if-changed=").skip(1);
+    let names = said.filter_map(|rest| rest.split_once('"').map(|(name, _)| name.to_owned()));
+    names.filter(|name| !name.contains('{')).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_build_script_watches_is_found() {
+        let script =
+            "println!(\"cargo::rerun-if-changed=a.rs\");\nprintln!(\"cargo::rerun-if-changed={}\", path);";
+        assert_eq!(watched(script), ["a.rs"]);
+    }
 
     #[test]
     fn what_a_package_includes_is_found_and_what_its_tests_include_is_not() {

@@ -8,12 +8,15 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::Sender;
 
 /// What a step may know.
 pub(crate) struct Context {
     /// The step's name; also of its log.
     pub(crate) step: &'static str,
     verbose: bool,
+    /// Who waits until the shorter lane of tests has ended.
+    waiting: Option<Sender<()>>,
 }
 
 /// How a step went.
@@ -33,7 +36,8 @@ pub(crate) struct Outcome {
     pub(crate) names: Vec<String>,
 }
 
-/// How a command went.
+/// How a command went; by default it was not run.
+#[derive(Default)]
 pub(crate) struct Finished {
     /// Whether it exited with 0.
     pub(crate) success: bool,
@@ -46,16 +50,33 @@ const SHOWN_LINES: usize = 400;
 
 impl Context {
     pub(crate) fn new(step: &'static str, verbose: bool) -> Context {
-        Context { step, verbose }
+        Context {
+            step,
+            verbose,
+            waiting: None,
+        }
+    }
+
+    /// The same, telling somebody when the shorter lane of tests has ended.
+    pub(crate) fn tells(self, waiting: Sender<()>) -> Context {
+        Context {
+            waiting: Some(waiting),
+            ..self
+        }
     }
 
     /// Runs a command from the workspace root to its end.
     pub(crate) fn execute(&self, command: &mut Command) -> Finished {
+        self.execute_as(self.step, command)
+    }
+
+    /// The same with a log of its own.
+    fn execute_as(&self, log: &str, command: &mut Command) -> Finished {
         command.current_dir(root()).stdin(Stdio::null());
         let finished = if self.verbose {
             tee(command)
         } else {
-            self.log(command)
+            self.log(log, command)
         };
         finished.unwrap_or_else(|error| Finished {
             success: false,
@@ -85,9 +106,8 @@ impl Context {
         }
     }
 
-    /// Runs a command that prints libtest results and counts them.
-    pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
-        let finished = self.execute(command);
+    /// Counts the results in what libtest wrote.
+    fn count_tests(&self, finished: &Finished, again: String) -> Outcome {
         let (passed, failed) = tally(&finished.output);
         let mut skipped = ignored(&finished.output);
         // The harness takes them for passed.
@@ -108,13 +128,13 @@ impl Context {
             failed: failed.max(1),
             skipped,
             notes: self.shown(&finished.output),
-            again: words(command),
-            names: failures(&finished.output),
+            again,
+            names: failures_in_words(&finished.output),
         }
     }
 
-    fn log(&self, command: &mut Command) -> std::io::Result<Finished> {
-        let path = target_dir().join("xtask").join(format!("{}.log", self.step));
+    fn log(&self, name: &str, command: &mut Command) -> std::io::Result<Finished> {
+        let path = log_path(name);
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         let log = File::create(&path)?;
         let status = command.stdout(log.try_clone()?).stderr(log).status()?;
@@ -136,6 +156,16 @@ impl Context {
         head.into_iter()
             .chain(lines[skipped..].iter().map(|line| (*line).to_owned()))
             .collect()
+    }
+}
+
+impl Finished {
+    /// Nothing was to be done, and that went well.
+    fn of_nothing() -> Finished {
+        Finished {
+            success: true,
+            output: String::new(),
+        }
     }
 }
 
@@ -205,9 +235,85 @@ pub(crate) fn docs(ctx: &Context) -> Outcome {
 /// With 1, a test that needs root and has none fails; without it, it is skipped and says so.
 const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 
+/// How many cores a program may count on, for `wait = "auto"` (`tickwire_runtime::affinity`).
+const CORES: &str = "TICKWIRE_CORES";
+
+/// The lane that ends first; other steps of `check` take its place.
+const SHORTER: &str = "units";
+
+/// Test programs run one after the other in a lane, and the lanes beside each other: most of the first wait
+/// for processes and sockets, and may not wait for a processor for long; most of the second compute, and
+/// step back. Benchmarks have a step of their own.
+const LANES: [(&str, i8, &[&[&str]]); 2] = [
+    ("integration", 0, &[&["--test", "*"]]),
+    (SHORTER, 5, &[&["--lib", "--bins", "--examples"], &["--doc"]]),
+];
+
+/// Has this thread, and what it starts, step back behind others who want a processor, by so many steps of
+/// `nice`. Where there is no `renice` it goes on as before.
+pub(crate) fn step_back(by: i8) {
+    let thread = fs::read_link("/proc/thread-self");
+    let Some(id) = thread.as_deref().ok().and_then(Path::file_name) else {
+        return;
+    };
+    let mut command = Command::new("renice");
+    command.args(["-n", &by.to_string(), "-p"]).arg(id);
+    let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
 /// Every test; those that read recorded data are skipped where there is none.
 pub(crate) fn tests(ctx: &Context) -> Outcome {
     crate::recorded::freshen();
+    let again = words(&test_command());
+    let built = ctx.execute(test_command().arg("--no-run"));
+    if !built.success {
+        return ctx.count_tests(&built, again);
+    }
+    let lanes: Vec<Finished> = std::thread::scope(|scope| {
+        let lanes = LANES.map(|(name, back, commands)| {
+            scope.spawn(move || {
+                step_back(back);
+                let finished = lane(ctx, name, commands);
+                if let Some(waiting) = ctx.waiting.as_ref().filter(|_| name == SHORTER) {
+                    // Who has gone does not wait.
+                    let _ = waiting.send(());
+                }
+                finished
+            })
+        });
+        lanes.map(|lane| lane.join().unwrap_or_default()).into()
+    });
+    let all = Finished {
+        success: lanes.iter().all(|lane| lane.success),
+        output: lanes.into_iter().map(|lane| lane.output).collect(),
+    };
+    if !ctx.verbose
+        && let Err(error) = fs::write(log_path(ctx.step), &all.output)
+    {
+        eprintln!("xtask: {}: {error}", log_path(ctx.step).display());
+    }
+    ctx.count_tests(&all, again)
+}
+
+/// The commands of a lane, one after the other, whatever becomes of them.
+fn lane(ctx: &Context, name: &str, commands: &[&[&str]]) -> Finished {
+    let finished = (1..).zip(commands).map(|(nth, targets)| {
+        let log = format!("{}-{name}-{nth}", ctx.step);
+        let mut command = test_command();
+        // Exchange, trader and feed of a test share two cores with the tests beside them: whoever spins there
+        // takes the time of all. Tests of spinning take it back.
+        if name != SHORTER && std::env::var_os(CORES).is_none() {
+            command.env(CORES, "1");
+        }
+        ctx.execute_as(&log, command.args(*targets).args(crate::deadline::arguments()))
+    });
+    finished.fold(Finished::of_nothing(), |all, one| Finished {
+        success: all.success && one.success,
+        output: all.output + &one.output,
+    })
+}
+
+fn test_command() -> Command {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     // What passed yesterday passes today: `cargo xtask properties` draws other cases.
@@ -219,10 +325,7 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     if is_in_ci && std::env::var_os(ROOT_TESTS).is_none() {
         command.env(ROOT_TESTS, "1");
     }
-    let again = words(&command);
-    let mut outcome = ctx.count_tests(command.args(crate::deadline::arguments()));
-    outcome.again = again;
-    outcome
+    command
 }
 
 /// Builds programs as the tests have them: of the whole workspace and with an example, because that decides
@@ -308,6 +411,11 @@ pub(crate) fn root() -> &'static Path {
         let own = told.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         own.parent().map_or(PathBuf::from("."), Path::to_owned)
     })
+}
+
+/// Where the output of a step or a lane is kept.
+fn log_path(name: &str) -> PathBuf {
+    target_dir().join("xtask").join(format!("{name}.log"))
 }
 
 /// Where cargo builds.
@@ -400,12 +508,27 @@ fn tee(command: &mut Command) -> std::io::Result<Finished> {
     })
 }
 
+/// Lines of what a failed test said that are shown with its name.
+const SAID_LINES: usize = 8;
+
 /// Names in libtest's `test NAME ... FAILED` lines.
-fn failures(output: &str) -> Vec<String> {
+fn failures(output: &str) -> impl Iterator<Item = &str> {
     let lines = output.lines().filter_map(|line| line.strip_suffix("... FAILED"));
-    lines
-        .filter_map(|line| line.strip_prefix("test "))
-        .map(|name| name.trim().to_owned())
+    lines.filter_map(|line| line.strip_prefix("test ")).map(str::trim)
+}
+
+/// The tests that failed, by name, each followed by the first lines of what it said: who has the last lines
+/// of a check alone knows why.
+fn failures_in_words(output: &str) -> Vec<String> {
+    let said = |name: &str| {
+        let heading = format!("---- {name} stdout ----");
+        let behind = output.lines().skip_while(move |line| *line != heading).skip(1);
+        let lines = behind.take_while(|line| !line.starts_with("---- ") && *line != "failures:");
+        let lines = lines.filter(|line| !line.trim().is_empty());
+        lines.take(SAID_LINES).map(|line| format!("  {line}"))
+    };
+    failures(output)
+        .flat_map(|name| std::iter::once(name.to_owned()).chain(said(name)))
         .collect()
 }
 
@@ -429,13 +552,13 @@ fn ignored(output: &str) -> Vec<String> {
 /// `skipped: NAME: REASON`, on a line of its own or behind the name of the test that runs. Once each, by
 /// name; those that failed all the same are none.
 fn untested(output: &str) -> BTreeMap<String, String> {
-    let failed = failures(output);
+    let failed: Vec<&str> = failures(output).collect();
     let lines = output.lines().filter_map(|line| {
         let rest = line.split_once(" ... ").map_or(line, |(_, rest)| rest);
         rest.strip_prefix("skipped: ")?.split_once(": ")
     });
     lines
-        .filter(|(name, _)| !failed.iter().any(|other| other == name))
+        .filter(|(name, _)| !failed.contains(name))
         .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
         .collect()
 }
@@ -494,9 +617,16 @@ mod tests {
     }
 
     #[test]
-    fn failed_tests_are_named() {
-        let output = "test a::b ... ok\ntest c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
-        assert_eq!(failures(output), ["c::d"]);
+    fn failed_tests_are_named_with_what_they_said() {
+        let output = "test a::b ... ok\ntest c::d ... FAILED\n\nfailures:\n\n---- c::d stdout ----\n\nthread 'c::d' panicked at x.rs:1:2:\n\
+                      left is not right\n\nfailures:\n    c::d\n\ntest result: FAILED. 1 passed; 1 failed\n";
+        let said = [
+            "c::d",
+            "  thread 'c::d' panicked at x.rs:1:2:",
+            "  left is not right",
+        ];
+        assert_eq!(failures_in_words(output), said);
+        assert_eq!(failures_in_words("test e ... FAILED\n"), ["e"]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("unused dependency", crate::packages::unused()),
         ("program", crate::packages::programs_alike()),
         ("unstripped", crate::packages::programs_unstripped()),
+        ("built each time", crate::packages::built_each_time()),
         ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),

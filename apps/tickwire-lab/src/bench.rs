@@ -10,7 +10,6 @@ use tickwire_book::Books;
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
-use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
@@ -32,12 +31,7 @@ struct Line1 {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    if let Some(core) = args.core {
-        Cores::count()
-            .pin(core)
-            .map_err(|e| Failure::system(e.to_string()))?;
-    }
-    let symbols = u16::try_from(args.symbols)
+    let symbols = u16::try_from(args.symbols.unwrap_or(2_000))
         .ok()
         .filter(|s| *s > 0)
         .ok_or_else(|| Failure::config("--symbols must lie in 1..=65535".to_string()))?;

@@ -70,6 +70,19 @@ Example:
 Example:
   tickwire exchange --venue quadra -c examples/lab/quadra.toml")]
     Exchange(ExchangeArgs),
+    /// The trader of the scenario `cep` with `market = "itch"`: buys whenever its instrument is offered at
+    /// its limit or below
+    #[command(after_help = "\
+Examples:
+  tickwire-lab ticks -c trade.toml
+      with the configuration that `tickwire lab run cep` has written into its folder
+  tickwire-lab ticks --armed -c trade.toml
+      by an order that lies at the hook of the network driver
+
+It ends by Ctrl-C, or with the session.
+
+Exit codes: 0 the session is over, 2 the configuration is wrong, 3 the system refused, 4 the session was lost, 130 Ctrl-C.")]
+    Ticks(TicksArgs),
     /// The trader of a scenario, alone
     #[command(after_help = "\
 Example:
@@ -114,9 +127,9 @@ pub(crate) struct BenchArgs {
     /// Messages of the generated session
     #[arg(long, default_value_t = 2_000_000, value_name = "N")]
     pub(crate) messages: u64,
-    /// Instruments of the generated session
-    #[arg(long, default_value_t = 2_000, value_name = "N")]
-    pub(crate) symbols: u32,
+    /// Instruments of the generated session: 2,000, with --feed and --publish 1,000, unless given
+    #[arg(long, value_name = "N")]
+    pub(crate) symbols: Option<u32>,
     /// Seed of the session
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) seed: u64,
@@ -173,6 +186,22 @@ pub(crate) struct FixBenchArgs {
     /// Cores of the side that sends orders and of the other
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub(crate) cores: Vec<usize>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TicksArgs {
+    /// Configuration file of a trader (TOML)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Arm each order at the hook; needs trader.send = "delegated" and receiver.backend = "xdp"
+    #[arg(long)]
+    pub(crate) armed: bool,
+    /// Folder that the configuration lies in
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// The process that started this one, and with which it ends
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<u32>,
 }
 
 #[derive(Args, Debug)]

@@ -198,7 +198,7 @@ impl Bench {
             protocol,
             args.seed,
             args.messages,
-            args.symbols.min(1_000),
+            symbols_of(args),
             Packing::Busy,
         )?;
         let templates = match session.config.feed[0].templates.last() {
@@ -289,15 +289,21 @@ pub(crate) fn chosen(choices: &[FeedChoice]) -> Result<Vec<Protocol>, Failure> {
     Ok(protocols)
 }
 
+/// Instruments of a session; one that the protocol does not take is refused when the session is made.
+pub(crate) fn symbols_of(args: &BenchArgs) -> u32 {
+    args.symbols.unwrap_or(1_000)
+}
+
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     let chosen = chosen(&args.feed)?;
     let rows = measure(&chosen, args, &clock)?;
     let mut table = Table::new(
         &format!(
-            "nanoseconds a message, processor time of one core, best of {} runs, warm; {} messages a feed",
+            "nanoseconds a message, processor time of one core, best of {} runs, warm; {} messages of {} instruments a feed",
             args.runs,
-            format_count(args.messages)
+            format_count(args.messages),
+            format_count(symbols_of(args).into())
         ),
         &[
             "feed",
@@ -357,7 +363,7 @@ mod tests {
     fn args() -> BenchArgs {
         BenchArgs {
             messages: 8_000,
-            symbols: 20,
+            symbols: Some(20),
             seed: 5,
             core: None,
             runs: 1,

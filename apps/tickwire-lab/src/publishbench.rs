@@ -404,11 +404,16 @@ fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failu
         .flat_map(|&packing| protocols.iter().map(move |&protocol| (packing, protocol)));
     let made = wanted.map(|(packing, protocol)| {
         eprintln!("{protocol}: publishing ...");
-        let symbols = args.symbols.min(1_000);
         let mut bench = Bench {
             protocol,
             packing,
-            session: Session::publish(protocol, args.seed, args.messages, symbols, packing)?,
+            session: Session::publish(
+                protocol,
+                args.seed,
+                args.messages,
+                feedbench::symbols_of(args),
+                packing,
+            )?,
             found: Found::default(),
             best: [None, None],
         };
@@ -428,9 +433,6 @@ fn stamp_cost_ns() -> f64 {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    if let Some(core) = args.core {
-        tickwire_control::process::pin(core as i32)?;
-    }
     let clock = Clock::calibrate();
     let protocols = match args.feed.is_empty() {
         true => wiring::PUBLISHED.to_vec(),
@@ -468,9 +470,10 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
     benches().next()?;
     let mut table = Table::new(
         &format!(
-            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages a feed, packets {}",
+            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages of {} instruments a feed, packets {}",
             args.runs.max(1),
             args.messages,
+            feedbench::symbols_of(args),
             match packing {
                 Packing::Recorded => "as full as on recorded lines",
                 Packing::Busy => "of a busy second",
@@ -544,7 +547,7 @@ mod tests {
     fn args() -> BenchArgs {
         BenchArgs {
             messages: 8_000,
-            symbols: 20,
+            symbols: Some(20),
             seed: 5,
             core: None,
             runs: 1,

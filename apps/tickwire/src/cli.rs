@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use tickwire_aeron::MirrorCommand;
 use tickwire_desk::risk::RiskArgs;
 use tickwire_desk::vol::VolArgs;
 use tickwire_export::ExportArgs;
@@ -138,7 +139,9 @@ Examples:
   tickwire trade -c examples/demo.toml
       (and in another terminal: tickwire exchange -c examples/demo.toml)
   tickwire trade --socket FOLDER --tell kill
-      the running one whose file says trader.control = FOLDER")]
+      the running one whose file says trader.control = FOLDER
+  tickwire trade --socket FOLDER --say disarm
+      a word to its strategies, which know what it means")]
     Trade(SideArgs),
     /// Watches a trader or quoter from a process of its own, and has the venue cancel everything when it does
     /// not turn any more
@@ -176,6 +179,22 @@ Examples:
       --exit
   tickwire feed -c feeds.toml --folder $XDG_RUNTIME_DIR/second")]
     Feed(FeedArgs),
+    /// The shared memory of a feed handler on other hosts, by Aeron: books and every event, late joiners
+    /// included
+    #[command(after_help = "\
+On the host of the feed handler `publish`, on every other `receive`: programs there read the same shared memory by the same readers. \
+Needs a program that was built with --features aeron. docs/mirror.md is a guide of ten minutes.
+
+Examples:
+  tickwire mirror publish --channel 'aeron:udp?endpoint=224.20.30.41:40456|interface=10.77.0.1/24'
+  tickwire mirror receive --channel 'aeron:udp?endpoint=224.20.30.41:40456|interface=10.77.0.2/24'
+      and then: tickwire top
+
+Exit codes: 2 wrong arguments, or a program that was built without Aeron, 3 the system or Aeron refused, 130 Ctrl-C.")]
+    Mirror {
+        #[command(subcommand)]
+        command: MirrorCommand,
+    },
     /// What is in recordings: protocols, lines, channels, symbols, rates, gaps, damage, and the configuration
     /// for them
     #[command(after_help = "\
@@ -503,7 +522,8 @@ Exit codes: 0 done, 2 a pattern or a feed is wrong, 3 no permission, 4 no daemon
     /// What the running daemon is subscribed to, feed by feed
     #[command(after_help = "\
 Example:
-  tickwire subscriptions --json")]
+  tickwire subscriptions --json
+  tickwire subscriptions --statistics   what was seen, dropped and passed of each")]
     Subscriptions(SubscriptionsArgs),
 }
 

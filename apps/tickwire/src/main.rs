@@ -18,7 +18,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 
 use tickwire_console::failure::Failure;
@@ -82,7 +81,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<ExitCode, Failure> {
     // Before anything else: no thread is pinned yet.
-    Cores::count();
+    tickwire_control::process::count_cores()?;
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => match args.what {
@@ -99,8 +98,11 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
                 })
             }
             (None, Some(word), Some(socket)) => trader::tell(socket, word),
+            (None, None, Some(socket)) if args.say.is_some() => {
+                trader::say(socket, args.say.as_deref().unwrap_or_default())
+            }
             _ => Err(Failure::config(
-                "give --config FILE, or --tell WHAT with --socket SOCKET",
+                "give --config FILE, or --tell WHAT or --say WORDS with --socket SOCKET",
             )),
         },
         Command::Quote(args) => match (&args.config, args.tell, &args.socket) {
@@ -123,6 +125,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Export(args) => tickwire_export::run(args, &stop),
         Command::Archive(args) => tickwire_export::archive::run(args, &stop),
         Command::Jobs { command } => tickwire::jobs::command(command, &stop),
+        Command::Mirror { command } => tickwire_aeron::run(command, &stop),
         Command::Inspect(args) => tickwire_inspect::run(args, &stop),
         Command::Record(args) => tickwire_record::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),

@@ -5,7 +5,7 @@
 mod build;
 mod common;
 
-use common::{Folder, free_ports, run, text};
+use common::{Folder, free_ports, run, text, tickwire};
 use std::process::Output;
 use tickwire_market::Nanos;
 use tickwire_runtime::capture::{LinkType, PcapWriter};
@@ -43,6 +43,16 @@ fn a_bad_configuration_names_file_line_and_what_is_allowed() {
         code == 2 && said.contains("cannot read /nowhere/at/all.toml"),
         "{said}"
     );
+}
+
+#[test]
+fn a_number_of_cores_that_is_none_is_refused_before_anything_begins() {
+    for wrong in ["0", "-1", "all", ""] {
+        let output = tickwire().arg("config").env("TICKWIRE_CORES", wrong).output();
+        let (code, said) = failed(&output.expect("the program starts"));
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(&format!("TICKWIRE_CORES is {wrong}: ")), "{said}");
+    }
 }
 
 #[test]

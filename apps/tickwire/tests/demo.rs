@@ -1,6 +1,8 @@
 //! The demo as a user runs it: two processes, real multicast, real orders; good ends and bad ones.
 
 mod common;
+#[path = "common/onload.rs"]
+mod onload;
 
 use common::{Cable, Folder, Guard, free_ports, lives, run, signal, text, tickwire};
 use std::io::{BufRead, BufReader};
@@ -8,6 +10,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tickwire_runtime::affinity::CORES_VARIABLE;
 
 fn assert_good(output: &Output, folder: &Folder) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -30,7 +33,13 @@ fn assert_good(output: &Output, folder: &Folder) {
 #[test]
 fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
     let folder = Folder::new("clean");
-    let output = run(&["demo", "--seconds", "2", "--dir", folder.0.to_str().unwrap()]);
+    let mut demo = tickwire();
+    demo.args(["demo", "--seconds", "2", "--dir", folder.0.to_str().unwrap()]);
+    // As on a machine of its own, whatever other tests are told.
+    let output = demo
+        .env_remove(CORES_VARIABLE)
+        .output()
+        .expect("the program starts");
     assert_good(&output, &folder);
     let out = text(&output.stdout);
     for stage in [
@@ -40,13 +49,31 @@ fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
     }
     assert!(!out.contains("packets_a"), "counters only with --verbose\n{out}");
     // Pinned before it chose: it still knows how many cores there are.
-    let cores = tickwire_runtime::affinity::Cores::count().parallelism();
+    let cores = common::cores();
     let how = if cores > 1 {
         "spins (auto: "
     } else {
         "sleeps in poll (auto: "
     };
     assert!(out.contains(how), "{cores} cores\n{out}");
+}
+
+/// Under Onload the sockets are another library's: what it does not know must not be needed.
+#[test]
+fn the_demo_needs_nothing_of_sockets_that_onload_does_not_know() {
+    let folder = Folder::new("onload");
+    let stand_in = match onload::StandIn::new(&folder.0) {
+        Ok(stand_in) => stand_in,
+        Err(why) => return tickwire_testdata::not_tested(&why),
+    };
+    let mut demo = tickwire();
+    demo.args(["demo", "--seconds", "2", "--dir", folder.0.to_str().unwrap()]);
+    let output = stand_in.before(&mut demo).output().expect("the program starts");
+    assert_good(&output, &folder);
+    assert!(
+        stand_in.refused().contains("SO_MEMINFO"),
+        "the library was not in front of the sockets"
+    );
 }
 
 #[test]
@@ -71,8 +98,14 @@ fn books_agree_with_loss_duplication_and_reordering_on_both_lines() {
             "--reorder",
             "0.02",
         ]);
-        let output = run(&args);
+        let output = tickwire()
+            .args(&args)
+            .env(CORES_VARIABLE, "1")
+            .output()
+            .expect("the program starts");
         assert_good(&output, &folder);
+        let how = "sleeps in poll (auto: there is no core for each of 2 busy threads, only 1 core)";
+        assert!(text(&output.stdout).contains(how), "{}", text(&output.stdout));
         let recovered = text(&output.stdout).lines().any(|l| {
             let mut words = l.split_whitespace();
             words.next() == Some("messages_recovered") && words.next() != Some("0")
@@ -293,21 +326,25 @@ fn agree_on_what_traded(entry: &str) {
     let folder = Folder::new(&format!("demo-quoter-{entry}"));
     let dir = folder.0.to_str().expect("a path of text");
     let verbose: &[&str] = if entry == "orders" { &["--verbose"] } else { &[] };
-    let args = [
-        "demo",
-        "quoter",
-        "--entry",
-        entry,
-        "--symbols",
-        "16",
-        "--rate",
-        "4000",
-        "--seconds",
-        "5",
-        "--dir",
-        dir,
-    ];
-    let output = run(&[&args[..], verbose].concat());
+    let run_for = |seconds: &str| {
+        let args = [
+            "demo",
+            "quoter",
+            "--entry",
+            entry,
+            "--symbols",
+            "16",
+            "--rate",
+            "4000",
+        ];
+        let rest = ["--seconds", seconds, "--dir", dir];
+        run(&[&args[..], &rest, verbose].concat())
+    };
+    let mut output = run_for("5");
+    // On a machine that has little time for it the eye may come too late for everything.
+    if text(&output.stderr).contains("the eye took nothing, so it was not compared") {
+        output = run_for("30");
+    }
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{complained}");
     assert!(
@@ -621,10 +658,9 @@ fn a_quoter_that_hears_no_market_data_pulls_waits_and_goes_on() {
         let own = own();
         (own["pulls"]["Silence"].as_u64() >= Some(1) && own["state"] != "quoting").then_some(own)
     });
-    assert!(
-        pulled["reason"] == "Silence" || pulled["reason"] == "NoSession",
-        "{pulled}"
-    );
+    // Where the quoter waits for a processor itself, it says that of the pull.
+    let reasons = ["Silence", "NoSession", "Stall"];
+    assert!(reasons.iter().any(|known| pulled["reason"] == *known), "{pulled}");
     let said = wait_for("what it says of it", || {
         let said = quoting.said();
         said.contains("Silence: no packet of the underlying's channel for")
@@ -681,6 +717,10 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
                 // It may have come before the exchange listened.
                 assert!(life == 0, "life {life}: it ended: {status}");
                 quoter = start_quoter(config, &folder.0);
+            }
+            // An answer that a busy machine gave too late is no end: an operator resumes.
+            if status("quote", &folder.0).is_some_and(|own| own["reason"] == "LateAnswer") {
+                let _ = run(&["quote", "--tell", "resume", "--socket", dir]);
             }
             let _ = run(&["quote", "--tell", "eye-on", "--socket", dir]);
             std::thread::sleep(Duration::from_millis(20));

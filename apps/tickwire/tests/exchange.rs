@@ -328,6 +328,37 @@ fn ledger(journal: &Path) -> BTreeMap<(String, String), u64> {
         .collect()
 }
 
+/// A venue that waits for its first client gives its core back: what spins is never switched off by itself.
+#[test]
+fn an_exchange_with_nothing_to_do_sleeps() {
+    let folder = Folder::new("exchange-idle");
+    let path = config(&folder);
+    let text = std::fs::read_to_string(&path).expect("written");
+    std::fs::write(
+        &path,
+        text.replace("rate = 1000", "rate = 1000\nstart_on_logon = true"),
+    )
+    .expect("written");
+    let exchange = Exchange::start(&path);
+    let status = format!("/proc/{}/status", exchange.process.0.id());
+    let naps = || -> u64 {
+        let status = std::fs::read_to_string(&status).expect("it lives");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("voluntary_ctxt_switches:"));
+        let count = line.and_then(|line| line.split_whitespace().nth(1));
+        count
+            .and_then(|count| count.parse().ok())
+            .expect("Linux counts them")
+    };
+    let (before, until) = (naps(), Instant::now() + PATIENCE);
+    while naps() < before + 100 {
+        assert!(Instant::now() < until, "it spins");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    exchange.kill();
+}
+
 #[test]
 fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_and_again() {
     killed_under_load("process", common::times(5));

@@ -74,6 +74,12 @@ fn configured(folder: &Folder, words: &[&str], file: &str) -> toml::Table {
     let mut config: toml::Table = left.parse().expect("a configuration");
     config["exchange"]["core"] = (-1).into();
     config["exchange"]["duration_s"] = 3600.0.into();
+    // Nobody spins: a test waits for seconds, beside others.
+    for section in ["exchange", "trader", "quoter"] {
+        if let Some(section) = config.get_mut(section).and_then(toml::Value::as_table_mut) {
+            section.insert("wait".into(), "poll".into());
+        }
+    }
     let exchange = config["exchange"].as_table_mut().expect("a section");
     exchange.insert("control".into(), "desk".into());
     config
@@ -84,7 +90,6 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     let folder = Folder::new("kill-switch");
     let mut config = configured(&folder, &["demo", "--rate", "20000"], "trade.toml");
     config["trader"]["core"] = (-1).into();
-    config["trader"]["wait"] = "poll".into();
     config["trader"]["time_in_force"] = "day".into();
     // More than is offered at a price: the rest stays in the book.
     config["trader"]["lot"] = 1000.into();
@@ -164,7 +169,6 @@ fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
         config["exchange"]["stop_on_client_loss"] = false.into();
         if word == "trade" {
             // Orders that rest.
-            config["trader"]["wait"] = "poll".into();
             config["trader"]["time_in_force"] = "day".into();
             config["trader"]["lot"] = 1000.into();
         }
@@ -418,7 +422,6 @@ impl Arena {
         match word {
             "trade" => {
                 config["trader"]["core"] = (-1).into();
-                config["trader"]["wait"] = "poll".into();
                 config["trader"]["time_in_force"] = "day".into();
                 config["trader"]["lot"] = 1000.into();
                 let trader = config["trader"].as_table_mut().expect("a section");
@@ -430,6 +433,7 @@ impl Arena {
                 config["quoter"]["core"] = (-1).into();
                 let quoter = config["quoter"].as_table_mut().expect("a section");
                 quoter.insert("state".into(), "disk/state".into());
+                quoter.insert("control".into(), "trader".into());
             }
         }
         let text = config
@@ -500,16 +504,22 @@ impl Arena {
         live(&self.folder.0.join("desk"), self.client)
     }
 
+    /// An operator: what has stopped until somebody resumes it, as after an answer that a busy machine gave
+    /// too late, is resumed, as often as it says so. `resumed`: how often it was.
+    fn attend(&self, resumed: &mut usize) {
+        let asks = format!("`tickwire {} --tell resume`", self.word);
+        let asked = self.said().matches(&asks).count();
+        if asked > *resumed && told(self.word, &self.folder.0.join("trader"), "resume").is_some() {
+            *resumed = asked;
+        }
+    }
+
     fn vanish(&self, device: &str, is_gone: bool) {
         for end in [0, 1] {
             let action = if is_gone { "replace" } else { "del" };
-            let mut tc = Command::new("tc");
-            tc.args(["-n", self.pair.name(end), "qdisc", action, "dev", device, "root"]);
-            if is_gone {
-                tc.arg("blackhole");
-            }
-            let done = tc.status().expect("tc (iproute2) is there");
-            assert!(done.success(), "{tc:?}");
+            let mut words = vec!["qdisc", action, "dev", device, "root"];
+            words.extend(is_gone.then_some("blackhole"));
+            self.pair.tc(end, &words).expect("tc (iproute2) is there");
         }
     }
 
@@ -574,6 +584,7 @@ impl Arena {
     fn run(mut self) {
         let mut program = self.start();
         let mut before = None::<Fault>;
+        let mut resumed = 0;
         for fault in (0..common::times(1)).flat_map(|_| Fault::ALL) {
             let waited = Instant::now();
             while self.live() == 0 {
@@ -589,6 +600,7 @@ impl Arena {
                     assert!(may_end, "after {before:?}: {ended} {}", self.said());
                     program = self.start();
                 }
+                self.attend(&mut resumed);
                 std::thread::sleep(Duration::from_millis(20));
             }
             let begun = Instant::now();
@@ -615,7 +627,10 @@ impl Arena {
                     assert!(ended.is_none(), "{fault:?}: {ended:?} {}", self.said());
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                wait_for("something live beside it", || (self.live() > 0).then_some(()));
+                wait_for("something live beside it", || {
+                    self.attend(&mut resumed);
+                    (self.live() > 0).then_some(())
+                });
                 eprintln!("{} | {fault:?} | goes on", self.word);
             }
             self.heal(fault, &mut program);
@@ -646,7 +661,6 @@ fn on_a_cable(folder: &Folder, more: &str) -> (toml::Table, toml::Table, Cable) 
     let mut config = configured(folder, &["demo", "--rate", "20000"], "trade.toml");
     config["exchange"]["stop_on_client_loss"] = false.into();
     config["trader"]["core"] = (-1).into();
-    config["trader"]["wait"] = "poll".into();
     config["trader"]["time_in_force"] = "day".into();
     config["trader"]["lot"] = 1000.into();
     config["trader"]["reconnects_max"] = 20.into();

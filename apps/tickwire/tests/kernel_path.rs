@@ -4,6 +4,8 @@
 //! Needs root; without it the tests say so, and with `TICKWIRE_ROOT_TESTS=1` they fail.
 
 mod common;
+#[path = "common/hosts.rs"]
+mod hosts;
 #[path = "common/namespaces.rs"]
 mod namespaces;
 
@@ -12,84 +14,26 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Folder, Guard, signal, text, tickwire};
-use namespaces::{namespaces, within};
-use serde_json::Value;
-use tickwire::config::Config;
-use tickwire::prelude::{
-    ArmEnd, ArmedEvent, Awaited, BookChange, Context, NotSent, Strategy, Subscription, Ticket,
-};
+use hosts::{PATIENCE, between, ended_well, exchange, path, results, said, start, trading, wait_for};
+use namespaces::namespaces;
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
 use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
 use tickwire_market::{Counter, Level, Nanos, Price, Side};
-use tickwire_node::live::{Hosting, Live};
-use tickwire_node::trader::run_rule;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::shared::Attachment;
-use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_shm::{BookCopy, SourceState};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{Appendage, EnterOrder, Outbound, parse_outbound, price_field};
 
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Four feeds of the example, and those of them that have books of their own: their sources, and what the
 /// exchange calls their books.
 const DAEMON: &str = include_str!("../../../examples/daemon.toml");
 const BOOKS: [(&str, &[u16]); 2] = [("exchange", &[0]), ("bzx", &[1, 2])];
 const TRADER: &str = include_str!("../../../examples/demo.toml");
-
-/// An example of one machine, for two: the exchange is the first of the pair.
-fn between(pair: &VethPair, example: &str, backend: &str, changes: &[(&str, &str)]) -> String {
-    let mut text = example
-        .replace("interface = \"127.0.0.1\"", "interface = \"veth0\"")
-        .replace("127.0.0.1", &pair.address(0).to_string())
-        .replace("[receiver]", &format!("[receiver]\nbackend = {backend:?}"));
-    for (from, to) in changes {
-        assert!(text.contains(from), "the example has changed: {from}");
-        text = text.replace(from, to);
-    }
-    text
-}
-
-/// The program in a namespace; what it says goes into a file of its name.
-fn start(pair: &VethPair, end: usize, folder: &Folder, name: &str, args: &[&str]) -> Guard {
-    let said = File::create(folder.0.join(name)).expect("a file");
-    let errors = said.try_clone().expect("a file");
-    let child = within(pair, end, &tickwire())
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(said)
-        .stderr(errors)
-        .spawn();
-    Guard(child.expect("the program starts"))
-}
-
-fn said(folder: &Folder, name: &str) -> String {
-    std::fs::read_to_string(folder.0.join(name)).unwrap_or_default()
-}
-
-fn wait_for<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(done) = done() {
-            return done;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "{what} did not happen within {PATIENCE:?}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("a path of text")
-}
 
 /// `price quantity orders` of the ten best levels, by symbol and side.
 type Books = BTreeMap<String, Vec<String>>;
@@ -150,15 +94,14 @@ fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
             &["feed", "-c", path(&config), "--folder", path(&region)],
         );
         let attachment = wait_for("the region", || Attachment::attach(&region).ok());
-        let results = ["exchange", "-c", path(&config), "--results", path(&folder.0)];
-        let mut exchange = start(&pair, 0, &folder, "exchange.said", &results);
+        let results = ["-c", path(&config), "--results", path(&folder.0)];
+        let mut exchange = exchange(&pair, &folder, &results);
         wait_for("the end of the session", || {
             let reader = attachment.reader();
             let ended = (0..5).all(|source| reader.source_state(source) == SourceState::Ended);
             ended.then_some(())
         });
-        let ended = exchange.wait(PATIENCE).expect("it ends");
-        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        ended_well(&mut exchange, &folder, "exchange.said");
         for (venue, sources) in BOOKS {
             let theirs = books_of_exchange(&folder, venue);
             assert!(theirs.len() > 60, "{venue}: {} sides", theirs.len());
@@ -174,43 +117,33 @@ fn the_feed_daemon_has_the_books_of_the_exchange_by_either_backend() {
     }
 }
 
+/// Exchange and trader of a configuration, to their ends: what the trader has said. Every order is as the
+/// exchange has it.
+fn traded(pair: &VethPair, folder: &Folder, config: String) -> String {
+    let config = folder.file("trade.toml", config);
+    let options = ["-c", path(&config), "--results", path(&folder.0)];
+    let mut exchange = exchange(pair, folder, &options);
+    let trade = [&["trade"], &options[..]].concat();
+    let mut trader = start(pair, 1, folder, "trade.said", &trade);
+    let words = ended_well(&mut trader, folder, "trade.said");
+    ended_well(&mut exchange, folder, "exchange.said");
+    let orders = |name| results(&folder.0, name)["orders"].clone();
+    let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
+    let count = theirs.as_object().expect("orders").len();
+    assert!(count > 20, "{count} orders: {words}");
+    assert_eq!(theirs, ours, "{words}");
+    words
+}
+
 /// The same for a trader: every order as the exchange has it.
 #[test]
 fn the_trader_trades_the_same_by_either_backend() {
     let Some(pair) = namespaces("twpath") else { return };
     for backend in ["socket", "xdp"] {
         let folder = Folder::new(&format!("path-trade-{backend}"));
-        let changes = [
-            ("rate = 20000", "rate = 6000"),
-            (
-                "duration_s = 15.0",
-                "duration_s = 4.0\nstop_on_client_loss = true",
-            ),
-            ("symbols = 200", "symbols = 40"),
-        ];
-        let config = between(&pair, TRADER, backend, &changes);
-        let config = folder.file("trade.toml", config);
-        let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
-        let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
-        wait_for("the exchange", || {
-            said(&folder, "exchange.said").contains("listening").then_some(())
-        });
-        let mut trader = start(&pair, 1, &folder, "trade.said", &with("trade"));
-        let ended = trader.wait(PATIENCE).expect("it ends");
-        let words = said(&folder, "trade.said");
-        assert_eq!(ended.code(), Some(0), "{words}");
-        let ended = exchange.wait(PATIENCE).expect("it ends");
-        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        let words = traded(&pair, &folder, trading(&pair, TRADER, backend, (4, 40), &[]));
         let is_by_ring = words.contains("receiving 2 groups on veth0 by AF_XDP: XDP ");
         assert_eq!(is_by_ring, backend == "xdp", "{words}");
-        let orders = |name: &str| -> Value {
-            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
-            serde_json::from_str::<Value>(&text).expect("results are JSON")["orders"].clone()
-        };
-        let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
-        let count = theirs.as_object().expect("orders").len();
-        assert!(count > 20, "{backend}: {count} orders");
-        assert_eq!(theirs, ours, "{backend}");
     }
 }
 
@@ -226,28 +159,8 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
     ] {
         let folder = Folder::new(&format!("path-send-{backend}-{send}"));
         let sent = format!("[trader]\nsend = {send:?}\n");
-        let changes = [
-            ("rate = 20000", "rate = 6000"),
-            (
-                "duration_s = 15.0",
-                "duration_s = 4.0\nstop_on_client_loss = true",
-            ),
-            ("symbols = 200", "symbols = 40"),
-            ("[trader]\n", &sent),
-        ];
-        let config = between(&pair, TRADER, backend, &changes);
-        let config = folder.file("trade.toml", config);
-        let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
-        let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
-        wait_for("the exchange", || {
-            said(&folder, "exchange.said").contains("listening").then_some(())
-        });
-        let mut trader = start(&pair, 1, &folder, "trade.said", &with("trade"));
-        let ended = trader.wait(PATIENCE).expect("it ends");
-        let words = said(&folder, "trade.said");
-        assert_eq!(ended.code(), Some(0), "{words}");
-        let ended = exchange.wait(PATIENCE).expect("it ends");
-        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
+        let config = trading(&pair, TRADER, backend, (4, 40), &[("[trader]\n", &sent)]);
+        let words = traded(&pair, &folder, config);
         let counted = words.lines().find(|line| line.starts_with("order entry: "));
         match send {
             "kernel" => assert_eq!(counted, None),
@@ -259,126 +172,7 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
                 assert!(words.contains("and is booked afterwards"), "{words}");
             }
         }
-        let orders = |name: &str| -> Value {
-            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
-            serde_json::from_str::<Value>(&text).expect("results are JSON")["orders"].clone()
-        };
-        let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
-        let count = theirs.as_object().expect("orders").len();
-        assert!(count > 20, "{backend}, {send}: {count} orders");
-        assert_eq!(theirs, ours, "{backend}, {send}");
     }
-}
-
-/// Buys what somebody offers at the best price or below, by orders that lie armed at the hook.
-struct Armer {
-    ends: Arc<Ends>,
-}
-
-/// How armed orders ended, and that none was refused.
-#[derive(Default)]
-struct Ends {
-    fired: AtomicU64,
-    others: AtomicU64,
-}
-
-impl Strategy for Armer {
-    fn subscriptions(&self) -> Vec<Subscription> {
-        vec![Subscription::symbol("AAPL")]
-    }
-
-    fn pre_arms(&self) -> bool {
-        true
-    }
-
-    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange<'_>) {
-        let instrument = change.instrument;
-        let Some((offer, _)) = change.after.best(Side::Ask) else {
-            return;
-        };
-        if ctx.armed().is_some() || !change.is_live() || !ctx.is_trading(instrument) {
-            return;
-        }
-        let order = Ticket::limit(Side::Bid, instrument, 100, offer).immediate_or_cancel();
-        let awaited = Awaited::added(instrument, Side::Ask).between(Price::ZERO, offer);
-        match ctx.arm(order, awaited) {
-            Ok(_) | Err(NotSent::Check(_) | NotSent::NoSession) => {}
-            Err(why) => panic!("{why}"),
-        }
-    }
-
-    fn on_armed(&mut self, _: &mut Context<'_>, event: &ArmedEvent) {
-        match event.end {
-            ArmEnd::Fired => &self.ends.fired,
-            ArmEnd::TakenBack | ArmEnd::Gap => &self.ends.others,
-            ArmEnd::NoRoom | ArmEnd::Refused(_) => panic!("{event:?}"),
-        }
-        .fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// Every order that left by itself is the exchange's, accepted, filled or over as the strategy has it; those
-/// that were taken back never came there.
-#[test]
-fn orders_that_a_strategy_arms_leave_by_themselves_and_are_the_exchanges() {
-    let Some(pair) = namespaces("twpath") else { return };
-    let folder = Folder::new("path-armed");
-    let changes = [
-        ("rate = 20000", "rate = 6000"),
-        (
-            "duration_s = 15.0",
-            "duration_s = 5.0\nstop_on_client_loss = true",
-        ),
-        ("symbols = 200", "symbols = 20"),
-        ("[trader]\n", "[trader]\nsend = \"delegated\"\n"),
-        // In the driver, a virtual one sends nothing to a peer without a program of its own.
-        ("[receiver]\n", "[receiver]\nxdp_mode = \"generic\"\n"),
-    ];
-    let text = between(&pair, TRADER, "xdp", &changes);
-    let config = folder.file("trade.toml", text);
-    let with = |word| [word, "-c", path(&config), "--results", path(&folder.0)];
-    let mut exchange = start(&pair, 0, &folder, "exchange.said", &with("exchange"));
-    wait_for("the exchange", || {
-        said(&folder, "exchange.said").contains("listening").then_some(())
-    });
-    let ends = Arc::new(Ends::default());
-    let (own, results) = (Arc::clone(&ends), folder.0.clone());
-    let traded = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            pair.enter(1).expect("entered");
-            let config = Config::load(&config)?;
-            let hosting = Hosting {
-                name: "armer".to_string(),
-                strategy: Armer { ends: own },
-                feeds: None,
-                sessions: None,
-                on_every_event: false,
-                max_orders: 100_000,
-                risk: config.node().risk_of(&config.trader.risk),
-            };
-            let (rule, stop) = (Live::hosting(vec![hosting]), StopFlag::new());
-            run_rule(&config.node(), Some(&results), false, &stop, rule)
-        });
-        thread.join().expect("no panic")
-    });
-    traded.unwrap_or_else(|why| panic!("{why}"));
-    let ended = exchange.wait(PATIENCE).expect("it ends");
-    assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
-    let orders = |name: &str| -> serde_json::Map<String, Value> {
-        let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
-        let results = serde_json::from_str::<Value>(&text).expect("results are JSON");
-        results["orders"].as_object().expect("orders").clone()
-    };
-    let (theirs, ours) = (orders("exchange.json"), orders("trader.json"));
-    let count = |ends: &AtomicU64| ends.load(Ordering::SeqCst) as usize;
-    let (fired, others) = (count(&ends.fired), count(&ends.others));
-    println!("{fired} left by themselves, {others} did not");
-    assert!(fired > 0, "{others} did not leave");
-    assert_eq!(theirs.len(), fired, "what left came there, and nothing else");
-    for (id, order) in &theirs {
-        assert_eq!(ours.get(id), Some(order), "order {id}");
-    }
-    assert_eq!(ours.len(), fired + others);
 }
 
 const OUCH: &str = r#"
@@ -510,11 +304,7 @@ fn an_ouch_host_says_the_same_whichever_way_its_orders_come() {
         let folder = Folder::new(&format!("path-ouch-{delegated}"));
         let text = OUCH.replace("EXCHANGE", &pair.address(0).to_string());
         let config = folder.file("exchange.toml", text);
-        let words = ["exchange", "-c", path(&config)];
-        let _exchange = start(&pair, 0, &folder, "exchange.said", &words);
-        wait_for("the exchange", || {
-            said(&folder, "exchange.said").contains("listening").then_some(())
-        });
+        let _exchange = exchange(&pair, &folder, &["-c", path(&config)]);
         let venue = (pair.address(0), 27_106).into();
         let (transcript, counts) = std::thread::scope(|scope| {
             let client = scope.spawn(|| {
@@ -714,8 +504,8 @@ fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
     let feed = ["feed", "-c", path(&config), "--folder", path(&region)];
     let mut daemon = start(&pair, 1, &folder, "feed", &feed);
     let attachment = wait_for("the region", || Attachment::attach(&region).ok());
-    let results = ["exchange", "-c", path(&config), "--results", path(&folder.0)];
-    let mut exchange = start(&pair, 0, &folder, "exchange.said", &results);
+    let results = ["-c", path(&config), "--results", path(&folder.0)];
+    let mut exchange = exchange(&pair, &folder, &results);
     let counted = |source: u16, what: Counter| {
         attachment
             .reader()
@@ -724,7 +514,8 @@ fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
             .get(what)
     };
     wait_for("packets that the filter drops", || {
-        (counted(0, Counter::HookFiltered) > 50 && counted(3, Counter::HookFiltered) > 50).then_some(())
+        let all = [0, 1, 2, 3, 4].map(|source| counted(source, Counter::HookFiltered));
+        all.iter().all(|dropped| *dropped > 50).then_some(())
     });
     for pattern in ["A*", "T*"] {
         let told = tickwire()
@@ -738,32 +529,41 @@ fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
         let ended = (0..5).all(|source| reader.source_state(source) == SourceState::Ended);
         ended.then_some(())
     });
-    let ended = exchange.wait(PATIENCE).expect("it ends");
-    assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange.said"));
-    let mut theirs = books_of_exchange(&folder, "exchange");
-    let all = theirs.len();
-    theirs.retain(|name, _| name.starts_with(['A', 'M', 'T']));
-    assert!(
-        theirs.len() > 10 && theirs.len() < all,
-        "{} of {all} sides",
-        theirs.len()
-    );
-    let ours = books_of_region(&attachment, &[0]);
-    let differs = theirs
-        .iter()
-        .find(|(name, levels)| ours.get(*name) != Some(levels));
-    assert_eq!(differs, None, "{:?}", differs.map(|(name, _)| ours.get(name)));
+    ended_well(&mut exchange, &folder, "exchange.said");
+    for (venue, sources) in BOOKS {
+        let mut theirs = books_of_exchange(&folder, venue);
+        let all = theirs.len();
+        theirs.retain(|name, _| name.starts_with(['A', 'M', 'T']));
+        assert!(
+            theirs.len() > 10 && theirs.len() < all,
+            "{venue}: {} of {all} sides",
+            theirs.len()
+        );
+        let ours = books_of_region(&attachment, sources);
+        let differs = theirs
+            .iter()
+            .find(|(name, levels)| ours.get(*name) != Some(levels));
+        assert_eq!(
+            differs,
+            None,
+            "{venue}: {:?}",
+            differs.map(|(name, _)| ours.get(name))
+        );
+    }
     let words = said(&folder, "feed");
-    assert!(words.contains("; 2 of 5 channels behind the filter"), "{words}");
+    assert!(words.contains("; 5 of 5 channels behind the filter"), "{words}");
     let counts = [
         Counter::HookFiltered,
         Counter::HookDuplicates,
         Counter::HookDoubts,
     ];
     println!(
-        "{words}\nnasdaq {:?}, nyse {:?}",
+        "{words}\nnasdaq {:?}, bzx {:?} and {:?}, nyse {:?}, uqdf {:?}",
         counts.map(|c| counted(0, c)),
-        counts.map(|c| counted(3, c))
+        counts.map(|c| counted(1, c)),
+        counts.map(|c| counted(2, c)),
+        counts.map(|c| counted(3, c)),
+        counts.map(|c| counted(4, c))
     );
     assert_eq!(counted(0, Counter::BookRejects), 0);
     signal("INT", daemon.0.id());

@@ -91,6 +91,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "says its lines as trade does; demo quoter prints its report",
     ),
     ("play", "prints its result as replay does"),
+    (
+        "mirror publish",
+        "says lines; a program built without Aeron says so: apps/tickwire/tests/mirror.rs",
+    ),
+    ("mirror receive", "as mirror publish"),
     ("archive", "writes a file, and says one line"),
     ("record", "prints one table when it ends, as replay does"),
     ("jobs plan", "prints JSON lines, for programs"),
@@ -106,6 +111,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "writes its files; --check prints as strategy check does",
     ),
     ("strategy run", "says its lines as trade does"),
+    ("strategy server", "speaks a protocol: crates/language-server"),
     ("man", "writes a folder of pages"),
     ("strategy rtl", "writes files, and says which in its last line"),
     (

@@ -253,6 +253,13 @@ const ROWS: &[Row] = &[
         &[],
         By("a_market_that_is_played_is_recorded_and_gives_the_same_books"),
     ),
+    // Needs a program with Aeron, and hosts: `cargo xtask aeron`.
+    Row(
+        "mirror",
+        &[],
+        &[],
+        By("a_program_without_aeron_says_how_to_have_one_with_it"),
+    ),
     Row("inspect day/*.pcapng", &[("day/*.pcapng", "day.pcap")], &[], DONE),
     Row(
         "inspect 01302020.NASDAQ_ITCH50.gz",

@@ -131,3 +131,50 @@ fn a_file_is_backtested_the_same_each_time_and_obeys_its_parameters() {
     assert_eq!(wrong.status.code(), Some(2), "{}", told(&wrong));
     assert!(told(&wrong).contains("did you mean lot?"), "{}", told(&wrong));
 }
+
+/// What an editor that starts the server writes and reads: `Content-Length`, an empty line, JSON.
+#[test]
+fn an_editor_is_answered_on_standard_input_and_output() {
+    use std::io::{Read, Write};
+    let framed = |json: &str| format!("Content-Length: {}\r\n\r\n{json}", json.len());
+    let serve = |input: &str| {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_tickwire"))
+            .args(["strategy", "server"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        // It may end before all of it is read.
+        let _ = server.stdin.take().expect("piped").write_all(input.as_bytes());
+        let mut said = String::new();
+        let out = server.stdout.as_mut().expect("piped");
+        out.read_to_string(&mut said).expect("text");
+        (server.wait_with_output().expect("it ends"), said)
+    };
+    let session = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#,
+        r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri":"untitled:s.tw","languageId":"tickwire","version":1,"text":"strategy s\nparam a: lots = 1\n"}}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#,
+        r#"{"jsonrpc":"2.0","method":"exit"}"#,
+    ];
+    let (output, said) = serve(&session.map(framed).concat());
+    assert_eq!(output.status.code(), Some(0), "{said}{}", told(&output));
+    for part in ["hoverProvider", "publishDiagnostics", "lots", r#""id":2"#] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Its editor is gone: there is nobody to serve.
+    assert_eq!(serve("").0.status.code(), Some(0));
+    // Before it was begun, and then never.
+    let (output, said) = serve(&framed(r#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#));
+    assert_eq!(output.status.code(), Some(0), "{said}{}", told(&output));
+    assert!(said.contains("-32002"), "not initialized: {said}");
+    let (output, said) = serve("Content-Length: 4\r\n\r\nabcd");
+    assert_eq!(output.status.code(), Some(1), "{said}{}", told(&output));
+    assert!(
+        said.is_empty() && told(&output).contains("expected value"),
+        "{said}{}",
+        told(&output)
+    );
+}

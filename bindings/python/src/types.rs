@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 use tickwire_runtime::shared::SharedError;
-use tickwire_shm::AttachError;
 
 /// Something of `tickwire._types`.
 fn of_package(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
@@ -39,13 +38,9 @@ impl Trouble {
 
 impl From<SharedError> for Trouble {
     fn from(error: SharedError) -> Trouble {
-        match error {
-            SharedError::NoWriter { .. }
-            | SharedError::Attach {
-                source: AttachError::NotReady,
-                ..
-            } => Trouble::not_running(error),
-            _ => Trouble::other(error),
+        match error.may_come() {
+            true => Trouble::not_running(error),
+            false => Trouble::other(error),
         }
     }
 }

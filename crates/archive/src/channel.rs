@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tickwire_feed_core::{Channel, DayUse, FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
+use tickwire_feed_core::{
+    Channel, DayUse, FeedState, Line, Pattern, Prefiltered, Rule, Seen, SubscriptionsFull,
+};
 use tickwire_market::{
     Counter, Counters, DynSink, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
     SeqNo, Symbol, Venue,
@@ -96,6 +98,9 @@ impl ArchiveChannel {
     }
 }
 
+/// Nothing is in front of it.
+impl Prefiltered for ArchiveChannel {}
+
 impl Channel for ArchiveChannel {
     fn venue(&self) -> Venue {
         self.facts.venue
@@ -106,6 +111,19 @@ impl Channel for ArchiveChannel {
     }
 
     fn seen_up_to(&mut self, _: Nanos, _: SeqNo) {}
+
+    fn changes(&self) -> u64 {
+        // Everybody in an archive is known from its first message on.
+        0
+    }
+
+    fn prefiltered(&self) -> &dyn Prefiltered {
+        self
+    }
+
+    fn prefiltered_mut(&mut self) -> &mut dyn Prefiltered {
+        self
+    }
 
     fn alive(&mut self, _: Nanos) {}
 

@@ -541,11 +541,7 @@ impl<S: Strategy> Backtest<S> {
     /// Places an order that no strategy decided on, at once: for tests of the venue.
     pub fn inject(&mut self, request: &OrderIntent) {
         let at = self.now;
-        let instrument = match *request {
-            OrderIntent::New { instrument, .. }
-            | OrderIntent::Replace { instrument, .. }
-            | OrderIntent::Cancel { instrument, .. } => instrument,
-        };
+        let instrument = request.instrument();
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
         let books = (&self.books.0[feed], local);
         self.venue.arrive(at, request, books, true, &mut self.wire);

@@ -52,53 +52,20 @@ impl KeptOrders {
 
     /// A request reaches the venue.
     pub(crate) fn arrive(&mut self, at: Nanos, request: &OrderIntent) {
-        let row = match *request {
-            OrderIntent::New {
-                id,
-                instrument,
-                side,
-                order_type,
-                price,
-                stop,
-                qty,
-                time_in_force,
-                ..
-            } => (
-                id,
-                None,
-                instrument,
-                side,
-                (order_type, price, stop, qty, time_in_force),
-            ),
-            OrderIntent::Replace {
-                id,
-                target,
-                instrument,
-                side,
-                order_type,
-                price,
-                stop,
-                qty,
-                time_in_force,
-                ..
-            } => {
-                let terms = (order_type, price, stop, qty, time_in_force);
-                (id, Some(target), instrument, side, terms)
-            }
-            OrderIntent::Cancel { .. } => return,
+        let Some(order) = request.order() else {
+            return;
         };
-        let (id, replaces, instrument, side, (order_type, price, stop, qty, time_in_force)) = row;
-        self.by_id.insert(id, self.rows.len());
+        self.by_id.insert(order.id, self.rows.len());
         self.rows.push(KeptOrder {
-            id,
-            replaces,
-            instrument,
-            side,
-            order_type,
-            price,
-            stop,
-            qty,
-            time_in_force,
+            id: order.id,
+            replaces: order.replaces,
+            instrument: order.instrument,
+            side: order.side,
+            order_type: order.order_type,
+            price: order.price,
+            stop: order.stop,
+            qty: order.qty,
+            time_in_force: order.time_in_force,
             arrived: at,
             ended: None,
             state: OrderState::PendingNew,

@@ -553,13 +553,21 @@ impl LevelPool {
 
     /// The levels of a side, best first.
     pub(crate) fn levels(&self, at: &Book, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
-        let (top, behind) = (at.top(side), &self.rungs[at.range(side)]);
-        (0..behind.len()).map(move |nth| {
-            let rung = if nth == 0 {
-                top
-            } else {
-                behind[behind.len() - 1 - nth]
-            };
+        self.levels_from(at, side, 0)
+    }
+
+    /// The levels from a rank on, 0 the best. None of those before it is looked at.
+    #[inline]
+    pub(crate) fn levels_from(
+        &self,
+        at: &Book,
+        side: Side,
+        first: usize,
+    ) -> impl ExactSizeIterator<Item = Level> + '_ {
+        let (top, all) = (at.top(side), &self.rungs[at.range(side)]);
+        let left = &all[..all.len().saturating_sub(first)];
+        left.iter().rev().enumerate().map(move |(nth, behind)| {
+            let rung = if first + nth == 0 { top } else { *behind };
             Level {
                 price: crate::price_of(side, rung.key),
                 qty: Volume(rung.qty()),

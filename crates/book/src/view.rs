@@ -91,6 +91,13 @@ impl<'a> BookRef<'a> {
         self.books.levels.levels(&self.books.books[self.index], side)
     }
 
+    /// The levels of a side from a rank on, 0 the best.
+    #[inline]
+    pub fn levels_from(&self, side: Side, first: usize) -> impl ExactSizeIterator<Item = Level> + use<'a> {
+        let book = &self.books.books[self.index];
+        self.books.levels.levels_from(book, side, first)
+    }
+
     /// Whether neither side has a level.
     pub fn is_empty(&self) -> bool {
         Side::BOTH

@@ -45,6 +45,8 @@ pub enum Request<'a> {
     Unsubscribe(&'a [String]),
     /// What is subscribed to.
     Subscriptions,
+    /// The same, with what was seen, dropped and passed by subscription and by symbol.
+    Statistics,
 }
 
 impl Request<'_> {
@@ -55,6 +57,7 @@ impl Request<'_> {
                 json!({ "do": "unsubscribe", "patterns": patterns, "feed": feed })
             }
             Request::Subscriptions => json!({ "do": "subscriptions", "feed": feed }),
+            Request::Statistics => json!({ "do": "subscriptions", "feed": feed, "statistics": true }),
         }
     }
 }

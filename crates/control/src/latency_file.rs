@@ -25,10 +25,23 @@ const FIRST_LINE: &str = "# tickwire latency 1";
 pub const ALL: &str = "all";
 /// Every message type together: packet in memory to consolidated book visible.
 pub const SUPER: &str = "super";
-/// Every packet: the kernel's receive time to packet in memory.
+/// Every packet that the network card has stamped: on the wire to the hook of the driver.
+pub const WIRE: &str = "wire";
+/// Every packet that came from the hook of the driver: from there to packet in memory.
+pub const HOOK: &str = "hook";
+/// Every packet that came by a socket whose stamps were asked for: the kernel's receive time to packet in
+/// memory.
 pub const KERNEL: &str = "kernel";
+/// Every order: packet in memory to the decision.
+pub const DECIDED: &str = "decided";
+/// Every order: the decision to the order being sent.
+pub const SENT: &str = "sent";
+/// Every order: the earliest time of its packet that is known to the order being sent.
+pub const TOTAL: &str = "total";
+/// What is no message type but a part of the way, in the order of the way.
+pub const PARTS: [&str; 8] = [WIRE, HOOK, KERNEL, ALL, SUPER, DECIDED, SENT, TOTAL];
 
-/// Latencies of one message type, or of all of them ([`ALL`], [`SUPER`]).
+/// Latencies of one message type, or of a part of the way ([`PARTS`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Latencies {
     /// How many by range of nanoseconds, both ends included; no range is empty.
@@ -44,6 +57,18 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// One more, in nanoseconds.
+    pub fn record(&mut self, ns: u64) {
+        self.min = if self.count == 0 { ns } else { self.min.min(ns) };
+        self.max = self.max.max(ns);
+        self.sum = self.sum.saturating_add(ns);
+        self.count += 1;
+        // Below 64 a range is a nanosecond wide, above that 1/32 of its power of two.
+        let width = 1 << ns.checked_ilog2().unwrap_or(0).saturating_sub(5);
+        let low = ns - ns % width;
+        *self.ranges.entry((low, low + (width - 1))).or_default() += 1;
+    }
+
     /// Adds those of another channel or file.
     pub fn merge(&mut self, other: &Latencies) {
         if other.count == 0 {
@@ -225,6 +250,25 @@ mod tests {
             (all.min, all.max, all.count, all.ranges[&(96, 99)]),
             (96, 130, 5, 4)
         );
+    }
+
+    #[test]
+    fn what_is_recorded_stands_in_ranges_that_do_not_overlap() {
+        let mut latencies = Latencies::default();
+        for ns in [0, 63, 64, 65, 66, 127, 128, 131, 1_000_000, u64::MAX] {
+            latencies.record(ns);
+        }
+        let ranges: Vec<(u64, u64)> = latencies.ranges.keys().copied().collect();
+        assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{ranges:?}");
+        assert_eq!(latencies.ranges[&(64, 65)], 2);
+        assert_eq!(latencies.ranges[&(128, 131)], 2);
+        assert_eq!((latencies.min, latencies.max, latencies.count), (0, u64::MAX, 10));
+        let file = LatencyFile {
+            feed: "x".into(),
+            remarks: Vec::new(),
+            types: [(SENT.to_string(), latencies)].into(),
+        };
+        assert_eq!(LatencyFile::parse(&file.to_text()), Ok(file));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
-use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::affinity::{self, Cores};
 use tickwire_runtime::files::{self, Folder, Sharing};
 use tickwire_runtime::signal;
 
@@ -62,6 +62,16 @@ pub fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure
         ))),
         Err(TryLockError::Error(e)) => Err(failed("locking it", e)),
     }
+}
+
+/// Counts the cores, before any thread is pinned.
+///
+/// # Errors
+/// The environment says nonsense of them.
+pub fn count_cores() -> Result<(), Failure> {
+    affinity::cores_asked_for().map_err(Failure::config)?;
+    Cores::count();
+    Ok(())
 }
 
 /// Pins the calling thread to the configured core; a negative one leaves it to the scheduler. The console's

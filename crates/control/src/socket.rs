@@ -68,6 +68,9 @@ pub enum Request {
         /// Its name; all feeds without it.
         #[serde(default)]
         feed: Option<String>,
+        /// With what was seen, dropped and passed by subscription and by symbol.
+        #[serde(default)]
+        statistics: bool,
     },
     /// How the daemon is.
     Status {},

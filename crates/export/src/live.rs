@@ -22,9 +22,9 @@ use tickwire_market::{
 use tickwire_replay::played::Keep;
 use tickwire_replay::progress::Progress;
 use tickwire_runtime::places;
-use tickwire_runtime::shared::{Attachment, SharedError, WriterHealth};
+use tickwire_runtime::shared::{Attachment, WriterHealth};
 use tickwire_runtime::signal::{StopFlag, StopReason};
-use tickwire_shm::{AttachError, Next, Record, RingCursor};
+use tickwire_shm::{Next, Record, RingCursor};
 use tickwire_venues::protocol::Protocol;
 
 use crate::out::{Done, Out};
@@ -205,13 +205,7 @@ fn attach(folder: &Path, until: &Until<'_>) -> Result<Option<Attachment>, Failur
                 eprintln!("reading the feed handler in {}", folder.display());
                 return Ok(Some(held));
             }
-            Err(
-                SharedError::NoWriter { .. }
-                | SharedError::Attach {
-                    source: AttachError::NotReady,
-                    ..
-                },
-            ) => {}
+            Err(error) if error.may_come() => {}
             Err(other) => return Err(Failure::system(other.to_string())),
         }
         match until.over() {

@@ -13,6 +13,6 @@ pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, STREAM_CHUNK_MAX,
-    SessionId, SnapshotState, SoupFailure, Start, decoder, fixed_map, framing,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, NotedOrders, RecoveryLimits,
+    STREAM_CHUNK_MAX, SessionId, SnapshotState, SoupFailure, Start, decoder, fixed_map, framing,
 };

@@ -31,10 +31,10 @@ pub use gap::{GapEvent, GapProxy};
 pub use session::PitchLogin;
 pub use spin::Spin;
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Prefiltered, StreamEvent};
 use crate::fixed_map::{FixedMap, Slot};
 use crate::framing::{Content, Frame, Framing};
-use crate::{ArbiterConfig, FeedHandler, Filter, MissingRange, RecoveryLimits, SessionId};
+use crate::{ArbiterConfig, FeedHandler, Filter, MissingRange, NotedOrders, RecoveryLimits, SessionId};
 use alloc::vec::Vec;
 use said::{auction_summary, auction_update, code, price, status, trade};
 use tickwire_market::{
@@ -196,6 +196,8 @@ pub struct PitchDecoder {
     filter: Filter,
     numbers: FixedMap<u32>,
     orders: FixedMap<Resting>,
+    /// For a filter in front of the feed.
+    noted: NotedOrders,
 }
 
 impl PitchDecoder {
@@ -217,6 +219,7 @@ impl PitchDecoder {
             .counting_instruments(),
             numbers: FixedMap::new(instruments_max as usize),
             orders: FixedMap::new(config.orders_max as usize),
+            noted: NotedOrders::none(),
         };
         for symbol in config.directory {
             if let Some(key) = symbol.padded().map(u64::from_be_bytes) {
@@ -314,7 +317,9 @@ impl PitchDecoder {
             instrument: event.instrument,
             side: event.side,
         };
-        Ok(self.orders.insert(event.order_id.0, resting).is_ok())
+        let has_room = self.orders.insert(event.order_id.0, resting).is_ok();
+        self.noted.note(event.order_id);
+        Ok(has_room)
     }
 
     /// Messages that touch no order.
@@ -526,8 +531,7 @@ impl PitchDecoder {
     #[inline(never)]
     fn forget_order(&mut self, kind: u8, place: Slot, counters: &mut Counters) {
         let order = self.orders.remove_at(place);
-        let seen = self.filter.of_instrument(order.instrument);
-        (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+        self.filter.of_instrument(order.instrument).drop_one();
         self.filtered(kind, counters);
     }
 
@@ -735,6 +739,24 @@ impl PitchDecoder {
                 ..MarketEvent::default()
             });
         }
+    }
+}
+
+impl Prefiltered for PitchDecoder {
+    fn note_orders(&mut self, room: usize) {
+        self.noted = NotedOrders::with_room(room);
+    }
+
+    fn noted_orders(&mut self) -> Option<&mut NotedOrders> {
+        Some(&mut self.noted)
+    }
+
+    fn resting(&self, each: &mut dyn FnMut(OrderId)) {
+        self.orders.each(|order, resting| {
+            if self.filter.has(resting.instrument) || self.filter.is_joining(resting.instrument) {
+                each(OrderId(order));
+            }
+        });
     }
 }
 

@@ -36,7 +36,7 @@ pub use recovery::{LoopState, Mdp3Recovery};
 pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
 pub use terms::{Mdp3Kind, Mdp3Terms};
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -356,6 +356,14 @@ impl Mdp3Decoder {
             self.definition_loop.definitions,
             self.definition_loop.definitions_total,
         )
+    }
+}
+
+impl Prefiltered for Mdp3Decoder {
+    fn venue_number(&self, id: InstrumentId) -> Option<u64> {
+        let terms = self.terms(id)?;
+        // As its bytes stand in a message.
+        Some(u64::from(terms.security_id.cast_unsigned()))
     }
 }
 

@@ -13,10 +13,10 @@
 //! where it no longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What
 //! the recovery of a venue is made of stays behind this trait: the owner knows addresses, not protocols.
 
-use crate::{DayUse, FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
+use crate::{DayUse, FeedState, Line, Pattern, Prefiltered, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
     Contract, Counters, Currency, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
-    PriceSteps, SeqNo, Symbol, Venue,
+    Price, PriceSteps, SeqNo, Symbol, Venue,
 };
 
 /// See the module's description.
@@ -142,6 +142,23 @@ pub trait Channel {
             beyond: None,
         })
     }
+
+    /// What 1 in the price fields of an instrument's messages stands for, where every instrument has a scale
+    /// of its own (NYSE) and it is known.
+    fn price_unit(&self, id: InstrumentId) -> Option<Price> {
+        let _ = id;
+        None
+    }
+
+    /// Another number than before wherever who is known, or who of them is wanted, may be another: for who
+    /// would look through all of them again.
+    fn changes(&self) -> u64;
+
+    /// What a filter in front of the channel has to know beside.
+    fn prefiltered(&self) -> &dyn Prefiltered;
+
+    /// The same, to have orders noted.
+    fn prefiltered_mut(&mut self) -> &mut dyn Prefiltered;
 
     /// The number of a symbol, once the venue has said it.
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;
@@ -314,8 +331,24 @@ macro_rules! answers_from_feed {
             self.feed.filter().has_joins()
         }
 
+        fn changes(&self) -> u64 {
+            self.feed.filter().changes()
+        }
+
+        fn prefiltered(&self) -> &dyn $crate::Prefiltered {
+            self.feed.decoder()
+        }
+
+        fn prefiltered_mut(&mut self) -> &mut dyn $crate::Prefiltered {
+            self.feed.decoder_mut()
+        }
+
         fn kinds(&self, each: &mut dyn FnMut(tickwire_market::MessageType, $crate::Seen)) {
             self.feed.filter().kinds(each);
+        }
+
+        fn price_unit(&self, id: tickwire_market::InstrumentId) -> Option<tickwire_market::Price> {
+            $crate::Decoder::price_unit(self.feed.decoder(), id)
         }
 
         fn seen_of_instrument(&self, id: tickwire_market::InstrumentId) -> $crate::Seen {

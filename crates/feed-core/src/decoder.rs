@@ -1,8 +1,9 @@
 //! What a venue's decoder gives to the handler.
 
-use crate::{Filter, Rule, Seen, SubscriptionsFull};
+use crate::{Filter, NotedOrders, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
+    Counter, Counters, EventFlags, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Price,
+    SeqNo,
 };
 use tickwire_wire_core::Malformed;
 
@@ -37,9 +38,53 @@ pub enum StreamEvent {
     Released,
 }
 
+/// What is known of a message of a packet before any message of that packet is decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Early {
+    /// Nobody wants it, whatever those before it say: it is counted, and must not be decoded.
+    Dropped,
+    /// It is to be decoded, and says nothing of what is wanted.
+    Kept,
+    /// Nothing is known of those behind it until it is decoded: it may say who an instrument is.
+    Changes,
+}
+
+/// What a filter in front of a channel has to know of a venue's messages beyond what every decoder says. Most
+/// venues have nothing to add.
+pub trait Prefiltered {
+    /// The number by which messages name an instrument, where that is not the instrument's own number or
+    /// symbol (MDP 3.0).
+    fn venue_number(&self, id: InstrumentId) -> Option<u64> {
+        let _ = id;
+        None
+    }
+
+    /// Orders of wanted instruments that are added from now on are noted, up to `room`. Only where messages
+    /// name orders without their instrument (PITCH).
+    fn note_orders(&mut self, room: usize) {
+        let _ = room;
+    }
+
+    /// What was noted.
+    fn noted_orders(&mut self) -> Option<&mut NotedOrders> {
+        None
+    }
+
+    /// The orders of wanted instruments that rest, where orders are noted. Not for the hot path.
+    fn resting(&self, each: &mut dyn FnMut(OrderId)) {
+        let _ = each;
+    }
+
+    /// The FAST templates of messages about orders, trades and statistics of instruments alone: what nobody
+    /// needs while no instrument is wanted (MOEX).
+    fn templates_of_instruments(&self, each: &mut dyn FnMut(u32)) {
+        let _ = each;
+    }
+}
+
 /// Turns a venue's messages into events. What is wanted, joins and was seen is kept by its [`Filter`]; of the
 /// methods below a venue writes the first three, and those in which it differs from others.
-pub trait Decoder {
+pub trait Decoder: Prefiltered {
     /// What is wanted of the feed.
     fn filter(&self) -> &Filter;
 
@@ -76,6 +121,15 @@ pub trait Decoder {
     #[inline(always)]
     fn looks_ahead(&self) -> bool {
         true
+    }
+
+    /// Looks at a live message of a packet of several before any of them is decoded: one that nobody wants is
+    /// counted by type and instrument, and done with. [`Counter::MessagesFiltered`] is the caller's. Only
+    /// where [`Decoder::PREVIEWS`]. Default: every message is decoded, and dropped then.
+    #[inline(always)]
+    fn early(&mut self, message: &[u8]) -> Early {
+        let _ = message;
+        Early::Kept
     }
 
     /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and
@@ -129,6 +183,13 @@ pub trait Decoder {
     /// there is a snapshot of it to make it right by [`Decoder::join`] when it is not.
     fn is_followed(&self, id: InstrumentId) -> bool {
         self.filter().is_followed(id)
+    }
+
+    /// What 1 in the price fields of an instrument's messages stands for, where every instrument has a scale
+    /// of its own and it is known.
+    fn price_unit(&self, id: InstrumentId) -> Option<Price> {
+        let _ = id;
+        None
     }
 
     /// How many messages of an instrument were seen and dropped. Messages dropped before their instrument was

@@ -54,7 +54,7 @@ impl Counts {
         let of_instrument = at.and_then(|at| self.by_instrument.get_mut(at as usize));
         let of_type = self.by_type.at(kind.0.into());
         for seen in of_instrument.into_iter().chain([of_type]) {
-            (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
+            seen.drop_one();
         }
     }
 }
@@ -76,6 +76,8 @@ pub struct Filter {
     instruments: Vec<Instrument>,
     /// How many have a name.
     known: u32,
+    /// How often somebody was named, or another rule was made.
+    changes: u64,
     /// A bit for every one that has closed.
     closed: Box<[u64]>,
     closed_count: u32,
@@ -102,6 +104,7 @@ impl Filter {
             },
             instruments: Vec::with_capacity(instruments_max),
             known: 0,
+            changes: 0,
             closed: vec![0; end.div_ceil(64)].into(),
             closed_count: 0,
         }
@@ -184,6 +187,7 @@ impl Filter {
         changed: &mut dyn FnMut(&Instrument),
     ) -> Result<(), SubscriptionsFull> {
         self.subscriptions.add(rule)?;
+        self.changes += 1;
         self.drops |= !rule.wanted;
         let known = self.instruments.iter().filter(|i| !i.symbol.is_empty());
         for instrument in known.filter(|i| rule.pattern.matches(&i.symbol)) {
@@ -256,6 +260,7 @@ impl Filter {
         if at >= self.instruments.len() {
             self.instruments.resize(at + 1, Instrument::default());
         }
+        self.changes += 1;
         let before = core::mem::replace(&mut self.instruments[at], instrument);
         self.known += u32::from(before.symbol.is_empty() && !instrument.symbol.is_empty());
         self.known -= u32::from(!before.symbol.is_empty() && instrument.symbol.is_empty());
@@ -280,6 +285,13 @@ impl Filter {
         self.subscriptions.forget_numbers();
         self.closed.fill(0);
         (self.known, self.closed_count) = (0, 0);
+        self.changes += 1;
+    }
+
+    /// Another number than before wherever an instrument may have been named, renamed or forgotten, or what
+    /// the rules say has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The venue says whether an instrument has closed for the day. Of a number out of range nothing is kept.
@@ -308,8 +320,12 @@ impl Filter {
         self.joins.has(id) || self.round.has(id)
     }
 
-    /// Whether any instrument joins, now or next. A search: not for the hot path.
+    /// Whether any instrument joins, now or next. A search while some do, for the hot path while none does.
+    #[inline]
     pub fn has_joins(&self) -> bool {
+        if self.joins.is_empty() && !self.round.holds_any() {
+            return false;
+        }
         let mut any = false;
         self.joins.each(|_| any = true);
         self.round.each(|_| any = true);
@@ -482,7 +498,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decoder, Pattern};
+    use crate::{Decoder, Pattern, Prefiltered};
     use tickwire_market::{Counter, Counters, EventKind, EventSink, MarketEvent, Qty};
 
     const IDS: [InstrumentId; 3] = [InstrumentId(1), InstrumentId(2), InstrumentId(3)];
@@ -551,6 +567,32 @@ mod tests {
     }
 
     #[test]
+    fn whoever_is_named_and_whatever_is_wanted_is_a_change() {
+        let mut filter = nothing();
+        let mut before = filter.changes();
+        let mut has_changed =
+            |filter: &Filter| core::mem::replace(&mut before, filter.changes()) != filter.changes();
+        let one = Instrument {
+            id: IDS[0],
+            symbol: Symbol::new(b"ONE").unwrap(),
+            ..Instrument::default()
+        };
+        filter.enter(one);
+        assert!(has_changed(&filter));
+        filter.enter(Instrument {
+            symbol: Symbol::new(b"TWO").unwrap(),
+            ..one
+        });
+        assert!(has_changed(&filter), "it has another name");
+        select(&mut filter, "+TWO");
+        assert!(has_changed(&filter));
+        filter.forget();
+        assert!(has_changed(&filter));
+        filter.seen_of_instrument(IDS[0]);
+        assert!(!has_changed(&filter));
+    }
+
+    #[test]
     fn a_held_message_that_is_not_needed_counts_as_dropped() {
         let mut filter = named(nothing().joining_by_round(about).counting_instruments());
         filter.round.prepare(Some(SeqNo(5)), 1000);
@@ -572,6 +614,8 @@ mod tests {
     /// A ninth venue: number, type and quantity in three bytes, and all that it has to say about
     /// subscriptions.
     struct Ninth(Filter);
+
+    impl Prefiltered for Ninth {}
 
     impl Decoder for Ninth {
         fn filter(&self) -> &Filter {

@@ -114,6 +114,12 @@ impl<V: Copy + Default> FixedMap<V> {
         value
     }
 
+    /// Every key with its value: a walk over the whole table.
+    pub fn each(&self, mut each: impl FnMut(u64, &V)) {
+        let taken = self.tags.iter().zip(&self.slots).filter(|(tag, _)| **tag != 0);
+        taken.for_each(|(_, (key, value))| each(*key, value));
+    }
+
     /// Takes out all values but those that are to be kept: a walk over the whole table.
     pub fn retain(&mut self, keep: impl Fn(&V) -> bool) {
         let mut at = 0;

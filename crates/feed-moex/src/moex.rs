@@ -32,7 +32,7 @@ mod turn;
 pub use channel::{MoexChannel, MoexChannelConfig};
 pub use replay::{MoexReplay, MoexReplayConfig, MoexReplayState};
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, Line, MissingRange, Seen, SessionId};
 use alloc::sync::Arc;
@@ -40,8 +40,8 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use definitions::about;
 use instruments::{Key, Keys, name};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    PointValue, Qty, SeqNo, Symbol, TradingStatus, Venue,
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
+    MessageType, PointValue, Qty, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_moex::fast::{Fault, Limits, Plan};
@@ -472,6 +472,19 @@ impl Instruments {
     }
 }
 
+impl Prefiltered for MoexDecoder {
+    fn templates_of_instruments(&self, each: &mut dyn FnMut(u32)) {
+        for (template, kind) in self.wire.templates() {
+            if matches!(
+                kind,
+                MessageKind::OrderLog | MessageKind::Trades | MessageKind::Statistics
+            ) {
+                each(template);
+            }
+        }
+    }
+}
+
 impl Decoder for MoexDecoder {
     fn filter(&self) -> &Filter {
         &self.books.filter
@@ -528,7 +541,9 @@ impl Decoder for MoexDecoder {
             (MessageKind::OrderLog, false) => books.order_log(context, &message, packet, counters, sink),
             (MessageKind::Trades, false) => books.trades(context, &message, counters, sink),
             (MessageKind::Heartbeat, false) => books.beat_stamp = message.sending_stamp(),
-            (MessageKind::OrderSnapshot, true) => books.snapshot(context, &message, counters, sink),
+            (MessageKind::OrderSnapshot, true) => {
+                books.snapshot(context, &message, counters, &mut DynSink(sink))
+            }
             (MessageKind::SecurityDefinition, _) => books.define(context, &message, counters, sink),
             (MessageKind::SecurityStatus | MessageKind::SessionStatus, _) => {
                 books.status(context, &message, counters, sink);
@@ -538,7 +553,7 @@ impl Decoder for MoexDecoder {
         let is_filtered = books.dropped && !books.passed;
         books.filter.of_type(kind as usize).filtered += u64::from(is_filtered);
         if let Some((id, last_packet)) = books.joined.take() {
-            self.end_join(context, id, last_packet, counters, sink);
+            self.end_join(context, id, last_packet, counters, &mut DynSink(sink));
         }
     }
 

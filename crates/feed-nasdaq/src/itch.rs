@@ -14,7 +14,7 @@
 //! | any of the first row that is malformed | `Gap` of the instrument: its book may be wrong |
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Context, Decoder, Early, Prefiltered};
 use crate::{FeedHandler, Filter, MoldUdp64, Seen};
 use alloc::vec::Vec;
 use tickwire_market::{
@@ -186,6 +186,8 @@ fn about(message: &[u8]) -> (MessageType, InstrumentId) {
     (MessageType(kind.into()), InstrumentId(locate.into()))
 }
 
+impl Prefiltered for ItchDecoder {}
+
 impl Decoder for ItchDecoder {
     fn filter(&self) -> &Filter {
         &self.filter
@@ -227,6 +229,26 @@ impl Decoder for ItchDecoder {
             return counters.bump(Counter::MessagesFiltered);
         }
         self.tell(context, (id, kind), message, counters, sink);
+    }
+
+    #[inline(always)]
+    fn early(&mut self, message: &[u8]) -> Early {
+        let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
+            return Early::Kept;
+        };
+        let id = InstrumentId(locate.into());
+        if kind == StockDirectory::KIND {
+            return Early::Changes;
+        }
+        if self.filter.has(id) || self.filter.round.holds(id) {
+            return Early::Kept;
+        }
+        let Some((by_type, by_instrument)) = self.counts(kind, id) else {
+            return Early::Kept;
+        };
+        by_type.drop_one();
+        by_instrument.drop_one();
+        Early::Dropped
     }
 
     #[inline(always)]

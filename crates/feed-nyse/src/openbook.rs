@@ -18,7 +18,7 @@ mod refresh;
 
 pub use refresh::OpenBookRefresh;
 
-use crate::decoder::{Context, Decoder, Out, StreamEvent};
+use crate::decoder::{Context, Decoder, Out, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
@@ -508,6 +508,8 @@ impl NyseDecoder for OpenBookDecoder {
         self.followed.fill(Followed::default());
     }
 }
+
+impl Prefiltered for OpenBookDecoder {}
 
 impl Decoder for OpenBookDecoder {
     fn filter(&self) -> &Filter {

@@ -24,14 +24,14 @@ mod refresh;
 
 pub use refresh::XdpRefresh;
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{INSTRUMENTS_MAX, NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
+    MessageType, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::le::{I32, U32};
@@ -462,14 +462,14 @@ impl XdpDecoder {
     /// told if not; what empties the book makes it right.
     #[cold]
     #[inline(never)]
-    fn shut<S: EventSink>(
+    fn shut(
         &mut self,
         context: Context,
         id: InstrumentId,
         kind: u16,
         message: &[u8],
         counters: &mut Counters,
-        sink: &mut S,
+        sink: &mut DynSink<'_>,
     ) {
         if context.flags.has(EventFlags::SNAPSHOT) {
             if self.taking == Some(id) {
@@ -571,7 +571,14 @@ impl NyseDecoder for XdpDecoder {
     }
 }
 
+impl Prefiltered for XdpDecoder {}
+
 impl Decoder for XdpDecoder {
+    fn price_unit(&self, id: InstrumentId) -> Option<Price> {
+        let unit = self.rows.get(id.index())?.unit;
+        (unit > 0).then(|| Price::from_raw(unit))
+    }
+
     fn filter(&self) -> &Filter {
         &self.filter
     }
@@ -603,7 +610,7 @@ impl Decoder for XdpDecoder {
         row.seen.seen += 1;
         if !self.filter.has(id) && kind != xdp::SymbolIndexMapping::KIND {
             if self.filter.joins.has(id) {
-                return self.shut(context, id, kind, message, counters, sink);
+                return self.shut(context, id, kind, message, counters, &mut DynSink(sink));
             }
             row.seen.filtered += 1;
             self.filter.of_type(kind.into()).filtered += 1;
@@ -614,6 +621,27 @@ impl Decoder for XdpDecoder {
             return;
         }
         self.tell(context, id, kind, message, counters, sink);
+    }
+
+    #[inline(always)]
+    fn early(&mut self, message: &[u8]) -> Early {
+        let (kind, id) = match xdp::head(message) {
+            Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
+            _ => return Early::Kept,
+        };
+        match kind {
+            xdp::SymbolIndexMapping::KIND => return Early::Changes,
+            // The close of an instrument is kept, wanted or not.
+            xdp::SecurityStatus::KIND => return Early::Kept,
+            _ if self.filter.has(id) || self.filter.joins.has(id) => return Early::Kept,
+            _ => {}
+        }
+        let Some(row) = self.rows.get_mut(id.index()) else {
+            return Early::Kept;
+        };
+        row.seen.drop_one();
+        self.filter.of_type(kind.into()).drop_one();
+        Early::Dropped
     }
 
     #[inline(always)]

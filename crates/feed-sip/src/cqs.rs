@@ -26,13 +26,13 @@ mod standing;
 pub use channel::CqsChannel;
 pub use snapshot::CqsSnapshot;
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
-    TradingStatus, Venue,
+    Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
+    SeqNo, TradingStatus, Venue,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, U16};
@@ -172,13 +172,13 @@ impl CqsDecoder {
 
     /// Everything but a long quote without a status.
     #[inline(never)]
-    fn decode_rare<S: EventSink>(
+    fn decode_rare(
         &mut self,
         context: Context,
         (category, kind): (u8, u8),
         message: &[u8],
         counters: &mut Counters,
-        sink: &mut S,
+        sink: &mut DynSink<'_>,
     ) {
         let is_standing = context.flags.has(EventFlags::SNAPSHOT);
         let symbol = match is_standing {
@@ -276,6 +276,8 @@ fn tell_status<S: EventSink>(event: &MarketEvent, participant: Char, code: Char,
     sink.on_event(&said);
 }
 
+impl Prefiltered for CqsDecoder {}
+
 impl Decoder for CqsDecoder {
     fn filter(&self) -> &Filter {
         &self.sip.filter
@@ -297,7 +299,7 @@ impl Decoder for CqsDecoder {
         self.sip.count(category, kind);
         let quote = cqs::long_quote(message).filter(|(m, _)| m.security_status == Char::SPACE);
         let Some((m, rest)) = quote else {
-            return self.decode_rare(context, (category, kind), message, counters, sink);
+            return self.decode_rare(context, (category, kind), message, counters, &mut DynSink(sink));
         };
         let Some(id) = self.sip.wanted((category, kind), &m.symbol.0, counters) else {
             return;
@@ -309,6 +311,19 @@ impl Decoder for CqsDecoder {
         };
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
+        }
+    }
+
+    #[inline]
+    fn early(&mut self, message: &[u8]) -> Early {
+        let &[category, kind] = message.get(2..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 2]);
+        let symbol = match cqs::long_quote(message) {
+            Some((m, _)) => Some(m.symbol.0),
+            None => cqs::symbol(message),
+        };
+        match symbol {
+            Some(symbol) => self.sip.early((category, kind), &symbol),
+            None => Early::Kept,
         }
     }
 

@@ -4,7 +4,7 @@
 mod join;
 mod symbols;
 
-use crate::decoder::Context;
+use crate::decoder::{Context, Early};
 use crate::{Filter, Rule, Seen, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use symbols::{Standing as Known, Symbols};
@@ -321,6 +321,20 @@ impl Sip {
             }
         }
         entered.filter(|_| self.symbols.wanted(symbol) != 0)
+    }
+
+    /// Drops a message whose symbol nobody wants. What a symbol is to us no message of a packet can change,
+    /// but that of one never seen, which is left to be entered.
+    #[inline(always)]
+    pub(crate) fn early(&mut self, (category, kind): (u8, u8), symbol: &[u8; 11]) -> Early {
+        match self.symbols.look_up(symbol) {
+            Known::Wanted(_) => Early::Kept,
+            Known::Unknown if self.learns => Early::Kept,
+            Known::Unknown | Known::Muted => {
+                self.filter.of_type(place(category, kind)).drop_one();
+                Early::Dropped
+            }
+        }
     }
 
     /// Whether a message of this symbol can yield an event.

@@ -20,7 +20,7 @@ mod channel;
 
 pub use channel::UqdfChannel;
 
-use crate::decoder::{Context, Decoder, StreamEvent};
+use crate::decoder::{Context, Decoder, Early, Prefiltered, StreamEvent};
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, Filter, Rule, Seen, SipConfig, SubscriptionsFull};
 use tickwire_feed_nasdaq::MoldUdp64;
@@ -280,6 +280,8 @@ impl UqdfDecoder {
     }
 }
 
+impl Prefiltered for UqdfDecoder {}
+
 impl Decoder for UqdfDecoder {
     fn filter(&self) -> &Filter {
         &self.sip.filter
@@ -331,6 +333,21 @@ impl Decoder for UqdfDecoder {
         }
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
+        }
+    }
+
+    #[inline]
+    fn early(&mut self, message: &[u8]) -> Early {
+        let &[_, category, kind, ..] = message else {
+            return Early::Kept;
+        };
+        let symbol = match uqdf::quote_long(message) {
+            Some((m, _)) => Some(m.symbol.0),
+            None => uqdf::symbol(message),
+        };
+        match symbol {
+            Some(symbol) => self.sip.early((category, kind), &symbol),
+            None => Early::Kept,
         }
     }
 

@@ -14,6 +14,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tickwire_feed::{ArbiterConfig, Line, PitchConfig, PitchDecoder, PitchFeed};
 use tickwire_market::{EventKind, MarketEvent, Nanos};
+use tickwire_runtime::alloc::{Allocator, populate_large_blocks};
 use tickwire_testdata::Rng;
 use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
@@ -21,11 +22,16 @@ use tickwire_wire::pitch::{
     AddOrderShort, DeleteOrder, ModifyOrderShort, OrderExecuted, PacketBuilder, ReduceSizeShort,
 };
 
+/// The programs' allocator: tables on huge pages.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
 /// Packets that are timed together: shorter than a time slice of a machine that others use, too.
 const BATCH: usize = 200;
 
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
+    populate_large_blocks();
     let (messages, rounds) = if is_bench { (1_000_000, 5) } else { (4_000, 1) };
     for resting in if is_bench {
         [4_000, 400_000]

@@ -10,6 +10,7 @@ use tickwire_runtime::users::Peer;
 
 use crate::command::{ChannelAnswer, Command, CommandLine, Deed};
 use crate::daemon::Daemon;
+use crate::statistics;
 
 /// How long a feed thread may take for a command.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +33,10 @@ impl<'d, 'r: 'd> Answer for ControlAnswers<'_, 'd, 'r> {
             Request::Unsubscribe { patterns, feed } => {
                 self.ask(Deed::Unsubscribe, &patterns, feed.as_deref())
             }
-            Request::Subscriptions { feed } => self.ask(Deed::List, &[], feed.as_deref()),
+            Request::Subscriptions { feed, statistics } => {
+                let deed = if statistics { Deed::Statistics } else { Deed::List };
+                self.ask(deed, &[], feed.as_deref())
+            }
             Request::Status {} => Ok(self.status()),
             Request::Stop {} => {
                 self.stop = true;
@@ -68,7 +72,7 @@ impl<'d, 'r: 'd> ControlAnswers<'_, 'd, 'r> {
                 }
             },
         };
-        if patterns.is_empty() && deed != Deed::List {
+        if patterns.is_empty() && !deed.is_question() {
             return Err("no pattern; name symbols, or * for all".into());
         }
         let patterns: Vec<Pattern> = patterns
@@ -117,7 +121,10 @@ impl<'d, 'r: 'd> ControlAnswers<'_, 'd, 'r> {
                 "filtered": filtered,
                 "passed": seen - filtered,
             });
-            if deed != Deed::List {
+            if deed == Deed::Statistics {
+                entry["statistics"] = statistics::of(&first.rules, own.iter().flat_map(|a| &a.counts));
+            }
+            if !deed.is_question() {
                 let (named, joined) = (sum(|a| a.matched.into()), sum(|a| a.changed.into()));
                 entry["matched"] = named.into();
                 entry["changed"] = joined.into();
@@ -135,7 +142,7 @@ impl<'d, 'r: 'd> ControlAnswers<'_, 'd, 'r> {
             return Err(e);
         }
         let mut answer = json!({ "subscriptions": list });
-        if deed != Deed::List {
+        if !deed.is_question() {
             let verb = if deed == Deed::Subscribe {
                 "joining"
             } else {

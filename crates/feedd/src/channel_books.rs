@@ -29,6 +29,7 @@ use tickwire_market::{
     OrderId, SeqNo, Side, Symbol, Venue, Volume,
 };
 use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::stamp::RxTimes;
 use tickwire_shm::{BookIdentity, BookWriter, Region, RingWriter, SourceState, SourceWriter, layout};
 
 use super::Notice;
@@ -139,10 +140,18 @@ impl<'r> ChannelBooks<'r> {
         (self.is_announced, self.packet_visible) = (false, NOT_VISIBLE);
     }
 
-    /// The packet in hand was in memory so long after the kernel had received it.
+    /// How the packet in hand came to memory, as far as that was measured.
     #[inline]
-    pub fn note_kernel(&mut self, ns: u64) {
-        self.row.kernel_latency(ns);
+    pub fn note_arrival(&mut self, times: &RxTimes) {
+        if let Some(ns) = times.kernel_to_user() {
+            self.row.kernel_latency(ns);
+        }
+        if let Some(ns) = times.wire_to_hook() {
+            self.row.wire_latency(ns);
+        }
+        if let Some(ns) = times.hook_to_user() {
+            self.row.hook_latency(ns);
+        }
     }
 
     /// A message of this kind begins.
@@ -316,15 +325,23 @@ impl<'r> ChannelBooks<'r> {
     }
 
     /// The message, or the group, is over: shows what it changed.
-    #[inline]
+    #[inline(always)]
     pub fn show_pending(&mut self, shared: &mut ThreadShared<'r>) {
+        // It is asked before and after every message, and mostly there is nothing the first time.
+        if !self.pending.is_empty() {
+            self.show_each(shared);
+        }
+        shared.supers.end_group();
+    }
+
+    #[inline(never)]
+    fn show_each(&mut self, shared: &mut ThreadShared<'r>) {
         let mut shown = 0;
         while let Some(&instrument) = self.pending.get(shown) {
             self.show(instrument, shared);
             shown += 1;
         }
         self.pending.clear();
-        shared.supers.end_group();
     }
 
     /// Shows what has changed in a book, and says it in the ring.
@@ -360,7 +377,7 @@ impl<'r> ChannelBooks<'r> {
             for side in Side::BOTH {
                 let (first, end) = (unshown.first[side as usize], unshown.end[side as usize]);
                 if first < end {
-                    let levels = book.levels(side).skip(first.into());
+                    let levels = book.levels_from(side, first.into());
                     edit.levels_from(side, first.into(), levels.take((end - first).into()));
                 }
             }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TryS
 use std::time::{Duration, Instant};
 
 use tickwire_feed::{Pattern, Rule, Seen};
+use tickwire_market::Symbol;
 
 /// Commands that may wait for one thread; there is one at a time, for the control thread waits for its
 /// answer.
@@ -20,6 +21,28 @@ pub enum Deed {
     Unsubscribe,
     /// Nothing but to say what is subscribed to.
     List,
+    /// The same, and what was seen, dropped and passed of each instrument.
+    Statistics,
+}
+
+impl Deed {
+    /// Whether nothing is changed by it.
+    pub fn is_question(self) -> bool {
+        matches!(self, Deed::List | Deed::Statistics)
+    }
+}
+
+/// What became of an instrument's messages.
+#[derive(Clone, Copy, Debug)]
+pub struct InstrumentCount {
+    /// The instrument.
+    pub symbol: Symbol,
+    /// Whether it is wanted.
+    pub wanted: bool,
+    /// Seen in this process, and dropped here because nobody wants it.
+    pub seen: Seen,
+    /// Dropped at the driver's hook before this process saw them; `None` where that is not counted.
+    pub at_hook: Option<u64>,
 }
 
 /// A command, and its answers as they are gathered on its way back.
@@ -27,7 +50,7 @@ pub enum Deed {
 pub struct Command {
     /// What is to be done.
     pub deed: Deed,
-    /// The instruments that it is about; empty for [`Deed::List`].
+    /// The instruments that it is about; empty for questions.
     pub patterns: Vec<Pattern>,
     /// The number of the only feed that it is about.
     pub feed: Option<u8>,
@@ -52,6 +75,8 @@ pub struct ChannelAnswer {
     pub instruments: u32,
     /// Messages seen, and dropped because nobody wants them.
     pub seen: Seen,
+    /// For [`Deed::Statistics`]: the instruments that any message was about.
+    pub counts: Vec<InstrumentCount>,
 }
 
 /// The control thread's end of the line to one feed thread.

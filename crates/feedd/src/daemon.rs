@@ -121,6 +121,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 if config.daemon.kernel_stamps {
                     row.time_kernel();
                 }
+                if super::plan::times_hook(config) {
+                    row.time_hook();
+                }
                 row
             })
             .collect();
@@ -157,6 +160,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 receiver: &config.receiver,
                 symbols: plan.symbols.clone(),
                 kernel_stamps: config.daemon.kernel_stamps,
+                receive_batch: config.daemon.receive_batch,
                 recorded,
                 threads,
             };

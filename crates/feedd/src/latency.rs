@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickwire_market::{MessageType, Nanos};
 use tickwire_shm::{Histogram, Reader, Word};
 
-use tickwire_control::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
+use tickwire_control::latency_file::{ALL, HOOK, KERNEL, Latencies, LatencyFile, SUPER, WIRE};
 use tickwire_venues::protocol::Protocol;
 
 /// One file a feed, its channels added up; feeds without a latency yet are in it too.
@@ -48,6 +48,8 @@ pub(crate) fn files<W: Word>(reader: &Reader<'_, W>, written: Nanos) -> Vec<Late
         add(ALL.into(), source.latency);
         add(SUPER.into(), source.super_latency);
         add(KERNEL.into(), source.kernel_latency);
+        add(WIRE.into(), source.wire_latency);
+        add(HOOK.into(), source.hook_latency);
     }
     by_feed.into_values().collect()
 }

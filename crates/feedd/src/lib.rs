@@ -64,6 +64,7 @@ mod latency;
 mod plan;
 mod quota;
 mod report;
+mod statistics;
 pub mod supers;
 mod thread;
 pub mod thread_books;

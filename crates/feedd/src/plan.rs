@@ -11,6 +11,7 @@ use tickwire_shm::{RegionConfig, SourceIdentity};
 use crate::config::{DaemonConfig, RingContent, SuperBooksPlace};
 use crate::quota::{self, QuotaFile};
 use crate::thread::SourcePlan;
+use tickwire_venues::receiver::Backend;
 
 /// Histograms set aside for the kinds of message of a channel; a channel with more shares those of others.
 const KINDS_PER_SOURCE: u32 = 40;
@@ -99,7 +100,8 @@ impl Plan {
         plan.region = RegionConfig {
             feeds: config.feed.len() as u32,
             sources: count,
-            histograms: count * (2 + u32::from(daemon.kernel_stamps) + KINDS_PER_SOURCE),
+            histograms: count
+                * (2 + u32::from(daemon.kernel_stamps) + hook_histograms(config) + KINDS_PER_SOURCE),
             books: daemon.books,
             book_levels: daemon.book_levels,
             supers,
@@ -115,6 +117,16 @@ impl Plan {
         };
         Ok(plan)
     }
+}
+
+/// Histograms of a channel whose lines may come from the hook of a network driver.
+fn hook_histograms(config: &DaemonConfig) -> u32 {
+    if times_hook(config) { 2 } else { 0 }
+}
+
+/// Whether lines may come from the hook of a network driver.
+pub(crate) fn times_hook(config: &DaemonConfig) -> bool {
+    config.receiver.backend != Backend::Socket
 }
 
 impl Plan {

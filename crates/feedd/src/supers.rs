@@ -206,8 +206,15 @@ impl<'r> SuperPublisher<'r> {
     }
 
     /// Shows what the group changed.
-    #[inline]
+    #[inline(always)]
     pub fn show_pending(&mut self) {
+        if !self.out.pending.is_empty() {
+            self.show_each();
+        }
+    }
+
+    #[inline(never)]
+    fn show_each(&mut self) {
         let mut shown = 0;
         while let Some(&id) = self.out.pending.get(shown) {
             if let Some(book) = self.books.book(id) {
@@ -329,7 +336,7 @@ impl SuperOut<'_> {
                     false => (update.first[side as usize], update.end[side as usize]),
                 };
                 let count = end.saturating_sub(first) as usize;
-                let shares = book.shares(side).skip(first as usize).take(count).map(share_of);
+                let shares = book.shares_from(side, first as usize).take(count).map(share_of);
                 edit.shares_from(side, first as usize, shares);
             }
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tickwire_book::{Books, BooksConfig, Relay};
 use tickwire_feed::{Line, Pattern};
 use tickwire_market::{Counter, Counters, Nanos};
+use tickwire_receive::SocketOptions;
 use tickwire_receive::receiver::{Consumer, Receiver, SourceFacts, Taken, sockets_of};
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
@@ -70,6 +71,8 @@ pub(crate) struct ThreadPlan<'p> {
     pub symbols: Vec<Pattern>,
     /// The kernel's receive times are asked for.
     pub kernel_stamps: bool,
+    /// How many datagrams a call takes off a socket at most.
+    pub receive_batch: u32,
     pub recorded: Option<&'p Recorded>,
     /// Of all spinning threads, to choose how to wait.
     pub threads: usize,
@@ -145,7 +148,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         let plan = &self.plan;
         let stamping = match plan.kernel_stamps {
             true => Stamping::Kernel,
-            false => Stamping::OnDemand,
+            false => Stamping::Off,
         };
         let mut before = before.into_iter();
         for (at, source) in plan.sources.iter().enumerate() {
@@ -174,8 +177,12 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             self.books.add(books, source.feed_number, source.silence_ns);
             self.books.keep_quota(source.quota.clone());
             if plan.recorded.is_none() {
-                self.receiver
-                    .join_one(at, &source.feed, section.receive_buffer, stamping)?;
+                let options = SocketOptions {
+                    receive_buffer: section.receive_buffer,
+                    stamping,
+                    batch: plan.receive_batch,
+                };
+                self.receiver.join_one(at, &source.feed, options)?;
             }
             self.books.begin((!wants_all).then(|| plan.symbols.clone()));
             self.receiver.visit_one(at, Nanos::ZERO, &mut self.books);
@@ -327,8 +334,11 @@ impl<'p, 'r> FeedThread<'p, 'r> {
 
     fn serve(&mut self, now: Nanos) {
         let (receiver, books) = (&mut self.receiver, &mut self.books);
-        self.commands
-            .serve(|command| books.command(command, |books| receiver.visit(now, books)));
+        self.commands.serve(|command| match command.deed.is_question() {
+            // Filters in front of the channels need not be opened for it.
+            true => books.command(command, |books| receiver.count(books)),
+            false => books.command(command, |books| receiver.visit(now, books)),
+        });
     }
 
     fn report(&mut self) {

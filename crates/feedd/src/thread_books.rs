@@ -5,15 +5,14 @@
 //! Receiver ─► ThreadBooks ─► ChannelBooks of the source ─► shared memory
 //! ```
 
-use std::num::NonZeroU64;
-
 use tickwire_feed::{Channel, FeedState, Pattern, Seen};
 use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Port};
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::tsc;
+use tickwire_runtime::stamp::RxStamp;
 
 use super::channel_books::{ChannelBooks, ThreadShared};
-use super::command::{ChannelAnswer, Command, Deed};
+use super::command::{ChannelAnswer, Command, Deed, InstrumentCount};
 use super::quota::Cell;
 
 /// A channel's books, and what the daemon knows of the channel.
@@ -46,6 +45,8 @@ pub struct ThreadBooks<'r> {
     received: Nanos,
     /// Sockets stamp every datagram with the kernel's receive time.
     has_kernel_stamps: bool,
+    /// The datagram in hand came from the hook of the network driver.
+    is_hooked: bool,
     errand: Errand,
     /// Why an errand was not done.
     refused: Option<String>,
@@ -63,6 +64,7 @@ impl<'r> ThreadBooks<'r> {
             source: 0,
             received: Nanos::ZERO,
             has_kernel_stamps,
+            is_hooked: false,
             errand: Errand::Nothing,
             refused: None,
             of_thread: Counters::default(),
@@ -221,7 +223,7 @@ impl<'r> ThreadBooks<'r> {
         let done = match command.deed {
             Deed::Subscribe => self.add_patterns(now, &command.patterns, channel),
             Deed::Unsubscribe => self.drop_patterns(now, &command.patterns, channel),
-            Deed::List => Ok(0),
+            Deed::List | Deed::Statistics => Ok(0),
         };
         match done {
             Ok(changed) => answer.changed = changed,
@@ -229,15 +231,55 @@ impl<'r> ThreadBooks<'r> {
         }
         let Published { books, .. } = &mut self.channels[self.source];
         books.settle(channel, &mut self.shared);
-        channel.subscriptions(&mut |rule| answer.rules.push(*rule));
-        channel.kinds(&mut |_, seen| {
-            answer.seen = Seen {
-                seen: answer.seen.seen + seen.seen,
-                filtered: answer.seen.filtered + seen.filtered,
-            };
-        });
+        told_by(channel, &mut answer);
         command.answers.push(answer);
     }
+
+    /// Answers a question, if it is about this channel's feed.
+    fn tell<C: Channel>(
+        &self,
+        command: &mut Command,
+        channel: &C,
+        dropped: &dyn Fn(InstrumentId) -> Option<u64>,
+    ) {
+        let feed = self.channels[self.source].feed;
+        if command.feed.is_some_and(|wanted| wanted != feed) {
+            return;
+        }
+        let mut answer = ChannelAnswer {
+            feed,
+            ..ChannelAnswer::default()
+        };
+        let counts_all = command.deed == Deed::Statistics;
+        channel.instruments(&mut |instrument| {
+            answer.instruments += 1;
+            if !counts_all {
+                return;
+            }
+            let (seen, at_hook) = (channel.seen_of_instrument(instrument.id), dropped(instrument.id));
+            if seen.seen + at_hook.unwrap_or(0) > 0 {
+                answer.counts.push(InstrumentCount {
+                    symbol: instrument.symbol,
+                    wanted: channel.wants(instrument.id),
+                    seen,
+                    at_hook,
+                });
+            }
+        });
+        told_by(channel, &mut answer);
+        command.answers.push(answer);
+    }
+}
+
+/// What a channel says of its subscriptions.
+fn told_by<C: Channel>(channel: &C, answer: &mut ChannelAnswer) {
+    channel.subscriptions(&mut |rule| answer.rules.push(*rule));
+    channel.kinds(&mut |_, seen| {
+        answer.seen = Seen {
+            seen: answer.seen.seen + seen.seen,
+            filtered: answer.seen.filtered + seen.filtered,
+        };
+    });
 }
 
 /// The instruments that a channel knows and a pattern names.
@@ -289,9 +331,10 @@ impl Consumer for ThreadBooks<'_> {
     }
 
     #[inline]
-    fn begins(&mut self, stamp: u64) -> Nanos {
-        let now = self.shared.clock.nanos_at(stamp);
-        self.begin_packet(stamp, now);
+    fn begins(&mut self, stamp: &RxStamp) -> Nanos {
+        let now = self.shared.clock.nanos_at(stamp.tsc);
+        self.is_hooked = stamp.hook_ns.is_some();
+        self.begin_packet(stamp.tsc, now);
         now
     }
 
@@ -301,13 +344,13 @@ impl Consumer for ThreadBooks<'_> {
     }
 
     #[inline]
-    fn ends<C: Channel>(&mut self, channel: &C, port: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
+    fn ends<C: Channel>(&mut self, channel: &C, port: Port, stamp: impl FnOnce() -> Option<RxStamp>) {
         let Published { books, .. } = &mut self.channels[self.source];
-        if self.has_kernel_stamps
-            && let Some(arrived) = arrived()
+        // What the hook says is here already; a socket is asked only where that is wanted.
+        if (self.has_kernel_stamps || self.is_hooked)
+            && let Some(stamp) = stamp()
         {
-            let arrived = self.shared.clock.at_wall(Nanos(arrived.get()));
-            books.note_kernel(self.received.since(arrived));
+            books.note_arrival(&stamp.times(&self.shared.clock));
         }
         books.note_packet(channel.next_seq());
         books.settle(channel, &mut self.shared);
@@ -337,6 +380,14 @@ impl Consumer for ThreadBooks<'_> {
         if let Some(quota) = quota {
             quota.store(channel.day_use());
         }
+    }
+
+    fn counts<C: Channel>(&mut self, channel: &C, dropped: &dyn Fn(InstrumentId) -> Option<u64>) {
+        let mut errand = std::mem::replace(&mut self.errand, Errand::Nothing);
+        if let Errand::Command(command) = &mut errand {
+            self.tell(command, channel, dropped);
+        }
+        self.errand = errand;
     }
 
     fn visits<C: Channel>(&mut self, now: Nanos, channel: &mut C) {

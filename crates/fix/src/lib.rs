@@ -77,6 +77,7 @@ mod number;
 mod quote_answer;
 mod quoting;
 mod reject;
+mod request;
 mod scan;
 mod schedule;
 mod session;
@@ -112,6 +113,7 @@ pub use quote_answer::{
 };
 pub use quoting::{MassQuoteHead, MassQuoteTemplate, PreparedQuote, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
+pub use request::OrderRequest;
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
 pub use session::{
     Again, CLOCK_SET_NS, DisconnectReason, Event, LogonRequest, PreparedHeader, Reservation, Rules,

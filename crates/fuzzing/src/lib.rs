@@ -216,6 +216,12 @@ pub const TARGETS: &[Target] = &[
         targets::archive,
     ),
     target(
+        "mirror",
+        "what frames of a mirror make of a region can be read, or they are refused",
+        seeds::mirrors,
+        targets::mirror,
+    ),
+    target(
         "capture",
         "a capture ends or is refused; its frames lie within it",
         seeds::captures,

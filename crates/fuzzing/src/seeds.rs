@@ -3,10 +3,12 @@
 
 mod archive;
 mod kernel;
+mod mirror;
 mod records;
 
 pub(crate) use archive::archives;
 pub(crate) use kernel::{armed_order, order_segment};
+pub(crate) use mirror::mirrors;
 pub(crate) use records::records;
 
 use crate::targets::FIX_DICTIONARY;

@@ -69,6 +69,24 @@ pub mod helper {
     pub const ADJUST_META: i32 = 54;
 }
 
+/// A function of the kernel that is no helper (a *kfunc*): its number is another one in every kernel, so it
+/// is called by name until the program is linked. For programs bound to a device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum KernelFunction {
+    /// `bpf_xdp_metadata_rx_timestamp(ctx, *u64)`: 0 and when the card received the packet, nanoseconds of
+    /// the card's clock, or a negative error (Linux 6.3).
+    RxTimestamp,
+}
+
+impl KernelFunction {
+    /// Its name in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KernelFunction::RxTimestamp => "bpf_xdp_metadata_rx_timestamp",
+        }
+    }
+}
+
 /// A register. R1 to R5 are arguments and do not survive a call, R0 is its result, R6 to R9 survive, R10 is
 /// the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,6 +149,8 @@ pub enum Cond {
     Ne = 0x50,
     Lt = 0xA0,
     Le = 0xB0,
+    /// As large or larger, both with a sign.
+    SignedGe = 0x70,
 }
 
 /// What an atomic instruction does to memory.
@@ -236,6 +256,7 @@ pub struct Assembler {
     places: Vec<Option<usize>>,
     jumps: Vec<(usize, Label)>,
     maps: Vec<(usize, MapId)>,
+    functions: Vec<(usize, KernelFunction)>,
     twice: Option<usize>,
 }
 
@@ -379,6 +400,13 @@ impl Assembler {
         self.emit(CALL, Reg::R0, 0, 0, helper);
     }
 
+    /// Calls a function of the kernel.
+    pub fn call_kernel(&mut self, function: KernelFunction) {
+        self.functions.push((self.code.len(), function));
+        // BPF_PSEUDO_KFUNC_CALL.
+        self.emit(CALL, Reg::R0, 2, 0, 0);
+    }
+
     /// Ends the program with R0.
     pub fn exit(&mut self) {
         self.emit(EXIT, Reg::R0, 0, 0, 0);
@@ -413,21 +441,23 @@ impl Assembler {
         let program = Program {
             code: self.code,
             maps: self.maps,
+            functions: self.functions,
         };
         program.reachable()?;
         Ok(program)
     }
 }
 
-/// A finished program; maps are still names.
+/// A finished program; maps and functions of the kernel are still names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
     code: Vec<Insn>,
     maps: Vec<(usize, MapId)>,
+    functions: Vec<(usize, KernelFunction)>,
 }
 
 impl Program {
-    /// The instructions, with 0 in the place of maps.
+    /// The instructions, with 0 in the place of maps and functions of the kernel.
     pub fn instructions(&self) -> &[Insn] {
         &self.code
     }
@@ -438,9 +468,28 @@ impl Program {
         Some(self.maps[found].1)
     }
 
-    /// The program as the kernel takes it, each map a file descriptor of this process.
-    pub fn link(&self, mut descriptor: impl FnMut(MapId) -> i32) -> Vec<u64> {
+    /// The function of the kernel that is called at this instruction.
+    pub(crate) fn function_at(&self, at: usize) -> Option<KernelFunction> {
+        let found = self.functions.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        Some(self.functions[found].1)
+    }
+
+    /// The program as the kernel takes it, each map a file descriptor of this process; for programs that call
+    /// no function of the kernel.
+    pub fn link(&self, descriptor: impl FnMut(MapId) -> i32) -> Vec<u64> {
+        self.link_with(descriptor, |_| 0)
+    }
+
+    /// The same, each function by the running kernel's number for it.
+    pub fn link_with(
+        &self,
+        mut descriptor: impl FnMut(MapId) -> i32,
+        mut number: impl FnMut(KernelFunction) -> i32,
+    ) -> Vec<u64> {
         let mut code = self.code.clone();
+        for &(at, function) in &self.functions {
+            code[at].imm = number(function);
+        }
         for &(at, map) in &self.maps {
             code[at].imm = descriptor(map);
         }
@@ -506,7 +555,10 @@ impl Program {
         };
         match insn.code {
             EXIT => writeln!(f, "exit"),
-            CALL => writeln!(f, "call {}", helper_name(imm)),
+            CALL => match self.function_at(at) {
+                Some(function) => writeln!(f, "call {}", function.name()),
+                None => writeln!(f, "call {}", helper_name(imm)),
+            },
             JUMP => writeln!(f, "goto {to}"),
             WIDE => {
                 let high = self.code.get(at + 1).map_or(0, |second| second.imm);
@@ -575,6 +627,7 @@ fn cond_name(code: u8) -> &'static str {
         0x50 => "!=",
         0xA0 => "<",
         0xB0 => "<=",
+        0x70 => "s>=",
         _ => "?",
     }
 }
@@ -640,6 +693,22 @@ mod tests {
         let linked = program.link(|map| i32::from(map.0) + 100);
         assert_eq!(linked[0].to_ne_bytes()[4..], 103_i32.to_ne_bytes());
         assert_eq!(linked[1].to_ne_bytes()[4..], 40_i32.to_ne_bytes());
+    }
+
+    #[test]
+    fn functions_of_the_kernel_are_named_until_the_program_is_linked() {
+        let mut a = Assembler::new();
+        a.call_kernel(KernelFunction::RxTimestamp);
+        exit(&mut a);
+        let program = a.finish().expect("whole");
+        assert!(
+            program
+                .to_string()
+                .starts_with("   0: call bpf_xdp_metadata_rx_timestamp\n")
+        );
+        let [code, regs, _, _, number @ ..] =
+            program.link_with(|_| 0, |function| function.name().len() as i32)[0].to_ne_bytes();
+        assert_eq!((code, regs >> 4, i32::from_ne_bytes(number)), (0x85, 2, 29));
     }
 
     #[test]

@@ -25,341 +25,22 @@
 //! by the program itself, disarmed or not, and leave with their deletion; those that come another way (a
 //! snapshot, a retransmission) are entered by the owner before he arms. After a gap, an unreadable packet or
 //! a full table the channel *holds*: everything is delivered until the owner arms it again.
+//!
+//! **Numbers that begin anew** in the same session (NYSE, CQS) make the channel hold as well, on the line
+//! that says so first.
 
-use crate::asm::{AsmError, Assembler, Atomic, Cond, Label, MapId, Op, Program, Reg, Size, action, helper};
-use crate::guard;
+use crate::asm::{Assembler, Atomic, Cond, KernelFunction, Label, Op, Program, Reg, Size, action, helper};
 use crate::layout::{self, Count, Sizes};
-use crate::trigger;
 use crate::walk;
-use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt;
 
-/// How a channel's packets are made up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Framing {
-    /// Nasdaq TotalView-ITCH 5.0 over MoldUDP64. The session is its ten bytes; an instrument's bit is its
-    /// stock locate.
-    Itch,
-    /// Cboe PITCH 2.41, a unit a channel. The session is the unit, in its first word; an instrument's bit is
-    /// [`layout::key_bit`] of [`layout::symbol_key`].
-    Pitch,
-    /// NYSE Integrated Feed (XDP on Pillar). An instrument's bit is its symbol index.
-    Nyse,
-    /// CME MDP 3.0 incremental feeds. An instrument's bit is [`layout::key_bit`] of its security id.
-    Mdp3,
-    /// Whatever it is: every packet is delivered, none is looked into, and the channel is never armed.
-    Any,
-}
+mod spec;
 
-impl Framing {
-    /// Those that are looked into: all but [`Framing::Any`].
-    pub const ALL: [Framing; 4] = [Framing::Itch, Framing::Pitch, Framing::Nyse, Framing::Mdp3];
-
-    /// What it is called in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Framing::Itch => "ITCH over MoldUDP64",
-            Framing::Pitch => "PITCH",
-            Framing::Nyse => "NYSE XDP",
-            Framing::Mdp3 => "MDP 3.0",
-            Framing::Any => "any protocol",
-        }
-    }
-
-    /// The tables of a set about message types: where the instrument is found, and the shortest size. See
-    /// [`layout::TYPES`].
-    pub fn tables(self) -> ([u8; 256], [u8; 256]) {
-        match self {
-            Framing::Itch | Framing::Any => ([0; 256], [0; 256]),
-            Framing::Pitch => walk::pitch::tables(),
-            Framing::Nyse => walk::nyse::tables(),
-            Framing::Mdp3 => walk::mdp3::tables(),
-        }
-    }
-}
-
-/// A multicast group and port.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Group {
-    /// The group's address.
-    pub address: [u8; 4],
-    /// The UDP port.
-    pub port: u16,
-    /// The only sender that is heard (source-specific multicast); `None`: anybody. What others send goes to
-    /// the kernel, whose sockets have the same rule.
-    pub source: Option<[u8; 4]>,
-}
-
-impl Group {
-    /// A group that anybody may send to.
-    pub const fn new(address: [u8; 4], port: u16) -> Group {
-        Group {
-            address,
-            port,
-            source: None,
-        }
-    }
-
-    /// Whether a packet may be of both.
-    fn meets(&self, other: &Group) -> bool {
-        let same = (self.address, self.port) == (other.address, other.port);
-        same && (self.source.is_none() || other.source.is_none() || self.source == other.source)
-    }
-}
-
-/// One stream of numbers, on one line or several.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChannelSpec {
-    /// How its packets are made up.
-    pub framing: Framing,
-    /// Where they are sent: line A, line B.
-    pub groups: Vec<Group>,
-    /// Which set says what is wanted; channels of one framing whose instruments have the same numbers share
-    /// one.
-    pub set: u16,
-}
-
-/// What a filter is made from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FilterSpec {
-    /// The channels; a channel's number is its place.
-    pub channels: Vec<ChannelSpec>,
-    /// How many sets there are.
-    pub sets: u16,
-    /// For how many CPUs counters are kept apart: a power of two up to 128.
-    pub cpus: u16,
-    /// How many messages of a packet are looked at, 1 to 128; a packet with more is delivered. MDP 3.0:
-    /// messages and entries together.
-    pub messages_max: u16,
-    /// How many orders of wanted instruments are followed. When full: the channel holds, and delivers
-    /// everything.
-    pub orders_max: u32,
-    /// How many receive queues may have a socket.
-    pub queues: u32,
-    /// Whether TCP connections are guarded as well, see [`crate::guard`].
-    pub guard: bool,
-    /// Whether an order can be pre-armed, see [`crate::trigger`]: on ITCH and NYSE channels.
-    pub trigger: bool,
-}
-
-impl Default for FilterSpec {
-    /// No channel, one set, counters for 16 CPUs, 64 messages, 2^18 orders, 64 queues, no guard, no
-    /// pre-armed order.
-    fn default() -> FilterSpec {
-        FilterSpec {
-            channels: Vec::new(),
-            sets: 1,
-            cpus: 16,
-            messages_max: 64,
-            orders_max: 1 << 18,
-            queues: 64,
-            guard: false,
-            trigger: false,
-        }
-    }
-}
-
-/// Why no program can be made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SpecError {
-    /// There is no channel, or more than 256.
-    Channels(usize),
-    /// The channel has no group.
-    NoGroup(usize),
-    /// Two channels, or two lines, have this group.
-    GroupTwice(Group),
-    /// The channel names a set that is not there.
-    NoSet(usize),
-    /// Two channels of different framings share the set.
-    SetShared(u16),
-    /// A number is outside of its range; which one.
-    OutOfRange(&'static str),
-    /// The generator is at fault.
-    Asm(AsmError),
-}
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpecError::Channels(count) => {
-                write!(f, "a filter has 1 to {CHANNELS_MAX} channels, not {count}")
-            }
-            SpecError::NoGroup(channel) => write!(f, "channel {channel} has no multicast group"),
-            SpecError::GroupTwice(Group { address, port, .. }) => {
-                let [a, b, c, d] = address;
-                write!(
-                    f,
-                    "the group {a}.{b}.{c}.{d}:{port} stands twice: a packet has one channel"
-                )
-            }
-            SpecError::NoSet(channel) => {
-                write!(
-                    f,
-                    "channel {channel} names a set of instruments that is not there"
-                )
-            }
-            SpecError::SetShared(set) => write!(
-                f,
-                "set {set} is shared by channels of different protocols, whose instruments are numbered differently"
-            ),
-            SpecError::OutOfRange(what) => write!(f, "{what} is out of its range"),
-            SpecError::Asm(error) => write!(f, "the generated program is wrong: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for SpecError {}
-
-impl From<AsmError> for SpecError {
-    fn from(error: AsmError) -> SpecError {
-        SpecError::Asm(error)
-    }
-}
-
-/// The most channels of a filter.
-pub const CHANNELS_MAX: usize = 256;
-/// The most messages of a packet that are looked at.
-pub const MESSAGES_MAX: u16 = 128;
-
-/// What kind of kernel object a map is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MapKind {
-    /// An array with one value that a process can map into its memory.
-    Value,
-    /// A hash table.
-    Hash,
-    /// AF_XDP sockets by queue.
-    Sockets,
-}
-
-/// A map to be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MapSpec {
-    /// Its name in the program.
-    pub id: MapId,
-    /// Its kind.
-    pub kind: MapKind,
-    /// Bytes of a key.
-    pub key: u32,
-    /// Bytes of a value.
-    pub value: u32,
-    /// Entries.
-    pub entries: u32,
-}
+pub use spec::{
+    CHANNELS_MAX, ChannelSpec, FilterSpec, Framing, Group, MESSAGES_MAX, MapKind, MapSpec, SpecError,
+};
 
 impl FilterSpec {
-    /// Whether any channel follows orders.
-    pub fn follows_orders(&self) -> bool {
-        self.channels.iter().any(|c| c.framing == Framing::Pitch)
-    }
-
-    /// The maps that the program uses.
-    pub fn maps(&self) -> Vec<MapSpec> {
-        let sizes = Sizes::of(self);
-        let value = |id, bytes: usize| MapSpec {
-            id,
-            kind: MapKind::Value,
-            key: 4,
-            value: bytes as u32,
-            entries: 1,
-        };
-        let mut maps = vec![
-            value(layout::STATE, sizes.state()),
-            value(layout::SETS, sizes.sets_size()),
-            MapSpec {
-                id: layout::SOCKETS,
-                kind: MapKind::Sockets,
-                key: 4,
-                value: 4,
-                entries: self.queues,
-            },
-        ];
-        if self.guard {
-            maps.push(value(guard::GUARD, guard::VALUE));
-        }
-        if self.trigger {
-            maps.push(value(trigger::TRIGGER, trigger::VALUE));
-        }
-        if sizes.orders {
-            maps.push(MapSpec {
-                id: layout::ORDERS,
-                kind: MapKind::Hash,
-                key: layout::ORDER_KEY as u32,
-                value: 1,
-                entries: self.orders_max,
-            });
-        }
-        maps
-    }
-
-    /// The first bytes of [`layout::STATE`] and [`layout::SETS`]: numbers, sets and tables; all channels
-    /// disarmed, nothing wanted but what is the whole feed's (bit 0).
-    pub fn initial(&self) -> (Vec<u8>, Vec<u8>) {
-        let sizes = Sizes::of(self);
-        let (mut state, mut sets) = (vec![0; sizes.state()], vec![0; sizes.sets_size()]);
-        for (number, spec) in self.channels.iter().enumerate() {
-            let at = number * sizes.channel();
-            let mut put = |offset: usize, value: u32| {
-                state[at + offset..at + offset + 4].copy_from_slice(&value.to_ne_bytes());
-            };
-            put(layout::NUMBER, number as u32);
-            put(layout::SET, spec.set.into());
-            let set = sizes.sets_at() + usize::from(spec.set) * layout::SET_SIZE;
-            let (types, least) = spec.framing.tables();
-            if matches!(spec.framing, Framing::Itch | Framing::Nyse) {
-                sets[set] |= 1;
-            }
-            sets[set + layout::TYPES..set + layout::SIZES].copy_from_slice(&types);
-            sets[set + layout::SIZES..set + layout::SET_SIZE].copy_from_slice(&least);
-        }
-        (state, sets)
-    }
-
-    fn check(&self) -> Result<(), SpecError> {
-        if self.channels.is_empty() || self.channels.len() > CHANNELS_MAX {
-            return Err(SpecError::Channels(self.channels.len()));
-        }
-        if !self.cpus.is_power_of_two() || self.cpus > 128 {
-            return Err(SpecError::OutOfRange(
-                "the number of CPUs (a power of two up to 128)",
-            ));
-        }
-        if self.messages_max == 0 || self.messages_max > MESSAGES_MAX {
-            return Err(SpecError::OutOfRange(
-                "the number of messages looked at (1 to 128)",
-            ));
-        }
-        if self.sets == 0 || self.sets > CHANNELS_MAX as u16 {
-            return Err(SpecError::OutOfRange("the number of sets (1 to 256)"));
-        }
-        if self.queues == 0 || self.orders_max == 0 {
-            return Err(SpecError::OutOfRange(
-                "the number of queues, or of orders (at least 1)",
-            ));
-        }
-        let mut groups: Vec<Group> = Vec::new();
-        for (number, channel) in self.channels.iter().enumerate() {
-            if channel.groups.is_empty() {
-                return Err(SpecError::NoGroup(number));
-            }
-            if channel.set >= self.sets {
-                return Err(SpecError::NoSet(number));
-            }
-            let shares = |other: &&ChannelSpec| other.set == channel.set && other.framing != channel.framing;
-            if self.channels.iter().find(shares).is_some() {
-                return Err(SpecError::SetShared(channel.set));
-            }
-            groups.extend(&channel.groups);
-        }
-        // Those of one address and port stand side by side, and without a source first.
-        groups.sort_unstable();
-        match groups.windows(2).find(|pair| pair[0].meets(&pair[1])) {
-            Some(pair) => Err(SpecError::GroupTwice(pair[0])),
-            None => Ok(()),
-        }
-    }
-
     /// Makes the program.
     ///
     /// # Errors
@@ -407,6 +88,10 @@ pub(crate) mod stack {
     pub(crate) const ONE: i16 = -136;
     /// 1: the match event goes on behind this packet.
     pub(crate) const OPEN: i16 = -144;
+    /// When the card received the packet; 0: it does not say.
+    pub(crate) const WIRE: i16 = -152;
+    /// Address of the set's table of refused keys.
+    pub(crate) const REFUSED: i16 = -160;
 }
 
 /// Offset of the payload from R7.
@@ -431,6 +116,10 @@ pub(crate) struct Exits {
     duplicate: Label,
     disarmed: Label,
     session: Label,
+    /// Numbers begin anew: delivered, and the channel holds.
+    pub(crate) reset: Label,
+    /// Another CPU moved the channel on.
+    raced: Label,
     /// A TCP segment, where connections are guarded.
     pub(crate) tcp: Label,
 }
@@ -459,6 +148,8 @@ impl<'s> Generator<'s> {
             duplicate: a.label(),
             disarmed: a.label(),
             session: a.label(),
+            reset: a.label(),
+            raced: a.label(),
             tcp: a.label(),
         };
         Generator {
@@ -502,6 +193,31 @@ impl<'s> Generator<'s> {
     pub(crate) fn if_wanted(&mut self, target: Label) {
         self.wanted_bit();
         self.a.jump_if_value(Cond::Ne, R4, 0, target);
+    }
+
+    /// R4 = 1 if the key in R0 is not among the set's refused ones, else 0; changes R0 and R5. No jumps: the
+    /// verifier would follow each way through the rest of a walk.
+    pub(crate) fn wanted_key(&mut self) {
+        let a = &mut self.a;
+        a.copy(R4, R0);
+        a.set_wide(R5, layout::HASH);
+        a.alu(Op::Mul, R4, R5);
+        a.alu_value(Op::Rsh, R4, 64 - layout::REFUSED_BUCKETS.trailing_zeros() as i32);
+        a.alu_value(Op::Lsh, R4, 4);
+        a.load(Size::D, R5, R10, stack::REFUSED);
+        a.alu(Op::Add, R5, R4);
+        a.load(Size::D, R4, R5, 0);
+        a.load(Size::D, R5, R5, 8);
+        a.alu(Op::Xor, R4, R0);
+        a.alu(Op::Xor, R5, R0);
+        // The upper bit of x | -x is set for all but 0: it is neither of the two.
+        for reg in [R4, R5] {
+            a.set(R0, 0);
+            a.alu(Op::Sub, R0, reg);
+            a.alu(Op::Or, reg, R0);
+        }
+        a.alu(Op::And, R4, R5);
+        a.alu_value(Op::Rsh, R4, 63);
     }
 
     /// R4 = bit R0 (below [`layout::BITS`]) of the set at R6; changes R0.
@@ -655,10 +371,13 @@ impl<'s> Generator<'s> {
                 let plain = self.exits.plain;
                 return self.a.jump(plain);
             }
-            Framing::Itch => walk::itch::HEADER,
+            Framing::Itch | Framing::Uqdf => walk::itch::HEADER,
             Framing::Pitch => walk::pitch::HEADER,
             Framing::Nyse => walk::nyse::HEADER,
             Framing::Mdp3 => walk::mdp3::HEADER,
+            Framing::Cqs => walk::cqs::HEADER,
+            Framing::OpenBook => walk::openbook::HEADER,
+            Framing::Moex => walk::moex::HEADER,
         };
         let a = &mut self.a;
         a.copy(R1, R7);
@@ -668,10 +387,13 @@ impl<'s> Generator<'s> {
         a.jump_if_value(Cond::Lt, R2, header.into(), early_doubt);
         // R1 the first number, R2 how many.
         match framing {
-            Framing::Itch => walk::itch::header(self),
+            Framing::Itch | Framing::Uqdf => walk::itch::header(self),
             Framing::Pitch => walk::pitch::header(self),
             Framing::Nyse => walk::nyse::header(self),
             Framing::Mdp3 => walk::mdp3::header(self),
+            Framing::Cqs => walk::cqs::header(self),
+            Framing::OpenBook => walk::openbook::header(self),
+            Framing::Moex => walk::moex::header(self),
             Framing::Any => {}
         }
         let a = &mut self.a;
@@ -710,10 +432,10 @@ impl<'s> Generator<'s> {
         let a = &mut self.a;
         a.load(Size::D, R5, R9, layout::WORD as i16);
         a.store(Size::D, R10, stack::WORD, R5);
-        a.jump_if_value(Cond::Eq, R5, 0, unarmed);
+        a.jump_if_value(Cond::SignedGe, R5, 0, unarmed);
         a.load(Size::W, R3, R9, layout::HOLD as i16);
         a.jump_if_value(Cond::Ne, R3, 0, held);
-        if framing == Framing::Itch {
+        if framing.has_sessions() {
             a.load(Size::D, R3, R7, PAYLOAD + walk::itch::SESSION);
             a.load(Size::D, R4, R9, layout::SESSION as i16);
             a.jump_if(Cond::Ne, R3, R4, session);
@@ -765,7 +487,7 @@ impl<'s> Generator<'s> {
                 // Whether the match event goes on is not known.
                 self.a.store_value(Size::D, R10, stack::OPEN, 1);
             }
-            Framing::Itch | Framing::Nyse | Framing::Any => {}
+            _ => {}
         }
         self.a.load(Size::D, R2, R10, stack::COUNT);
         self.add(Count::Messages);
@@ -781,12 +503,16 @@ impl<'s> Generator<'s> {
             self.a.jump(disarmed);
         }
         self.a.bind(walk);
-        self.set_address();
+        self.set_address(framing);
         match framing {
             Framing::Itch => walk::itch::walk(self),
             Framing::Pitch => walk::pitch::walk(self),
             Framing::Nyse => walk::nyse::walk(self),
             Framing::Mdp3 => walk::mdp3::walk(self),
+            Framing::Cqs => walk::cqs::walk(self),
+            Framing::Uqdf => walk::uqdf::walk(self),
+            Framing::OpenBook => walk::openbook::walk(self),
+            Framing::Moex => walk::moex::walk(self),
             Framing::Any => {}
         }
     }
@@ -797,17 +523,30 @@ impl<'s> Generator<'s> {
         self.count(Count::Hold);
     }
 
-    /// R6 = the channel's set; changes R0.
-    fn set_address(&mut self) {
+    /// R6 = the channel's set; where instruments have keys, the stack has the table of refused ones. Changes
+    /// R0 and R1.
+    fn set_address(&mut self, framing: Framing) {
         let doubt = self.exits.doubt;
         let sets = self.sizes;
         let a = &mut self.a;
         a.load(Size::W, R0, R9, layout::SET as i16);
         a.jump_if_value(Cond::Ge, R0, sets.sets as i32, doubt);
         a.store(Size::D, R10, stack::SET, R0);
+        if framing.is_keyed() {
+            a.copy(R1, R0);
+            a.alu_value(Op::Mul, R1, layout::REFUSED_SIZE as i32);
+            a.map_value(R6, layout::REFUSED, 0);
+            a.alu(Op::Add, R6, R1);
+            a.store(Size::D, R10, stack::REFUSED, R6);
+        }
         a.alu_value(Op::Mul, R0, layout::SET_SIZE as i32);
         a.map_value(R6, layout::SETS, sets.sets_at() as u32);
         a.alu(Op::Add, R6, R0);
+    }
+
+    /// `to` = the first set.
+    pub(crate) fn sets_address(&mut self, to: Reg) {
+        self.a.map_value(to, layout::SETS, self.sizes.sets_at() as u32);
     }
 
     /// R3 = the word of R2's epoch with the packet's end as next number; changes R4. R2 is the word before.
@@ -826,6 +565,72 @@ impl<'s> Generator<'s> {
         }
     }
 
+    /// Whether the program counts what it drops of each instrument of such channels.
+    fn counts_instruments(&self, framing: Framing) -> bool {
+        self.spec.statistics && matches!(framing, Framing::Itch | Framing::Nyse)
+    }
+
+    /// Moves the channel on behind a packet that nobody wants, and counts it.
+    fn filtered(&mut self) {
+        let raced = self.exits.raced;
+        self.a.load(Size::D, R2, R10, stack::WORD);
+        self.moved_on();
+        self.a.copy(R0, R2);
+        self.a
+            .atomic(Atomic::CompareExchange, R9, layout::WORD as i16, R3);
+        self.a.jump_if(Cond::Ne, R0, R2, raced);
+        self.count(Count::Filtered);
+        if self.spec.statistics {
+            self.a.load(Size::D, R2, R10, stack::COUNT);
+            self.add(Count::MessagesFiltered);
+        }
+    }
+
+    fn drop_it(&mut self) {
+        self.a.set(R0, action::DROP);
+        self.a.exit();
+    }
+
+    /// The end of a walk that found nothing wanted. With statistics the packet, which is dropped for certain
+    /// then, is walked again: `message` has R4 = a message's place and R1 its offset, leaves the instrument's
+    /// number in R0 and the next message's offset in R1, and jumps where there is no message.
+    pub(crate) fn unwanted(&mut self, header: i16, message: impl Fn(&mut Generator<'_>, Label)) {
+        if !self.spec.statistics {
+            let unwanted = self.exits.unwanted;
+            return self.a.jump(unwanted);
+        }
+        self.filtered();
+        let (next, over) = (self.a.label(), self.a.label());
+        let sets = self.sizes.sets as i32;
+        let a = &mut self.a;
+        a.load(Size::D, R0, R10, stack::SET);
+        a.jump_if_value(Cond::Ge, R0, sets, over);
+        a.alu_value(Op::Mul, R0, (layout::BITS * 8) as i32);
+        // The set's own address is not needed any more.
+        a.map_value(R6, layout::DROPPED, 0);
+        a.alu(Op::Add, R6, R0);
+        a.load(Size::D, R2, R10, stack::COUNT);
+        a.jump_if_value(Cond::Gt, R2, self.spec.messages_max.into(), over);
+        a.set(R1, header.into());
+        a.set(R3, 0);
+        a.bind(next);
+        a.jump_if(Cond::Ge, R3, R2, over);
+        a.jump_if_value(Cond::Gt, R1, crate::frame::PAYLOAD_MAX as i32, over);
+        a.copy(R4, R7);
+        a.alu(Op::Add, R4, R1);
+        message(self, over);
+        let a = &mut self.a;
+        a.jump_if_value(Cond::Ge, R0, layout::BITS as i32, over);
+        a.alu_value(Op::Lsh, R0, 3);
+        a.alu(Op::Add, R0, R6);
+        a.set(R5, 1);
+        a.atomic(Atomic::Add, R0, 0, R5);
+        a.alu_value(Op::Add, R3, 1);
+        a.jump(next);
+        a.bind(over);
+        self.drop_it();
+    }
+
     /// The ends of a packet that was looked into; `place` takes its place among the deliveries, `deliver` has
     /// one.
     fn verdicts(&mut self, (deliver, place, seen): (Label, Label, Label)) {
@@ -836,17 +641,13 @@ impl<'s> Generator<'s> {
             duplicate,
             ..
         } = self.exits;
-        let raced = self.a.label();
-        self.a.bind(unwanted);
-        self.a.load(Size::D, R2, R10, stack::WORD);
-        self.moved_on();
-        self.a.copy(R0, R2);
-        self.a
-            .atomic(Atomic::CompareExchange, R9, layout::WORD as i16, R3);
-        self.a.jump_if(Cond::Ne, R0, R2, raced);
-        self.count(Count::Filtered);
-        self.a.set(R0, action::DROP);
-        self.a.exit();
+        let raced = self.exits.raced;
+        // Who counts by instrument ends by himself.
+        if self.uses(|framing| framing != Framing::Any && !self.counts_instruments(framing)) {
+            self.a.bind(unwanted);
+            self.filtered();
+            self.drop_it();
+        }
 
         self.a.bind(duplicate);
         self.count(Count::Duplicate);
@@ -859,7 +660,7 @@ impl<'s> Generator<'s> {
         self.take_place();
         let a = &mut self.a;
         a.load(Size::D, R2, R10, stack::WORD);
-        a.jump_if_value(Cond::Eq, R2, 0, seen);
+        a.jump_if_value(Cond::SignedGe, R2, 0, seen);
         a.set_wide(R5, layout::NEXT_MASK);
         a.copy(R4, R2);
         a.alu(Op::And, R4, R5);
@@ -894,6 +695,7 @@ impl<'s> Generator<'s> {
             plain,
             disarmed,
             session,
+            reset,
             ..
         } = self.exits;
         let (deliver, redirect, bare) = (self.a.label(), self.a.label(), self.a.label());
@@ -916,8 +718,9 @@ impl<'s> Generator<'s> {
             let is_used = match what {
                 Count::Doubt => looks,
                 Count::Disarmed => self.uses(|framing| !matches!(framing, Framing::Pitch | Framing::Any)),
-                Count::Session => self.uses(|framing| matches!(framing, Framing::Itch | Framing::Pitch)),
-                _ => true,
+                Count::Session => self.uses(|framing| framing.has_sessions() || framing == Framing::Pitch),
+                // Every message of MOEX has a number.
+                _ => self.uses(|framing| framing != Framing::Moex),
             };
             if !is_used {
                 continue;
@@ -929,6 +732,8 @@ impl<'s> Generator<'s> {
                     self.a.load(Size::D, R1, R9, layout::WORD as i16);
                     self.a.store(Size::D, R10, stack::WORD, R1);
                 }
+                // Where it was when it was disarmed; 0 if it holds.
+                Count::Disarmed => {}
                 _ => self.a.store_value(Size::D, R10, stack::WORD, 0),
             }
             self.count(what);
@@ -938,6 +743,13 @@ impl<'s> Generator<'s> {
             } else if what != Count::Plain {
                 self.a.jump(place);
             }
+        }
+        if self.uses(Framing::has_resets) {
+            self.a.jump(place);
+            self.a.bind(reset);
+            self.a.store_value(Size::D, R10, stack::WORD, 0);
+            self.hold();
+            self.count(Count::Plain);
         }
         self.a.bind(place);
         self.take_place();
@@ -974,8 +786,21 @@ impl<'s> Generator<'s> {
     }
 
     fn metadata(&mut self, redirect: Label, bare: Label) {
+        let asks = self.spec.wire_time;
         let a = &mut self.a;
         a.load(Size::D, R6, R10, stack::CONTEXT);
+        if asks {
+            // What a driver wrote counts only if it says so.
+            let told = a.label();
+            a.store_value(Size::D, R10, stack::WIRE, 0);
+            a.copy(R1, R6);
+            a.copy(R2, R10);
+            a.alu_value(Op::Add, R2, i32::from(stack::WIRE));
+            a.call_kernel(KernelFunction::RxTimestamp);
+            a.jump_if_value(Cond::Eq, R0, 0, told);
+            a.store_value(Size::D, R10, stack::WIRE, 0);
+            a.bind(told);
+        }
         a.copy(R1, R6);
         a.set(R2, -(layout::META_SIZE as i32));
         a.call(helper::ADJUST_META);
@@ -994,7 +819,13 @@ impl<'s> Generator<'s> {
         a.store(Size::W, R7, 4, R1);
         a.load(Size::D, R1, R10, stack::WORD);
         a.store(Size::D, R7, 16, R1);
-        a.store_value(Size::D, R7, 24, 0);
+        match asks {
+            true => {
+                a.load(Size::D, R1, R10, stack::WIRE);
+                a.store(Size::D, R7, 24, R1);
+            }
+            false => a.store_value(Size::D, R7, 24, 0),
+        }
         a.jump(redirect);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Addresses are numbers of this machine alone: the region in the upper 16 bits, the offset below.
 
-use crate::asm::{Insn, MapId, Program, action, helper};
+use crate::asm::{Insn, KernelFunction, MapId, Program, action, helper};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use alloc::{format, string::String, vec};
@@ -27,10 +27,15 @@ const META_MAX: usize = 32;
 /// No program of ours runs so many instructions.
 const STEPS_MAX: u64 = 1_000_000;
 
+/// `-EOPNOTSUPP`: the driver knows nothing of the card's time.
+const NO_CARD: i32 = -95;
+
 const CONTEXT: u64 = 1 << 48;
 const PACKET: u64 = 2 << 48;
 const FRAME: u64 = 3 << 48;
 const OPAQUE: u64 = 4 << 48;
+/// The byte within a value of a hash table.
+const VALUE_MASK: u64 = 0xFF;
 const MAP: u64 = 5 << 48;
 const VALUE: u64 = 0x100 << 48;
 const REGION: u64 = 0xFFFF << 48;
@@ -82,17 +87,31 @@ pub struct Outcome {
 }
 
 /// The maps that programs share, and the clock they read.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     maps: BTreeMap<MapId, Map>,
     /// What `ktime_get_ns` says, in nanoseconds.
     pub now: u64,
+    /// When the card received the packet, nanoseconds of its clock: a driver's answer, or its error, a
+    /// negative number. Drivers leave what they were given alone where they have none, but need not.
+    pub wire: Result<u64, i32>,
     /// By how many bytes a packet can be made longer at its end.
     pub tail_room: usize,
 }
 
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            maps: BTreeMap::new(),
+            now: 0,
+            wire: Err(NO_CARD),
+            tail_room: 0,
+        }
+    }
+}
+
 impl Machine {
-    /// A machine without maps.
+    /// A machine without maps, whose card says nothing.
     pub fn new() -> Machine {
         Machine::default()
     }
@@ -112,6 +131,18 @@ impl Machine {
         match self.maps.get_mut(&id) {
             Some(Map::Value(bytes)) => bytes,
             _ => &mut [],
+        }
+    }
+
+    /// The value that a look-up has found: map and place of the entry.
+    fn found_value(&mut self, found: u64) -> Option<&mut [u8]> {
+        let (map, place) = (MapId((found >> 40) as u8), found >> 8 & 0xFFFF_FFFF);
+        match self.maps.get_mut(&map)? {
+            Map::Hash { entries, .. } => {
+                let place = usize::try_from(place).ok()?.checked_sub(1)?;
+                entries.values_mut().nth(place).map(Vec::as_mut_slice)
+            }
+            _ => None,
         }
     }
 
@@ -198,7 +229,10 @@ impl<'p> Cpu<'p> {
                 }));
             }
             0x85 => {
-                let result = self.call(machine, insn.imm)?;
+                let result = match self.program.function_at(self.at) {
+                    Some(function) => self.call_kernel(machine, function)?,
+                    None => self.call(machine, insn.imm)?,
+                };
                 for voided in &mut self.registers[1..6] {
                     *voided = None;
                 }
@@ -312,6 +346,7 @@ impl<'p> Cpu<'p> {
                 0x50 => left != right,
                 0xA0 => left < right,
                 0xB0 => left <= right,
+                0x70 if insn.code & 7 != 6 => left.cast_signed() >= right.cast_signed(),
                 _ => return Err(self.fault("a condition that is not emitted")),
             }
         };
@@ -359,6 +394,10 @@ impl<'p> Cpu<'p> {
                 (&mut self.buffer[..], "the packet")
             }
             FRAME => (&mut self.stack[..], "the stack"),
+            OPAQUE if offset > 0 => match machine.found_value(offset) {
+                Some(found) => (found, "a table's value"),
+                None => return Err(outside("a table's value")),
+            },
             region if region >= VALUE => {
                 let map = MapId(((region - VALUE) >> 48) as u8);
                 (machine.value(map), "a map's value")
@@ -367,7 +406,10 @@ impl<'p> Cpu<'p> {
             _ => return Err(outside("nothing")),
         };
         let (memory, region) = found;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let from = match address & REGION {
+            OPAQUE => (offset & VALUE_MASK) as usize,
+            _ => usize::try_from(offset).unwrap_or(usize::MAX),
+        };
         let length = memory.len();
         match memory.get_mut(from..from.saturating_add(bytes)) {
             Some(found) => Ok(found),
@@ -402,7 +444,7 @@ impl<'p> Cpu<'p> {
 
     fn atomic(&mut self, machine: &mut Machine, insn: Insn, bytes: usize) -> Result<(), Fault> {
         let address = self.address(insn.dst(), insn.off)?;
-        if address & REGION < VALUE {
+        if address & REGION < VALUE && address & REGION != OPAQUE {
             return Err(self.fault("an atomic change outside of a map"));
         }
         if address % bytes as u64 != 0 {
@@ -430,6 +472,30 @@ impl<'p> Cpu<'p> {
     fn bytes(&mut self, machine: &mut Machine, address: u64, bytes: usize) -> Result<Vec<u8>, Fault> {
         self.memory(machine, address, bytes, false)
             .map(|found| found.to_vec())
+    }
+
+    fn call_kernel(&mut self, machine: &mut Machine, function: KernelFunction) -> Result<u64, Fault> {
+        match function {
+            KernelFunction::RxTimestamp => {
+                if self.get(1)? != CONTEXT {
+                    return Err(self.fault("r1 is not the context"));
+                }
+                let to = self.get(2)?;
+                // What is written to must be there, whatever is written.
+                self.memory(machine, to, 8, true)?;
+                match machine.wire {
+                    Ok(at) => {
+                        self.write(machine, to, 8, at)?;
+                        Ok(0)
+                    }
+                    Err(number) => {
+                        // A driver may have begun to write.
+                        self.write(machine, to, 8, 0xAAAA_AAAA_AAAA_AAAA)?;
+                        Ok(i64::from(number) as u64)
+                    }
+                }
+            }
+        }
     }
 
     fn call(&mut self, machine: &mut Machine, number: i32) -> Result<u64, Fault> {
@@ -568,9 +634,10 @@ impl<'p> Cpu<'p> {
             return Err(self.fault("no hash table"));
         };
         Ok(match number {
-            helper::MAP_LOOKUP => match entries.contains_key(&key) {
-                true => OPAQUE,
-                false => 0,
+            // The map, and the entry's place: good until the table changes.
+            helper::MAP_LOOKUP => match entries.keys().position(|known| *known == key) {
+                Some(place) => OPAQUE + (u64::from(map.0) << 40) + ((place as u64 + 1) << 8),
+                None => 0,
             },
             helper::MAP_UPDATE if entries.len() >= *room && !entries.contains_key(&key) => -7_i64 as u64,
             helper::MAP_UPDATE => {

@@ -3,13 +3,16 @@
 //!
 //! ```text
 //!  STATE  a channel:  0 its number u32      4 its set u32       8 session u64   16 session u64    32 WORD u64
-//!                    40 deliveries u32     48 hold u32
-//!                    64 counters, 128 bytes a CPU              then 1,024 slots u64 for arbitration
+//!                    40 deliveries u32     48 hold u32    52 full u32
+//!                    64 counters, 256 bytes a CPU              then 1,024 slots u64 for arbitration
 //!  SETS   2^20 bits of order numbers, then a set: 2^17 bits of what is wanted, 256 + 256 bytes about message types
 //! ```
-//! `WORD` is the heart: 0 is *disarmed* (everything is delivered), otherwise an epoch in the upper 16 bits,
-//! below it [`OPEN`], and the next sequence number in the lower 47. Every change of it is one atomic
-//! exchange, so that a program on another CPU that still believes in an earlier epoch cannot drop anything.
+//! `WORD` is the heart: [`ARMED`] on top, which is not set while the channel is *disarmed* (everything is
+//! delivered), below it an epoch of 15 bits, [`OPEN`], and the next sequence number in the lower 47. Every
+//! change of it is one atomic exchange, so that a program on another CPU that still believes in an earlier
+//! epoch, or that the channel is armed, cannot drop anything. Disarming clears that one bit: what is
+//! delivered then says still what had been seen in sequence, and what was dropped before is not taken for
+//! missing.
 
 use crate::asm::MapId;
 use crate::filter::FilterSpec;
@@ -23,6 +26,17 @@ pub const SOCKETS: MapId = MapId(2);
 /// Numbers of wanted orders: a hash table, keys of [`ORDER_KEY`] bytes.
 pub const ORDERS: MapId = MapId(3);
 
+/// With [`FilterSpec::statistics`]: a word for each bit of each set, messages of the instrument in packets
+/// that were dropped as unwanted. An array with one value.
+pub const DROPPED: MapId = MapId(6);
+/// Where messages name an instrument by a key ([`crate::filter::Framing::is_keyed`]): for each set a table of
+/// keys that nobody wants, [`REFUSED_BUCKETS`] buckets of two. An array with one value.
+pub const REFUSED: MapId = MapId(7);
+/// Buckets of a set's table of refused keys.
+pub const REFUSED_BUCKETS: usize = 1 << 14;
+/// Bytes of a set's table of refused keys.
+pub const REFUSED_SIZE: usize = REFUSED_BUCKETS * 16;
+
 /// Offset of a channel's own number, `u32`.
 pub const NUMBER: usize = 0;
 /// Offset of the number of a channel's set, `u32`.
@@ -35,10 +49,12 @@ pub const WORD: usize = 32;
 pub const DELIVERIES: usize = 40;
 /// Offset of `u32`, not 0 when the program itself has stopped dropping.
 pub const HOLD: usize = 48;
+/// Offset of `u32`, not 0 when an order found no room in [`ORDERS`]; the channel holds then, too.
+pub const FULL: usize = 52;
 /// Offset of the counters of CPU 0.
 pub const COUNTERS: usize = 64;
 /// Bytes of the counters of a CPU.
-pub const COUNTERS_SIZE: usize = 128;
+pub const COUNTERS_SIZE: usize = 256;
 /// Slots for arbitration.
 pub const SLOTS: usize = 1024;
 
@@ -62,13 +78,38 @@ pub const SEQUENCE_MAX: u64 = 1 << 40;
 pub const OPEN: u64 = 1 << 47;
 /// The bits of [`WORD`] that are the next number.
 pub const NEXT_MASK: u64 = OPEN - 1;
+/// The bit of [`WORD`] that says that packets nobody wants are dropped. It is the sign, which one instruction
+/// looks at.
+pub const ARMED: u64 = 1 << 63;
+/// The largest epoch.
+pub const EPOCH_MAX: u16 = (1 << 15) - 1;
 
 /// Multiplier of the hashes (2^64 divided by the golden ratio): the upper bits of the product are the hash.
 pub const HASH: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The bit of a set that stands for a key: a symbol's bytes, a security's number.
+/// The bit of a set that stands for a key, where a set has bits for keys.
 pub const fn key_bit(key: u64) -> usize {
     (key.wrapping_mul(HASH) >> 47) as usize
+}
+
+/// The bucket of a key in the table of refused ones: two words from twice this on.
+pub const fn refused_bucket(key: u64) -> usize {
+    (key.wrapping_mul(HASH) >> (64 - REFUSED_BUCKETS.trailing_zeros())) as usize
+}
+
+/// What stands in an empty place of a bucket: a key that is never looked for there, so that nobody has to ask
+/// whether a place is empty.
+pub const fn refused_empty(bucket: usize) -> u64 {
+    (bucket == 0) as u64
+}
+
+/// Puts a key into a bucket with these two words: which of them is to be written, if it is not there already
+/// and there is room. Without room its messages are delivered.
+pub fn refused_place(bucket: usize, words: [u64; 2], key: u64) -> Option<usize> {
+    match words.contains(&key) {
+        true => None,
+        false => words.iter().position(|word| *word == refused_empty(bucket)),
+    }
 }
 
 /// The bit that stands for an order's number.
@@ -83,10 +124,10 @@ pub fn symbol_key(symbol: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(padded))
 }
 
-/// The word that arms a channel. `epoch` is 1 to 65,535 and another one than before. Where match events may
-/// be under way, [`OPEN`] is to be added.
+/// The word that arms a channel. `epoch` is 1 to [`EPOCH_MAX`] and another one than before. Where match
+/// events may be under way, [`OPEN`] is to be added.
 pub const fn word(epoch: u16, next: u64) -> u64 {
-    (epoch as u64) << 48 | next & NEXT_MASK
+    ARMED | ((epoch & EPOCH_MAX) as u64) << 48 | next & NEXT_MASK
 }
 
 /// What is counted for each channel, by CPU. The order is that of the map.
@@ -123,11 +164,19 @@ pub enum Count {
     Hold,
     /// Delivered without metadata: the driver has no room for it.
     NoMetadata,
+    /// With statistics: messages of packets that were dropped as unwanted.
+    MessagesFiltered,
+    /// With statistics: orders of wanted symbols that the program began to follow.
+    OrdersEntered,
+    /// With statistics: of them, those that were deleted.
+    OrdersLeft,
+    /// With statistics: messages that name a followed order and no symbol: found by the order's number.
+    OrderMessages,
 }
 
 impl Count {
     /// All of them, in the order of the map.
-    pub const ALL: [Count; 15] = [
+    pub const ALL: [Count; 19] = [
         Count::Packets,
         Count::Bytes,
         Count::Messages,
@@ -143,6 +192,10 @@ impl Count {
         Count::Session,
         Count::Hold,
         Count::NoMetadata,
+        Count::MessagesFiltered,
+        Count::OrdersEntered,
+        Count::OrdersLeft,
+        Count::OrderMessages,
     ];
 
     /// What it is called in reports and metrics.
@@ -163,6 +216,10 @@ impl Count {
             Count::Session => "session",
             Count::Hold => "hold",
             Count::NoMetadata => "no_metadata",
+            Count::MessagesFiltered => "messages_filtered",
+            Count::OrdersEntered => "orders_entered",
+            Count::OrdersLeft => "orders_left",
+            Count::OrderMessages => "order_messages",
         }
     }
 
@@ -184,6 +241,8 @@ pub struct Sizes {
     pub cpus: usize,
     /// Whether order numbers are followed.
     pub orders: bool,
+    /// Whether some channel's instruments are named by keys.
+    pub keys: bool,
 }
 
 impl Sizes {
@@ -194,6 +253,7 @@ impl Sizes {
             sets: usize::from(spec.sets),
             cpus: usize::from(spec.cpus),
             orders: spec.follows_orders(),
+            keys: spec.has_keys(),
         }
     }
 
@@ -220,6 +280,16 @@ impl Sizes {
     /// Bytes of the value of [`SETS`].
     pub const fn sets_size(&self) -> usize {
         self.sets_at() + self.sets * SET_SIZE
+    }
+
+    /// Bytes of the value of [`REFUSED`].
+    pub const fn refused_size(&self) -> usize {
+        self.sets * REFUSED_SIZE
+    }
+
+    /// Bytes of the value of [`DROPPED`].
+    pub const fn dropped_size(&self) -> usize {
+        self.sets * BITS * 8
     }
 }
 
@@ -268,12 +338,18 @@ impl Meta {
     }
 
     /// The number before which the filter has seen everything in sequence, and the epoch in which; `None` if
-    /// the channel was disarmed.
+    /// it says nothing of that. A channel that is disarmed goes on to say where it was then:
+    /// [`Meta::is_armed`].
     pub const fn claim(&self) -> Option<(u16, u64)> {
-        match (self.word >> 48) as u16 {
+        match (self.word >> 48) as u16 & EPOCH_MAX {
             0 => None,
             epoch => Some((epoch, self.word & NEXT_MASK)),
         }
+    }
+
+    /// Whether the channel was armed when the program began with the packet.
+    pub const fn is_armed(&self) -> bool {
+        self.word & ARMED != 0
     }
 }
 
@@ -307,5 +383,17 @@ mod tests {
         }
         assert_eq!(symbol_key(b"AAPL"), Some(u64::from_le_bytes(*b"AAPL    ")));
         assert_eq!(symbol_key(b"TOOLONGNAME"), None);
+    }
+
+    #[test]
+    fn an_empty_place_is_no_key_of_its_bucket() {
+        for bucket in 0..REFUSED_BUCKETS {
+            assert_ne!(refused_bucket(refused_empty(bucket)), bucket);
+        }
+        let (empty, key) = (refused_empty(5), 77);
+        assert_eq!(refused_place(5, [empty; 2], key), Some(0));
+        assert_eq!(refused_place(5, [key, empty], key), None);
+        assert_eq!(refused_place(5, [78, empty], key), Some(1));
+        assert_eq!(refused_place(5, [78, 79], key), None, "no room");
     }
 }

@@ -671,7 +671,7 @@ impl Generator<'_> {
         a.load(Size::D, R1, R10, stack::SEQ);
         a.load(Size::D, R2, R6, NEXT as i16);
         a.load(Size::D, R3, R10, stack::WORD);
-        a.jump_if_value(Cond::Eq, R3, 0, own);
+        a.jump_if_value(Cond::SignedGe, R3, 0, own);
         // Behind an armed filter, which leaves out what nobody wants: its word says what is in sequence.
         a.jump_if(Cond::Lt, R1, R2, deliver);
         a.set_wide(R4, layout::NEXT_MASK);

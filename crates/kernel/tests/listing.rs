@@ -28,7 +28,12 @@ fn programs_are_those_that_were_read() {
         };
         (format!("trigger_{framing:?}").to_lowercase(), spec.program())
     });
-    for (name, program) in filters.chain([guard]).chain(armed) {
+    let asking = FilterSpec {
+        wire_time: true,
+        ..spec(Framing::Any)
+    };
+    let asking = ("wire_time".to_owned(), asking.program());
+    for (name, program) in filters.chain([guard, asking]).chain(armed) {
         let have = program.expect("a program").to_string();
         let name = format!("{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))

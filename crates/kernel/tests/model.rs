@@ -4,12 +4,14 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::*;
 use proptest::prelude::*;
 use tickwire_kernel::asm::action;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::frame;
-use tickwire_kernel::interp::{Cpu, Machine, Outcome};
+use tickwire_kernel::interp::{Cpu, Machine, Map, Outcome};
 use tickwire_kernel::layout::{self, Count, Meta};
 use tickwire_market::SeqNo;
 use tickwire_testdata::Rng;
@@ -137,7 +139,50 @@ proptest! {
         }
     }
 
-    /// Two queues of a card on two CPUs, instruction by instruction.
+    /// Disarmed between any two instructions, a channel tells with its next delivery what it has dropped
+    /// until then: nothing counts as missing on lines that lose nothing.
+    #[test]
+    fn what_was_dropped_before_a_channel_is_disarmed_is_told_after_it(framing in framings(), seed: u64, rare in 2_u64..40) {
+        let rng = &mut Rng::new(seed);
+        let packets = stream(framing, 60, rng, rare);
+        let mut filter = Filter::new(framing);
+        let mut reader = Reader::new();
+        filter.arm(1);
+        reader.epoch = filter.epoch;
+        let program = filter.program.clone();
+        let (last, steps) = (rng.below(50) as usize, rng.below(120));
+        for (at, packet) in packets.iter().enumerate() {
+            for line in 0..2 {
+                let bytes = framed(&packet.payload, line, 0);
+                let mut cpu = Cpu::new(&program, &bytes, 0, 0);
+                let mut step = 0;
+                let outcome = loop {
+                    if (at, line, step) == (last, 0, steps) {
+                        filter.disarm();
+                    }
+                    step += 1;
+                    if let Some(outcome) = cpu.step(&mut filter.machine).expect("no fault") {
+                        break outcome;
+                    }
+                };
+                if (at, line) == (last, 0) && step <= steps {
+                    filter.disarm();
+                }
+                if outcome.action == action::REDIRECT {
+                    let meta = meta(&outcome.meta);
+                    prop_assert!(at <= last || !meta.is_armed());
+                    reader.on_delivery(meta, packet.seq, packet.count);
+                }
+            }
+        }
+        prop_assert!(reader.is_whole(), "{:?} count as missing", reader.missing);
+        let wanted = packets.iter().filter(|packet| packet.wanted);
+        for number in wanted.flat_map(|packet| packet.seq..packet.seq + packet.count) {
+            prop_assert!(reader.got.contains(&number), "{number} was lost");
+        }
+    }
+
+    /// Two queues of a card on two CPUs, instruction by instruction; their channel may be disarmed meanwhile.
     #[test]
     fn races_between_cpus_lose_nothing(framing in framings(), seed: u64, rare in 2_u64..40) {
         let rng = &mut Rng::new(seed);
@@ -149,7 +194,12 @@ proptest! {
         let (mut delivered, mut held) = (Vec::new(), false);
         let program = filter.program.clone();
         let mut running: Vec<Option<(usize, Cpu<'_>)>> = vec![None, None, None];
+        let mut turns_armed = rng.below(1_000);
         loop {
+            turns_armed = turns_armed.wrapping_sub(1);
+            if turns_armed == 0 {
+                filter.disarm();
+            }
             let cpu = rng.below(3) as usize;
             if running[cpu].is_none() {
                 match queue.next() {
@@ -198,6 +248,10 @@ fn is_read(framing: Framing, payload: &[u8]) -> bool {
         Framing::Pitch => tickwire_wire::pitch::packet(payload).is_ok(),
         Framing::Nyse => tickwire_wire::xdp::parse_packet(payload).is_ok(),
         Framing::Mdp3 => tickwire_wire::mdp3::parse_packet(payload).is_ok(),
+        Framing::Cqs => tickwire_wire::cqs::parse_block(payload).is_ok(),
+        Framing::Uqdf => tickwire_wire::moldudp64::parse(payload).is_ok(),
+        Framing::OpenBook => tickwire_wire::openbook::parse_packet(payload).is_ok(),
+        Framing::Moex => payload.len() > tickwire_wire::moex::PREAMBLE_LEN,
         Framing::Any => true,
     }
 }
@@ -269,6 +323,37 @@ fn numbers_that_begin_anew_find_nothing_of_the_session_before() {
     assert_eq!(dropped / 2, packets.iter().filter(|p| !p.wanted).count() as u64);
 }
 
+/// Numbers that begin anew: said by one line, all of both is delivered until the owner arms it again, and
+/// nothing is claimed; whatever stood in the slots of arbitration.
+#[test]
+fn where_numbers_begin_anew_the_channel_holds() {
+    for framing in Framing::ALL.into_iter().filter(|framing| framing.has_resets()) {
+        let mut filter = Filter::new(framing);
+        filter.arm(1);
+        let packets = stream(framing, 20, &mut Rng::new(5), 1000);
+        for packet in &packets {
+            run(&mut filter, &framed(&packet.payload, 0, 0));
+        }
+        let mut buffer = [0; 200];
+        let length = quotes::reset(framing, &mut buffer, 1);
+        let outcome = run(&mut filter, &framed(&buffer[..length], 0, 1));
+        assert_eq!(
+            (outcome.action, meta(&outcome.meta).claim()),
+            (action::REDIRECT, None)
+        );
+        assert!(filter.holds());
+        for packet in &packets {
+            for line in 0..2 {
+                let outcome = run(&mut filter, &framed(&packet.payload, line, 0));
+                assert_eq!(
+                    (outcome.action, meta(&outcome.meta).claim()),
+                    (action::REDIRECT, None)
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn another_session_is_delivered_and_moves_nothing() {
     let mut filter = Filter::new(Framing::Itch);
@@ -308,7 +393,7 @@ fn a_full_table_of_orders_makes_the_channel_hold() {
         let action = run(&mut filter, &framed(&packet.payload, 0, 0)).action;
         assert!(action == action::REDIRECT || !packet.wanted);
     }
-    assert!(filter.holds() && filter.counter(Count::Hold) > 0);
+    assert!(filter.holds() && filter.is_full() && filter.counter(Count::Hold) > 0);
 }
 
 /// What a packet costs, in instructions: the count is exact where nanoseconds are not. More than the ceiling
@@ -318,9 +403,13 @@ fn a_packet_costs_no_more_instructions_than_it_did() {
     let mut over = Vec::new();
     for (framing, one, thirty) in [
         (Framing::Itch, 196, 979),
-        (Framing::Nyse, 202, 1_217),
-        (Framing::Mdp3, 262, 1_161),
-        (Framing::Pitch, 227, 1_677),
+        (Framing::Nyse, 203, 1_218),
+        (Framing::Mdp3, 275, 1_406),
+        (Framing::Pitch, 232, 1_682),
+        (Framing::Cqs, 430, 3_296),
+        (Framing::Uqdf, 223, 1_399),
+        (Framing::OpenBook, 205, 1_017),
+        (Framing::Moex, 198, 198),
     ] {
         let mut filter = Filter::new(framing);
         let made = [1, 30].map(|messages| unwanted(framing, messages));
@@ -365,6 +454,9 @@ fn unwanted(framing: Framing, messages: usize) -> Vec<u8> {
             p.finish()
         }
         Framing::Any => panic!("what is not looked into has no stream of its own"),
+        Framing::Cqs | Framing::Uqdf | Framing::OpenBook | Framing::Moex => {
+            quotes::repeated(framing, &mut buffer, 99, messages)
+        }
         Framing::Mdp3 => {
             let mut p = mdp3::PacketBuilder::new(&mut buffer, 1, 1);
             let entry = mdp3::BookEntry {
@@ -391,7 +483,159 @@ fn unwanted(framing: Framing, messages: usize) -> Vec<u8> {
 }
 
 /// A channel that is not looked into: everything is delivered with its place, whatever it is, but what is too
-/// long for a frame and what a sender sends that is not heard.
+/// long for a frame and what a sender sends that is not heard. What is counted by instrument is what a plain
+/// reading of the dropped packets counts, on lines that lose and reorder, in a program that drops the same
+/// packets as one without statistics.
+#[test]
+fn what_is_dropped_of_each_instrument_is_counted_exactly() {
+    for framing in [Framing::Itch, Framing::Nyse] {
+        for seed in 0..6 {
+            let rng = &mut Rng::new(seed);
+            let packets = stream(framing, 300, rng, 40);
+            let mut plain = Filter::new(framing);
+            let mut filter = Filter::of(&FilterSpec {
+                statistics: true,
+                trigger: seed % 2 == 1,
+                ..common::spec(framing)
+            });
+            filter.arm(1);
+            plain.arm(1);
+            let mut truth: BTreeMap<usize, u64> = BTreeMap::new();
+            let (mut missing, mut dropped) = (0, 0);
+            for (at, line) in arrivals(packets.len(), rng, 40, 30) {
+                let packet = &packets[at];
+                let bytes = framed(&packet.payload, line, rng.below(3) as usize);
+                let filtered = filter.counter(Count::Filtered);
+                let outcome = run(&mut filter, &bytes);
+                assert_eq!(outcome.action, run(&mut plain, &bytes).action);
+                if filter.counter(Count::Filtered) > filtered {
+                    dropped += packet.count;
+                    for instrument in instruments_of(framing, &packet.payload) {
+                        *truth.entry(instrument).or_default() += 1;
+                    }
+                }
+                // A gap is for the owner to mend, who arms again where he stands.
+                missing += u64::from(outcome.action != action::DROP);
+                if missing % 20 == 19 {
+                    let next = packet.seq + packet.count;
+                    filter.arm_open(next, false);
+                    plain.arm_open(next, false);
+                }
+            }
+            assert_eq!(filter.counter(Count::MessagesFiltered), dropped);
+            assert!(dropped > 100 && truth.len() > 50, "{framing:?}: {dropped}");
+            for instrument in 0..layout::BITS {
+                let counted = truth.get(&instrument).copied().unwrap_or(0);
+                assert_eq!(filter.dropped(instrument), counted, "{framing:?}: {instrument}");
+            }
+            for what in Count::ALL
+                .into_iter()
+                .filter(|what| *what != Count::MessagesFiltered)
+            {
+                assert_eq!(
+                    filter.counter(what),
+                    plain.counter(what),
+                    "{framing:?}: {}",
+                    what.name()
+                );
+            }
+        }
+    }
+}
+
+/// The messages of every followed order, and the orders that came and went, are those of a plain reading.
+#[test]
+fn messages_of_followed_orders_are_counted_by_the_orders_number() {
+    let packets = stream(Framing::Pitch, 400, &mut Rng::new(8), 6);
+    let mut filter = Filter::of(&FilterSpec {
+        statistics: true,
+        ..common::spec(Framing::Pitch)
+    });
+    filter.arm(1);
+    // By number: how many messages named it, adding it one of them.
+    let mut orders: BTreeMap<u64, u64> = BTreeMap::new();
+    let (mut entered, mut left, mut named) = (0, 0, 0);
+    for packet in &packets {
+        let mut rest = &packet.payload[8..];
+        while let [size, kind, ..] = *rest {
+            let number = rest[6..]
+                .first_chunk::<8>()
+                .map(|bytes| u64::from_le_bytes(*bytes));
+            let (place, length) = match kind {
+                // Add Order: long has its symbol behind side and four bytes of quantity, short behind two.
+                0x21 => (19, 6),
+                0x22 => (17, 6),
+                0x2F => (19, 8),
+                _ => (0, 0),
+            };
+            let number = number.unwrap_or(0);
+            if length > 0 {
+                let mut symbol = [b' '; 8];
+                symbol[..length].copy_from_slice(&rest[place..place + length]);
+                if WANTED.iter().any(|wanted| common::symbol(*wanted) == symbol) {
+                    entered += 1;
+                    orders.insert(number, 1);
+                }
+            } else if let (0x23..=0x29, Some(messages)) = (kind, orders.get_mut(&number)) {
+                *messages += 1;
+                named += 1;
+                if kind == 0x29 {
+                    left += 1;
+                    orders.remove(&number);
+                }
+            }
+            rest = &rest[usize::from(size)..];
+        }
+        run(&mut filter, &framed(&packet.payload, 0, 0));
+    }
+    let counts = [Count::OrdersEntered, Count::OrdersLeft, Count::OrderMessages];
+    assert_eq!(counts.map(|what| filter.counter(what)), [entered, left, named]);
+    assert!(entered > 30 && left > 5 && named > 30, "{entered} {left} {named}");
+    let Some(Map::Hash { entries, .. }) = filter.machine.map(layout::ORDERS) else {
+        panic!("a table of orders");
+    };
+    let have: BTreeMap<u64, u64> = entries
+        .iter()
+        .map(|(key, value)| {
+            let [key, value] = [&key[..8], &value[..]].map(|bytes| bytes.try_into().map(u64::from_le_bytes));
+            (key.expect("eight"), value.expect("eight"))
+        })
+        .collect();
+    assert_eq!(have, orders);
+}
+
+/// What the card says of a packet stands in its metadata, and nothing where it does not say: whatever a
+/// driver wrote beside its error, and 0, which drivers give that have no time.
+#[test]
+fn the_cards_time_stands_in_the_metadata_where_it_says_one() {
+    for framing in Framing::ALL.into_iter().chain([Framing::Any]) {
+        for trigger in [false, matches!(framing, Framing::Itch | Framing::Nyse)] {
+            let spec = FilterSpec {
+                wire_time: true,
+                trigger,
+                ..common::spec(framing)
+            };
+            let packets = match framing {
+                Framing::Any => stream(Framing::Itch, 8, &mut Rng::new(3), 1),
+                framing => stream(framing, 8, &mut Rng::new(3), 1),
+            };
+            let mut filter = Filter::of(&spec);
+            let said = [Ok(1_764_000_000_000_000_123), Err(-61), Ok(7), Err(-95), Ok(0)];
+            for (packet, wire) in packets.iter().zip(said.into_iter().cycle()) {
+                filter.machine.wire = wire;
+                filter.machine.now += 1_000;
+                let outcome = run(&mut filter, &framed(&packet.payload, 0, 1));
+                assert_eq!(outcome.action, action::REDIRECT, "{framing:?}");
+                let meta = meta(&outcome.meta);
+                assert_eq!(
+                    (meta.wire_ns, meta.hook_ns),
+                    (wire.unwrap_or(0), filter.machine.now)
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_not_looked_into_is_delivered_whole() {
     let source = |last| Some([198, 18, 0, last]);

@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod card;
 pub mod delegate;
 mod loaded;
 mod progress;
@@ -45,6 +46,7 @@ pub mod condition {
     pub use tickwire_kernel::trigger::{Condition, ConditionError, Field, Message, itch, nyse};
 }
 
+pub use card::Card;
 pub use loaded::{FilterError, LoadedFilter, OrdersFull};
-pub use receiver::{Delivery, KernelReceiver, ReceiverConfig, ReceiverError, RxStamp};
+pub use receiver::{Delivery, KernelReceiver, ReceiverConfig, ReceiverError};
 pub use trigger::{KillSwitch, NotArmed, Shooting, Trigger, Waits};

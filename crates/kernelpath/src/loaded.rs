@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use tickwire_kernel::asm::MapId;
 use tickwire_kernel::filter::{FilterSpec, Framing, SpecError};
 use tickwire_kernel::guard;
-use tickwire_kernel::layout::{self, Count, Sizes};
+use tickwire_kernel::layout::{self, Count, Meta, Sizes};
 use tickwire_kernel::trigger;
-use tickwire_runtime::xdp::{HashMap, Program, SharedMap, SocketMap, XdpError};
+use tickwire_runtime::interface::Interface;
+use tickwire_runtime::xdp::{HashMap, Program, SharedMap, SocketMap, XdpError, kernel_function};
 
 /// Why a filter cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,11 @@ pub enum FilterError {
     /// The system refuses.
     #[error(transparent)]
     Xdp(#[from] XdpError),
+    /// The kernel has no such function for programs.
+    #[error(
+        "the kernel has no function {0} for programs; Linux 6.3 or later is needed, with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoFunction(&'static str),
     /// A map cannot be written.
     #[error("cannot write the filter's maps: {0}")]
     Map(#[from] std::io::Error),
@@ -47,10 +53,32 @@ pub struct LoadedFilter {
     sets: SharedMap,
     sockets: SocketMap,
     orders: Option<HashMap>,
+    refused: Option<SharedMap>,
     guard: Option<Arc<SharedMap>>,
     trigger: Option<SharedMap>,
+    dropped: Option<SharedMap>,
     program: Program,
-    epochs: Vec<u16>,
+    claims: Vec<Claims>,
+}
+
+/// What a channel's deliveries may say.
+#[derive(Clone, Copy, Default, Debug)]
+struct Claims {
+    /// The epoch in which they count; 0 before it was first armed.
+    epoch: u16,
+    /// The channel was disarmed, and what it had dropped until then is not told yet.
+    is_last_due: bool,
+}
+
+impl Claims {
+    fn next_epoch(&mut self) -> u16 {
+        self.epoch = match self.epoch {
+            layout::EPOCH_MAX => 1,
+            epoch => epoch + 1,
+        };
+        self.is_last_due = false;
+        self.epoch
+    }
 }
 
 impl LoadedFilter {
@@ -59,6 +87,19 @@ impl LoadedFilter {
     /// # Errors
     /// What is wrong with the specification, or what the system lacks.
     pub fn load(spec: FilterSpec) -> Result<LoadedFilter, FilterError> {
+        LoadedFilter::load_as(spec, None)
+    }
+
+    /// The same for one interface, where the program runs in the driver and asks the card when it received
+    /// each packet: for [`FilterSpec::wire_time`].
+    ///
+    /// # Errors
+    /// As [`LoadedFilter::load`]; a driver that does not let itself be asked.
+    pub fn load_for(spec: FilterSpec, interface: &Interface) -> Result<LoadedFilter, FilterError> {
+        LoadedFilter::load_as(spec, Some(interface))
+    }
+
+    fn load_as(spec: FilterSpec, interface: Option<&Interface>) -> Result<LoadedFilter, FilterError> {
         let program = spec.program()?;
         let sizes = Sizes::of(&spec);
         let (first_state, first_sets) = spec.initial();
@@ -68,16 +109,32 @@ impl LoadedFilter {
         let orders = match sizes.orders {
             true => {
                 let key = layout::ORDER_KEY as u32;
-                Some(HashMap::create("tw_orders", key, 1, spec.orders_max)?)
+                Some(HashMap::create(
+                    "tw_orders",
+                    key,
+                    spec.order_value(),
+                    spec.orders_max,
+                )?)
             }
             false => None,
         };
+        let refused = match sizes.keys {
+            true => Some(SharedMap::create("tw_refused", sizes.refused_size() as u32)?),
+            false => None,
+        };
+        if let Some(refused) = &refused {
+            refused.fill(&spec.initial_refused())?;
+        }
         let guard = match spec.guard {
             true => Some(Arc::new(SharedMap::create("tw_guard", guard::VALUE as u32)?)),
             false => None,
         };
         let trigger = match spec.trigger {
             true => Some(SharedMap::create("tw_trigger", trigger::VALUE as u32)?),
+            false => None,
+        };
+        let dropped = match spec.statistics {
+            true => Some(SharedMap::create("tw_dropped", sizes.dropped_size() as u32)?),
             false => None,
         };
         state.fill(&first_state)?;
@@ -87,20 +144,38 @@ impl LoadedFilter {
             layout::SETS => sets.number(),
             layout::SOCKETS => sockets.number(),
             guard::GUARD => guard.as_ref().map_or(-1, |map| map.number()),
+            layout::REFUSED => refused.as_ref().map_or(-1, SharedMap::number),
+            layout::DROPPED => dropped.as_ref().map_or(-1, SharedMap::number),
             trigger::TRIGGER => trigger.as_ref().map_or(-1, SharedMap::number),
             _ => orders.as_ref().map_or(-1, HashMap::number),
         };
-        let program = Program::load("tw_filter", &program.link(number))?;
+        let mut missing = None;
+        let code = program.link_with(number, |function| {
+            let number = kernel_function(function.name());
+            if number.is_none() {
+                missing = Some(function.name());
+            }
+            number.unwrap_or(0)
+        });
+        if let Some(name) = missing {
+            return Err(FilterError::NoFunction(name));
+        }
+        let program = match interface {
+            Some(interface) => Program::load_for(interface.index(), "tw_filter", &code)?,
+            None => Program::load("tw_filter", &code)?,
+        };
         Ok(LoadedFilter {
-            epochs: vec![0; spec.channels.len()],
+            claims: vec![Claims::default(); spec.channels.len()],
             spec,
             sizes,
             state,
             sets,
             sockets,
             orders,
+            refused,
             guard,
             trigger,
+            dropped,
             program,
         })
     }
@@ -159,6 +234,68 @@ impl LoadedFilter {
         };
     }
 
+    /// Sets or clears all bits of a set, see [`LoadedFilter::want`]; bit 0, the whole feed, stays set.
+    ///
+    /// # Panics
+    /// Beyond the sets.
+    pub fn want_all(&mut self, set: u16, wanted: bool) {
+        assert!(usize::from(set) < self.sizes.sets, "there is no set {set}");
+        let at = (self.sizes.sets_at() + usize::from(set) * layout::SET_SIZE) / 8;
+        for word in &self.sets.words()[at..at + layout::BITS / 64] {
+            // `arm` comes behind it, whose fence has the program see all of them.
+            word.store(if wanted { u64::MAX } else { 0 }, Ordering::Relaxed);
+        }
+        self.want(set, 0, true);
+    }
+
+    /// Nobody wants the instrument that messages name by this key ([`Framing::is_keyed`]): packets about it
+    /// and others of its kind may be dropped. A bucket has room for two keys; of a third one, which is rare,
+    /// packets are delivered. May be called while channels are armed. Nothing happens where there are no
+    /// keys.
+    ///
+    /// # Panics
+    /// Beyond the sets.
+    pub fn refuse(&mut self, set: u16, key: u64) {
+        let bucket = layout::refused_bucket(key);
+        let Some(words) = self.bucket(set, bucket) else {
+            return;
+        };
+        let have = [&words[0], &words[1]].map(|word| word.load(Ordering::SeqCst));
+        if let Some(at) = layout::refused_place(bucket, have, key) {
+            words[at].store(key, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a key is refused in a set: of those for which there was no room, `false`.
+    ///
+    /// # Panics
+    /// Beyond the sets.
+    pub fn refuses(&self, set: u16, key: u64) -> bool {
+        let words = self.bucket(set, layout::refused_bucket(key));
+        words.is_some_and(|words| words.iter().any(|word| word.load(Ordering::SeqCst) == key))
+    }
+
+    /// No key of a set is refused any more. As for [`LoadedFilter::want`]: who must miss nothing disarms
+    /// first.
+    ///
+    /// # Panics
+    /// Beyond the sets.
+    pub fn refuse_none(&mut self, set: u16) {
+        for bucket in 0..layout::REFUSED_BUCKETS {
+            for word in self.bucket(set, bucket).unwrap_or_default() {
+                // As in `want_all`: each of these many stores would be a bus lock of its own.
+                word.store(layout::refused_empty(bucket), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The words of a bucket. Panics beyond the sets.
+    fn bucket(&self, set: u16, bucket: usize) -> Option<&[AtomicU64]> {
+        assert!(usize::from(set) < self.sizes.sets, "there is no set {set}");
+        let at = 2 * (usize::from(set) * layout::REFUSED_BUCKETS + bucket);
+        self.refused.as_ref().map(|map| &map.words()[at..at + 2])
+    }
+
     /// Follows an order that was added where the program did not see it: in a snapshot, in a retransmission.
     /// A system call.
     ///
@@ -166,20 +303,76 @@ impl LoadedFilter {
     /// [`OrdersFull`].
     pub fn follow(&mut self, set: u16, order: u64) -> Result<(), OrdersFull> {
         let Some(orders) = &self.orders else { return Ok(()) };
-        let mut key = [0; layout::ORDER_KEY];
-        key[..8].copy_from_slice(&order.to_ne_bytes());
-        key[8..].copy_from_slice(&u64::from(set).to_ne_bytes());
-        orders.insert(&key, &[1]).map_err(|_| OrdersFull)?;
+        let key = order_key(set, order);
+        // With statistics the value counts messages that the program has seen of it: none yet.
+        let value = [u8::from(!self.spec.statistics), 0, 0, 0, 0, 0, 0, 0];
+        let value = &value[..self.spec.order_value() as usize];
+        // What was counted of it already stays.
+        orders.insert_new(&key, value).map_err(|_| OrdersFull)?;
         let bit = layout::order_bit(order);
         self.sets.words()[bit / 64].fetch_or(1 << (bit % 64), Ordering::SeqCst);
         Ok(())
     }
 
+    /// Follows no order of a set any more: before those that rest are followed anew, where the table has
+    /// filled up with orders that have gone unseen. System calls, two for each order of the table. Channels
+    /// of the set must be disarmed.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn follow_none(&mut self, set: u16) -> std::io::Result<usize> {
+        match &self.orders {
+            Some(orders) => orders.remove_each(|key| key[8..] == u64::from(set).to_ne_bytes()),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether an order of a channel found no room since it was armed: those that rest are to be followed
+    /// anew before it is armed again.
+    pub fn is_full(&self, channel: u16) -> bool {
+        self.word(channel, layout::HOLD).load(Ordering::SeqCst) >> 32 != 0
+    }
+
     /// Delivers everything from now on. A packet that the program is in the middle of cannot be dropped any
-    /// more. Gives the number before which everything was seen in sequence, if the channel was armed.
+    /// more. Gives the number before which everything was seen in sequence, if the channel was armed; the
+    /// first delivery after it says the same.
     pub fn disarm(&mut self, channel: u16) -> Option<u64> {
-        let word = self.word(channel, layout::WORD).swap(0, Ordering::SeqCst);
-        (word != 0).then_some(word & layout::NEXT_MASK)
+        let word = self.word(channel, layout::WORD);
+        let word = word.fetch_and(!layout::ARMED, Ordering::SeqCst);
+        let was_armed = word & layout::ARMED != 0;
+        self.claims[usize::from(channel)].is_last_due |= was_armed;
+        was_armed.then_some(word & layout::NEXT_MASK)
+    }
+
+    /// Disarms, and no delivery that was made before says anything of what was seen: for a channel that has
+    /// lost some, or of which something else is wanted from now on. What was dropped and not told yet is
+    /// missing then, and asked for.
+    pub fn forget(&mut self, channel: u16) {
+        self.disarm(channel);
+        self.claims[usize::from(channel)].next_epoch();
+    }
+
+    /// The number before which everything was seen in sequence, as a delivery says it before which none is
+    /// missing; `None` if it does not count.
+    #[inline]
+    pub(crate) fn claim(&mut self, meta: &Meta) -> Option<u64> {
+        let (epoch, next) = meta.claim()?;
+        let claims = &mut self.claims[usize::from(meta.channel)];
+        // A disarmed channel's word stands still, and may be of a session that is over: it counts once.
+        let counts = epoch == claims.epoch && (meta.is_armed() || std::mem::take(&mut claims.is_last_due));
+        counts.then_some(next)
+    }
+
+    /// Whether the program knows the orders of a delivery, where it follows orders. Elsewhere nothing of the
+    /// channel's state is read, which the program writes on another core.
+    #[inline]
+    pub(crate) fn knows_orders(&self, meta: &Meta) -> bool {
+        let channel = meta.channel;
+        self.spec.channels[usize::from(channel)].framing.follows_orders()
+            && meta.is_armed()
+            && meta.claim().is_some_and(|(of, _)| of == self.epoch(channel))
+            && self.is_armed(channel)
+            && !self.holds(channel)
     }
 
     /// How many deliveries of a channel were made, modulo 2^32.
@@ -193,9 +386,7 @@ impl LoadedFilter {
     pub fn arm(&mut self, channel: u16, session: [u64; 2], next: u64) -> u16 {
         self.disarm(channel);
         self.set_session(channel, session);
-        let epoch = &mut self.epochs[usize::from(channel)];
-        *epoch = if *epoch == u16::MAX { 1 } else { *epoch + 1 };
-        let epoch = *epoch;
+        let epoch = self.claims[usize::from(channel)].next_epoch();
         self.word(channel, layout::HOLD).store(0, Ordering::SeqCst);
         let open = match self.spec.channels[usize::from(channel)].framing {
             // A match event may be under way.
@@ -234,23 +425,52 @@ impl LoadedFilter {
         // In this order: a delivery takes its place before it moves the word.
         let word = self.word(channel, layout::WORD).load(Ordering::SeqCst);
         let made = self.word(channel, layout::DELIVERIES).load(Ordering::SeqCst) as u32;
-        let epoch = (word >> 48) as u16;
-        (epoch != 0 && made == deliveries).then_some(word & layout::NEXT_MASK)
+        (word & layout::ARMED != 0 && made == deliveries).then_some(word & layout::NEXT_MASK)
     }
 
     /// The epoch in which a channel's claims count; 0 before it was first armed.
     pub fn epoch(&self, channel: u16) -> u16 {
-        self.epochs[usize::from(channel)]
+        self.claims[usize::from(channel)].epoch
     }
 
     /// Whether a channel is armed.
     pub fn is_armed(&self, channel: u16) -> bool {
-        self.word(channel, layout::WORD).load(Ordering::SeqCst) != 0
+        self.word(channel, layout::WORD).load(Ordering::SeqCst) & layout::ARMED != 0
     }
 
     /// Whether the program has stopped dropping by itself: [`LoadedFilter::arm`] goes on.
     pub fn holds(&self, channel: u16) -> bool {
         self.word(channel, layout::HOLD).load(Ordering::SeqCst) as u32 != 0
+    }
+
+    /// How many messages of an instrument, by its bit, the program has dropped in packets that nobody wanted;
+    /// `None` without [`FilterSpec::statistics`], and of framings whose messages do not name it.
+    ///
+    /// # Panics
+    /// Beyond the channels or [`layout::BITS`].
+    pub fn dropped(&self, channel: u16, bit: usize) -> Option<u64> {
+        let spec = &self.spec.channels[usize::from(channel)];
+        if !matches!(spec.framing, Framing::Itch | Framing::Nyse) {
+            return None;
+        }
+        assert!(bit < layout::BITS, "a set has no bit {bit}");
+        let at = usize::from(spec.set) * layout::BITS + bit;
+        Some(self.dropped.as_ref()?.words()[at].load(Ordering::Relaxed))
+    }
+
+    /// How many messages the program has seen of an order that it follows, with [`FilterSpec::statistics`];
+    /// `None` if it does not follow it. A system call.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn order_messages(&self, set: u16, order: u64) -> std::io::Result<Option<u64>> {
+        let (Some(orders), true) = (&self.orders, self.spec.statistics) else {
+            return Ok(None);
+        };
+        let value = orders.get(&order_key(set, order))?;
+        Ok(value
+            .and_then(|value| value.first_chunk::<8>().copied())
+            .map(u64::from_ne_bytes))
     }
 
     /// What was counted on a channel, over all CPUs.
@@ -260,4 +480,12 @@ impl LoadedFilter {
         cpus.map(|cpu| self.word(channel, at(cpu)).load(Ordering::Relaxed))
             .fold(0, u64::wrapping_add)
     }
+}
+
+/// The key of [`layout::ORDERS`].
+fn order_key(set: u16, order: u64) -> [u8; layout::ORDER_KEY] {
+    let mut key = [0; layout::ORDER_KEY];
+    key[..8].copy_from_slice(&order.to_ne_bytes());
+    key[8..].copy_from_slice(&u64::from(set).to_ne_bytes());
+    key
 }

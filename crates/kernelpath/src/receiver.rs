@@ -10,9 +10,11 @@ use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::interface::Interface;
+use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
 use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use};
 
+use crate::card::{self, Card};
 use crate::delegate::Guard;
 use crate::progress::Progress;
 use crate::trigger::{Kept, Place, Trigger};
@@ -30,18 +32,22 @@ pub struct ReceiverConfig {
     pub mode: Option<XdpMode>,
     /// Whether frames are to be taken without a copy; `None`: if the driver can.
     pub zero_copy: Option<bool>,
+    /// Whether the card is asked when it received each packet, where its driver can be: in the driver only.
+    pub wire_time: bool,
     /// Receive buffer of each ordinary socket, which hears what the program leaves to the kernel, bytes.
     pub passed_buffer_bytes: u32,
 }
 
 impl Default for ReceiverConfig {
-    /// One queue, 16,384 frames, the best mode there is, 1 MiB for what is passed.
+    /// One queue, 16,384 frames, the best mode there is, the card's time where it can be had, 1 MiB for what
+    /// is passed.
     fn default() -> ReceiverConfig {
         ReceiverConfig {
             queues: 1,
             frames: XdpSocketConfig::default().frames,
             mode: None,
             zero_copy: None,
+            wire_time: true,
             passed_buffer_bytes: 1 << 20,
         }
     }
@@ -64,19 +70,6 @@ pub enum ReceiverError {
 /// So often what the program kept is looked at before what should have come before it counts as lost.
 const KEPT_LOOKS_MAX: u32 = 10_000;
 
-/// When a datagram was where, each time in the clock it was taken with.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct RxStamp {
-    /// Here: the time stamp counter when it was taken from its ring.
-    pub tsc: u64,
-    /// At the hook: nanoseconds of `CLOCK_MONOTONIC`, when the program saw it.
-    pub hook_ns: Option<NonZeroU64>,
-    /// On the wire: nanoseconds of the network card's clock; `None` where the driver does not say.
-    pub wire_ns: Option<NonZeroU64>,
-    /// In the kernel's stack: nanoseconds of `CLOCK_REALTIME`; only for what came by an ordinary socket.
-    pub kernel_ns: Option<NonZeroU64>,
-}
-
 /// A datagram that the program delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivery<'a> {
@@ -95,6 +88,9 @@ pub struct Delivery<'a> {
     /// Everything before this number was seen in sequence, and what was not delivered nobody wants. To be
     /// told to the channel before the payload.
     pub seen_up_to: Option<u64>,
+    /// Where orders are followed: the channel was armed when the program saw this, is armed since, and does
+    /// not hold. The program knows the packet's orders then.
+    pub knows_orders: bool,
     /// So many deliveries of this channel before it were lost between program and reader. The channel has
     /// been disarmed; what is missing is found and asked for as on any line.
     pub lost: u32,
@@ -115,6 +111,7 @@ pub struct KernelReceiver {
     /// How often it was looked at and not its turn, with nothing in a ring.
     kept_looks: u32,
     progress: Vec<Progress>,
+    card: Card,
     lost: u64,
     stray: u64,
 }
@@ -141,7 +138,7 @@ impl KernelReceiver {
         interface: &Interface,
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
-        let mut receiver = KernelReceiver::attach(LoadedFilter::load(spec)?, interface, config)?;
+        let mut receiver = KernelReceiver::attach(spec, interface, config)?;
         // The switch sends what somebody is a member of, whoever reads it then.
         for (number, channel) in receiver.filter.spec().channels.iter().enumerate() {
             for group in &channel.groups {
@@ -157,18 +154,18 @@ impl KernelReceiver {
         Ok(receiver)
     }
 
-    /// Attaches a filter and opens a socket for each queue, for who keeps the memberships himself: packets
-    /// that nobody has asked the switch for do not come, and what the program leaves to the kernel has to be
-    /// read from sockets.
+    /// Loads a filter, attaches it and opens a socket for each queue, for who keeps the memberships himself:
+    /// packets that nobody has asked the switch for do not come, and what the program leaves to the kernel
+    /// has to be read from sockets.
     ///
     /// # Errors
     /// As [`KernelReceiver::open`].
     pub fn attach(
-        mut filter: LoadedFilter,
+        spec: FilterSpec,
         interface: &Interface,
         config: &ReceiverConfig,
     ) -> Result<KernelReceiver, ReceiverError> {
-        let (attached, sockets) = attach(&filter, interface, config)?;
+        let (mut filter, (attached, sockets), card) = card::attach(spec, interface, config)?;
         let guard = filter.guard().map(|map| Guard::of_filter(map, interface));
         let kept = filter
             .take_trigger()
@@ -184,6 +181,7 @@ impl KernelReceiver {
             kept,
             kept_looks: 0,
             progress: vec![Progress::default(); channels],
+            card,
             lost: 0,
             stray: 0,
         })
@@ -192,10 +190,18 @@ impl KernelReceiver {
     /// How packets are received, for a line in a log.
     pub fn in_use(&self) -> String {
         match self.sockets.as_slice() {
-            [one] => in_use(&self.attached, one),
-            [first, ..] => format!("{} to {}", in_use(&self.attached, first), self.sockets.len() - 1),
+            [one] => format!("{}, {}", in_use(&self.attached, one), self.card),
+            [first, ..] => {
+                let last = self.sockets.len() - 1;
+                format!("{} to {last}, {}", in_use(&self.attached, first), self.card)
+            }
             [] => String::new(),
         }
+    }
+
+    /// The card's own time: whether it is asked for, and how it stands to ours.
+    pub fn card(&self) -> &Card {
+        &self.card
     }
 
     /// The next delivery, `None` if there is none at the moment. Never waits; no system call unless the
@@ -255,27 +261,26 @@ impl KernelReceiver {
             source: (udp.source, udp.source_port),
             line,
             payload: udp.payload,
-            stamp: RxStamp {
-                tsc,
-                ..RxStamp::default()
-            },
+            stamp: RxStamp::here(tsc),
             seen_up_to: None,
+            knows_orders: false,
             lost: 0,
         };
         let Some(meta) = meta else {
             return Some(delivery);
         };
         delivery.stamp.hook_ns = NonZeroU64::new(meta.hook_ns);
-        delivery.stamp.wire_ns = NonZeroU64::new(meta.wire_ns);
+        self.card.stamp(meta.wire_ns, &mut delivery.stamp);
         let step = self.progress[usize::from(channel)].step(meta.delivery, queues == 1);
         if step.lost > 0 {
             delivery.lost = step.lost;
             self.lost += u64::from(step.lost);
-            self.filter.disarm(channel);
+            self.filter.forget(channel);
         }
-        let epoch = self.filter.epoch(channel);
-        let claim = meta.claim().filter(|(of, _)| step.is_whole && *of == epoch);
-        delivery.seen_up_to = claim.map(|(_, next)| next);
+        delivery.knows_orders = self.filter.knows_orders(&meta);
+        if step.is_whole {
+            delivery.seen_up_to = self.filter.claim(&meta);
+        }
         Some(delivery)
     }
 
@@ -294,7 +299,7 @@ impl KernelReceiver {
     }
 
     /// For the slow part of a loop: gives up deliveries that other queues have not brought since the last
-    /// call, and disarms their channels. How many there were.
+    /// call, and disarms their channels. How many there were. Follows the card's clock, too.
     pub fn settle(&mut self) -> u32 {
         let mut all = 0;
         self.settle_each(|_, lost| all += lost);
@@ -303,10 +308,11 @@ impl KernelReceiver {
 
     /// The same; `each` is told of every channel that lost some, and how many.
     pub fn settle_each(&mut self, mut each: impl FnMut(u16, u32)) {
+        self.card.follow();
         for (channel, progress) in (0..).zip(&mut self.progress) {
             let lost = progress.settle();
             if lost > 0 {
-                self.filter.disarm(channel);
+                self.filter.forget(channel);
                 self.lost += u64::from(lost);
                 each(channel, lost);
             }
@@ -397,7 +403,7 @@ fn line_of(channel: &ChannelSpec, udp: &frame::Udp<'_>) -> Option<usize> {
 }
 
 /// In the driver without a copy, in it with one, behind it: the first that works for all queues.
-fn attach(
+pub(crate) fn attach_at(
     filter: &LoadedFilter,
     interface: &Interface,
     config: &ReceiverConfig,

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Filter, LINES, Reader, WANTED, arrivals, bit, framed, session, spec, stream};
+use common::{Filter, LINES, Reader, WANTED, arrivals, framed, said, session, spec, stream};
 use harness::{Skip, Test, namespaces, needs_capabilities};
 use tickwire_book::{Books, BooksConfig};
 use tickwire_exchange::generate_itch;
@@ -38,7 +38,9 @@ use tickwire_wire::moldudp64::{PacketBuilder, Request};
 const TESTS: &[(&str, Test)] = &[
     ("the_verifier_accepts_every_program_within_its_ceiling", verifier),
     ("verdicts_are_those_of_the_interpreter", verdicts),
+    ("the_card_is_asked_where_its_driver_can_be", wire_time),
     ("two_cpus_on_one_channel_lose_nothing", race),
+    ("orders_of_one_set_are_told_anew_and_others_stay", orders),
     ("books_with_the_filter_are_books_without", books),
     ("a_second_program_is_refused_in_words", second),
     ("kill_9_leaves_nothing_behind", killed),
@@ -89,6 +91,13 @@ fn load(spec: FilterSpec) -> Result<LoadedFilter, Skip> {
     }
 }
 
+/// What the streams' receiver wants, as the interpreter's filter has it.
+fn say_wanted(loaded: &mut LoadedFilter, framing: Framing) {
+    let (bits, refused) = said(framing);
+    bits.into_iter().for_each(|bit| loaded.want(0, bit, true));
+    refused.into_iter().for_each(|key| loaded.refuse(0, key));
+}
+
 fn group_of(n: u16) -> Group {
     Group::new([233, 1, (n >> 8) as u8, n as u8], 1000 + n)
 }
@@ -109,7 +118,7 @@ fn verifier() -> Result<(), Skip> {
         .collect();
     let of = |channels: Vec<ChannelSpec>, messages_max| FilterSpec {
         channels,
-        sets: 4,
+        sets: Framing::ALL.len() as u16,
         messages_max,
         ..FilterSpec::default()
     };
@@ -122,9 +131,20 @@ fn verifier() -> Result<(), Skip> {
         ("NYSE XDP, 64 messages", of(one(Framing::Nyse), 64), 8_000),
         ("MDP 3.0, 64 messages", of(one(Framing::Mdp3), 64), 100_000),
         ("MDP 3.0, 128 messages", of(one(Framing::Mdp3), 128), 200_000),
-        ("PITCH, 64 messages", of(one(Framing::Pitch), 64), 100_000),
-        ("PITCH, 128 messages", of(one(Framing::Pitch), 128), 200_000),
-        ("all four, 64 messages", of(all, 64), 250_000),
+        ("PITCH, 64 messages", of(one(Framing::Pitch), 64), 150_000),
+        ("PITCH, 128 messages", of(one(Framing::Pitch), 128), 400_000),
+        ("CQS, 64 messages", of(one(Framing::Cqs), 64), 60_000),
+        ("UQDF, 64 messages", of(one(Framing::Uqdf), 64), 20_000),
+        ("OpenBook, 64 messages", of(one(Framing::OpenBook), 64), 20_000),
+        (
+            "all with statistics, 64 messages",
+            FilterSpec {
+                statistics: true,
+                ..of(all.clone(), 64)
+            },
+            400_000,
+        ),
+        ("all, 64 messages", of(all, 64), 250_000),
         (
             "any protocol, 256 channels",
             of((0..256).map(|n| channel(Framing::Any, n, 0)).collect(), 64),
@@ -149,17 +169,20 @@ fn verifier() -> Result<(), Skip> {
 
 /// The same packets through the kernel and the interpreter: good, lossy and broken ones; then the same state.
 fn verdicts() -> Result<(), Skip> {
-    for framing in Framing::ALL {
-        let mut loaded = load(spec(framing))?;
-        let mut model = Filter::new(framing);
+    let framings = Framing::ALL.into_iter();
+    for (framing, statistics) in framings.flat_map(|framing| [(framing, false), (framing, true)]) {
+        let spec = FilterSpec {
+            statistics,
+            ..spec(framing)
+        };
+        let mut loaded = load(spec.clone())?;
+        let mut model = Filter::of(&spec);
         let queues = loaded.spec().queues as usize;
         // Nobody has bound a socket: a redirection falls back to the kernel's stack, in both.
         model
             .machine
             .insert(layout::SOCKETS, Map::Sockets(vec![false; queues]));
-        for instrument in WANTED {
-            loaded.want(0, bit(framing, instrument), true);
-        }
+        say_wanted(&mut loaded, framing);
         let rng = &mut Rng::new(7);
         let packets = stream(framing, 400, rng, 25);
         let start = |loaded: &mut LoadedFilter, model: &mut Filter, next| {
@@ -212,8 +235,106 @@ fn verdicts() -> Result<(), Skip> {
             );
         }
         assert_eq!(loaded.holds(0), model.holds());
+        let dropped: Vec<u64> = match loaded.dropped(0, 0) {
+            Some(_) => (0..200).map(|bit| model.dropped(bit)).collect(),
+            None => Vec::new(),
+        };
+        for (bit, dropped) in dropped.iter().enumerate() {
+            assert_eq!(loaded.dropped(0, bit), Some(*dropped), "{framing:?}: {bit}");
+        }
+        let counts = statistics && matches!(framing, Framing::Itch | Framing::Nyse);
+        assert_eq!(dropped.iter().sum::<u64>() > 100, counts);
+        if let Some(Map::Hash { entries, .. }) = model.machine.map(layout::ORDERS) {
+            assert!(!entries.is_empty());
+            for (key, value) in entries {
+                let order = u64::from_ne_bytes(*key.first_chunk().expect("a number"));
+                let messages = value.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+                let found = loaded.order_messages(0, order).expect("a look-up");
+                assert_eq!(found, messages, "order {order}");
+            }
+        }
         println!("{framing:?}: {actions:?} (1 dropped, 2 delivered without a socket)");
         assert!(actions[&(action::DROP as u32)] > 50 && actions[&(action::PASS as u32)] > 50);
+    }
+    Ok(())
+}
+
+/// Between virtual interfaces the driver can be asked and has no card: programs that ask are loaded and
+/// attached in it, every packet is delivered as without, and the card's time is absent, not 0. Behind the
+/// driver nobody asks, and that is said.
+fn wire_time() -> Result<(), Skip> {
+    let pair = namespaces()?;
+    let (pair, framings) = (&pair, Framing::ALL.into_iter().chain([Framing::Any]));
+    for framing in framings {
+        inside(pair, 1, || {
+            let interface = Interface::find("veth0").expect("an end");
+            for (trigger, guard) in [(false, false), (true, true)] {
+                let asking = FilterSpec {
+                    wire_time: true,
+                    trigger: trigger && matches!(framing, Framing::Itch | Framing::Nyse),
+                    guard,
+                    ..spec(framing)
+                };
+                let loaded = LoadedFilter::load_for(asking.clone(), &interface);
+                let loaded = loaded.unwrap_or_else(|why| panic!("{framing:?}: {why}"));
+                assert!(loaded.program().processed() > 0);
+                // A program that is bound to no device must not ask.
+                assert!(LoadedFilter::load(asking).is_err());
+            }
+        });
+    }
+    for (mode, wire_time) in [
+        (None, true),
+        (Some(XdpMode::Native), true),
+        (Some(XdpMode::Native), false),
+        (Some(XdpMode::Generic), true),
+    ] {
+        let steps = &Steps::default();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                pair.enter(0).expect("entered");
+                let to = SocketAddrV4::new(LINES[0].address.into(), LINES[0].port);
+                let interface = Interface::find("veth0").expect("an end");
+                let sender = MulticastSender::open(to, &interface, 1).expect("a sender");
+                steps.wait_for(1);
+                for n in 0..200_u8 {
+                    sender.send(&[n; 100]).expect("sent");
+                }
+            });
+            inside(pair, 1, || {
+                let interface = Interface::find("veth0").expect("an end");
+                let config = ReceiverConfig {
+                    mode,
+                    wire_time,
+                    frames: 1 << 10,
+                    ..ReceiverConfig::default()
+                };
+                let mut receiver = KernelReceiver::open(spec(Framing::Any), &interface, &config)
+                    .unwrap_or_else(|why| panic!("{mode:?}: {why}"));
+                let said = receiver.in_use();
+                println!("{said}");
+                let asks = wire_time && mode != Some(XdpMode::Generic);
+                assert_eq!(receiver.card().is_asked(), asks, "{said}");
+                assert_eq!(said.contains("no times of the card"), !asks, "{said}");
+                steps.reach(1);
+                let (began, mut taken) = (Instant::now(), 0_u8);
+                while taken < 200 {
+                    assert!(began.elapsed() < Duration::from_secs(60), "{taken} came");
+                    receiver.settle();
+                    while let Some(delivery) = receiver.recv() {
+                        assert_eq!(delivery.payload, [taken; 100]);
+                        let stamp = delivery.stamp;
+                        assert!(stamp.hook_ns.is_some());
+                        assert_eq!(
+                            (stamp.wire_ns, stamp.wire_monotonic_ns, stamp.kernel_ns),
+                            (None, None, None)
+                        );
+                        taken += 1;
+                    }
+                }
+                assert_eq!((receiver.card().stamped(), receiver.card().error_ns()), (0, None));
+            });
+        });
     }
     Ok(())
 }
@@ -222,9 +343,7 @@ fn verdicts() -> Result<(), Skip> {
 fn race() -> Result<(), Skip> {
     for framing in Framing::ALL {
         let mut loaded = load(spec(framing))?;
-        for instrument in WANTED {
-            loaded.want(0, bit(framing, instrument), true);
-        }
+        say_wanted(&mut loaded, framing);
         let packets = stream(framing, 4000, &mut Rng::new(11), 30);
         let epoch = loaded.arm(0, session(framing), 1);
         let delivered = Mutex::new(Vec::new());
@@ -291,6 +410,42 @@ fn race() -> Result<(), Skip> {
             of(Count::Race)
         );
     }
+    Ok(())
+}
+
+/// The table of orders in the kernel: full, emptied of one set's orders while another's stay, filled again;
+/// and keys that are refused.
+fn orders() -> Result<(), Skip> {
+    let mut loaded = load(FilterSpec {
+        channels: vec![channel(Framing::Pitch, 0, 0), channel(Framing::Pitch, 1, 1)],
+        sets: 2,
+        orders_max: 64,
+        statistics: true,
+        ..FilterSpec::default()
+    })?;
+    let followed = |loaded: &LoadedFilter, set| {
+        let known = |order: &u64| loaded.order_messages(set, *order).expect("a look-up").is_some();
+        (0..200).filter(known).count()
+    };
+    (0..10).for_each(|order| loaded.follow(1, order).expect("room"));
+    // One that is followed already takes no more room.
+    (0..10).for_each(|order| loaded.follow(1, order).expect("room"));
+    let taken = (0..200)
+        .take_while(|order| loaded.follow(0, *order).is_ok())
+        .count();
+    assert_eq!(taken, 54);
+    assert_eq!(loaded.follow_none(0).expect("emptied"), 54);
+    assert_eq!((followed(&loaded, 0), followed(&loaded, 1)), (0, 10));
+    loaded.follow(0, 199).expect("room again");
+    assert_eq!((followed(&loaded, 0), followed(&loaded, 1)), (1, 10));
+
+    for key in 0..1_000 {
+        loaded.refuse(1, key);
+    }
+    assert!((0..1_000).all(|key| loaded.refuses(1, key) && !loaded.refuses(0, key)));
+    assert!((1_000..2_000).all(|key| !loaded.refuses(1, key)));
+    loaded.refuse_none(1);
+    assert!((0..1_000).all(|key| !loaded.refuses(1, key)));
     Ok(())
 }
 
@@ -681,9 +836,7 @@ fn overrun_reader(pair: &VethPair, steps: &Steps) {
         let mut receiver =
             KernelReceiver::open(spec(Framing::Itch), &interface, &config).expect("a receiver");
         for instrument in WANTED {
-            receiver
-                .filter_mut()
-                .want(0, bit(Framing::Itch, instrument), true);
+            receiver.filter_mut().want(0, instrument as usize, true);
         }
         receiver.filter_mut().arm_itch(0, common::SESSION, 1);
         steps.reach(1);

@@ -39,6 +39,22 @@ pub struct Summary {
     pub count: u64,
 }
 
+impl Summary {
+    /// What the columns of [`Summary::times`] are called.
+    const COLUMNS: [&'static str; 6] = ["min", "p50", "p90", "p99", "p99.9", "max"];
+
+    /// The columns of a table whose rows have [`Summary::times`] between other cells.
+    pub fn columns<'a>(before: &[&'a str], after: &[&'a str]) -> Vec<&'a str> {
+        [before, &Summary::COLUMNS, after].concat()
+    }
+
+    /// Its times, nanoseconds, as [`Summary::columns`] names them: from the least to the most, without the
+    /// count.
+    pub fn times(&self) -> [u64; 6] {
+        [self.min, self.p50, self.p90, self.p99, self.p99_9, self.max]
+    }
+}
+
 /// A [`Summary`] as it stands in files.
 #[derive(Serialize, Deserialize)]
 struct WrittenSummary {

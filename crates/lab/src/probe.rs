@@ -8,28 +8,34 @@ use crate::{Histogram, Series, Table};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Stage {
-    /// From the kernel's receive time to the receive call's return.
-    Receive = 0,
+    /// From the wire, by the network card's clock, to the hook of its driver.
+    Wire = 0,
+    /// From the hook of the driver to user space; of what came by AF_XDP.
+    Hook = 1,
+    /// From the kernel's receive time to the receive call's return; of what came by a socket.
+    Receive = 2,
     /// Sequencing, arbitration, filtering, message to event.
-    Decode = 1,
+    Decode = 3,
     /// Event to book update.
-    Book = 2,
+    Book = 4,
     /// Strategy and pre-trade risk.
-    Decide = 3,
+    Decide = 5,
     /// Order to bytes.
-    Encode = 4,
+    Encode = 6,
     /// The send call.
-    Send = 5,
+    Send = 7,
     /// From the beginning of the first stage to the end of the last.
-    Total = 6,
+    Total = 8,
 }
 
 /// Stages proper, without the total.
-const STAGES: usize = 6;
+const STAGES: usize = 8;
 
 impl Stage {
     /// Every stage in order, the total last.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; STAGES + 1] = [
+        Stage::Wire,
+        Stage::Hook,
         Stage::Receive,
         Stage::Decode,
         Stage::Book,
@@ -42,6 +48,8 @@ impl Stage {
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
+            Stage::Wire => "wire",
+            Stage::Hook => "hook",
             Stage::Receive => "receive",
             Stage::Decode => "decode",
             Stage::Book => "book",
@@ -65,6 +73,27 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// When the packet was in user space, in ticks.
+    pub fn user(&self) -> u64 {
+        match [Stage::Hook, Stage::Receive].map(|stage| self.ends[stage as usize]) {
+            [0, 0] => self.start,
+            [0, by_socket] => by_socket,
+            [by_hook, _] => by_hook,
+        }
+    }
+
+    /// From user space to the decision, in ticks; `None` if it was not stamped.
+    pub fn user_to_decided(&self) -> Option<u64> {
+        let decided = self.ends[Stage::Decide as usize];
+        (decided != 0).then(|| decided.saturating_sub(self.user()))
+    }
+
+    /// From the decision to the order having been sent, in ticks; `None` if it was not stamped.
+    pub fn decided_to_sent(&self) -> Option<u64> {
+        let [decided, sent] = [Stage::Decide, Stage::Send].map(|stage| self.ends[stage as usize]);
+        (decided != 0 && sent != 0).then(|| sent.saturating_sub(decided))
+    }
+
     /// How long a stage took in ticks: since the nearest stamp before its own. `None` if it was not stamped.
     /// Stamps of two clocks (kernel and counter) may cross by their error; that counts as 0.
     pub fn ticks(&self, stage: Stage) -> Option<u64> {
@@ -86,6 +115,23 @@ impl Sample {
     }
 }
 
+/// When a packet was where before it was in user space, in ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// It came from the hook of a driver.
+    Hook {
+        /// When the card received it; `None` where that is not known, or not comparable.
+        wire: Option<u64>,
+        /// When the program saw it.
+        hook: u64,
+    },
+    /// It came by a socket.
+    Kernel {
+        /// The kernel's receive time.
+        at: u64,
+    },
+}
+
 /// Collects samples: [`Probes::begin`], [`Probes::mark`] at the end of each stage, [`Probes::commit`] if the
 /// packet led to an order. Never allocates after construction. When full, further samples are counted and not
 /// kept: a report says so.
@@ -97,7 +143,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Room for `capacity` samples of 64 bytes, touched now so that no page fault happens later.
+    /// Room for `capacity` samples of 80 bytes, touched now so that no page fault happens later.
     pub fn new(capacity: usize) -> Probes {
         let mut samples = vec![
             Sample {
@@ -141,11 +187,25 @@ impl Probes {
         }
     }
 
-    /// Sets when the first stage began for all samples from `first` on: a kernel timestamp that was asked for
-    /// only after the order was out.
-    pub fn amend_start(&mut self, first: usize, ticks: u64) {
+    /// Says for all samples from `first` on how their packet came to user space, where they begin: told only
+    /// after the order was out. Of a stage that was not measured nothing is said.
+    pub fn amend(&mut self, first: usize, arrival: &Arrival) {
         for sample in self.samples.iter_mut().skip(first) {
-            sample.start = ticks;
+            let user = sample.start;
+            match *arrival {
+                Arrival::Hook { wire, hook } => {
+                    sample.ends[Stage::Hook as usize] = user;
+                    sample.start = hook;
+                    if let Some(wire) = wire {
+                        sample.ends[Stage::Wire as usize] = hook;
+                        sample.start = wire;
+                    }
+                }
+                Arrival::Kernel { at } => {
+                    sample.ends[Stage::Receive as usize] = user;
+                    sample.start = at;
+                }
+            }
         }
     }
 
@@ -234,7 +294,7 @@ mod tests {
         probes.begin(1_000);
         for (stage, ticks) in Stage::ALL
             .into_iter()
-            .zip([1_010, 1_030, 1_060, 1_100, 1_150, 1_210])
+            .zip([1_010, 1_030, 1_060, 1_100, 1_150, 1_210, 1_280, 1_360])
         {
             probes.mark(stage, ticks);
         }
@@ -242,7 +302,7 @@ mod tests {
         let sample = probes.samples()[0];
         assert_eq!(sample.id, 42);
         let ticks: Vec<_> = Stage::ALL.iter().map(|&stage| sample.ticks(stage)).collect();
-        assert_eq!(ticks, [10, 20, 30, 40, 50, 60, 210].map(Some));
+        assert_eq!(ticks, [10, 20, 30, 40, 50, 60, 70, 80, 360].map(Some));
     }
 
     #[test]
@@ -262,6 +322,71 @@ mod tests {
             (60, 120)
         );
         assert_eq!(times.get(Stage::Total).max(), 180);
+    }
+
+    #[test]
+    fn a_way_to_user_space_that_was_not_measured_is_no_stage_of_no_length() {
+        let mut probes = Probes::new(5);
+        let arrivals = [
+            None,
+            Some(Arrival::Kernel { at: 70 }),
+            Some(Arrival::Hook { wire: None, hook: 80 }),
+            Some(Arrival::Hook {
+                wire: Some(55),
+                hook: 80,
+            }),
+        ];
+        for arrival in arrivals {
+            let first = probes.samples().len();
+            probes.begin(100);
+            probes.mark(Stage::Decode, 130);
+            probes.commit(1);
+            arrival.iter().for_each(|arrival| probes.amend(first, arrival));
+        }
+        let stages = [
+            Stage::Wire,
+            Stage::Hook,
+            Stage::Receive,
+            Stage::Decode,
+            Stage::Total,
+        ];
+        let ticks: Vec<_> = probes
+            .samples()
+            .iter()
+            .map(|sample| stages.map(|stage| sample.ticks(stage)))
+            .collect();
+        assert_eq!(
+            ticks,
+            [
+                [None, None, None, Some(30), Some(30)],
+                [None, None, Some(30), Some(30), Some(60)],
+                [None, Some(20), None, Some(30), Some(50)],
+                [Some(25), Some(20), None, Some(30), Some(75)],
+            ]
+        );
+        let names: Vec<_> = probes
+            .stage_times(|t| t)
+            .named()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["wire", "hook", "receive", "decode", "total"]);
+        // The way from user space on is the same however the packet came there; what was not stamped is
+        // absent.
+        probes.begin(100);
+        probes.mark(Stage::Decide, 140);
+        probes.commit(2);
+        let hook = Arrival::Hook {
+            wire: Some(55),
+            hook: 80,
+        };
+        probes.amend(4, &hook);
+        let sample = probes.samples()[4];
+        assert_eq!(
+            (sample.user(), sample.user_to_decided(), sample.decided_to_sent()),
+            (100, Some(40), None)
+        );
+        assert_eq!(probes.samples()[0].user_to_decided(), None);
     }
 
     #[test]

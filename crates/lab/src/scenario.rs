@@ -145,6 +145,10 @@ pub struct RunSection {
     pub awake: bool,
     /// Where traffic goes.
     pub network: Network,
+    /// Of a network that is given, where the exchange stands: `INTERFACE`, or `NAMESPACE/INTERFACE`.
+    pub exchange: String,
+    /// Of a network that is given, where the trader stands, likewise.
+    pub trader: String,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -160,6 +164,8 @@ impl Default for RunSection {
             lock_memory: false,
             awake: false,
             network: Network::Auto,
+            exchange: String::new(),
+            trader: String::new(),
             seed: 1,
         }
     }
@@ -177,6 +183,8 @@ pub enum Network {
     /// Two network namespaces joined by a pair of virtual Ethernet devices; refuses to run where that is not
     /// permitted.
     Veth,
+    /// Between the interfaces that [`RunSection::exchange`] and [`RunSection::trader`] name.
+    Given,
 }
 
 macro_rules! bounded {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_market::Counters;
 
 use crate::format::{escape, format_count, format_ns_of};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, Summary};
 
 /// As many columns as a table wants: for files, which nobody's terminal breaks.
 pub const WHOLE: usize = usize::MAX;
@@ -61,10 +61,10 @@ impl Table {
 
     /// A line per histogram: min, p50, p90, p99, p99.9, max, count.
     pub fn latencies(title: &str, histograms: &[(&str, &Histogram)]) -> Table {
-        let empty = Table::new(title, &["", "min", "p50", "p90", "p99", "p99.9", "max", "count"]);
+        let empty = Table::new(title, &Summary::columns(&[""], &["count"]));
         histograms.iter().fold(empty, |table, (name, histogram)| {
             let s = histogram.summary();
-            let times = [s.min, s.p50, s.p90, s.p99, s.p99_9, s.max].map(|ns| format_ns_of(s.count, ns));
+            let times = s.times().map(|ns| format_ns_of(s.count, ns));
             table.row(
                 [(*name).to_owned()]
                     .into_iter()

@@ -757,7 +757,7 @@ impl Checker<'_> {
 }
 
 /// What an item names.
-fn named(item: &Item) -> Option<&Name> {
+pub(crate) fn named(item: &Item) -> Option<&Name> {
     Some(match item {
         Item::Param { name, .. }
         | Item::Const { name, .. }

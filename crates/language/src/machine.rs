@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use tickwire_book::BookRef;
 use tickwire_market::{
-    BookState, BookUpdate, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, Price, Side,
+    BookState, BookUpdate, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, Price, Side, Symbol,
     TradingStatus,
 };
 use tickwire_trading::ReportKind;
@@ -17,7 +17,7 @@ use tickwire_trading::strategy::{
 };
 
 use crate::interpret::{Engine, Host, Interpreter, Trap};
-use crate::ir::{Event, HostCall, Program, word};
+use crate::ir::{Event, HostCall, InstrumentUse, Program, word};
 use crate::library;
 
 /// No handler.
@@ -118,6 +118,30 @@ impl<E: Engine> Machine<E> {
     /// What a run has come to.
     pub fn outcomes(&self) -> &Outcomes {
         &self.outcomes
+    }
+
+    /// Takes the place of a machine that runs: what the host has told that one of each instrument, this one
+    /// knows then. State, windows and counters begin anew.
+    ///
+    /// # Errors
+    /// The symbol of an instrument that the other does not use, so that no host tells of it. Nothing is
+    /// taken.
+    pub fn take_over<F>(&mut self, from: &Machine<F>) -> Result<(), Symbol> {
+        let find = |used: &InstrumentUse| {
+            let mut known = from.program.instruments.iter();
+            let place = known.position(|known| (known.symbol, known.venue) == (used.symbol, used.venue));
+            place.ok_or(used.symbol)
+        };
+        let places = self.program.instruments.iter().map(find);
+        let places: Vec<usize> = places.collect::<Result<_, Symbol>>()?;
+        for (place, theirs) in places.into_iter().enumerate() {
+            self.ids[place] = from.ids[theirs];
+            let own = self.program.instruments[place].at as usize;
+            let theirs = from.program.instruments[theirs].at as usize;
+            let length = word::INSTRUMENT_LEN as usize;
+            self.memory[own..own + length].copy_from_slice(&from.memory[theirs..theirs + length]);
+        }
+        Ok(())
     }
 
     /// The words of memory: state by [`Program::states`], counters by [`Program::counters`].

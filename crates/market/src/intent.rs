@@ -141,7 +141,90 @@ pub enum OrderIntent {
     },
 }
 
+/// An order as a request wants it to be, entered or in another's place: what everybody reads who takes
+/// requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WantedOrder {
+    /// Our number for it.
+    pub id: ClientOrderId,
+    /// Our number of the order whose place it takes; `None` of a new one.
+    pub replaces: Option<ClientOrderId>,
+    /// What to trade.
+    pub instrument: InstrumentId,
+    /// Buy is [`Side::Bid`].
+    pub side: Side,
+    /// At which price or better, or at any.
+    pub order_type: OrderType,
+    /// Limit price; of a market order the one that it was checked by.
+    pub price: Price,
+    /// The trigger of a stop order.
+    pub stop: Option<Price>,
+    /// How much; of one that takes another's place with what that one has traded.
+    pub qty: Qty,
+    /// How long.
+    pub time_in_force: TimeInForce,
+    /// What triggered the request.
+    pub cause: Cause,
+}
+
+impl WantedOrder {
+    /// The worst price that it may trade at; `None`: any.
+    #[inline]
+    pub const fn limit(&self) -> Option<Price> {
+        match self.order_type {
+            OrderType::Limit => Some(self.price),
+            OrderType::Market => None,
+        }
+    }
+}
+
 impl OrderIntent {
+    /// The order that it wants; `None` of a cancellation.
+    #[inline]
+    pub const fn order(&self) -> Option<WantedOrder> {
+        let replaces = match *self {
+            OrderIntent::Replace { target, .. } => Some(target),
+            OrderIntent::New { .. } | OrderIntent::Cancel { .. } => None,
+        };
+        match *self {
+            OrderIntent::New {
+                id,
+                instrument,
+                side,
+                order_type,
+                price,
+                stop,
+                qty,
+                time_in_force,
+                cause,
+            }
+            | OrderIntent::Replace {
+                id,
+                instrument,
+                side,
+                order_type,
+                price,
+                stop,
+                qty,
+                time_in_force,
+                cause,
+                ..
+            } => Some(WantedOrder {
+                id,
+                replaces,
+                instrument,
+                side,
+                order_type,
+                price,
+                stop,
+                qty,
+                time_in_force,
+                cause,
+            }),
+            OrderIntent::Cancel { .. } => None,
+        }
+    }
+
     /// What it trades.
     #[inline]
     pub const fn instrument(&self) -> InstrumentId {
@@ -188,4 +271,73 @@ pub struct MassQuoteEntry {
     pub bid_qty: Qty,
     /// OfferSize (135); 0 takes the offer away.
     pub ask_qty: Qty,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_wants_is_the_order_that_it_names_and_a_cancellation_wants_none() {
+        let cause = Cause {
+            venue: Venue::Nasdaq,
+            seq: SeqNo(7),
+            recv_ts: Nanos(8),
+        };
+        let order = WantedOrder {
+            id: ClientOrderId(2),
+            replaces: None,
+            instrument: InstrumentId(3),
+            side: Side::Ask,
+            order_type: OrderType::Limit,
+            price: Price::from_4dp(10_000),
+            stop: Some(Price::from_4dp(9_000)),
+            qty: Qty(5),
+            time_in_force: TimeInForce::FillOrKill,
+            cause,
+        };
+        let new = OrderIntent::New {
+            id: order.id,
+            instrument: order.instrument,
+            side: order.side,
+            order_type: order.order_type,
+            price: order.price,
+            stop: order.stop,
+            qty: order.qty,
+            time_in_force: order.time_in_force,
+            cause,
+        };
+        assert_eq!(new.order(), Some(order));
+        let target = ClientOrderId(1);
+        let replacement = OrderIntent::Replace {
+            id: order.id,
+            target,
+            venue_id: Some(OrderId(9)),
+            instrument: order.instrument,
+            side: order.side,
+            order_type: OrderType::Market,
+            price: order.price,
+            stop: order.stop,
+            qty: order.qty,
+            time_in_force: order.time_in_force,
+            cause,
+        };
+        let wanted = WantedOrder {
+            replaces: Some(target),
+            order_type: OrderType::Market,
+            ..order
+        };
+        assert_eq!(replacement.order(), Some(wanted));
+        assert_eq!((order.limit(), wanted.limit()), (Some(order.price), None));
+        let cancel = OrderIntent::Cancel {
+            id: order.id,
+            target,
+            venue_id: None,
+            instrument: order.instrument,
+            side: order.side,
+            qty: order.qty,
+            cause,
+        };
+        assert_eq!(cancel.order(), None);
+    }
 }

@@ -40,7 +40,7 @@ pub use counter::{Counter, CounterSpec, Counters, Unit};
 pub use event::{EventFlags, EventKind, MarketEvent, TradingStatus};
 pub use id::{InstrumentId, OrderId, SeqNo, Side, Symbol, Venue};
 pub use instrument::{Contract, Date, Instrument, PriceSteps, PutCall};
-pub use intent::{Cause, ClientOrderId, MassQuoteEntry, OrderIntent, OrderType, TimeInForce};
+pub use intent::{Cause, ClientOrderId, MassQuoteEntry, OrderIntent, OrderType, TimeInForce, WantedOrder};
 pub use message_type::{MessageType, TypeForm};
 pub use money::{Currency, PointValue};
 pub use port::{Port, Transport};

@@ -24,6 +24,7 @@ use tickwire_trading::strategy::{Consolidated, Once};
 
 use crate::gather::Gathered;
 use crate::live::Live;
+use crate::session::Returning;
 
 /// Where order bytes go: a connection, or memory in tests and benchmarks.
 pub trait OrderOut {
@@ -209,6 +210,8 @@ pub struct OrderSession<O> {
     pub once: Once,
     /// The order that leaves by itself.
     armed: Option<Armed>,
+    /// Nothing is traded over it yet.
+    pub(crate) returning: Option<Returning>,
 }
 
 /// A message in the hands of a program.
@@ -230,6 +233,7 @@ impl<O: OrderOut> OrderSession<O> {
             gathered: Gathered::new(),
             once: Once::default(),
             armed: None,
+            returning: None,
         }
     }
 

@@ -1,7 +1,9 @@
 //! How a trading thread runs: run to completion, from the packet to the order.
 //!
-//! - [`trader`]: the loop around it: sockets, timers, the order entry session, what happens when data is
-//!   silent or the session is lost.
+//! - [`host`]: the loop around it, of trader, strategies and quoter: sockets, timers, order links.
+//!   [`session`]: what a venue's session says, and how one that was lost is taken up again.
+//! - [`trader`]: what a trader does beside: what happens when data is silent, a control stops it, or the
+//!   operator.
 //! - [`hot`]: one packet to an order, as calls in order. [`live`]: the strategies in the middle of it, the
 //!   built-in rule as anybody's.
 //! - [`answers`]: what a venue says of orders and quotes, to the strategies whose they are.
@@ -73,10 +75,12 @@ static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::
 pub mod answers;
 pub mod controls;
 mod gather;
+pub mod host;
 pub mod hot;
 pub mod link;
 pub mod live;
 pub mod memory;
+pub mod session;
 pub mod settings;
 pub mod silence;
 pub mod trader;

@@ -115,6 +115,15 @@ impl Entry {
         }
     }
 
+    /// A connection whose bytes leave past the kernel; who lets it go without a [`Link`] has them booked by
+    /// [`Entry::recv`], which is to be called often.
+    pub fn past_kernel(stream: TcpStream, delegate: Delegate) -> Entry {
+        Entry {
+            stream: Some(stream),
+            delegate: Some(Box::new(delegate)),
+        }
+    }
+
     /// The kill switch of orders that a program may send.
     pub fn kill_switch(&self) -> Option<KillSwitch> {
         self.delegate.as_ref()?.kill_switch()

@@ -3,6 +3,7 @@
 mod arming;
 mod own;
 mod port;
+mod returning;
 mod rule;
 mod sides;
 #[cfg(test)]
@@ -25,7 +26,6 @@ use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::trader::Routes;
-pub use own::Cleanness;
 use port::Port;
 pub use sides::QuotesAsOrders;
 use sides::Sides;
@@ -53,6 +53,11 @@ pub struct Hosting<S> {
     /// It is told of a changed book with every event, in the middle of a match event (CME, MOEX) too, as the
     /// built-in rule wants it, whose orders follow each entry; if not, after the whole of it.
     pub on_every_event: bool,
+    /// What it has open ends with the connection: the venue cancels it then (cancel on disconnect), and
+    /// nothing of it is known when the session is lost. When it is there again, nothing leaves until
+    /// everything was heard that the venue had said. If not, what was open is cancelled and asked for one by
+    /// one before anything else leaves. Of a strategy over one session.
+    pub ends_with_session: bool,
     /// Places in its order table.
     pub max_orders: u32,
     /// Its limits.
@@ -63,6 +68,7 @@ pub struct Hosting<S> {
 struct Hosted<S> {
     name: String,
     on_every_event: bool,
+    ends_with_session: bool,
     conductor: Conductor<S>,
     /// By channel: whether it hears it.
     hears: Vec<bool>,
@@ -200,6 +206,7 @@ impl<S: Strategy> Live<S> {
         live.hosted.push(Hosted {
             name: String::new(),
             on_every_event,
+            ends_with_session: false,
             conductor: Conductor::new(strategy, config),
             hears: vec![true],
             wiring: Wiring::new(vec![0], instruments, 1, &[true]),
@@ -279,10 +286,18 @@ impl<S: Strategy> Live<S> {
                 waiting.name
             )));
         }
+        let wiring = Wiring::new(over, sources.len() << self.bits, routes.sessions.len(), &hears);
+        if waiting.ends_with_session && wiring.only.is_none() {
+            return Err(Failure::config(format!(
+                "strategy {}: what it has open is to end with its session, and it trades over several: give it one",
+                waiting.name
+            )));
+        }
         Ok(Hosted {
             on_every_event: waiting.on_every_event,
+            ends_with_session: waiting.ends_with_session,
             conductor,
-            wiring: Wiring::new(over, sources.len() << self.bits, routes.sessions.len(), &hears),
+            wiring,
             hears,
             is_up: vec![false; routes.sessions.len()],
             name: waiting.name,
@@ -330,7 +345,7 @@ fn parts<O, S, const STAMPED: bool, T>(
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STAMPED, Live<S>> {
-    #[inline]
+    // Not `#[inline]`, which would make a copy of all this in every part of the program that has a feed.
     fn on_event(&mut self, event: &MarketEvent) {
         let source = self.source;
         let index = (source << self.rule.bits) | event.instrument.index();

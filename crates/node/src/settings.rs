@@ -169,6 +169,9 @@ pub struct TraderSection {
     pub reconnects_max: u32,
     /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
     pub reconnect_ms: u32,
+    /// A thread that never sleeps offers strategies time to spare every so many microseconds: what their next
+    /// order might need is gone through; 0: never.
+    pub idle_us: u32,
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<PathBuf>,
@@ -206,6 +209,7 @@ impl Default for TraderSection {
             silence_ms: SilenceMs::Auto,
             reconnects_max: 10,
             reconnect_ms: 200,
+            idle_us: 0,
             control: None,
             risk: RiskSection::default(),
         }

@@ -7,45 +7,44 @@ mod sessions;
 mod stop;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Precision, Role, SessionConfig, Version};
-use tickwire_lab::{Probes, Stage};
+use tickwire_lab::{Arrival, Probes};
 use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+use tickwire_runtime::spsc;
+use tickwire_runtime::stamp::RxStamp;
 use tickwire_trading::strategy::Consolidated;
 use tickwire_trading::{BestOffer, Silence};
 
 use crate::controls::beat::Beat;
 use crate::controls::{Guards, named};
+use crate::host::{self, Desk, Host, Path};
 use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
+use crate::session::Said;
 use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
-use tickwire_console::health::follow_clock;
 use tickwire_console::warn;
-use tickwire_control::notice::Notice;
 use tickwire_control::thread::ControlThread;
 use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::receiver::books_config;
-use tickwire_venues::wait::Waiting;
 
 pub use results::report_kind;
 pub use rule::{Routes, Rule, Wants};
-use sessions::Line;
-use stop::{OperatorControl, OperatorRequest, Shared};
-pub use stop::{TraderWord, tell};
+use sessions::Stop;
+use stop::{OperatorControl, OperatorRequest, Shared, WORDS_WAITING, Words};
+pub use stop::{TraderWord, say, tell};
 
 /// How long the end of every order is waited for after the end of the feed.
 const ANSWERS_PATIENCE_NS: u64 = 30 * Nanos::SECOND;
@@ -68,6 +67,7 @@ pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
         feeds: None,
         sessions: None,
         on_every_event: true,
+        ends_with_session: false,
         max_orders: t.risk.max_orders,
         risk: c.risk_of(&t.risk),
     };
@@ -95,36 +95,31 @@ pub fn session_of(section: &OrderEntrySection) -> EntrySession {
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
-struct Trader<'a, R: Rule>
+struct Trader<'a, R: Rule + 'static>
 where
     HotPath<Entry, true, R>: EventSink,
 {
     config: &'a NodeConfig,
-    hot: HotPath<Entry, true, R>,
-    receiver: Receiver<HotPath<Entry, true, R>>,
-    waiting: Waiting,
-    /// The order entry sessions, as the hot path has them.
-    lines: Vec<Line>,
+    host: Host<HotPath<Entry, true, R>, true>,
+    is_child: bool,
+    stop: &'a StopFlag,
+    started: Nanos,
+    /// By line: how far cancelling is.
+    stops: Vec<Stop>,
     routes: Routes,
     /// By channel.
     hearing: Vec<Hearing>,
     end: End,
-    /// How often the system's clock was set.
-    clock_steps: u64,
     shared: Arc<Shared>,
-    beat: Option<Beat>,
+    /// An operator's words to the strategies.
+    words: spsc::Consumer<Words>,
     /// The last turn of the loop.
     turned: Nanos,
     /// Times that a venue had something else of our orders than we believed.
     differences: u64,
     /// By rule: whether the operator was told that a control has stopped it.
     told_stopped: Vec<bool>,
-    /// Quotes that a message names.
-    named: Vec<u64>,
 }
-
-/// The most quotes that one message may name.
-const NAMED_MAX: usize = 512;
 
 /// Market data of one channel: how long a pause is believed, and the last packet that was noted.
 struct Hearing {
@@ -134,6 +129,23 @@ struct Hearing {
     is_suspect: bool,
     /// Since when nothing has come for too long: what was open is cancelled.
     silent_since: Option<Nanos>,
+}
+
+impl<R: Rule + 'static> Path<true> for HotPath<Entry, true, R>
+where
+    HotPath<Entry, true, R>: EventSink,
+{
+    type Rule = R;
+
+    #[inline(always)]
+    fn hot(&self) -> &HotPath<Entry, true, R> {
+        self
+    }
+
+    #[inline(always)]
+    fn hot_mut(&mut self) -> &mut HotPath<Entry, true, R> {
+        self
+    }
 }
 
 impl<R: Rule> Consumer for HotPath<Entry, true, R>
@@ -153,30 +165,42 @@ where
     }
 
     #[inline]
-    fn begins(&mut self, tsc: u64) -> Nanos {
+    fn begins(&mut self, stamp: &RxStamp) -> Nanos {
         self.samples = self.probes.samples().len();
-        self.probes.begin(tsc);
-        self.probes.mark(Stage::Receive, tsc);
-        self.received = self.clock.nanos_at(tsc);
+        self.probes.begin(stamp.tsc);
+        self.received = self.clock.nanos_at(stamp.tsc);
         self.received
     }
 
     #[inline]
-    fn ends<C: Channel>(&mut self, channel: &C, _: Port, arrived: impl FnOnce() -> Option<NonZeroU64>) {
+    fn ends<C: Channel>(&mut self, channel: &C, _: Port, stamp: impl FnOnce() -> Option<RxStamp>) {
         let now = self.received;
         R::after_packet(self, channel, now);
         R::settle(self, now);
         if self.probes.samples().len() > self.samples
-            && let Some(arrived) = arrived()
-        {
             // Asked for only now that the order is out.
-            let start = self.clock.at_wall(Nanos(arrived.get()));
-            self.probes.amend_start(self.samples, self.clock.tsc_at(start));
+            && let Some(stamp) = stamp()
+            && let Some(arrival) = arrival(&self.clock, &stamp)
+        {
+            self.probes.amend(self.samples, &arrival);
         }
     }
 
     fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {
         R::watch(self, channel);
+    }
+}
+
+/// How a packet came to user space, in ticks, if that is known.
+fn arrival(clock: &Clock, stamp: &RxStamp) -> Option<Arrival> {
+    let times = stamp.times(clock);
+    match (times.hook, times.kernel) {
+        (Some(hook), _) => Some(Arrival::Hook {
+            wire: times.wire.map(|wire| clock.tsc_at(wire)),
+            hook: clock.tsc_at(hook),
+        }),
+        (None, Some(at)) => Some(Arrival::Kernel { at: clock.tsc_at(at) }),
+        (None, None) => None,
     }
 }
 
@@ -201,7 +225,7 @@ enum End {
 /// What the configuration lacks, a socket or a session that cannot be had or is lost, a signal.
 pub fn run(
     config: &NodeConfig,
-    results: Option<&Path>,
+    results: Option<&FilePath>,
     is_child: bool,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
@@ -212,7 +236,7 @@ pub fn run(
 /// order sessions as serve them.
 pub fn run_rule<R: Rule + 'static>(
     config: &NodeConfig,
-    results: Option<&Path>,
+    results: Option<&FilePath>,
     is_child: bool,
     stop: &StopFlag,
     rule: R,
@@ -226,23 +250,29 @@ where
     }
     tickwire_control::process::pin(config.trader.core)?;
     alloc::populate_large_blocks();
-    let mut trader = Trader::start(config, clock, rule)?;
+    let mut trader = Trader::start(config, clock, (is_child, stop), rule)?;
     let shared = trader.shared.clone();
+    let (words, heard) = spsc::ring(WORDS_WAITING);
+    trader.words = heard;
     let on_kill = shared.clone();
     let _guards = Guards::start(&config.controls, is_child, move || on_kill.kill())?;
     let controls = config.controls.clone();
-    let desk = || OperatorControl { shared, controls };
+    let desk = || OperatorControl {
+        shared,
+        words,
+        controls,
+    };
     let folder = config.trader.control.as_deref();
     let control = folder
         .map(|folder| ControlThread::open(folder, &config.access, desk()))
         .transpose()?;
-    let traded = catch_unwind(AssertUnwindSafe(|| trader.trade(is_child, stop)));
+    let traded = catch_unwind(AssertUnwindSafe(|| trader.trade()));
     let outcome = match traded {
         Ok(outcome) => outcome,
         Err(panic) => {
             warn(format_args!(
                 "ALERT: {} panicked: everything is cancelled",
-                trader.hot.rule.callback()
+                trader.host.path.rule.callback()
             ));
             trader.leave();
             resume_unwind(panic)
@@ -251,12 +281,12 @@ where
     if outcome.is_err() {
         trader.leave();
     }
-    let now = trader.hot.clock.now();
-    R::finish(&mut trader.hot, now);
+    let now = trader.host.path.clock.now();
+    R::finish(&mut trader.host.path, now);
     if let Some(control) = control {
         control.end();
     }
-    if let (Some(beat), 0) = (&trader.beat, trader.hot.rule.open(None)) {
+    if let (Some(beat), 0) = (&trader.host.beat, trader.host.path.rule.open(None)) {
         beat.end();
     }
     if outcome.is_ok() {
@@ -277,7 +307,12 @@ where
     /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order
     /// entry. Memory may take seconds on a busy machine, which a connection that is to log on would not be
     /// given.
-    fn start(config: &'a NodeConfig, clock: Clock, mut rule: R) -> Result<Trader<'a, R>, Failure> {
+    fn start(
+        config: &'a NodeConfig,
+        clock: Clock,
+        (is_child, stop): (bool, &'a StopFlag),
+        mut rule: R,
+    ) -> Result<Trader<'a, R>, Failure> {
         let mut channels = channels_of(&config.feed);
         if !rule.wants_all_feeds() {
             channels.truncate(1);
@@ -324,7 +359,7 @@ where
         let mut sessions = Vec::with_capacity(sections.len());
         for ((section, name), send) in sections.iter().zip(&routes.sessions).zip(&routes.send) {
             let (trader, waiter) = (&config.trader, &mut receiver.waiter);
-            let (line, entry) = Line::open(name, section, *send, trader, waiter, clock.now())?;
+            let (line, entry) = sessions::open(name, section, *send, trader, waiter, clock.now())?;
             let mut session = OrderSession::new(session_of(section), entry);
             session.fix.handle_connected(clock.now());
             lines.push(line);
@@ -341,108 +376,58 @@ where
         if let Some(kill_switch) = sessions.first().and_then(|session| session.out.kill_switch()) {
             shared.guard_armed(kill_switch);
         }
-        Ok(Trader {
+        let hot = HotPath {
+            books,
+            consolidated,
+            source: 0,
+            rule,
+            sessions,
+            probes,
+            samples: 0,
+            received: Nanos::ZERO,
+            by_event_time: false,
+            clock,
+            at_close: BTreeMap::new(),
+        };
+        let mut trader = Trader {
             config,
-            told_stopped: vec![false; rule.count()],
-            hot: HotPath {
-                books,
-                consolidated,
-                source: 0,
-                rule,
-                sessions,
-                probes,
-                samples: 0,
-                received: Nanos::ZERO,
-                by_event_time: false,
-                clock,
-                at_close: BTreeMap::new(),
-            },
-            receiver,
-            waiting,
-            lines,
+            is_child,
+            stop,
+            started: hot.clock.now(),
+            told_stopped: vec![false; hot.rule.count()],
+            stops: lines.iter().map(|_| Stop::default()).collect(),
+            host: Host::new(hot, receiver, waiting, lines),
             routes,
             hearing,
             end: End::Open,
-            clock_steps: 0,
             shared,
-            beat: Beat::open(&config.controls)?,
+            // Nobody speaks before there is a control socket.
+            words: spsc::ring(WORDS_WAITING).1,
             turned: Nanos::ZERO,
             differences: 0,
-            named: Vec::with_capacity(NAMED_MAX),
-        })
+        };
+        trader.host.beat = Beat::open(&config.controls)?;
+        trader.host.offer_time(config.trader.idle_us);
+        Ok(trader)
     }
 
-    fn trade(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
-        let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
-        let mut next_look = Nanos::ZERO;
-        let mut looks = 0_u32;
-        let started = self.hot.clock.now();
-        self.hot.sessions.iter_mut().for_each(OrderSession::transmit);
-        R::start(&mut self.hot, started);
-        while self.end != End::Done {
-            self.turn();
-            self.receiver.receive(&mut self.hot);
-            let now = self.hot.clock.now();
-            self.receiver.timers(now, &mut self.hot);
-            R::on_time(&mut self.hot, now);
-            R::settle(&mut self.hot, now);
-            for line in 0..self.lines.len() {
-                // The peer is not silent as long as something of it is unread: this thread may have had no
-                // core for long.
-                if self.order_entry(line, now, &mut buffer)? {
-                    self.session_timers(line, now);
-                }
-                if let Some(error) = self.hot.sessions[line].failure.take() {
-                    self.lose(line, now, sessions::connection_failed(&error));
-                }
-            }
-            self.arm_orders(now);
-            self.receiver.links(now, &mut self.hot);
-            if now >= next_look {
-                // Everything slow, ten times a second; the clock follows the kernel's once a second.
-                looks += 1;
-                if looks.is_multiple_of(10) {
-                    let clock = &mut self.hot.clock;
-                    if follow_clock(clock, &mut self.clock_steps) {
-                        let offset = clock.wall_offset_ns();
-                        for session in &mut self.hot.sessions {
-                            session.fix.set_wall_offset(offset);
-                        }
-                    }
-                }
-                next_look = now.after(100 * Nanos::MILLI);
-                if let Some(reason) = stop.reason() {
-                    return Err(Failure::interrupted(reason.to_string()));
-                }
-                self.look(now);
-                for line in 0..self.lines.len() {
-                    self.mend(line, now)?;
-                }
-                self.receiver.look(&mut self.hot);
-                self.conclude(now)?;
-                self.check_silence(now);
-                if is_child {
-                    Notice::Progress {
-                        seconds: now.since(started) as f64 / 1e9,
-                        messages: self.receiver.counters().get(Counter::Messages),
-                        orders: self.hot.rule.counters().get(Counter::OrdersSent),
-                    }
-                    .send();
-                }
-            }
-            self.receiver.wait(now, self.hot.rule.next_timer());
-        }
-        Ok(())
+    fn trade(&mut self) -> Result<(), Failure> {
+        self.started = self.host.path.clock.now();
+        self.host
+            .path
+            .sessions
+            .iter_mut()
+            .for_each(OrderSession::transmit);
+        let asks_ns = u64::from(self.config.controls.reconcile_s) * Nanos::SECOND;
+        self.host.path.rule.reconcile_quotes(self.started, asks_ns);
+        R::start(&mut self.host.path, self.started);
+        host::run(self)
     }
 
     /// A turn of the loop begins, before anything is read: somebody may have killed, or this thread may have
     /// stood still.
     #[inline]
-    fn turn(&mut self) {
-        let now = self.hot.clock.now();
-        if let Some(beat) = &self.beat {
-            beat.turn();
-        }
+    fn turn(&mut self, now: Nanos) {
         let before = std::mem::replace(&mut self.turned, now);
         let has_stood = before != Nanos::ZERO && now.since(before) > STALL_NS;
         if has_stood {
@@ -450,7 +435,7 @@ where
                 .iter_mut()
                 .for_each(|hearing| hearing.silence.restart(now));
         }
-        if has_stood && self.hot.rule.open(None) > 0 {
+        if has_stood && self.host.path.rule.open(None) > 0 {
             warn(format_args!(
                 "the trading thread did not run for {:.3} s: what is open is cancelled",
                 now.since(before) as f64 / 1e9
@@ -460,61 +445,69 @@ where
         match self.shared.poll() {
             None => {}
             Some(OperatorRequest::Kill) => {
-                self.hot.rule.kill();
+                self.host.path.rule.kill();
                 self.cancel_all(now)
             }
             Some(OperatorRequest::Resume) => {
-                self.hot.rule.revive();
+                self.host.path.rule.revive();
                 self.shared.lift();
-                self.lines.iter_mut().for_each(|line| line.stopping = None);
+                self.stops.iter_mut().for_each(|stop| stop.stopping = None);
                 self.told_stopped.fill(false);
                 warn(format_args!("resumed: the rule trades again"));
             }
         }
-        R::on_turn(&mut self.hot, now);
+        if let Some(words) = self.words.pop() {
+            R::on_command(&mut self.host.path, words.as_str(), now);
+            R::settle(&mut self.host.path, now);
+        }
+        R::on_turn(&mut self.host.path, now);
     }
 
     /// Ten times a second: what a stop has come to, what the venues have of our orders, what a control has
     /// stopped.
-    fn look(&mut self, now: Nanos) {
-        for line in 0..self.lines.len() {
+    fn survey(&mut self, now: Nanos) {
+        for line in 0..self.host.lines.len() {
             self.follow_stop(line, now);
         }
         for which in 0..self.told_stopped.len() {
-            if let Some(reason) = self.hot.rule.stopped(which)
+            if let Some(reason) = self.host.path.rule.stopped(which)
                 && !std::mem::replace(&mut self.told_stopped[which], true)
             {
                 warn(format_args!(
                     "{} has stopped {} ([controls]): nothing is sent until `tickwire trade --tell resume`",
                     named(reason),
-                    self.hot.rule.name(which)
+                    self.host.path.rule.name(which)
                 ));
                 self.cancel_all(now);
             }
         }
         let position = self.position();
-        let sent = self.hot.rule.counters().get(Counter::OrdersSent);
-        let mut lines = self.lines.iter().zip(&self.hot.sessions);
-        let has_sessions = lines.all(|(line, session)| line.is_whole() && session.is_active());
+        let sent = self.host.path.rule.counters().get(Counter::OrdersSent);
+        let mut sessions = self.host.path.sessions.iter();
+        let has_sessions = sessions.all(|session| session.is_whole() && session.is_active());
         self.note_sending();
-        self.shared
-            .note(&self.hot.rule, sent, position, self.differences, has_sessions);
+        self.shared.note(
+            &self.host.path.rule,
+            sent,
+            position,
+            self.differences,
+            has_sessions,
+        );
     }
 
     /// The run ends for a reason that is no good end: what is open is cancelled, and the answers waited for,
     /// as far as there are sessions.
     #[cold]
     fn leave(&mut self) {
-        let began = self.hot.clock.now();
-        self.hot.rule.kill();
-        let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
-        if !self.is_any_up() || self.hot.rule.open(None) == 0 {
+        let began = self.host.path.clock.now();
+        self.host.path.rule.kill();
+        if !self.is_any_up() || self.host.path.rule.open(None) == 0 {
             return self.say_what_is_open();
         }
         self.cancel_all(began);
         let mut ask_at = began.after(stop::ASK_NS);
-        while self.hot.rule.open(None) > 0 && self.is_any_up() {
-            let now = self.hot.clock.now();
+        while self.host.path.rule.open(None) > 0 && self.is_any_up() {
+            let now = self.host.path.clock.now();
             if now.since(began) > LEAVING_NS {
                 break;
             }
@@ -522,21 +515,21 @@ where
             if is_due {
                 ask_at = now.after(stop::ASK_NS);
             }
-            for line in 0..self.lines.len() {
+            for line in 0..self.host.lines.len() {
                 if is_due {
                     self.ask_for_open(line, now);
                 }
-                let is_over = self.order_entry(line, now, &mut buffer).is_err();
-                if is_over || self.hot.sessions[line].failure.is_some() {
-                    self.lines[line].logged_out = true;
+                let is_over = host::hear(self, line, now).is_err();
+                if is_over || self.host.path.sessions[line].failure.is_some() {
+                    self.host.lines[line].is_ended = true;
                 }
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        for line in 0..self.lines.len() {
+        for line in 0..self.host.lines.len() {
             if self.is_up(line) {
-                let session = &mut self.hot.sessions[line];
-                session.fix.logout(self.hot.clock.now(), "end of trading");
+                let session = &mut self.host.path.sessions[line];
+                session.fix.logout(self.host.path.clock.now(), "end of trading");
                 session.transmit();
             }
         }
@@ -544,15 +537,15 @@ where
     }
 
     fn is_up(&self, line: usize) -> bool {
-        self.hot.sessions[line].is_active() && !self.lines[line].logged_out
+        self.host.path.sessions[line].is_active() && !self.host.lines[line].is_ended
     }
 
     fn is_any_up(&self) -> bool {
-        (0..self.lines.len()).any(|line| self.is_up(line))
+        (0..self.host.lines.len()).any(|line| self.is_up(line))
     }
 
     fn say_what_is_open(&self) {
-        let open = self.hot.rule.open(None);
+        let open = self.host.path.rule.open(None);
         if open > 0 {
             warn(format_args!(
                 "ALERT: {open} orders were not confirmed to be over; the venue cancels them with the connection if it was asked to (cancel on disconnect)"
@@ -563,19 +556,22 @@ where
     /// After the feeds' end: waits until every order has its own, then logs out.
     fn conclude(&mut self, now: Nanos) -> Result<(), Failure> {
         match self.end {
-            End::Open if self.receiver.is_done() => {
+            End::Open if self.host.receiver.is_done() => {
                 // There is nothing to wait for any more.
-                (0..self.lines.len()).for_each(|line| self.end_all_armed(line, now));
+                (0..self.host.lines.len()).for_each(|line| self.end_all_armed(line, now));
                 self.end = End::AwaitingEnds { since: now };
             }
-            End::AwaitingEnds { .. } if self.lines.iter().all(|line| line.logged_out) => self.end = End::Done,
+            End::AwaitingEnds { .. } if self.host.lines.iter().all(|line| line.is_ended) => {
+                self.end = End::Done
+            }
             End::AwaitingEnds { since } => {
                 // The exchange answers every order and ends those that are open at its close; what it does
                 // after our logout would not be heard.
-                let open = self.hot.rule.open(None);
+                let open = self.host.path.rule.open(None);
                 if open == 0 || now.since(since) > ANSWERS_PATIENCE_NS {
-                    let lost = (0..self.lines.len())
-                        .find(|line| !self.lines[*line].link.is_up() && self.hot.rule.open(Some(*line)) > 0);
+                    let lost = (0..self.host.lines.len()).find(|line| {
+                        !self.host.lines[*line].link.is_up() && self.host.path.rule.open(Some(*line)) > 0
+                    });
                     if let Some(line) = lost {
                         return Err(Failure::peer_lost(format!(
                             "the feed has ended, the order entry session{} was lost and could not be taken up again for {} s: {open} orders have no end",
@@ -590,10 +586,11 @@ where
                         );
                     }
                     self.end = End::LoggingOut;
-                    for (line, session) in self.lines.iter_mut().zip(&mut self.hot.sessions) {
+                    let lines = self.host.lines.iter().zip(&mut self.host.path.sessions);
+                    for ((line, session), stop) in lines.zip(&mut self.stops) {
                         // Where there is no session, nobody is there to be told.
-                        line.is_over = line.logged_out || !line.link.is_up();
-                        if !line.logged_out {
+                        stop.is_over = line.is_ended || !line.link.is_up();
+                        if !line.is_ended {
                             session.release_armed(now);
                             session.fix.logout(now, "end of session");
                             session.transmit();
@@ -609,7 +606,7 @@ where
 
     /// Every session is over in good order.
     fn end_if_over(&mut self) {
-        if self.end == End::LoggingOut && self.lines.iter().all(|line| line.is_over) {
+        if self.end == End::LoggingOut && self.stops.iter().all(|stop| stop.is_over) {
             self.end = End::Done;
         }
     }
@@ -619,7 +616,7 @@ where
     /// came meanwhile lies in the sockets, and is taken before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
-            let source = self.receiver.source(number);
+            let source = self.host.receiver.source(number);
             let (last, is_done) = (source.last_packet(), source.is_done());
             let hearing = &mut self.hearing[number];
             if last != hearing.heard {
@@ -631,10 +628,10 @@ where
             match hearing.silent_since {
                 None if is_silent && was_suspect => {
                     hearing.silent_since = Some(last);
-                    self.hot.rule.set_silent(true);
+                    self.host.path.rule.set_silent(true);
                     warn(format_args!(
                         "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
-                        self.receiver.source(number).groups(),
+                        self.host.receiver.source(number).groups(),
                         now.since(last) as f64 / 1e9
                     ));
                     self.cancel_all(now);
@@ -654,7 +651,7 @@ where
                             _ => "; others do not yet, and nothing is sent until they do",
                         }
                     ));
-                    self.hot.rule.set_silent(silent > 0);
+                    self.host.path.rule.set_silent(silent > 0);
                 }
                 _ => {}
             }
@@ -663,21 +660,82 @@ where
 
     /// What is held: of the instrument traded, or of all of them together.
     fn position(&self) -> i64 {
-        let id = self.receiver.source(0).find(&self.config.trader.symbol.0);
-        self.hot.rule.position(id)
+        let id = self.host.receiver.source(0).find(&self.config.trader.symbol.0);
+        self.host.path.rule.position(id)
+    }
+}
+
+impl<'a, R: Rule + 'static> Desk<true> for Trader<'a, R>
+where
+    HotPath<Entry, true, R>: EventSink,
+{
+    type Path = HotPath<Entry, true, R>;
+
+    #[inline(always)]
+    fn host(&self) -> &Host<Self::Path, true> {
+        &self.host
     }
 
-    /// Everything counted on this side.
-    fn counters(&self) -> Counters {
-        let mut all = self.receiver.counters();
-        for books in &self.hot.books {
-            all.merge(books.counters());
+    #[inline(always)]
+    fn host_mut(&mut self) -> &mut Host<Self::Path, true> {
+        &mut self.host
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.end == End::Done
+    }
+
+    #[inline]
+    fn begins(&mut self, now: Nanos) {
+        self.turn(now);
+    }
+
+    /// An answer may have to be answered, and may be about what is armed.
+    #[inline]
+    fn answered(&mut self, line: usize, now: Nanos) {
+        self.end_armed(line, now);
+    }
+
+    fn said(&mut self, line: usize, now: Nanos, said: Said) -> Result<(), Failure> {
+        self.session_said(line, now, said)
+    }
+
+    fn closed(&mut self, line: usize, now: Nanos) -> Result<(), Failure> {
+        self.connection_closed(line, now)
+    }
+
+    fn failed(&mut self, line: usize, now: Nanos, error: &std::io::Error) {
+        self.lose(line, now, format!("the order entry connection failed: {error}"));
+    }
+
+    #[inline]
+    fn turned(&mut self, now: Nanos) {
+        for line in 0..self.host.lines.len() {
+            self.take_up(line, now);
         }
-        all.merge(&self.hot.rule.counters());
-        for session in &self.hot.sessions {
-            all.merge(session.fix.counters());
+        // Behind what the venues have said: this thread may have stood still since the turn began, and an
+        // answer that lies in a socket is not late.
+        R::on_time(&mut self.host.path, now);
+        R::settle(&mut self.host.path, now);
+        self.arm_orders(now);
+    }
+
+    fn look(&mut self, now: Nanos) -> Result<(), Failure> {
+        if let Some(reason) = self.stop.reason() {
+            return Err(Failure::interrupted(reason.to_string()));
         }
-        all.add(Counter::ClockSteps, self.clock_steps);
-        all
+        self.survey(now);
+        for line in 0..self.host.lines.len() {
+            self.mend(line, now)?;
+        }
+        self.host.receiver.look(&mut self.host.path);
+        self.conclude(now)?;
+        self.check_silence(now);
+        if self.is_child {
+            let orders = self.host.path.rule.counters().get(Counter::OrdersSent);
+            self.host.tell_progress(self.started, now, orders);
+        }
+        Ok(())
     }
 }

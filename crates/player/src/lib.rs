@@ -406,18 +406,15 @@ impl Player<'_> {
                     orders += u32::from(port.poll(&self.clock)?.is_some());
                 }
                 port.settle(&self.clock)?;
-                let span = |to: u64| self.clock.span_ns(to.saturating_sub(exchange.before));
                 self.played.count(datagram.payload.len(), datagram.frame_len);
-                self.played.calls.record(span(exchange.sent));
-                self.samples.push(Sample {
-                    packet: self.played.packets,
-                    payload_len: datagram.payload.len() as u32,
+                let place = (self.played.packets, datagram.payload.len());
+                let sample = Sample {
+                    // As it was recorded: a frame may be longer than its datagram with the headers.
                     frame_len: datagram.frame_len,
-                    entries,
-                    n1_ns: exchange.arrival.map(|arrival| span(arrival.ticks)),
-                    call_ns: span(exchange.sent),
-                    orders,
-                });
+                    ..exchange.sample(&self.clock, place, entries, orders)
+                };
+                self.played.calls.record(sample.call_ns);
+                self.samples.push(sample);
                 if let Some(stat) = &mut stat {
                     stat.tell(&self.clock, settled, &self.played);
                 }

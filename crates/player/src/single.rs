@@ -10,18 +10,24 @@
 //! returns, and an upper bound is the honest one. What the call took is kept beside it. 1-1, from first byte
 //! to first byte, is computed by the formula of the published measurement: `N-1 + 6.4 * int((N + 7) / 8)`
 //! nanoseconds, what a frame of N bytes takes on Ethernet of 10 Gbit/s.
+//!
+//! WIRE ends before the receiving side's TCP does anything: when the frame of the order entered this side's
+//! stack, as the kernel stamped it. It is there where stamps were asked for ([`OrderPort::stamp`]).
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, SocketAddrV4};
+use std::num::NonZeroU64;
 
 use tickwire_fix::{
     Again, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Reason, Role, Session,
     SessionConfig,
 };
 use tickwire_market::{Nanos, Price, Qty, Symbol};
-use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::clock::{Clock, tsc, wall};
+use tickwire_runtime::inbox::{Backend, Inbox, Input};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 
+use crate::FRAME_HEADERS;
 use tickwire_console::failure::Failure;
 
 /// What counts as an order on the connection.
@@ -42,16 +48,22 @@ pub struct Arrival {
     pub order: Option<NewOrderSingle>,
     /// How many bytes came in that call: the order's own length, where it came alone.
     pub bytes: u32,
+    /// When the frame entered this side's stack (the last of those that came in that call), nanoseconds of
+    /// `CLOCK_REALTIME`; `None` unless it was asked for and the kernel said it.
+    pub kernel_ns: Option<NonZeroU64>,
 }
 
 /// Where the system under test connects and sends its orders.
 pub struct OrderPort {
     listener: TcpListener,
     stream: Option<TcpStream>,
+    /// The same connection, read with the kernel's receive times.
+    inbox: Option<Inbox>,
+    is_stamped: bool,
     session: Option<Session>,
     is_logged_on: bool,
     /// When the first bytes came that no order has been made of yet.
-    begun: Option<u64>,
+    begun: Option<(u64, Option<NonZeroU64>)>,
     /// Orders that were not taken yet; bounded by what one receive buffer holds.
     arrivals: std::collections::VecDeque<Arrival>,
     /// Orders to answer, in the quiet after a sample.
@@ -101,6 +113,8 @@ impl OrderPort {
         Ok(OrderPort {
             listener,
             stream: None,
+            inbox: None,
+            is_stamped: false,
             session,
             is_logged_on: false,
             begun: None,
@@ -109,6 +123,15 @@ impl OrderPort {
             exec_id: 0,
             buffer: vec![0; 1 << 16],
         })
+    }
+
+    /// Asks for the kernel's receive times, from the connection on: see [`Arrival::kernel_ns`]. To be called
+    /// before it is there. They begin some time after the first socket has asked
+    /// ([`tickwire_runtime::inbox::await_receive_stamps`]).
+    #[must_use]
+    pub fn stamp(mut self) -> OrderPort {
+        self.is_stamped = true;
+        self
     }
 
     /// Where it listens.
@@ -125,6 +148,10 @@ impl OrderPort {
             let Some(stream) = accepted.map_err(|e| PortError::Io(e.to_string()))? else {
                 return Ok(false);
             };
+            if self.is_stamped {
+                let inbox = Inbox::open(&stream, Backend::Spin, true);
+                self.inbox = Some(inbox.map_err(|e| PortError::Io(e.to_string()))?);
+            }
             self.stream = Some(stream);
             if let Some(session) = &mut self.session {
                 session.handle_connected(clock.now());
@@ -148,23 +175,17 @@ impl OrderPort {
 
     #[inline]
     fn receive(&mut self, clock: &Clock) -> Result<(), PortError> {
-        let Some(stream) = &mut self.stream else {
+        let Some((len, ticks, kernel_ns)) = self.take()? else {
             return Ok(());
         };
-        let len = match stream.recv(&mut self.buffer) {
-            Ok(Received::Nothing) => return Ok(()),
-            Ok(Received::Bytes(bytes)) => bytes.len(),
-            Ok(Received::Closed) => return Err(PortError::Closed),
-            Err(e) => return Err(PortError::Io(e.to_string())),
-        };
-        let ticks = tsc();
-        let begun = *self.begun.get_or_insert(ticks);
+        let begun = *self.begun.get_or_insert((ticks, kernel_ns));
         if self.session.is_none() {
             self.begun = None;
             self.arrivals.push_back(Arrival {
-                ticks: begun,
+                ticks: begun.0,
                 order: None,
                 bytes: len as u32,
+                kernel_ns: begun.1,
             });
             return Ok(());
         };
@@ -191,8 +212,38 @@ impl OrderPort {
         self.transmit()
     }
 
+    /// Bytes of the connection, into the buffer: how many, when the call had returned, when the kernel had
+    /// them; `None` if there are none.
+    #[inline]
+    fn take(&mut self) -> Result<Option<(usize, u64, Option<NonZeroU64>)>, PortError> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(None);
+        };
+        let failed = |e: io::Error| PortError::Io(e.to_string());
+        let Some(inbox) = &mut self.inbox else {
+            return match stream.recv(&mut self.buffer).map_err(failed)? {
+                Received::Nothing => Ok(None),
+                Received::Bytes(bytes) => Ok(Some((bytes.len(), tsc(), None))),
+                Received::Closed => Err(PortError::Closed),
+            };
+        };
+        match inbox.recv(0).map_err(failed)? {
+            Input::Nothing => Ok(None),
+            Input::Closed => Err(PortError::Closed),
+            Input::Bytes {
+                bytes,
+                tsc,
+                kernel_ns,
+            } => {
+                let len = bytes.len();
+                self.buffer[..len].copy_from_slice(bytes);
+                Ok(Some((len, tsc, kernel_ns)))
+            }
+        }
+    }
+
     /// Takes what the session has to tell; whether there was anything.
-    fn hear(&mut self, now: Nanos, begun: u64, bytes: u32) -> Result<bool, PortError> {
+    fn hear(&mut self, now: Nanos, begun: (u64, Option<NonZeroU64>), bytes: u32) -> Result<bool, PortError> {
         let Some(session) = &mut self.session else {
             return Ok(false);
         };
@@ -220,9 +271,10 @@ impl OrderPort {
                         }
                     };
                     self.arrivals.push_back(Arrival {
-                        ticks: begun,
+                        ticks: begun.0,
                         order: Some(order),
                         bytes,
+                        kernel_ns: begun.1,
                     });
                     self.unanswered.push(order);
                 }
@@ -316,6 +368,8 @@ fn expired(order: &NewOrderSingle, number: u64, now: Nanos) -> ExecutionReport {
 /// What one packet led to.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
+    /// The real-time clock, right before [`Exchange::before`]; zero where nothing is stamped.
+    pub wall: Nanos,
     /// Before the call that sent it.
     pub before: u64,
     /// After it.
@@ -332,12 +386,17 @@ pub fn exchange(
     patience: u64,
     send: impl FnOnce() -> io::Result<()>,
 ) -> Result<Exchange, Failure> {
+    let wall = match port.is_stamped {
+        true => wall(),
+        false => Nanos::ZERO,
+    };
     let before = tsc();
     send().map_err(|e| Failure::system(format!("sending a packet failed: {e}")))?;
     let sent = tsc();
     loop {
         if let Some(arrival) = port.poll(clock)? {
             return Ok(Exchange {
+                wall,
                 before,
                 sent,
                 arrival: Some(arrival),
@@ -345,6 +404,7 @@ pub fn exchange(
         }
         if tsc().saturating_sub(sent) >= patience {
             return Ok(Exchange {
+                wall,
                 before,
                 sent,
                 arrival: None,
@@ -366,10 +426,45 @@ pub struct Sample {
     pub entries: Option<u32>,
     /// Last byte sent to first byte received; `None`: no order came in time.
     pub n1_ns: Option<u64>,
+    /// To the order's frame in this side's stack, where it was stamped.
+    pub wire_ns: Option<u64>,
     /// What the call that sent took.
     pub call_ns: u64,
     /// Orders that came until the next packet was sent.
     pub orders: u32,
+}
+
+impl Exchange {
+    /// From the call that sent the packet to the frame of its first order in this side's stack.
+    pub fn wire_ns(&self) -> Option<u64> {
+        let stamp = self.arrival?.kernel_ns?.get();
+        // Two readings of one clock: one that is set in between leaves nothing to say.
+        stamp
+            .checked_sub(self.wall.0)
+            .filter(|_| self.wall != Nanos::ZERO)
+    }
+
+    /// What is kept of it: the packet's number from 1, the bytes of its payload, messages in it where they
+    /// were counted, and how many orders came until the next one was sent.
+    pub fn sample(
+        &self,
+        clock: &Clock,
+        (packet, payload_len): (u64, usize),
+        entries: Option<u32>,
+        orders: u32,
+    ) -> Sample {
+        let span = |to: u64| clock.span_ns(to.saturating_sub(self.before));
+        Sample {
+            packet,
+            payload_len: payload_len as u32,
+            frame_len: payload_len as u32 + FRAME_HEADERS,
+            entries,
+            n1_ns: self.arrival.map(|arrival| span(arrival.ticks)),
+            wire_ns: self.wire_ns(),
+            call_ns: span(self.sent),
+            orders,
+        }
+    }
 }
 
 impl Sample {
@@ -426,6 +521,7 @@ mod tests {
             frame_len: 100,
             entries: Some(3),
             n1_ns: Some(1_411),
+            wire_ns: None,
             call_ns: 900,
             orders: 1,
         };

@@ -9,6 +9,7 @@ use tickwire_market::{
 };
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::Clock;
+use tickwire_runtime::stamp::RxStamp;
 
 use crate::chain::Chain;
 use crate::quoting::Quoting;
@@ -89,6 +90,8 @@ impl EventSink for Learning {
 impl Consumer for Learning {
     type Successor = Quoting;
 
+    const IS_HOT: bool = false;
+
     fn now(&self) -> Nanos {
         self.clock.now()
     }
@@ -96,8 +99,8 @@ impl Consumer for Learning {
     /// There is one.
     fn turn_to(&mut self, _: usize) {}
 
-    fn begins(&mut self, tsc: u64) -> Nanos {
-        self.clock.nanos_at(tsc)
+    fn begins(&mut self, stamp: &RxStamp) -> Nanos {
+        self.clock.nanos_at(stamp.tsc)
     }
 
     fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {

@@ -9,28 +9,28 @@ use tickwire_receive::receiver::Receiver;
 use tickwire_runtime::spsc;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 
+use crate::chain::Chain;
 use crate::fills::{FillsFile, Recovered};
 use crate::learn::{Learn, Learned, Learning};
 use crate::path::{QuotePath, QuoteSession, QuoteSetup, Traded};
 use crate::pricing::{Begins, Pricing, Shared};
 use crate::pulls::PullNews;
-use crate::quoting::{End, Quoting, QuotingThread, Ring, take_ladders};
+use crate::quoting::{End, Quoting, QuotingThread, Ring};
 use crate::report::QuoterResults;
 use crate::talk::Talk;
 use crate::{QuoteEntry, Run, control};
 use tickwire_console::failure::Failure;
 use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
+use tickwire_node::host::{self, Host, Line};
 use tickwire_node::link::Link;
-use tickwire_node::settings::SendWay;
+use tickwire_node::settings::{FIRST_SESSION, SendWay};
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_venues::receiver::books_of;
 use tickwire_venues::wait::Waiting;
 
 /// The chain is taken when it has not grown for so long.
 const CHAIN_QUIET_NS: u64 = Nanos::SECOND;
-/// Between two looks at what is known.
-const LOOK_NS: u64 = 50 * Nanos::MILLI;
 /// Fills on their way to the pricing thread.
 const TRADES_MAX: usize = 1 << 16;
 
@@ -113,64 +113,26 @@ impl<'a> Opening<'a> {
 
     /// Logs on, and listens until the underlying, its options and a price to begin with are known.
     pub(crate) fn learn(&mut self, mut talk: Talk) -> Result<Learned, Failure> {
-        let (run, underlying) = (self.run, self.hot.underlying);
-        talk.session.handle_connected(self.hot.clock.now());
-        let (mut known, mut grown) = (0, self.hot.clock.now());
-        let mut next_look = Nanos::ZERO;
-        loop {
-            self.receiver.receive(&mut self.hot);
-            let now = self.hot.clock.now();
-            self.receiver.timers(now, &mut self.hot);
-            self.receiver.links(now, &mut self.hot);
-            let now = self.hot.clock.now();
-            talk.go_on(now, &mut self.buffer)?;
-            if now >= next_look {
-                next_look = now.after(LOOK_NS);
-                self.check(now, &format!("{underlying} and its options"))?;
-                self.receiver.look(&mut self.hot);
-                if let Some(chain) = std::mem::replace(&mut self.hot.chain, Ok(None))? {
-                    if chain.options.len() != known {
-                        (known, grown) = (chain.options.len(), now);
-                    }
-                    let learn = &self.hot.learn;
-                    let half_tick = learn.half_tick(chain.underlying, chain.underlying_tick);
-                    if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
-                        && now.since(grown) >= CHAIN_QUIET_NS
-                    {
-                        let tag = run.config.order_entry.cancel_on_disconnect_tag;
-                        let said = talk.session.peer_cancels();
-                        check_venue_cancels(run.config.controls.venue_cancels, tag, said)?;
-                        return Ok(Learned {
-                            chain,
-                            half_tick,
-                            talk,
-                        });
-                    }
-                }
-                if self.receiver.is_done() {
-                    return Err(Failure::peer_lost(format!(
-                        "the session ended before {underlying} and options on it were known; {known} options were"
-                    )));
-                }
-            }
-            self.receiver.wait(now, None);
-        }
-    }
-
-    fn check(&self, now: Nanos, what: &str) -> Result<(), Failure> {
-        if let Some(reason) = self.run.stop.reason() {
-            return Err(Failure::interrupted(format!("{reason}; nothing was quoted yet")));
-        }
-        let source = self.receiver.source(0);
-        let last = source.last_packet().0.max(self.started.0);
-        if now.since(Nanos(last)) > 4 * SILENCE_NS {
-            return Err(Failure::peer_lost(format!(
-                "no packet on {} for {} s while waiting for {what}",
-                source.groups(),
-                4 * SILENCE_NS / Nanos::SECOND
-            )));
-        }
-        Ok(())
+        let (run, started, buffer) = (self.run, self.started, &mut self.buffer);
+        let now = self.hot.clock.now();
+        talk.session.handle_connected(now);
+        let mut growth = Growth { known: 0, at: now };
+        let found = self
+            .receiver
+            .run_until(&mut self.hot, |receiver, hot, now, is_slow| {
+                let heard = talk.go_on(now, buffer);
+                let found = heard.and_then(|()| match is_slow {
+                    true => growth.look(run, (receiver, started), hot, &talk),
+                    false => Ok(None),
+                });
+                found.transpose()
+            });
+        let (chain, half_tick) = found?;
+        Ok(Learned {
+            chain,
+            half_tick,
+            talk,
+        })
     }
 
     /// Quotes until the feed has ended, the session is over, or the run is stopped.
@@ -191,8 +153,8 @@ impl<'a> Opening<'a> {
                     ..
                 },
             waiting,
-            buffer,
             started,
+            ..
         } = self;
         let Learned {
             mut chain,
@@ -208,7 +170,7 @@ impl<'a> Opening<'a> {
             market: &|id| learn.market(id),
             is_forced: run.is_forced,
         };
-        let (pricing, mut ladders) = Pricing::start(
+        let (pricing, end, mut ladders) = Pricing::start(
             run.section,
             &mut chain,
             clock.clone(),
@@ -229,7 +191,7 @@ impl<'a> Opening<'a> {
             ),
             instruments: &ids,
             symbols: &symbols,
-            deltas: ladders.deltas(),
+            deltas: end.deltas(),
             session: talk.session,
             by_orders: run.section.entry == QuoteEntry::Orders,
             started: clock.now(),
@@ -248,12 +210,15 @@ impl<'a> Opening<'a> {
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
         let entry = link.entry(talk.stream)?;
-        let mut path = QuotePath::new(setup, learn.books, entry, Ring(trades), clock.clone());
+        // Taken with the first turn of the loop.
+        ladders.wait();
+        let ring = Ring { trades, ladders };
+        let mut path = QuotePath::new(setup, learn.books, entry, ring, clock.clone());
         let now = clock.now();
-        for (quote, size) in ladders.sizes().iter().enumerate() {
+        for (quote, size) in end.sizes().iter().enumerate() {
             path.maker_mut().quoter.set_size(quote as u16, Qty(*size));
         }
-        path.maker_mut().set_eye_sizes(ladders.eye_sizes());
+        path.maker_mut().set_eye_sizes(end.eye_sizes());
         if run.section.entry == QuoteEntry::MassQuotes && path.fix().config().version >= Version::Fix44 {
             path.reconcile(clock.now(), run.config.controls.reconcile_s);
         }
@@ -267,11 +232,8 @@ impl<'a> Opening<'a> {
                 "{elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
             ));
         }
-        if let Some(first) = ladders.first() {
-            take_ladders(now, &mut path, first);
-        }
         path.begin(now, (receiver.facts()[0].venue, next_seq), status);
-        path.logged_on(now, false);
+        path.logged_on(now);
         for (quote, status) in statuses.iter().enumerate() {
             if *status != TradingStatus::Trading {
                 path.close(now, quote as u16);
@@ -301,35 +263,91 @@ impl<'a> Opening<'a> {
         };
         let killed = shared.clone();
         let _guards = Guards::start(&run.config.controls, run.is_child, move || killed.pull())?;
-        let beat = Beat::open(&run.config.controls)?;
+        let tag = run.config.order_entry.cancel_on_disconnect_tag;
+        let line = Line::new(FIRST_SESSION, link, tag);
+        let mut host = Host::new(Quoting::new(path), receiver.succeed(), waiting, vec![line]);
+        host.beat = Beat::open(&run.config.controls)?;
+        host.name_up_to(ids.len());
+        host.offer_time(run.section.rehearse_us);
         let mut thread = QuotingThread {
             run,
-            receiver: receiver.succeed(),
-            hot: Quoting::new(clock, path),
-            link,
-            waiting,
-            buffer,
+            host,
+            pricing: end,
+            shared,
             started,
-            clock_steps: 0,
             end: End::Quoting,
             news: PullNews::default(),
-            is_behind: false,
             is_priced: true,
+            done: None,
         };
-        let ended = thread.serve(&mut ladders, &shared, beat.as_ref());
-        if let (Some(beat), Ok(())) = (&beat, &ended) {
+        let ended = host::run(&mut thread);
+        let ended = ended.and_then(|()| thread.done.take().unwrap_or(Ok(())));
+        if let (Some(beat), Ok(())) = (&thread.host.beat, &ended) {
             beat.end();
         }
         if let Some(control) = control {
             control.end();
         }
         let priced = pricing.end();
-        thread.hot.path.out_mut().finish();
+        thread.host.path.path.out_mut().finish();
         if run.section.send == SendWay::Delegated && !run.is_child {
-            let counts = thread.link.counts(thread.hot.path.out());
+            let counts = thread.host.lines[0].link.counts(thread.host.path.path.out());
             println!("order entry: {counts}");
         }
         let results = thread.results(&chain, priced);
         Ok(Outcome { results, ended })
+    }
+}
+
+/// How many options were known, and since when no more.
+struct Growth {
+    known: usize,
+    at: Nanos,
+}
+
+impl Growth {
+    /// What is to be quoted and a price to begin with, bid plus ask in ticks, once the directory has not
+    /// grown for a while and the venue has let us in; `None` until then.
+    fn look(
+        &mut self,
+        run: &Run<'_>,
+        (receiver, started): (&Receiver<Learning>, Nanos),
+        hot: &mut Learning,
+        talk: &Talk,
+    ) -> Result<Option<(Chain, i64)>, Failure> {
+        let (now, underlying) = (hot.clock.now(), hot.underlying);
+        if let Some(reason) = run.stop.reason() {
+            return Err(Failure::interrupted(format!("{reason}; nothing was quoted yet")));
+        }
+        let source = receiver.source(0);
+        let last = source.last_packet().0.max(started.0);
+        if now.since(Nanos(last)) > 4 * SILENCE_NS {
+            return Err(Failure::peer_lost(format!(
+                "no packet on {} for {} s while waiting for {underlying} and its options",
+                source.groups(),
+                4 * SILENCE_NS / Nanos::SECOND
+            )));
+        }
+        if let Some(chain) = std::mem::replace(&mut hot.chain, Ok(None))? {
+            if chain.options.len() != self.known {
+                (self.known, self.at) = (chain.options.len(), now);
+            }
+            let half_tick = hot.learn.half_tick(chain.underlying, chain.underlying_tick);
+            if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
+                && now.since(self.at) >= CHAIN_QUIET_NS
+            {
+                let tag = run.config.order_entry.cancel_on_disconnect_tag;
+                let said = talk.session.peer_cancels();
+                check_venue_cancels(run.config.controls.venue_cancels, tag, said)?;
+                return Ok(Some((chain, half_tick)));
+            }
+        }
+        match receiver.is_done() {
+            true => Err(Failure::peer_lost(format!(
+                "the session ended before {underlying} and options on it were known; {} options were",
+                self.known
+            ))),
+            false => Ok(None),
+        }
     }
 }

@@ -23,7 +23,7 @@ use tickwire_market::{InstrumentId, Nanos, Price};
 use tickwire_options::edge::points;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::{Consumer, Producer, ring};
-use tickwire_trading::Ladder;
+use tickwire_trading::{Ladder, Ladders};
 
 use super::account::{Account, View};
 use super::chain::Chain;
@@ -66,49 +66,40 @@ pub(crate) enum Wish {
     Risk(Format),
 }
 
-/// What is handed over: the quoter's ladder, and the eye's from the same values.
-pub(crate) struct Made {
-    pub quotes: Box<Ladder>,
-    pub eye: Option<Box<Ladder>>,
-    /// What hedges one contract of each option, in thousandths of a contract of the underlying; empty without
-    /// an eye, and of a narrow ladder.
-    pub hedges: Vec<i32>,
-}
-
-/// The quoting thread's end: ladders come, and go back.
-pub(crate) struct Ladders {
-    incoming: Consumer<Made>,
-    outgoing: Producer<Made>,
-    deltas: Vec<i32>,
-    sizes: Vec<u32>,
-    eye_sizes: Vec<u32>,
+/// The strategy's end of the rings: ladders come, and go back.
+pub(crate) struct LadderRing {
+    incoming: Consumer<Ladders>,
+    outgoing: Producer<Ladders>,
+    /// One that was waited for.
+    first: Option<Ladders>,
     is_over: bool,
-    /// Views go, and come back to be filled again.
-    to_account: Producer<Box<View>>,
-    seen: Consumer<Box<View>>,
 }
 
-impl Ladders {
+impl LadderRing {
     /// Whether the pricing thread is gone: there is nobody who renews what is quoted by.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The first ladder, which is waited for.
-    pub(crate) fn first(&mut self) -> Option<Made> {
+    /// Waits until the first ladder is there; whether it is.
+    pub(crate) fn wait(&mut self) -> bool {
         let began = Instant::now();
-        while began.elapsed() < FIRST_MAX {
-            match self.next() {
-                None if !self.is_over => std::thread::sleep(REST),
-                made => return made,
+        while self.first.is_none() && !self.is_over && began.elapsed() < FIRST_MAX {
+            self.first = self.next();
+            if self.first.is_none() {
+                std::thread::sleep(REST);
             }
         }
-        None
+        self.first.is_some()
     }
 
-    /// The next ladder that has come.
+    /// The next ladder that has come. What hedges an option comes with it, empty without an eye, and of a
+    /// narrow ladder.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Made> {
+    pub(crate) fn next(&mut self) -> Option<Ladders> {
+        if self.first.is_some() {
+            return self.first.take();
+        }
         let is_over = self.incoming.is_abandoned();
         let made = self.incoming.pop();
         self.is_over = is_over && made.is_none();
@@ -116,11 +107,23 @@ impl Ladders {
     }
 
     /// Gives one back, to be filled again.
-    pub(crate) fn give_back(&mut self, made: Made) {
+    pub(crate) fn give_back(&mut self, made: Ladders) {
         // There is room for as many as there are.
         let _ = self.outgoing.push(made);
     }
+}
 
+/// The quoting thread's end beside the ladders.
+pub(crate) struct PricingEnd {
+    deltas: Vec<i32>,
+    sizes: Vec<u32>,
+    eye_sizes: Vec<u32>,
+    /// Views go, and come back to be filled again.
+    to_account: Producer<Box<View>>,
+    seen: Consumer<Box<View>>,
+}
+
+impl PricingEnd {
     /// A view to be filled, if the account has given one back.
     pub(crate) fn view(&mut self) -> Option<Box<View>> {
         self.seen.pop()
@@ -175,7 +178,7 @@ impl Pricing {
         traded: Consumer<Traded>,
         kept: Option<(FillsFile, &Recovered)>,
         begins: &Begins<'_>,
-    ) -> Result<(Pricing, Ladders), Failure> {
+    ) -> Result<(Pricing, PricingEnd, LadderRing), Failure> {
         let half_tick = begins.half_tick;
         let (mut surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
         if !begins.is_forced {
@@ -212,22 +215,25 @@ impl Pricing {
                 seen,
             }));
         }
-        let ladders = Ladders {
+        let ladders = LadderRing {
             incoming,
             outgoing,
+            first: None,
+            is_over: false,
+        };
+        let end = PricingEnd {
             deltas: pricer.deltas().iter().map(|d| (d * 1000.0) as i32).collect(),
             sizes: pricer.terms().iter().map(|t| t.size).collect(),
             eye_sizes: pricer.eye_sizes(),
             to_account,
             seen,
-            is_over: false,
         };
         let reach = i64::from(section.reach_half_ticks);
         let count = pricer.options().len();
         let has_eye = pricer.has_eye();
         let pool = |rows: i64| {
             let ladder = || Box::new(Ladder::new(count, (2 * rows + 1) as usize));
-            let made = || Made {
+            let made = || Ladders {
                 quotes: ladder(),
                 eye: has_eye.then(ladder),
                 hedges: Vec::with_capacity(if has_eye { count } else { 0 }),
@@ -289,7 +295,7 @@ impl Pricing {
             .name("pricing".into())
             .spawn(move || work.run(core))
             .map_err(|e| Failure::system(format!("cannot start the pricing thread: {e}")))?;
-        Ok((Pricing { thread, shared, asks }, ladders))
+        Ok((Pricing { thread, shared, asks }, end, ladders))
     }
 
     /// Where the operator's questions go.

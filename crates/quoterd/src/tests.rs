@@ -21,6 +21,7 @@ use tickwire_trading::{Ladder, NO_ASK, NO_BID, OffMarket, PullReason, QuotingSta
 
 use super::account::{Account, View};
 use super::chain::Chain;
+use super::config::TermsSection;
 use super::news::News;
 use super::path::{QuotePath, QuoteSetup, Source, Traded, Trades};
 use super::pricer::Pricer;
@@ -1090,6 +1091,32 @@ fn believe(entry: QuoteEntry) {
     assert!(sum.mass_quotes > 200 && sum.contracts > 1_000, "{sum:?}");
     assert!(sum.pulls > 10 && sum.checks >= 120 && sum.rejected > 0, "{sum:?}");
     assert!(sum.eye > 100 && sum.hedged > 10, "{sum:?}");
+}
+
+/// Terms without a side quote nothing; what the eye does is not hindered by it.
+#[test]
+fn with_terms_that_have_no_side_the_eye_trades_alone() {
+    for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
+        let mut config = configured(entry, 5);
+        config.quoter.as_mut().unwrap().terms = vec![TermsSection {
+            bid: Some(false),
+            ask: Some(false),
+            ..TermsSection::default()
+        }];
+        let seen = run(Play {
+            seed: 5,
+            steps: 800,
+            has_trouble: true,
+            is_broken: false,
+            is_mistyped: false,
+            is_forgetful: false,
+            is_guarded: false,
+            config,
+        });
+        assert!(seen.eye > 20 && seen.hedged > 0, "{entry:?}: {seen:?}");
+        assert_eq!((seen.mass_quotes, seen.contracts), (0, 0), "{entry:?}: {seen:?}");
+        assert_eq!(seen.allocations, 0, "{entry:?}");
+    }
 }
 
 #[test]

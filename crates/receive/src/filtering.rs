@@ -6,12 +6,26 @@
 //!  armed ──────────────────────────► disarmed ──────────────────────────────────────────────────► armed
 //!    drops what nobody wants           delivers everything
 //! ```
+//! Where messages name an instrument by a number of its own, a bit says whether it is wanted. Where they name
+//! it by a *key*, the keys of those are said that are known and not wanted; whoever is not known is
+//! delivered. Where they name orders without their instrument (PITCH), the program follows the orders of
+//! wanted instruments; those that came to the channel another way, or while the channel was open, are told
+//! to it before it is armed.
 
-use tickwire_feed::{Channel, FeedState};
+use tickwire_feed::{Channel, FeedState, Rule};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernel::layout;
-use tickwire_market::InstrumentId;
+use tickwire_market::{InstrumentId, OrderId, SeqNo};
 use tickwire_venues::protocol::Protocol;
+
+/// How many orders are noted between two looks before those that rest are asked for instead.
+const ORDERS_NOTED_MAX: usize = 1 << 14;
+/// Looks between two attempts to follow all orders that rest: each takes a system call an order.
+const LOOKS_BETWEEN_REBUILDS: u32 = 50;
+
+/// There is no room for an order in the filter's table: the channel stays open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoRoom;
 
 /// What a filter does with one channel.
 pub trait Gate {
@@ -21,6 +35,21 @@ pub trait Gate {
     fn disarm(&mut self);
     /// Sets or clears the bit of an instrument.
     fn want(&mut self, bit: usize, wanted: bool);
+    /// Sets or clears all bits.
+    fn want_all(&mut self, wanted: bool);
+    /// Nobody wants the instrument of this key. May be called while it is armed.
+    fn refuse(&mut self, key: u64);
+    /// No key is refused any more.
+    fn refuse_none(&mut self);
+    /// Follows an order.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn follow(&mut self, order: OrderId) -> Result<(), NoRoom>;
+    /// Follows no order any more.
+    fn follow_none(&mut self);
+    /// Whether an order found no room since it was armed.
+    fn is_full(&mut self) -> bool;
     /// Drops from now on what nobody wants: the session, and the next number.
     fn arm(&mut self, session: [u64; 2], next: u64);
 }
@@ -31,6 +60,12 @@ pub fn framing_of(protocol: Protocol) -> Framing {
     match protocol {
         Protocol::Itch50 => Framing::Itch,
         Protocol::Xdp => Framing::Nyse,
+        Protocol::Mdp3 => Framing::Mdp3,
+        Protocol::Pitch => Framing::Pitch,
+        Protocol::Cqs => Framing::Cqs,
+        Protocol::Uqdf => Framing::Uqdf,
+        Protocol::Openbook => Framing::OpenBook,
+        Protocol::Moex => Framing::Moex,
         _ => Framing::Any,
     }
 }
@@ -41,6 +76,19 @@ pub struct Filtering {
     framing: Framing,
     /// Of the last packet that moved the channel on, where packets have one.
     session: Option<[u64; 2]>,
+    /// The number from which on it was armed last.
+    armed_at: u64,
+    /// Of the keys that were refused when it was armed last.
+    refused: u64,
+    /// What the channel said of who is known, when that was looked through last.
+    changes: u64,
+    /// Orders may rest that the program does not follow, and nobody knows which.
+    is_short: bool,
+    /// Looks until those that rest may be told anew.
+    patience: u32,
+    /// The channel's numbers have begun anew since it was armed: what the filter says of numbers is of those
+    /// before.
+    is_void: bool,
 }
 
 impl Filtering {
@@ -49,25 +97,73 @@ impl Filtering {
     pub fn new(framing: Framing) -> Filtering {
         Filtering {
             framing,
-            session: (framing != Framing::Itch).then_some([0, 0]),
+            // Where packets have no session, there is one.
+            session: framing.session_of(&[]),
+            armed_at: 0,
+            refused: 0,
+            changes: 0,
+            // What rested before the program was there it has not seen.
+            is_short: framing.follows_orders(),
+            patience: 0,
+            is_void: false,
         }
     }
 
     /// Everything is wanted until the channel knows who is who.
     pub fn begin(&self, gate: &mut dyn Gate) {
         gate.disarm();
-        (0..layout::BITS).for_each(|bit| gate.want(bit, true));
+        gate.want_all(true);
+        if self.framing.is_keyed() {
+            gate.refuse_none();
+        }
     }
 
-    /// A live packet was given to the channel, which moved on by it if `moved`.
+    /// The channel gets a filter: what it has to note for that.
+    pub fn prepare<C: Channel>(&self, channel: &mut C) {
+        if self.framing.follows_orders() {
+            channel.prefiltered_mut().note_orders(ORDERS_NOTED_MAX);
+        }
+    }
+
+    /// A live packet is about to be given to the channel: what [`Filtering::note`] wants to know.
     #[inline]
-    pub fn note(&mut self, bytes: &[u8], moved: bool) {
-        if self.framing == Framing::Itch
-            && moved
-            && let Some((a, rest)) = bytes.split_first_chunk::<8>()
-            && let Some(b) = rest.first_chunk::<2>()
+    pub fn noted<C: Channel>(&self, channel: &mut C) -> usize {
+        match self.framing.follows_orders() {
+            true => channel
+                .prefiltered_mut()
+                .noted_orders()
+                .map_or(0, |noted| noted.len()),
+            false => 0,
+        }
+    }
+
+    /// What the filter says that it has seen, as far as it is about the channel's numbers of now.
+    #[inline]
+    pub fn claim(&self, seen_up_to: Option<u64>) -> Option<u64> {
+        seen_up_to.filter(|_| !self.is_void)
+    }
+
+    /// A live packet was given to the channel, whose next number was `before`; so many orders were noted
+    /// before. `is_followed`: the program drops what nobody wants, and did so when it saw the packet; it
+    /// knows the orders of the packet then.
+    #[inline]
+    pub fn note<C: Channel>(
+        &mut self,
+        channel: &mut C,
+        bytes: &[u8],
+        before: SeqNo,
+        (noted, is_followed): (usize, bool),
+    ) {
+        let next = channel.next_seq();
+        if next != before {
+            self.session = self.framing.session_of(bytes).or(self.session);
+            self.is_void |= next < before;
+        }
+        if is_followed
+            && self.framing.follows_orders()
+            && let Some(orders) = channel.prefiltered_mut().noted_orders()
         {
-            self.session = Some([u64::from_ne_bytes(*a), u16::from_ne_bytes(*b).into()]);
+            orders.truncate(noted);
         }
     }
 
@@ -78,32 +174,149 @@ impl Filtering {
         Some((self.session.filter(|_| is_whole)?, channel.next_seq().0))
     }
 
-    /// Disarms if something is missing; after every packet.
+    /// Disarms if something is missing; after every packet. Where orders are followed, a book that is made
+    /// right anew gets orders that the program has not seen: it is disarmed at once, too.
     #[inline]
     pub fn guard<C: Channel>(&self, channel: &C, gate: &mut dyn Gate) {
-        if channel.state() != FeedState::Live && gate.drops() {
+        let is_whole = channel.state() == FeedState::Live
+            && !self.is_void
+            && !(self.framing.follows_orders() && channel.has_joins());
+        if !is_whole && gate.drops() {
             gate.disarm();
         }
     }
 
     /// Arms where it can be: in the slow part of a loop. All deliveries before have been given to the
     /// channel, or will be.
-    pub fn settle<C: Channel>(&self, channel: &C, gate: &mut dyn Gate) {
+    pub fn settle<C: Channel>(&mut self, channel: &mut C, gate: &mut dyn Gate) {
+        self.patience = self.patience.saturating_sub(1);
         let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
-        match (is_whole, gate.drops(), self.session) {
-            (false, true, _) => gate.disarm(),
-            (true, false, Some(session)) => {
-                gate.disarm();
-                channel.instruments(&mut |instrument| {
-                    let bit = instrument.id.0 as usize;
-                    // The feed as a whole is always wanted; numbers beyond the set are delivered.
-                    if instrument.id != InstrumentId::WHOLE_FEED && bit < layout::BITS {
-                        gate.want(bit, channel.wants(instrument.id));
-                    }
-                });
-                gate.arm(session, channel.next_seq().0);
-            }
-            _ => {}
+        let next = channel.next_seq().0;
+        if gate.drops() && (!is_whole || self.is_stale(channel)) {
+            gate.disarm();
         }
+        let Some(session) = self.session.filter(|_| is_whole && !gate.drops()) else {
+            return;
+        };
+        let was_full = gate.is_full();
+        gate.disarm();
+        match self.framing {
+            framing if framing.is_keyed() => self.refuse(channel, gate),
+            Framing::Moex => want_templates(channel, gate),
+            _ => channel.instruments(&mut |instrument| {
+                let bit = instrument.id.0 as usize;
+                // The feed as a whole is always wanted; numbers beyond the set are delivered.
+                if instrument.id != InstrumentId::WHOLE_FEED && bit < layout::BITS {
+                    gate.want(bit, channel.wants(instrument.id));
+                }
+            }),
+        }
+        if self.framing.follows_orders() && !self.follow(channel, gate, was_full) {
+            return;
+        }
+        (self.armed_at, self.is_void) = (next, false);
+        gate.arm(session, next);
+    }
+
+    /// Whether what the program was told does not hold any more: numbers that have begun anew would all be
+    /// late ones; somebody may have become known.
+    fn is_stale<C: Channel>(&mut self, channel: &C) -> bool {
+        if self.is_void || channel.next_seq().0 < self.armed_at {
+            return true;
+        }
+        let changes = channel.changes();
+        let is_looked_through = std::mem::replace(&mut self.changes, changes) == changes;
+        !is_looked_through && self.refused != self.each_refused(channel, &mut |_| {})
+    }
+
+    /// The keys of instruments that are known and that nobody wants; gives a sum that other keys do not have.
+    fn each_refused<C: Channel>(&self, channel: &C, each: &mut dyn FnMut(u64)) -> u64 {
+        let mut sum = 0_u64;
+        if !self.framing.is_keyed() {
+            return sum;
+        }
+        channel.instruments(&mut |instrument| {
+            let key = match self.framing {
+                Framing::Mdp3 => channel.prefiltered().venue_number(instrument.id),
+                _ => layout::symbol_key(instrument.symbol.as_bytes()),
+            };
+            if let Some(key) = key.filter(|_| !channel.wants(instrument.id)) {
+                let mixed = (key ^ key >> 29).wrapping_mul(layout::HASH);
+                sum = sum.wrapping_add(mixed ^ mixed >> 32);
+                each(key);
+            }
+        });
+        sum
+    }
+
+    /// Says which keys nobody wants.
+    fn refuse<C: Channel>(&mut self, channel: &C, gate: &mut dyn Gate) {
+        gate.refuse_none();
+        if self.framing.has_symbol_bits() {
+            self.want_named(channel, gate);
+        }
+        self.refused = self.each_refused(channel, &mut |key| gate.refuse(key));
+        self.changes = channel.changes();
+    }
+
+    /// Says by bits who is wanted: everybody, or those who are wanted by name, if nobody else can be.
+    fn want_named<C: Channel>(&self, channel: &C, gate: &mut dyn Gate) {
+        let mut is_open = false;
+        channel.subscriptions(&mut |rule: &Rule| is_open |= rule.wanted && rule.pattern.literal().is_none());
+        gate.want_all(is_open);
+        channel.subscriptions(&mut |rule: &Rule| {
+            // What has no key is delivered.
+            let symbol = rule.pattern.literal().filter(|_| rule.wanted);
+            let key = symbol.and_then(|symbol| layout::symbol_key(symbol.as_bytes()));
+            key.into_iter()
+                .for_each(|key| gate.want(layout::key_bit(key), true));
+        });
+    }
+
+    /// Tells the program of orders that it may not have seen; `false`: it may not be armed.
+    fn follow<C: Channel>(&mut self, channel: &mut C, gate: &mut dyn Gate, was_full: bool) -> bool {
+        let mut is_short = self.is_short || was_full;
+        if let Some(noted) = channel.prefiltered_mut().noted_orders() {
+            is_short |= noted.take_short();
+            match is_short {
+                // Those that still rest are told below.
+                true => noted.truncate(0),
+                false => is_short = noted.drain().any(|order| gate.follow(order).is_err()),
+            }
+        }
+        self.is_short = is_short;
+        if !is_short {
+            return true;
+        }
+        if self.patience > 0 {
+            return false;
+        }
+        self.patience = LOOKS_BETWEEN_REBUILDS;
+        gate.follow_none();
+        let mut has_room = true;
+        channel
+            .prefiltered()
+            .resting(&mut |order| has_room = has_room && gate.follow(order).is_ok());
+        self.is_short = !has_room;
+        has_room
+    }
+}
+
+/// Everything is wanted, or only what is about no instrument: while nobody wants any, and they are known.
+fn want_templates<C: Channel>(channel: &C, gate: &mut dyn Gate) {
+    gate.want_all(true);
+    let (mut is_known, mut is_wanted) = (false, false);
+    channel.instruments(&mut |instrument| {
+        is_known = true;
+        is_wanted |= channel.wants(instrument.id);
+    });
+    channel.subscriptions(&mut |rule: &Rule| is_wanted |= rule.wanted);
+    if is_known && !is_wanted {
+        channel.prefiltered().templates_of_instruments(&mut |template| {
+            // Templates beyond the bits are delivered.
+            if (template as usize) < layout::BITS {
+                gate.want(template as usize, false);
+            }
+        });
     }
 }

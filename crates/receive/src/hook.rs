@@ -4,23 +4,23 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddrV4;
-use std::num::NonZeroU64;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
-use tickwire_kernel::layout::Count;
+use tickwire_kernel::layout::{self, Count};
 use tickwire_kernelpath::{
     FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError, Trigger,
 };
-use tickwire_runtime::clock::{monotonic, wall};
+use tickwire_market::{Counter, Counters, InstrumentId, OrderId, Price};
 use tickwire_runtime::interface::Interface;
+use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::wait::{Waiter, Watch};
 use tickwire_runtime::xdp::{XdpError, XdpMode};
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{ReceiverSection, XdpWay};
 
-use crate::filtering::{Filtering, Gate, framing_of};
+use crate::filtering::{Filtering, Gate, NoRoom, framing_of};
 use crate::receiver::{Consumer, Source, Taken};
 
 /// Datagrams of an interface that are taken before others are looked at.
@@ -29,15 +29,38 @@ const PACKETS_PER_LOOK: u32 = 32;
 /// Looks at the rings before what is in them is given up for a gap: twice what they hold.
 const DRAIN_LOOKS_MAX: u32 = 2 * (1 << 14) / PACKETS_PER_LOOK;
 
-/// What the filter has counted of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct HookCounts {
-    /// Packets dropped: nothing wanted in them.
-    pub filtered: u64,
-    /// Packets dropped: the other line was first.
-    pub duplicates: u64,
-    /// Packets delivered in doubt while armed.
-    pub doubts: u64,
+/// What the filter has counted of a channel, by the reason of its verdict. `count` gives one of the program's
+/// counters.
+fn counts(count: impl Fn(Count) -> u64) -> Counters {
+    let mut counters = Counters::default();
+    // What came ahead of a gap or late is delivered as if something wanted were in it, and counted so too.
+    let wanted = count(Count::Wanted).saturating_sub(count(Count::Ahead) + count(Count::Behind));
+    let doubts = [
+        Count::Ahead,
+        Count::Behind,
+        Count::Race,
+        Count::Doubt,
+        Count::Session,
+    ];
+    for (counter, value) in [
+        (Counter::HookFiltered, count(Count::Filtered)),
+        (Counter::HookDuplicates, count(Count::Duplicate)),
+        (Counter::HookDoubts, doubts.into_iter().map(&count).sum()),
+        (Counter::HookPackets, count(Count::Packets)),
+        (Counter::HookWanted, wanted),
+        (Counter::HookAhead, count(Count::Ahead)),
+        (Counter::HookBehind, count(Count::Behind)),
+        (Counter::HookRaces, count(Count::Race)),
+        (Counter::HookUnread, count(Count::Doubt)),
+        (Counter::HookDisarmed, count(Count::Disarmed)),
+        (Counter::HookPlain, count(Count::Plain)),
+        (Counter::HookSession, count(Count::Session)),
+        (Counter::HookMessages, count(Count::MessagesFiltered)),
+        (Counter::HookOrderMessages, count(Count::OrderMessages)),
+    ] {
+        counters.add(counter, value);
+    }
+    counters
 }
 
 /// The interfaces of this process that have a program, for what is said of a second one.
@@ -61,15 +84,15 @@ pub struct Hooked<'a> {
     pub line: Line,
     /// What it carries.
     pub bytes: &'a [u8],
-    /// The time stamp counter when it was taken.
-    pub tsc: u64,
-    /// When the program saw it, in nanoseconds of the system's clock.
-    pub arrived: Option<NonZeroU64>,
+    /// When it was on the wire, at the hook and here.
+    pub stamp: RxStamp,
     /// So many datagrams of the channel before it found no room in the ring.
     pub lost: u32,
     /// Everything before this number was seen in sequence by the filter, and what was not delivered nobody
     /// wants.
     pub seen_up_to: Option<u64>,
+    /// The filter follows orders, and knows those of this packet.
+    pub knows_orders: bool,
 }
 
 /// What a program does beside receiving.
@@ -93,12 +116,21 @@ pub struct ArmingPoint {
     pub session: [u64; 2],
     /// The number of the next message.
     pub next: u64,
+    /// What 1 in the price fields of the instrument's messages stands for, where each instrument has a scale
+    /// of its own and it is known.
+    pub unit: Option<Price>,
 }
 
 /// A channel of a filter.
 struct ChannelGate<'f> {
     filter: &'f mut LoadedFilter,
     channel: u16,
+}
+
+impl ChannelGate<'_> {
+    fn set(&self) -> u16 {
+        self.filter.spec().channels[usize::from(self.channel)].set
+    }
 }
 
 impl Gate for ChannelGate<'_> {
@@ -111,8 +143,32 @@ impl Gate for ChannelGate<'_> {
     }
 
     fn want(&mut self, bit: usize, wanted: bool) {
-        let set = self.filter.spec().channels[usize::from(self.channel)].set;
-        self.filter.want(set, bit, wanted);
+        self.filter.want(self.set(), bit, wanted);
+    }
+
+    fn want_all(&mut self, wanted: bool) {
+        self.filter.want_all(self.set(), wanted);
+    }
+
+    fn refuse(&mut self, key: u64) {
+        self.filter.refuse(self.set(), key);
+    }
+
+    fn refuse_none(&mut self) {
+        self.filter.refuse_none(self.set());
+    }
+
+    fn follow(&mut self, order: OrderId) -> Result<(), NoRoom> {
+        self.filter.follow(self.set(), order.0).map_err(|_| NoRoom)
+    }
+
+    fn follow_none(&mut self) {
+        // What cannot be removed stays, and takes room.
+        let _ = self.filter.follow_none(self.set());
+    }
+
+    fn is_full(&mut self) -> bool {
+        self.filter.is_full(self.channel)
     }
 
     fn arm(&mut self, session: [u64; 2], next: u64) {
@@ -134,8 +190,6 @@ pub(crate) struct Hook {
     packets: Vec<u64>,
     /// What tells a thread that sleeps of frames.
     pub(crate) watches: Vec<Watch>,
-    /// From the program's clock to the system's, nanoseconds.
-    to_wall_ns: u64,
 }
 
 impl Hook {
@@ -146,7 +200,7 @@ impl Hook {
         (section, beside): (&ReceiverSection, Beside),
         waiter: &mut Waiter,
     ) -> Result<Hook, ReceiverError> {
-        let looks = section.filter || beside.arms_orders;
+        let looks = (section.filter, beside.arms_orders);
         let channels = (0..).zip(&sources);
         let channels = channels.map(|(number, (_, lines))| channel(lines, number, looks));
         let channels: Vec<ChannelSpec> = channels.collect();
@@ -157,6 +211,7 @@ impl Hook {
             cpus: 64,
             guard: beside.guards_orders,
             trigger: beside.arms_orders && is_looking,
+            statistics: section.filter && section.filter_statistics && is_looking,
             ..FilterSpec::default()
         };
         let (mode, zero_copy) = match section.xdp_mode {
@@ -175,8 +230,7 @@ impl Hook {
             zero_copy,
             ..ReceiverConfig::default()
         };
-        let filter = LoadedFilter::load(spec)?;
-        let receiver = KernelReceiver::attach(filter, interface, &config)?;
+        let receiver = KernelReceiver::attach(spec, interface, &config)?;
         let watches = receiver.sockets().iter().map(|socket| waiter.watch(socket));
         let watches = watches.collect();
         taken().insert(interface.name().to_owned());
@@ -188,7 +242,6 @@ impl Hook {
             interface: interface.name().to_owned(),
             sources: sources.into_iter().map(|(source, _)| source).collect(),
             watches,
-            to_wall_ns: to_wall_ns(),
         };
         for channel in 0..hook.sources.len() as u16 {
             let framing = hook.framing(channel);
@@ -243,18 +296,30 @@ impl Hook {
         &self,
         sources: &[Box<dyn Source<H>>],
         source: usize,
+        instrument: InstrumentId,
     ) -> Option<ArmingPoint> {
         let at = self.sources.iter().position(|own| *own == source)?;
         if !self.receiver.is_drained() {
             return None;
         }
-        let (session, next) = sources.get(source)?.position()?;
+        let of = sources.get(source)?;
+        let (session, next) = of.position()?;
         Some(ArmingPoint {
             protocol: *self.protocols.get(at)?,
             channel: u16::try_from(at).ok()?,
             session,
             next,
+            unit: of.price_unit(instrument),
         })
+    }
+
+    /// How many messages of a source's instrument the filter has dropped; `None` if that is not counted here.
+    pub(crate) fn dropped(&self, source: usize, instrument: InstrumentId) -> Option<u64> {
+        let at = self.sources.iter().position(|own| *own == source)?;
+        let bit = usize::try_from(instrument.0)
+            .ok()
+            .filter(|bit| *bit < layout::BITS)?;
+        self.receiver.filter().dropped(u16::try_from(at).ok()?, bit)
     }
 
     /// What the rings hold, up to a bound.
@@ -266,14 +331,13 @@ impl Hook {
                 return taken;
             };
             taken = Taken::All;
-            let hook_ns = delivery.stamp.hook_ns;
             let datagram = Hooked {
                 line: if delivery.line == 0 { Line::A } else { Line::B },
                 bytes: delivery.payload,
-                tsc: delivery.stamp.tsc,
-                arrived: hook_ns.and_then(|ns| ns.checked_add(self.to_wall_ns)),
+                stamp: delivery.stamp,
                 lost: delivery.lost,
                 seen_up_to: delivery.seen_up_to,
+                knows_orders: delivery.knows_orders,
             };
             let channel = delivery.channel;
             let source = self.sources[usize::from(channel)];
@@ -286,15 +350,18 @@ impl Hook {
     }
 
     /// Disarms every channel, and takes everything that the rings had until then: what the filter has dropped
-    /// lies before what the channels know next, so that their subscriptions may change. What finds no end in
-    /// time is a gap, and asked for.
+    /// lies before what the channels know next, so that their subscriptions may change. Nothing that was
+    /// delivered before says anything of what was seen afterwards: it was said by the old subscription. What
+    /// finds no end in time is a gap, and asked for.
     pub(crate) fn open<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
         if !self.is_filtering {
             return;
         }
         for channel in 0..self.sources.len() as u16 {
+            if self.framing(channel) == Framing::Any {
+                continue;
+            }
             let seen = self.receiver.filter_mut().disarm(channel);
-            let Some(seen) = seen else { continue };
             let made = self.receiver.filter().made(channel);
             let is_behind = |hook: &Hook| match hook.receiver.taken(channel) {
                 Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
@@ -305,16 +372,16 @@ impl Hook {
                 looks += 1;
                 self.receive(sources, hot);
             }
-            if !is_behind(self) {
-                sources[self.sources[usize::from(channel)]].seen(hot.now(), Some(seen));
+            if seen.is_some() && !is_behind(self) {
+                sources[self.sources[usize::from(channel)]].seen(hot.now(), seen);
             }
+            self.receiver.filter_mut().forget(channel);
         }
     }
 
-    /// For the slow part of a loop: follows the system's clock, gives up what the rings lost, tells channels
+    /// For the slow part of a loop: follows the card's clock, gives up what the rings lost, tells channels
     /// what was seen of them though nothing was delivered, and arms what can be armed.
     pub(crate) fn settle<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
-        self.to_wall_ns = to_wall_ns();
         self.receiver.settle();
         if !self.is_filtering {
             return;
@@ -325,20 +392,9 @@ impl Hook {
             }
             let source = &mut sources[self.sources[usize::from(channel)]];
             let filter = self.receiver.filter();
-            let count = |what: &[Count]| what.iter().map(|what| filter.count(channel, *what)).sum();
-            let packets = count(&[Count::Packets]);
+            let packets = filter.count(channel, Count::Packets);
             let before = std::mem::replace(&mut self.packets[usize::from(channel)], packets);
-            source.note_filter(HookCounts {
-                filtered: count(&[Count::Filtered]),
-                duplicates: count(&[Count::Duplicate]),
-                doubts: count(&[
-                    Count::Ahead,
-                    Count::Behind,
-                    Count::Race,
-                    Count::Doubt,
-                    Count::Session,
-                ]),
-            });
+            source.note_filter(counts(|what| filter.count(channel, what)));
             if packets != before {
                 source.seen(hot.now(), self.receiver.seen_up_to(channel));
             }
@@ -357,20 +413,18 @@ fn taken() -> std::sync::MutexGuard<'static, HashSet<String>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the system's clock is ahead of the monotonic one, which it is from 1970 on.
-fn to_wall_ns() -> u64 {
-    wall().0.saturating_sub(monotonic().0)
-}
-
-fn channel(lines: &LiveLines, number: u16, filter: bool) -> ChannelSpec {
+/// `looks`: whether it is filtered, whether orders are armed.
+fn channel(lines: &LiveLines, number: u16, looks: (bool, bool)) -> ChannelSpec {
     let group = |(group, source): &(SocketAddrV4, Option<std::net::Ipv4Addr>)| Group {
         source: source.map(|source| source.octets()),
         ..Group::new(group.ip().octets(), group.port())
     };
     ChannelSpec {
-        framing: match filter {
-            true => framing_of(lines.protocol),
-            false => Framing::Any,
+        framing: match framing_of(lines.protocol) {
+            framing if looks.0 => framing,
+            // An order can be armed on these.
+            framing @ (Framing::Itch | Framing::Nyse) if looks.1 => framing,
+            _ => Framing::Any,
         },
         groups: lines.groups.iter().map(group).collect(),
         set: number,
@@ -393,5 +447,46 @@ pub(crate) fn explained(interface: &Interface, error: &ReceiverError) -> String 
             format!("{xdp}; what that program takes off the interface is not heard by sockets")
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_packet_has_one_reason() {
+        // What the program counts of each, by its place in the list: a packet that is ahead or behind is
+        // counted as wanted, too.
+        let of = |what: Count| match what {
+            Count::Packets => 2_047,
+            Count::Filtered => 1,
+            Count::Duplicate => 2,
+            Count::Wanted => 4 + 8 + 16,
+            Count::Ahead => 8,
+            Count::Behind => 16,
+            Count::Race => 32,
+            Count::Doubt => 64,
+            Count::Disarmed => 128,
+            Count::Plain => 256,
+            Count::Session => 512 + 1_024,
+            _ => 0,
+        };
+        let counters = counts(of);
+        let reasons = [
+            Counter::HookFiltered,
+            Counter::HookDuplicates,
+            Counter::HookWanted,
+            Counter::HookAhead,
+            Counter::HookBehind,
+            Counter::HookRaces,
+            Counter::HookUnread,
+            Counter::HookDisarmed,
+            Counter::HookPlain,
+            Counter::HookSession,
+        ];
+        let sum: u64 = reasons.iter().map(|reason| counters.get(*reason)).sum();
+        assert_eq!(sum, counters.get(Counter::HookPackets));
+        assert_eq!(counters.get(Counter::HookDoubts), 8 + 16 + 32 + 64 + 1_536);
     }
 }

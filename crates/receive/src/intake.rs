@@ -17,7 +17,7 @@ use tickwire_console::health::SocketHealth;
 use tickwire_venues::ports::Ports;
 use tickwire_venues::protocol::Protocol;
 
-use crate::hook::{HookCounts, LiveLines};
+use crate::hook::LiveLines;
 
 /// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16
 /// times.
@@ -31,6 +31,17 @@ const RECOVERY_PACKETS_PER_LOOK: usize = 16;
 
 fn system(e: NetError) -> Failure {
     Failure::system(e.to_string())
+}
+
+/// How the sockets of a channel are opened.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketOptions {
+    /// Receive buffer of each, bytes.
+    pub receive_buffer: u32,
+    /// How the kernel's receive time is asked for.
+    pub stamping: Stamping,
+    /// How many datagrams one call takes off a live line at most, see [`MulticastConfig::batch`].
+    pub batch: u32,
 }
 
 /// A recovery connection of the receiver.
@@ -80,7 +91,7 @@ pub(crate) struct Intake {
     /// Datagrams of live lines that found no room in a ring of AF_XDP.
     pub(crate) lost: u64,
     /// What the filter in front of the lines has counted.
-    pub(crate) hook: HookCounts,
+    pub(crate) hook: Counters,
     live_health: Vec<SocketHealth>,
     /// What tells that they have input.
     pub(crate) live_watches: Vec<Watch>,
@@ -93,13 +104,11 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    /// Joins every group; `stamping` is how the kernel's receive time is asked for. Connections are opened
-    /// when the channel wants them.
+    /// Joins every group. Connections are opened when the channel wants them.
     pub(crate) fn join(
         ports: &Ports,
         protocol: Protocol,
-        receive_buffer_bytes: u32,
-        stamping: Stamping,
+        options: SocketOptions,
         waiter: &mut Waiter,
     ) -> Result<Intake, Failure> {
         let interface = ports.interface.find()?;
@@ -111,7 +120,7 @@ impl Intake {
                 groups: Vec::new(),
             },
             lost: 0,
-            hook: HookCounts::default(),
+            hook: Counters::default(),
             live_health: Vec::new(),
             live_watches: Vec::new(),
             recovery: Vec::new(),
@@ -125,8 +134,11 @@ impl Intake {
                 let Some(group) = *group else { continue };
                 let mut config = MulticastConfig::new(group, interface.clone())
                     .line(line as u8)
-                    .stamping(stamping);
-                config.receive_buffer_bytes = receive_buffer_bytes;
+                    .stamping(options.stamping);
+                config.receive_buffer_bytes = options.receive_buffer;
+                if port == Port::Live {
+                    config.batch = options.batch;
+                }
                 config.source = ports.sources[port as usize][line];
                 let receiver = MulticastReceiver::join(config).map_err(system)?;
                 let watch = waiter.watch(&receiver);
@@ -222,7 +234,7 @@ impl Intake {
     /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said;
     /// the line goes on.
     #[inline]
-    pub(crate) fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
+    pub(crate) fn receive<'b>(&'b mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
         receive(&mut self.live[index], &mut self.live_health[index], buffer)
     }
 
@@ -284,9 +296,7 @@ impl Intake {
     /// who was not asked.
     pub(crate) fn count_into(&self, counters: &mut Counters) {
         counters.add(Counter::KernelDrops, self.kernel_drops() + self.lost);
-        counters.add(Counter::HookFiltered, self.hook.filtered);
-        counters.add(Counter::HookDuplicates, self.hook.duplicates);
-        counters.add(Counter::HookDoubts, self.hook.doubts);
+        counters.merge(&self.hook);
         counters.add(Counter::AnswersUnasked, self.unasked);
         let groups = self.recovery.iter().map(|group| &group.health);
         let requests = self.requests.iter().flat_map(|r| [&r.asking, &r.hearing]);
@@ -296,12 +306,12 @@ impl Intake {
     }
 
     /// Opens, feeds and closes the recovery connections.
-    pub(crate) fn links<C: Channel, S: EventSink>(
+    pub(crate) fn links<C: Channel>(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
         channel: &mut C,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         for link in &mut self.links {
             link.step(now, buffer, channel, sink);
@@ -323,7 +333,7 @@ impl Intake {
 /// The next datagram of a group.
 #[inline]
 fn receive<'b>(
-    receiver: &mut MulticastReceiver,
+    receiver: &'b mut MulticastReceiver,
     health: &mut SocketHealth,
     buffer: &'b mut [u8],
 ) -> Option<Datagram<'b>> {
@@ -371,13 +381,7 @@ impl Requester {
 }
 
 impl Link {
-    fn step<C: Channel, S: EventSink>(
-        &mut self,
-        now: Nanos,
-        buffer: &mut [u8],
-        channel: &mut C,
-        sink: &mut S,
-    ) {
+    fn step<C: Channel>(&mut self, now: Nanos, buffer: &mut [u8], channel: &mut C, sink: &mut dyn EventSink) {
         let wanted = channel.wants_connection(self.port);
         match std::mem::replace(&mut self.state, LinkState::Closed) {
             LinkState::Closed if wanted && now >= self.retry => {
@@ -430,13 +434,13 @@ fn server_of<C: Channel>(channel: &C, port: Port, servers: &[SocketAddr]) -> Soc
 }
 
 /// Moves bytes both ways; `false` when the connection is over.
-fn move_bytes<C: Channel, S: EventSink>(
+fn move_bytes<C: Channel>(
     stream: &mut TcpStream,
     port: Port,
     now: Nanos,
     buffer: &mut [u8],
     channel: &mut C,
-    sink: &mut S,
+    sink: &mut dyn EventSink,
 ) -> bool {
     let mut is_up = true;
     for _ in 0..READS_PER_LOOK {

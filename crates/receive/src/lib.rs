@@ -5,6 +5,7 @@
 //! use tickwire_market::{EventSink, MarketEvent, Nanos};
 //! use tickwire_receive::receiver::{Consumer, Receiver, Taken};
 //! use tickwire_runtime::clock::Clock;
+//! use tickwire_runtime::stamp::RxStamp;
 //! use tickwire_runtime::udp::MulticastSender;
 //! use tickwire_runtime::wait::WaitStrategy;
 //! use tickwire_venues::channels::FeedFile;
@@ -29,9 +30,9 @@
 //!
 //!     fn turn_to(&mut self, _source: usize) {}
 //!
-//!     fn begins(&mut self, tsc: u64) -> Nanos {
+//!     fn begins(&mut self, stamp: &RxStamp) -> Nanos {
 //!         self.count += 1;
-//!         self.clock.nanos_at(tsc)
+//!         self.clock.nanos_at(stamp.tsc)
 //!     }
 //! }
 //!
@@ -75,3 +76,5 @@ pub mod filtering;
 pub mod hook;
 mod intake;
 pub mod receiver;
+
+pub use intake::SocketOptions;

@@ -3,9 +3,10 @@
 //! fewer than 8 bytes or more than its frames hold, queues that are not read).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU64;
 
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group as FilterGroup};
-use tickwire_kernelpath::{KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError};
+use tickwire_kernelpath::{KernelReceiver, ReceiverConfig, ReceiverError};
 use tickwire_runtime::clock::{monotonic, wall};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::wait::Waiter;
@@ -75,7 +76,7 @@ impl Hook {
                 .max(64),
             ..ReceiverConfig::default()
         };
-        let receiver = KernelReceiver::attach(LoadedFilter::load(spec)?, interface, &config)?;
+        let receiver = KernelReceiver::attach(spec, interface, &config)?;
         for socket in receiver.sockets() {
             waiter.watch(socket);
         }
@@ -103,10 +104,8 @@ impl Hook {
         let delivery = self.receiver.recv()?;
         self.is_heard[usize::from(delivery.channel)] = true;
         let (source, port) = delivery.source;
-        let time = match delivery.stamp.hook_ns {
-            Some(ns) => ns.get().saturating_add(self.to_wall_ns),
-            None => wall().0,
-        };
+        let arrived = delivery.stamp.arrived_utc(self.to_wall_ns);
+        let time = arrived.map_or_else(|| wall().0, NonZeroU64::get);
         Some(Hooked {
             group: self.groups[usize::from(delivery.channel)],
             source: SocketAddrV4::new(Ipv4Addr::from(source), port),

@@ -250,12 +250,9 @@ impl Intake {
         Ok((intake, queue))
     }
 
-    /// Sentences about receive buffers that are smaller than wanted.
+    /// Sentences about receive buffers that are smaller than wanted, and drops that nobody counts.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let all = self
-            .lines
-            .iter()
-            .filter_map(|line| line.receiver.buffer_warning());
+        let all = self.lines.iter().flat_map(|line| line.receiver.warnings());
         all.collect()
     }
 
@@ -391,7 +388,7 @@ fn take(line: &mut Line, group: usize, chunk: &mut Chunk, count: &GroupCount) ->
     let (len, source, time, drops) = match line.receiver.recv_from(&mut room[blocks::PAYLOAD_AT..]) {
         Ok(Some((datagram, source))) => {
             // The kernel stamps every one; if it ever does not, it came after the one before.
-            let time = datagram.kernel_ns.map_or(line.last, |ns| ns.get());
+            let time = datagram.stamp.kernel_ns.map_or(line.last, |ns| ns.get());
             (datagram.bytes.len(), source, time, datagram.drops)
         }
         Ok(None) => {

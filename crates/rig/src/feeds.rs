@@ -16,7 +16,7 @@ use tickwire_feed::{
     RecoveryLimits, RequestConfig, SipConfig, SoupConfig, UqdfChannel, UqdfDecoder, UqdfFeed, XdpChannel,
     XdpConfig, XdpDecoder, XdpFeed,
 };
-use tickwire_market::{Nanos, Port};
+use tickwire_market::{Level, Nanos, Port, Side};
 use tickwire_testdata::workspace;
 use tickwire_wire::fast::Plan;
 
@@ -75,6 +75,12 @@ impl LiveDay {
     /// The datagrams from the first on.
     pub fn datagrams(&self) -> &[Vec<u8>] {
         &self.datagrams
+    }
+
+    /// The levels of a side of the venue's book, best first, after all of its datagrams.
+    pub fn levels(&self, listing: &Listing, side: Side) -> Vec<Level> {
+        let publisher = &self.exchange.published_channels()[0].publisher;
+        publisher.levels(self.exchange.engine(), listing.id, side)
     }
 
     /// Panics unless every level of every book is the venue's, and every book live, as a receiver must have

@@ -18,7 +18,7 @@ use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos,
     OrderId, Price, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
 };
-use tickwire_runtime::shared::{Attachment, SharedMemory, WriterHealth, monotonic};
+use tickwire_runtime::shared::{Attachment, SharedMemory, monotonic};
 use tickwire_shm::{
     Auction, BookCopy, BookIdentity, BookSlot, BookWriter, Difference, Identity, Ladder, LastTrade, National,
     Next, ReadWord, Reader, Record, Region, RegionConfig, RegionState, RingWriter, Share, SourceIdentity,
@@ -369,10 +369,7 @@ fn dump(folder: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let state = reader.state().map_or(0, |state| state as u64);
     let (levels, shares, records) = (config.book_levels, config.super_shares, config.ring_records);
-    let lives = matches!(
-        attached.health(),
-        WriterHealth::Alive | WriterHealth::Silent { .. }
-    );
+    let lives = attached.health().is_running();
     writeln!(
         out,
         "region {} {levels} {shares} {records} {state} {lives}",

@@ -36,6 +36,27 @@ pub enum AffinityError {
     },
 }
 
+/// The environment's word on how many cores a program may count on, where it shares the machine with others
+/// that need theirs: a number from 1 on. It decides what `wait = "auto"` does, and pins nothing.
+pub const CORES_VARIABLE: &str = "TICKWIRE_CORES";
+
+/// What [`CORES_VARIABLE`] says, `None` if it is not set.
+///
+/// # Errors
+/// A sentence, if that is no number from 1 on. Whoever does not ask counts every core then.
+pub fn cores_asked_for() -> Result<Option<usize>, String> {
+    let Some(said) = std::env::var_os(CORES_VARIABLE) else {
+        return Ok(None);
+    };
+    match said.to_str().and_then(|text| text.parse().ok()) {
+        Some(cores @ 1..) => Ok(Some(cores)),
+        _ => Err(format!(
+            "{CORES_VARIABLE} is {}: it says how many cores this program may count on, a number from 1 on",
+            said.display()
+        )),
+    }
+}
+
 /// The cores of this process as they were counted at its start, before any thread was pinned: the same in
 /// every thread for as long as the process lives, wherever a thread is pinned meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +66,7 @@ pub struct Cores(&'static Counted);
 struct Counted {
     /// Ascending, never empty.
     usable: Vec<usize>,
-    /// How many threads a container's processor quota lets run at the same time.
+    /// How many threads a container's processor quota, or the environment, lets run at the same time.
     quota: usize,
 }
 
@@ -55,12 +76,14 @@ impl Cores {
     pub fn count() -> Cores {
         static COUNTED: OnceLock<Counted> = OnceLock::new();
         Cores(COUNTED.get_or_init(|| {
+            let quota = std::thread::available_parallelism().map_or(1, usize::from);
+            let asked = cores_asked_for().ok().flatten();
             Counted {
                 usable: sys::affinity()
                     .ok()
                     .filter(|cores| !cores.is_empty())
                     .unwrap_or_else(|| vec![0]),
-                quota: std::thread::available_parallelism().map_or(1, usize::from),
+                quota: asked.unwrap_or(quota).min(quota),
             }
         }))
     }
@@ -71,7 +94,7 @@ impl Cores {
     }
 
     /// How many threads can run at the same time: usable cores, or fewer where a container's processor quota
-    /// is lower. With 1, nothing may spin.
+    /// is lower or [`CORES_VARIABLE`] says so. With 1, nothing may spin.
     pub fn parallelism(self) -> usize {
         self.0.quota.min(self.0.usable.len())
     }

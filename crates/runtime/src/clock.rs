@@ -303,6 +303,12 @@ impl Clock {
         Nanos(wall.0.saturating_add_signed(-self.wall_offset_ns))
     }
 
+    /// The moment of this clock when `CLOCK_MONOTONIC` was `monotonic`: for stamps of programs in the kernel.
+    #[inline]
+    pub fn at_monotonic(&self, monotonic: Nanos) -> Nanos {
+        Nanos(monotonic.0.saturating_add(self.epoch_ns))
+    }
+
     /// What times of this clock have on `CLOCK_MONOTONIC`, nanoseconds: by it other processes understand
     /// stamps, whatever UTC is set to.
     pub fn epoch_ns(&self) -> u64 {

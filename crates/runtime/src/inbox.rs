@@ -182,6 +182,13 @@ impl Inbox {
         Ok(inbox)
     }
 
+    /// Takes so many bytes by one receive at most, instead of 2,048; not by io_uring.
+    #[must_use]
+    pub fn room(mut self, bytes: usize) -> Inbox {
+        self.buffer = vec![0; bytes.max(1)].into_boxed_slice();
+        self
+    }
+
     /// How it waits.
     pub fn backend(&self) -> Backend {
         self.backend

@@ -37,6 +37,7 @@
 pub mod affinity;
 pub mod alloc;
 pub mod capture;
+pub mod card;
 pub mod child;
 pub mod clock;
 mod error;
@@ -54,6 +55,7 @@ pub mod recordfile;
 pub mod shared;
 pub mod signal;
 pub mod spsc;
+pub mod stamp;
 pub mod stored;
 mod sys;
 pub mod tcp;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 
 use tickwire_shm::ReadWord;
 
+use crate::alloc::HUGE_PAGE_BYTES;
 use crate::sys::check;
 
 /// Where a mapping is, for the handler. Nodes are made once and used again.
@@ -156,6 +157,8 @@ fn watch_bus_errors() -> io::Result<()> {
 pub(crate) struct Mapping {
     address: std::ptr::NonNull<AtomicU64>,
     bytes: usize,
+    /// Addresses taken, more than `bytes` where they end with a huge page.
+    mapped: usize,
     is_writable: bool,
     place: &'static MappedRange,
 }
@@ -164,6 +167,40 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
+
+/// Moves pages that are there to huge pages, of a file in memory too, whatever is configured for files of its
+/// kind (Linux 6.1; `uapi/asm-generic/mman-common.h`).
+const MADV_COLLAPSE: c_int = 25;
+
+/// Room for a file that begins at a multiple of a huge page, so that its pages can be huge, and how many
+/// bytes of addresses it takes; `None` if the file is too small for one, or there is no room.
+fn aligned_room(bytes: usize) -> Option<(*mut c_void, usize)> {
+    let len = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
+    let reserved = len.checked_add(HUGE_PAGE_BYTES)?;
+    if bytes < HUGE_PAGE_BYTES {
+        return None;
+    }
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody may touch, disturbs no memory.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    let head = start.cast::<u8>().align_offset(HUGE_PAGE_BYTES); // the bytes up to the next multiple
+    let tail = HUGE_PAGE_BYTES - head;
+    // SAFETY: `head + len + tail == reserved`: the room and the two pieces around it lie in the mapping just
+    // made, disjoint and page-aligned, and nobody else knows them.
+    unsafe {
+        let room = start.byte_add(head);
+        if head > 0 {
+            libc::munmap(start, head);
+        }
+        if tail > 0 {
+            libc::munmap(room.byte_add(len), tail);
+        }
+        Some((room, len))
+    }
+}
 
 impl Mapping {
     /// Maps the first `bytes` of a file to be read and written, with all their pages. The file should be as
@@ -188,31 +225,48 @@ impl Mapping {
         let place = take_place();
         place.is_writable.store(is_writable, Ordering::Release);
         place.is_lost.store(false, Ordering::Release);
-        // SAFETY: the kernel chooses the address, so nothing that exists is mapped over; the descriptor is
-        // open.
+        let room = match flags & libc::MAP_POPULATE {
+            0 => None,
+            _ => aligned_room(bytes),
+        };
+        let (at, mapped) = room.unwrap_or((std::ptr::null_mut(), bytes));
+        let fixed = room.map_or(0, |_| libc::MAP_FIXED);
+        // SAFETY: the kernel chooses the address, or it is room for so many bytes that was mapped for this
+        // and that nobody else knows: nothing in use is mapped over. The descriptor is open.
         let address = unsafe {
             libc::mmap(
-                std::ptr::null_mut(),
+                at,
                 bytes,
                 place.access(),
-                libc::MAP_SHARED | flags,
+                libc::MAP_SHARED | flags | fixed,
                 fd.as_raw_fd(),
                 0,
             )
         };
         match std::ptr::NonNull::new(address.cast::<AtomicU64>()) {
             Some(start) if address != libc::MAP_FAILED => {
+                // By its writer: the pages of a reader are those that it has.
+                if room.is_some() && is_writable {
+                    // SAFETY: the whole range was mapped just now; the call moves what it holds to larger
+                    // pages and changes nothing else. Where the system refuses, small pages stay.
+                    unsafe { libc::madvise(address, bytes, MADV_COLLAPSE) };
+                }
                 place.end.store(address.addr() + bytes, Ordering::Release);
                 place.start.store(address.addr(), Ordering::Release);
                 Ok(Mapping {
                     address: start,
                     bytes,
+                    mapped,
                     is_writable,
                     place,
                 })
             }
             _ => {
                 let error = io::Error::last_os_error();
+                if room.is_some() {
+                    // SAFETY: the room was mapped for the file, which did not come.
+                    unsafe { libc::munmap(at, mapped) };
+                }
                 place.is_taken.store(false, Ordering::Release);
                 Err(error)
             }
@@ -248,7 +302,7 @@ impl Drop for Mapping {
         self.place.start.store(0, Ordering::Release);
         // SAFETY: mapped by `new` with this length and not unmapped since; nothing borrowed from it outlives
         // it.
-        unsafe { libc::munmap(self.address.as_ptr().cast(), self.bytes) };
+        unsafe { libc::munmap(self.address.as_ptr().cast(), self.mapped) };
         self.place.is_taken.store(false, Ordering::Release);
     }
 }
@@ -271,6 +325,27 @@ mod tests {
             .unwrap();
         file.set_len(bytes).unwrap();
         (file, path)
+    }
+
+    /// A file that holds huge pages begins with one, whether the system gives them or not; its words are the
+    /// file's, and a cut file is lost as a small one is.
+    #[test]
+    fn a_large_file_begins_where_a_huge_page_can() {
+        let bytes = 2 * HUGE_PAGE_BYTES + (3 << 12);
+        let (file, path) = file(bytes as u64);
+        let writer = Mapping::writable(file.as_fd(), bytes).unwrap();
+        let reader = Mapping::read_only(file.as_fd(), bytes).unwrap();
+        assert_eq!(writer.words().as_ptr().addr() % HUGE_PAGE_BYTES, 0);
+        assert_eq!(reader.read_words().as_ptr().addr() % HUGE_PAGE_BYTES, 0);
+        for at in [0, bytes / 16, bytes / 8 - 1] {
+            writer.words()[at].store(at as u64 + 1, Ordering::Relaxed);
+            assert_eq!(tickwire_shm::Word::load(&reader.read_words()[at]), at as u64 + 1);
+        }
+        file.set_len(0).unwrap();
+        assert_eq!(tickwire_shm::Word::load(&reader.read_words()[bytes / 8 - 1]), 0);
+        assert!(reader.is_lost() && !writer.is_lost());
+        drop((writer, reader));
+        std::fs::remove_file(path).unwrap();
     }
 
     /// A file cut to nothing under two mappings: both go on with memory that is lost, and say so; a third is

@@ -1,5 +1,6 @@
 //! Two network namespaces joined by a pair of virtual Ethernet devices: a network of two hosts on one
-//! machine. Made by `ip` (iproute2) as root, and removed when dropped.
+//! machine. Made by `ip` (iproute2) as root, and removed when dropped. And namespaces that others have made,
+//! by their names.
 
 use std::fs::File;
 use std::io;
@@ -13,6 +14,44 @@ use crate::sys;
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
 /// Hardware addresses, locally administered, so that neither end has to ask for the other's.
 const HARDWARE: [&str; 2] = ["02:00:00:00:18:01", "02:00:00:00:18:02"];
+
+/// A network namespace that there is already.
+#[derive(Debug)]
+pub struct Namespace(File);
+
+impl Namespace {
+    /// The one that `ip netns` knows by this name.
+    ///
+    /// # Errors
+    /// What the kernel says: there is none of that name, or it may not be read.
+    pub fn named(name: &str) -> io::Result<Namespace> {
+        let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
+        match is_name {
+            true => File::open(format!("/var/run/netns/{name}")).map(Namespace),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("'{name}' is no name of a network namespace"),
+            )),
+        }
+    }
+
+    /// The one that the calling thread is in.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn own() -> io::Result<Namespace> {
+        File::open("/proc/thread-self/ns/net").map(Namespace)
+    }
+
+    /// Moves the calling thread into it: sockets and interfaces that it opens, and processes that it starts
+    /// from now on are there.
+    ///
+    /// # Errors
+    /// What the kernel says, without CAP_SYS_ADMIN that it is not permitted.
+    pub fn enter(&self) -> io::Result<()> {
+        sys::enter_network_namespace(&self.0)
+    }
+}
 
 /// Both namespaces.
 #[derive(Debug)]
@@ -92,9 +131,21 @@ impl VethPair {
     /// # Errors
     /// The command and what it said.
     pub fn ip(&self, end: usize, arguments: &[&str]) -> io::Result<()> {
+        self.run("ip", end, arguments)
+    }
+
+    /// Changes how an end, 0 or 1, queues what it sends, by a `tc` command, such as `qdisc del`.
+    ///
+    /// # Errors
+    /// The command and what it said.
+    pub fn tc(&self, end: usize, arguments: &[&str]) -> io::Result<()> {
+        self.run("tc", end, arguments)
+    }
+
+    fn run(&self, program: &str, end: usize, arguments: &[&str]) -> io::Result<()> {
         let mut all = vec!["-n", self.name(end)];
         all.extend(arguments);
-        ip(&all)
+        run(program, &all)
     }
 
     /// The address of an end, 0 or 1.
@@ -108,8 +159,7 @@ impl VethPair {
     /// # Errors
     /// What the kernel says.
     pub fn enter(&self, end: usize) -> io::Result<()> {
-        let file = File::open(format!("/var/run/netns/{}", self.names[end]))?;
-        sys::enter_network_namespace(&file)
+        Namespace::named(&self.names[end])?.enter()
     }
 }
 
@@ -123,13 +173,17 @@ impl Drop for VethPair {
 }
 
 fn ip(arguments: &[&str]) -> io::Result<()> {
-    let output = Command::new("ip").args(arguments).output()?;
+    run("ip", arguments)
+}
+
+fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new(program).args(arguments).output()?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(io::Error::other(format!(
-        "`ip {}`: {}",
+        "`{program} {}`: {}",
         arguments.join(" "),
         said.trim()
     )))
@@ -148,6 +202,27 @@ mod tests {
         drop(other);
         one.ip(0, &["link", "show", "veth0"])
             .expect("the other took only its own with it");
+    }
+
+    #[test]
+    fn a_thread_comes_back_to_its_own_namespace_and_a_path_is_no_name() {
+        let wrong = Namespace::named("../../etc/passwd").expect_err("no name");
+        assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);
+        let pair = match VethPair::create("twown") {
+            Ok(pair) => pair,
+            Err(why) => return tickwire_testdata::not_tested(format!("no network namespaces here: {why}")),
+        };
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let own = Namespace::own().expect("a thread has one");
+                let before = Interface::all().len();
+                pair.enter(1).expect("entered");
+                assert!(Interface::find("veth0").is_ok());
+                own.enter().expect("back");
+                assert_eq!(Interface::all().len(), before);
+            });
+            thread.join().expect("no panic");
+        });
     }
 
     #[test]

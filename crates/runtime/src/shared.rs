@@ -85,6 +85,20 @@ pub enum SharedError {
     },
 }
 
+impl SharedError {
+    /// Whether there is no writer, or one that has only begun: another look may find it.
+    pub fn may_come(&self) -> bool {
+        matches!(
+            self,
+            SharedError::NoWriter { .. }
+                | SharedError::Attach {
+                    source: AttachError::NotReady,
+                    ..
+                }
+        )
+    }
+}
+
 /// Says what a step was about.
 fn failed<'a>(
     action: &'static str,
@@ -329,6 +343,11 @@ impl WriterHealth {
     /// Whether what is read now may be traded on.
     pub fn is_alive(self) -> bool {
         self == WriterHealth::Alive
+    }
+
+    /// Whether its process is there, heard of lately or not.
+    pub fn is_running(self) -> bool {
+        matches!(self, WriterHealth::Alive | WriterHealth::Silent { .. })
     }
 }
 

@@ -55,13 +55,16 @@ impl StopFlag {
     /// What the kernel says.
     pub fn install() -> io::Result<StopFlag> {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        let flag = StopFlag::new();
-        // In this order: the first SIGINT passes the check and sets what the second one finds.
-        let code = i32::from(StopReason::Interrupted.exit_code());
-        signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&flag.interrupted))?;
-        signal_hook::flag::register(SIGINT, Arc::clone(&flag.interrupted))?;
-        signal_hook::flag::register(SIGTERM, Arc::clone(&flag.terminated))?;
-        Ok(flag)
+        // A signal that came between the handler and what it does would be taken by nobody, and lost.
+        sys::with_signals_held(&[SIGINT, SIGTERM], || {
+            let flag = StopFlag::new();
+            // In this order: the first SIGINT passes the check and sets what the second one finds.
+            let code = i32::from(StopReason::Interrupted.exit_code());
+            signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&flag.interrupted))?;
+            signal_hook::flag::register(SIGINT, Arc::clone(&flag.interrupted))?;
+            signal_hook::flag::register(SIGTERM, Arc::clone(&flag.terminated))?;
+            Ok(flag)
+        })?
     }
 
     /// One that no signal sets, for threads that their own program stops.
@@ -104,9 +107,12 @@ impl ReportFlag {
     /// # Errors
     /// What the kernel says.
     pub fn install() -> io::Result<ReportFlag> {
-        let flag = ReportFlag(Arc::default());
-        signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&flag.0))?;
-        Ok(flag)
+        use signal_hook::consts::SIGUSR1;
+        sys::with_signals_held(&[SIGUSR1], || {
+            let flag = ReportFlag(Arc::default());
+            signal_hook::flag::register(SIGUSR1, Arc::clone(&flag.0))?;
+            Ok(flag)
+        })?
     }
 
     /// Whether a report was asked for since the last call.
@@ -128,5 +134,26 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
             io::ErrorKind::NotFound,
             "the process that started this one is gone",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::with_signals_held;
+
+    /// Of a thread that holds it back, a signal waits until the handler has something to do.
+    #[test]
+    fn a_signal_that_comes_while_its_handler_is_installed_is_not_lost() {
+        use signal_hook::consts::SIGUSR2;
+        let flag = Arc::new(AtomicBool::new(false));
+        let seen = with_signals_held(&[SIGUSR2], || {
+            // To this thread, which holds it.
+            signal_hook::low_level::raise(SIGUSR2).expect("raised");
+            signal_hook::flag::register(SIGUSR2, Arc::clone(&flag)).expect("installed");
+            flag.load(Ordering::Relaxed)
+        });
+        assert!(!seen.expect("the kernel lets it"));
+        assert!(flag.load(Ordering::Relaxed), "it was delivered behind it");
     }
 }

@@ -344,6 +344,15 @@ impl StoredWords {
     }
 }
 
+/// The file is free at once: who makes room in it or brings it to the disk may have it open a little longer,
+/// and changes nothing that is in it.
+impl Drop for StoredWords {
+    fn drop(&mut self) {
+        // It is free when the last of them closes it, otherwise.
+        let _ = sys::unlock(self.0.file.as_fd());
+    }
+}
+
 /// See [`StoredWords::syncer`].
 #[derive(Debug)]
 pub struct Syncer(Weak<Shared>);
@@ -559,6 +568,29 @@ mod tests {
         assert_eq!(second.first(8).unwrap(), [1; 8]);
         let second = second.map(BYTES, 5608, false).unwrap();
         assert_eq!(second.words()[700].load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn a_file_is_free_at_once_though_a_keeper_has_it_open() {
+        let folder = Folder::new("free");
+        let words = new(&folder);
+        let looking = words.syncer().0.upgrade().expect("it is there");
+        assert!(matches!(
+            StoredFile::open(&folder.file()),
+            Err(StoredError::InUse { .. })
+        ));
+        drop(words);
+        let again = StoredFile::open(&folder.file())
+            .expect("it is free")
+            .expect("it is there");
+        let again = again.map(BYTES, 64, false).expect("a file");
+        // And is not given back by whoever had it before.
+        drop(looking);
+        assert!(matches!(
+            StoredFile::open(&folder.file()),
+            Err(StoredError::InUse { .. })
+        ));
+        drop(again);
     }
 
     /// Room is there before the writer comes, by the keeper; a writer who is faster makes it, and that is

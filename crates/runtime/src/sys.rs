@@ -237,6 +237,7 @@ pub(crate) fn write(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Room for the control messages of one datagram, aligned as `cmsghdr` wants.
+#[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(crate) struct ControlBuffer(pub(crate) [u8; 128]);
 
@@ -320,6 +321,100 @@ fn message(
     })
 }
 
+/// Room for the datagrams of one `recvmmsg` with their control messages. All of it is taken, and touched
+/// where a packet of a venue comes, when it is made.
+pub(crate) struct MessageBatch {
+    bytes: Box<[u8]>,
+    controls: Box<[ControlBuffer]>,
+    vectors: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the pointers in `vectors` and `headers` are written by `receive` right before the call that reads
+// them and are used by nobody else; everything they point to belongs to the same value.
+unsafe impl Send for MessageBatch {}
+// SAFETY: as above; who has it shared reads bytes and lengths and never follows a pointer.
+unsafe impl Sync for MessageBatch {}
+
+impl MessageBatch {
+    /// From one datagram's room to the next: any datagram fits, and their beginnings, which is all that most
+    /// have, are in different sets of the caches.
+    const STRIDE: usize = (64 << 10) + 33 * 64;
+
+    /// Room for so many.
+    pub(crate) fn new(most: usize) -> MessageBatch {
+        let mut bytes = vec![0; most * MessageBatch::STRIDE].into_boxed_slice();
+        for room in bytes.chunks_mut(MessageBatch::STRIDE) {
+            std::hint::black_box(room)[..2048].fill(0);
+        }
+        let nothing = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        // SAFETY: `mmsghdr` is plain integers and pointers: all zero is its empty value.
+        let empty: libc::mmsghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+        MessageBatch {
+            bytes,
+            controls: vec![ControlBuffer([0; 128]); most].into(),
+            vectors: vec![nothing; most].into(),
+            headers: vec![empty; most].into(),
+        }
+    }
+
+    /// How many datagrams one call takes at most.
+    pub(crate) fn most(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Takes what the socket holds, up to the most; how many, at least one, or `WouldBlock`. `stamped`: with
+    /// control messages.
+    #[inline]
+    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, stamped: bool) -> io::Result<usize> {
+        pass(Call::Receive)?;
+        let rooms = self.bytes.chunks_exact_mut(MessageBatch::STRIDE);
+        let places = self.headers.iter_mut().zip(&mut self.vectors);
+        for ((header, vector), (room, control)) in places.zip(rooms.zip(&mut self.controls)) {
+            vector.iov_base = room.as_mut_ptr().cast();
+            vector.iov_len = room.len();
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            header.msg_hdr.msg_controllen = if stamped { control.0.len() } else { 0 };
+        }
+        // SAFETY: so many headers, each of which describes room and control buffer of its own, borrowed
+        // exclusively through `self` for the call, with their lengths; the kernel writes nothing else.
+        let taken = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as libc::c_uint,
+                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+                std::ptr::null_mut(),
+            )
+        };
+        check(taken).map(|taken| taken as usize)
+    }
+
+    /// One of those that the last call took: its bytes, its length on the wire, its control messages.
+    #[inline]
+    pub(crate) fn get(&self, nth: usize) -> (&[u8], usize, &[u8]) {
+        let (header, from) = (&self.headers[nth], nth * MessageBatch::STRIDE);
+        let len = header.msg_len as usize;
+        let control = &self.controls[nth].0;
+        (
+            &self.bytes[from..from + len.min(MessageBatch::STRIDE)],
+            len,
+            &control[..header.msg_hdr.msg_controllen.min(control.len())],
+        )
+    }
+}
+
+impl std::fmt::Debug for MessageBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MessageBatch({})", self.most())
+    }
+}
+
 /// The next datagram of a socket, `WouldBlock` if there is none. The length is that on the wire and may
 /// exceed the buffer.
 #[inline]
@@ -400,6 +495,19 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
         libc::CLOCK_REALTIME => ns.saturating_add_signed(crate::faults::wall_step()),
         _ => ns,
     }
+}
+
+/// The time of a clock that may be gone: of a device, by the number of its descriptor.
+pub(crate) fn try_clock_ns(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to an exclusively borrowed local.
+    check(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    Ok((time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64))
 }
 
 /// The clock's state and what the kernel tells of it.
@@ -544,6 +652,12 @@ pub(crate) fn lock(fd: BorrowedFd<'_>) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Gives flock(2)'s lock of an open file back before the file is closed.
+pub(crate) fn unlock(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) }).map(drop)
 }
 
 /// Gives a file bytes from `from` to `to` that the file system has set aside, so that no access to them can
@@ -814,4 +928,30 @@ pub(crate) fn epoll_wait(epoll: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<u
 pub(crate) fn enter_network_namespace(namespace: &std::fs::File) -> io::Result<()> {
     // SAFETY: no memory is involved; only what the thread opens from now on is different.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Has the calling thread take none of these signals while something is done: one that comes meanwhile is
+/// delivered after it. Before there are other threads, which would take it at once.
+pub(crate) fn with_signals_held<T>(signals: &[libc::c_int], does: impl FnOnce() -> T) -> io::Result<T> {
+    // SAFETY: a set of signals is plain integers: all zero is a value of it.
+    let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
+    // SAFETY: all pointers are to the two sets, which live longer than the calls; they change which signals
+    // this thread takes, and no memory.
+    unsafe {
+        check(libc::sigemptyset(&raw mut held))?;
+        for signal in signals {
+            check(libc::sigaddset(&raw mut held, *signal))?;
+        }
+        let failed = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+    }
+    let done = does();
+    // SAFETY: as above; the set is what the call before has left.
+    let failed = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    match failed {
+        0 => Ok(done),
+        _ => Err(io::Error::from_raw_os_error(failed)),
+    }
 }

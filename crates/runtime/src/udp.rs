@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::clock::tsc;
 use crate::interface::Interface;
+use crate::stamp::RxStamp;
 use crate::trouble::Trouble;
 use crate::{NetError, sys};
 
@@ -44,10 +45,18 @@ pub struct MulticastConfig {
     /// Receive buffer wanted, in bytes. Beyond `net.core.rmem_max` it takes `CAP_NET_ADMIN`; less is granted
     /// otherwise, see [`MulticastReceiver::receive_buffer_bytes`].
     pub receive_buffer_bytes: u32,
+    /// How many datagrams one system call takes at most, up to [`BATCH_MAX`]; 0 and 1: each is taken by a
+    /// call of its own. Not with [`Stamping::OnDemand`], which knows the stamp of the last one only: it takes
+    /// one. Measured on a virtual machine, bursts of 16 datagrams of 100 bytes, one call each and 16 in one:
+    /// 699 and 595 ns a datagram without stamps, 1,032 and 703 with [`Stamping::Kernel`].
+    pub batch: u32,
 }
 
+/// The largest [`MulticastConfig::batch`].
+pub const BATCH_MAX: u32 = 64;
+
 impl MulticastConfig {
-    /// Any sender, line 0, kernel timestamps, a buffer of 16 MiB.
+    /// Any sender, line 0, kernel timestamps, a buffer of 16 MiB, one datagram a call.
     pub fn new(group: SocketAddrV4, interface: Interface) -> MulticastConfig {
         MulticastConfig {
             group,
@@ -56,6 +65,7 @@ impl MulticastConfig {
             line: 0,
             stamping: Stamping::Kernel,
             receive_buffer_bytes: 16 << 20,
+            batch: 1,
         }
     }
 
@@ -75,10 +85,9 @@ impl MulticastConfig {
 pub struct Datagram<'b> {
     /// The payload; only its beginning when `truncated`.
     pub bytes: &'b [u8],
-    /// The time stamp counter right after the receive call returned.
-    pub tsc: u64,
-    /// When the kernel received it, nanoseconds of `CLOCK_REALTIME`; `None` unless [`Stamping::Kernel`].
-    pub kernel_ns: Option<NonZeroU64>,
+    /// When it was where: in user space right after the receive call returned, and in the kernel's stack, the
+    /// latter with [`Stamping::Kernel`] only.
+    pub stamp: RxStamp,
     /// How many datagrams the kernel dropped for lack of buffer since the previous one; 0 unless
     /// [`Stamping::Kernel`].
     pub drops: u32,
@@ -92,8 +101,23 @@ pub struct MulticastReceiver {
     socket: OwnedFd,
     config: MulticastConfig,
     receive_buffer_bytes: u32,
+    /// Whoever runs the socket says how many datagrams it dropped.
+    tells_drops: bool,
     /// The kernel's drop count as last told, which wraps around.
     drops_told: u32,
+    /// Where several datagrams come by one call.
+    batch: Option<Batch>,
+}
+
+/// Datagrams that one call took, and that are given one by one.
+#[derive(Debug)]
+struct Batch {
+    messages: sys::MessageBatch,
+    /// Those from `next` to `taken` are to be given.
+    next: usize,
+    taken: usize,
+    /// When the call returned.
+    tsc: u64,
 }
 
 impl MulticastReceiver {
@@ -123,7 +147,7 @@ impl MulticastReceiver {
             Stamping::Off => {}
             Stamping::Kernel => {
                 sys::set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(open)?;
-                sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1).map_err(open)?;
+                count_drops(fd).map_err(open)?;
             }
             // The first question turns stamping on; there is no answer to it yet.
             Stamping::OnDemand => drop(sys::last_stamp(fd)),
@@ -132,24 +156,80 @@ impl MulticastReceiver {
         // Bound to the group, not to any address: other groups on the port stay out.
         sys::bind(fd, group).map_err(|source| NetError::bind("UDP", group.into(), source))?;
         join_group(fd, &config).map_err(join)?;
+        let tells_drops = memory(fd).is_ok();
+        let is_batched = config.batch > 1 && config.stamping != Stamping::OnDemand;
+        let batch = is_batched.then(|| Batch {
+            messages: sys::MessageBatch::new(config.batch.min(BATCH_MAX) as usize),
+            next: 0,
+            taken: 0,
+            tsc: 0,
+        });
         Ok(MulticastReceiver {
             socket,
             config,
             receive_buffer_bytes,
+            tells_drops,
             drops_told: 0,
+            batch,
         })
     }
 
-    /// The next datagram, `None` if there is none at the moment. Never waits.
+    /// The next datagram, `None` if there is none at the moment. Never waits. With a batch it may be one that
+    /// an earlier call took: it is stamped with the end of that call, and lies in memory of the receiver's
+    /// own instead of `buf`.
     ///
     /// # Errors
     /// What the kernel says, to be counted and tried again: see [`crate::trouble`].
     #[inline]
-    pub fn recv<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
+    pub fn recv<'b>(&'b mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
+        if self.batch.is_some() {
+            return self.recv_batched();
+        }
         match self.config.stamping {
             Stamping::Off | Stamping::OnDemand => recv_plain(self.socket.as_fd(), buf),
             Stamping::Kernel => self.recv_stamped(buf),
         }
+    }
+
+    fn recv_batched(&mut self) -> io::Result<Option<Datagram<'_>>> {
+        let Some(batch) = &mut self.batch else {
+            return Ok(None);
+        };
+        if batch.next == batch.taken {
+            // One that was not full has emptied the socket: there is nothing for now, which costs no call.
+            let was_short = (1..batch.messages.most()).contains(&batch.taken);
+            (batch.next, batch.taken) = (0, 0);
+            if was_short {
+                return Ok(None);
+            }
+            let stamped = self.config.stamping == Stamping::Kernel;
+            match batch.messages.receive(self.socket.as_fd(), stamped) {
+                Ok(taken) => (batch.taken, batch.tsc) = (taken, tsc()),
+                Err(error) => return none_if_nothing(error),
+            }
+        }
+        let (bytes, len, control) = batch.messages.get(batch.next);
+        batch.next += 1;
+        let stamps = parse_control(control);
+        let told = stamps.drops_total.unwrap_or(self.drops_told);
+        let drops = told.wrapping_sub(self.drops_told);
+        self.drops_told = told;
+        Ok(Some(Datagram {
+            bytes,
+            stamp: RxStamp {
+                kernel_ns: stamps.kernel_ns,
+                ..RxStamp::here(batch.tsc)
+            },
+            drops,
+            truncated: len > bytes.len(),
+        }))
+    }
+
+    /// Whether an earlier call took datagrams that were not given yet: the kernel no longer says that there
+    /// is input for them.
+    #[inline]
+    pub fn holds_more(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.next < batch.taken)
     }
 
     #[inline]
@@ -189,8 +269,10 @@ impl MulticastReceiver {
         self.drops_told = told;
         Datagram {
             bytes: &buf[..header.len.min(buf.len())],
-            tsc,
-            kernel_ns: stamps.kernel_ns,
+            stamp: RxStamp {
+                kernel_ns: stamps.kernel_ns,
+                ..RxStamp::here(tsc)
+            },
             drops,
             truncated: header.len > buf.len(),
         }
@@ -235,11 +317,42 @@ impl MulticastReceiver {
         })
     }
 
-    /// Datagrams the kernel dropped for lack of buffer since the socket was opened, with any stamping. A
-    /// system call; not for the hot path.
+    /// A sentence when nobody says how many datagrams were dropped, which is so where the socket is not the
+    /// kernel's (Onload).
+    pub fn drops_warning(&self) -> Option<String> {
+        (!self.tells_drops).then(|| {
+            format!(
+                "the socket of {} does not say how many datagrams it drops: they are counted as 0, and show as gaps",
+                self.config.group
+            )
+        })
+    }
+
+    /// Everything there is to say about the socket at the start.
+    pub fn warnings(&self) -> Vec<String> {
+        [self.buffer_warning(), self.drops_warning()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Datagrams the kernel dropped for lack of buffer since the socket was opened, with any stamping; 0
+    /// where [`MulticastReceiver::drops_warning`] says that nobody knows. A system call; not for the hot
+    /// path.
     pub fn kernel_drops(&self) -> u32 {
-        sys::get_option::<sys::SocketMemory>(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)
-            .map_or(0, sys::SocketMemory::drops)
+        memory(self.socket.as_fd()).map_or(0, sys::SocketMemory::drops)
+    }
+}
+
+fn memory(fd: BorrowedFd<'_>) -> io::Result<sys::SocketMemory> {
+    sys::get_option(fd, libc::SOL_SOCKET, libc::SO_MEMINFO)
+}
+
+/// Has every datagram say how many were dropped before it, where the socket can.
+fn count_drops(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1) {
+        Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        counted => counted,
     }
 }
 
@@ -293,8 +406,7 @@ fn recv_plain<'b>(fd: BorrowedFd<'_>, buf: &'b mut [u8]) -> io::Result<Option<Da
     let truncated = len > buf.len();
     Ok(Some(Datagram {
         bytes: &buf[..len.min(buf.len())],
-        tsc,
-        kernel_ns: None,
+        stamp: RxStamp::here(tsc),
         drops: 0,
         truncated,
     }))
@@ -475,8 +587,7 @@ impl UdpEndpoint {
         };
         let datagram = Datagram {
             bytes: &buf[..len],
-            tsc: tsc(),
-            kernel_ns: None,
+            stamp: RxStamp::here(tsc()),
             drops: 0,
             truncated: false,
         };

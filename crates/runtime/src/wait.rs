@@ -106,7 +106,9 @@ impl Waiter {
         }
     }
 
-    fn sleep(&mut self, timeout_ns: u64) -> bool {
+    /// Sleeps until a socket has input, but not longer than `timeout_ns`, whichever way it waits otherwise:
+    /// for a loop that has nothing to do for a while.
+    pub fn sleep(&mut self, timeout_ns: u64) -> bool {
         match sys::poll(&mut self.fds, Some(timeout_ns)) {
             Ok(ready) => ready > 0,
             Err(error) if Trouble::of(&error) == Trouble::WouldBlock => {

@@ -8,7 +8,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream, UNSENT_BYTES_MAX};
 use tickwire_runtime::udp::{
-    Datagram, MulticastConfig, MulticastReceiver, MulticastSender, Stamping, UdpEndpoint,
+    BATCH_MAX, Datagram, MulticastConfig, MulticastReceiver, MulticastSender, Stamping, UdpEndpoint,
 };
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
@@ -34,10 +34,12 @@ fn send_to(group: SocketAddrV4) -> MulticastSender {
 }
 
 /// The next datagram, waited for up to a second.
-fn next<'b>(receiver: &mut MulticastReceiver, buf: &'b mut [u8]) -> Option<Datagram<'b>> {
-    let mut waiter = Waiter::new(WaitStrategy::Poll);
-    waiter.watch(receiver);
-    waiter.wait(1_000_000_000);
+fn next<'b>(receiver: &'b mut MulticastReceiver, buf: &'b mut [u8]) -> Option<Datagram<'b>> {
+    if !receiver.holds_more() {
+        let mut waiter = Waiter::new(WaitStrategy::Poll);
+        waiter.watch(receiver);
+        waiter.wait(1_000_000_000);
+    }
     receiver.recv(buf).expect("receive works")
 }
 
@@ -56,8 +58,8 @@ fn multicast_arrives_with_the_kernels_time_and_the_counters_time_close_together(
         (datagram.bytes, datagram.drops, datagram.truncated),
         (&b"hello"[..], 0, false)
     );
-    let kernel_ns = datagram.kernel_ns.expect("asked for").get();
-    let received = clock.nanos_at(datagram.tsc);
+    let kernel_ns = datagram.stamp.kernel_ns.expect("asked for").get();
+    let received = clock.nanos_at(datagram.stamp.tsc);
     assert!(before <= received && received <= after);
     // 20 µs: the clock's own error, not the network's.
     assert!(
@@ -78,8 +80,8 @@ fn the_kernels_time_can_be_asked_for_after_the_fact() {
         let before = clock.now();
         sender.send(&[round]).expect("sent");
         let datagram = next(&mut receiver, &mut buf).expect("arrived");
-        assert_eq!((datagram.bytes, datagram.kernel_ns), (&[round][..], None));
-        let received = clock.nanos_at(datagram.tsc);
+        assert_eq!((datagram.bytes, datagram.stamp.kernel_ns), (&[round][..], None));
+        let received = clock.nanos_at(datagram.stamp.tsc);
         let kernel_ns = receiver.last_kernel_ns().expect("turned on when joining").get();
         // 20 µs: the clock's own error, not the network's.
         assert!(
@@ -100,7 +102,7 @@ fn plain_receiving_gives_the_same_bytes_without_kernel_time() {
     let mut buf = [0; 2048];
     let datagram = next(&mut receiver, &mut buf).expect("arrived");
     assert_eq!(
-        (datagram.bytes, datagram.kernel_ns, datagram.truncated),
+        (datagram.bytes, datagram.stamp.kernel_ns, datagram.truncated),
         (&[7; 1400][..], None, false)
     );
 }
@@ -150,10 +152,48 @@ fn only_the_chosen_source_is_heard() {
 }
 
 #[test]
+fn datagrams_of_one_call_come_one_by_one_as_those_of_many_do() {
+    let group = group(16);
+    for stamping in [Stamping::Off, Stamping::Kernel, Stamping::OnDemand] {
+        let mut receivers = [1, 3, BATCH_MAX, u32::MAX].map(|batch| {
+            MulticastReceiver::join(MulticastConfig {
+                batch,
+                ..MulticastConfig::new(group, loopback()).stamping(stamping)
+            })
+            .expect("joined")
+        });
+        let sender = send_to(group);
+        let sent: Vec<Vec<u8>> = (0..70_u8).map(|n| vec![n; usize::from(n) * 20]).collect();
+        sent.iter().for_each(|bytes| sender.send(bytes).expect("sent"));
+        for receiver in &mut receivers {
+            let (mut buf, mut heard, mut before) = ([0; 2048], Vec::new(), 0);
+            while heard.len() < sent.len() {
+                let Some(datagram) = next(receiver, &mut buf) else {
+                    continue;
+                };
+                assert_eq!((datagram.drops, datagram.truncated), (0, false));
+                let kernel_ns = datagram.stamp.kernel_ns.map_or(0, |ns| ns.get());
+                assert_eq!(kernel_ns > 0, stamping == Stamping::Kernel);
+                assert!(kernel_ns >= before && datagram.stamp.tsc > 0);
+                before = kernel_ns;
+                heard.push(datagram.bytes.to_vec());
+            }
+            assert_eq!(heard, sent, "{stamping:?}");
+            assert!(!receiver.holds_more());
+        }
+    }
+}
+
+#[test]
 fn datagrams_the_kernel_dropped_are_counted_once() {
+    [1, 16].into_iter().for_each(drops_are_counted_once);
+}
+
+fn drops_are_counted_once(batch: u32) {
     let group = group(7);
     let config = MulticastConfig {
         receive_buffer_bytes: 4096,
+        batch,
         ..MulticastConfig::new(group, loopback())
     };
     let mut receiver = MulticastReceiver::join(config).expect("joined");

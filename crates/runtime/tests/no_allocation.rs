@@ -22,15 +22,19 @@ fn receiving_waiting_reading_the_clock_and_sending_allocate_nothing() {
         TcpStream::connect(listener.local_addr().expect("bound"), Duration::from_secs(1)).expect("connected");
     let mut venue = listener.accept().expect("works").expect("a connection");
     let clock = Clock::calibrate();
-    for (last, stamping) in [
-        (11, Stamping::Off),
-        (12, Stamping::Kernel),
-        (13, Stamping::OnDemand),
+    for (last, stamping, batch) in [
+        (11, Stamping::Off, 1),
+        (12, Stamping::Kernel, 1),
+        (13, Stamping::OnDemand, 1),
+        (14, Stamping::Off, 8),
+        (15, Stamping::Kernel, 8),
     ] {
         let group = SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), 26_499);
-        let mut receiver =
-            MulticastReceiver::join(MulticastConfig::new(group, lo.clone()).stamping(stamping))
-                .expect("joined");
+        let config = MulticastConfig {
+            batch,
+            ..MulticastConfig::new(group, lo.clone()).stamping(stamping)
+        };
+        let mut receiver = MulticastReceiver::join(config).expect("joined");
         let sender = MulticastSender::open(group, &lo, 1).expect("opened");
         for strategy in [WaitStrategy::Spin, WaitStrategy::Poll] {
             let mut waiter = Waiter::new(strategy);
@@ -44,7 +48,7 @@ fn receiving_waiting_reading_the_clock_and_sending_allocate_nothing() {
                     sender.send(&[1; 300]).expect("sent");
                     while !waiter.wait(1_000_000_000) {}
                     while let Some(datagram) = receiver.recv(&mut buf).expect("works") {
-                        assert!(clock.nanos_at(datagram.tsc) <= clock.now());
+                        assert!(clock.nanos_at(datagram.stamp.tsc) <= clock.now());
                         received += datagram.bytes.len();
                     }
                     orders.send(&[2; 200]).expect("sent");
@@ -56,7 +60,7 @@ fn receiving_waiting_reading_the_clock_and_sending_allocate_nothing() {
             assert_eq!(
                 (received, count),
                 (50 * 300, AllocationCount::default()),
-                "{stamping:?} {strategy:?}"
+                "{stamping:?} {batch} {strategy:?}"
             );
         }
     }

@@ -156,6 +156,8 @@ section! { source 416 "A channel of a feed. Written by its feed thread, each wor
     KINDS "kinds" 23 1 "How many kinds of message follow."
     COUNTERS "counters" 24 128 "A word per counter, in the order of the table of counters."
     KERNEL_LATENCY "kernel_latency" 152 1 "Histogram of the kernel's receive time to packet in memory, when the daemon asks for that time; 0 or all ones for none."
+    WIRE_LATENCY "wire_latency" 153 1 "Histogram of the way from the wire, by the network card's clock, to the hook of its driver, where lines come by AF_XDP; 0 or all ones for none."
+    HOOK_LATENCY "hook_latency" 154 1 "Histogram of the way from the hook of the network driver to packet in memory, where lines come by AF_XDP; 0 or all ones for none."
     FIRST_KIND "first_kind" 160 256 "Kinds of message, 64 times 4 words: see `kind`."
 }
 
@@ -236,7 +238,7 @@ section! { ring 8 "What one feed thread said, newest over oldest. Records follow
 
 section! { record 16 "A record of a ring: a market event word for word, or a book update in its first 8 words and zeros."
     BODY "body" 0 15 "The event without its reserved word."
-    STAMP "stamp" 15 1 "Record number (its low 40 bits) << 24 | source << 8 | what << 1 | being written; what: 0 never written, 1 event, 2 update."
+    STAMP "stamp" 15 1 "Record number (its low 40 bits) << 24 | source << 8 | what << 1 | being written; what: 0 never written, 1 event, 2 update, 3 a record that a mirror never had."
 }
 
 const _: () = {

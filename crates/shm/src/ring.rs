@@ -9,6 +9,7 @@
 //! ```
 
 use crate::layout::{record as at, ring as ring_at};
+use crate::mirror::{NextWords, RecordWords};
 use crate::{Reader, Region, Word, WriteWord};
 use tickwire_market::{
     BookState, BookUpdate, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo,
@@ -16,9 +17,11 @@ use tickwire_market::{
 };
 
 /// The bits of a stamp that number its record.
-const NUMBER_BITS: u32 = 40;
+pub(crate) const NUMBER_BITS: u32 = 40;
 const EVENT: u64 = 1;
 const UPDATE: u64 = 2;
+/// What a mirror says of a record that it never had.
+pub(crate) const LOST: u32 = 3;
 
 /// More records than a ring is ever given: a head beyond it is none. Keeps places from running over.
 const HEAD_MAX: u64 = 1 << 62;
@@ -132,8 +135,20 @@ impl RingCursor {
     /// the oldest one left, so that a fast writer does not take that one too.
     #[inline]
     pub fn next<W: Word>(&mut self, reader: &Reader<'_, W>) -> Next {
+        match self.step(reader) {
+            NextWords::Record(record) => {
+                record_of(record.what.into(), &record.body).map_or(Next::Missed(1), Next::Record)
+            }
+            NextWords::Empty => Next::Empty,
+            NextWords::Missed(missed) => Next::Missed(missed),
+        }
+    }
+
+    /// The next record as its words.
+    #[inline]
+    pub(crate) fn step<W: Word>(&mut self, reader: &Reader<'_, W>) -> NextWords {
         let Some((head, records)) = ring_of(reader, self.ring) else {
-            return Next::Empty;
+            return NextWords::Empty;
         };
         let record = &records[self.next as usize & (records.len() - 1)];
         let before = record[at::STAMP].load();
@@ -141,7 +156,7 @@ impl RingCursor {
         W::acquire();
         let distance = ahead(before >> (64 - NUMBER_BITS), self.next);
         if distance < 0 || distance == 0 && (before & 1 == 1 || before & 0xff == 0) {
-            return Next::Empty;
+            return NextWords::Empty;
         }
         if distance == 0 {
             let body = core::array::from_fn(|word| record[word].load());
@@ -149,7 +164,8 @@ impl RingCursor {
             W::acquire();
             if record[at::STAMP].load() == before {
                 self.next += 1;
-                return record_of(before, &body).map_or(Next::Missed(1), Next::Record);
+                let what = before as u32 & 0xff_ffff;
+                return NextWords::Record(RecordWords { what, body });
             }
         }
         self.skip(head_of(head), records.len() as u64)
@@ -157,16 +173,16 @@ impl RingCursor {
 
     /// Goes on behind what was written over.
     #[cold]
-    fn skip(&mut self, head: u64, records: u64) -> Next {
+    fn skip(&mut self, head: u64, records: u64) -> NextWords {
         // The record numbered `head` may be half written, over the one numbered `head - records`.
         let oldest = (head + 1).saturating_sub(records) + records / 8;
         if head <= self.next {
             // The head is written after the record: it will be seen next time.
-            return Next::Empty;
+            return NextWords::Empty;
         }
         let missed = oldest.saturating_sub(self.next).max(1);
         self.next += missed;
-        Next::Missed(missed)
+        NextWords::Missed(missed)
     }
 }
 

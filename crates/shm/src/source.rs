@@ -41,7 +41,7 @@ pub enum SourceState {
 }
 
 impl SourceState {
-    fn from_word(word: u64) -> SourceState {
+    pub(crate) fn from_word(word: u64) -> SourceState {
         match word {
             0 => SourceState::Building,
             1 => SourceState::Live,
@@ -100,6 +100,8 @@ pub struct SourceWriter<'a, W> {
     latency: Option<HistogramWriter<'a, W>>,
     super_latency: Option<u32>,
     kernel_latency: Option<HistogramWriter<'a, W>>,
+    wire_latency: Option<HistogramWriter<'a, W>>,
+    hook_latency: Option<HistogramWriter<'a, W>>,
     kinds: Vec<KindWriter<'a, W>>,
     /// Where a message type was found last, by its low bits: spares the search through `kinds`.
     hints: [u8; 256],
@@ -145,6 +147,8 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
             latency,
             super_latency: super_index,
             kernel_latency: None,
+            wire_latency: None,
+            hook_latency: None,
             kinds: Vec::with_capacity(MAX_KINDS),
             hints: [0; 256],
         }
@@ -200,6 +204,35 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
     #[inline]
     pub fn kernel_latency(&mut self, latency_ns: u64) {
         if let Some(latency) = &mut self.kernel_latency {
+            latency.record(latency_ns);
+        }
+    }
+
+    /// Keeps histograms of [`SourceWriter::wire_latency`] and [`SourceWriter::hook_latency`] from now on, if
+    /// there are some left. Call it before the first packet.
+    pub fn time_hook(&mut self) {
+        let (index, latency) = self.region.claim_histogram().ok().unzip();
+        self.row[at::WIRE_LATENCY].store(index.map_or(layout::NONE, u64::from));
+        self.wire_latency = latency;
+        let (index, latency) = self.region.claim_histogram().ok().unzip();
+        self.row[at::HOOK_LATENCY].store(index.map_or(layout::NONE, u64::from));
+        self.hook_latency = latency;
+    }
+
+    /// A packet was at the hook of the network driver so long after it was on the wire. Nothing without
+    /// [`SourceWriter::time_hook`].
+    #[inline]
+    pub fn wire_latency(&mut self, latency_ns: u64) {
+        if let Some(latency) = &mut self.wire_latency {
+            latency.record(latency_ns);
+        }
+    }
+
+    /// A packet was in memory so long after it was at the hook of the network driver. Nothing without
+    /// [`SourceWriter::time_hook`].
+    #[inline]
+    pub fn hook_latency(&mut self, latency_ns: u64) {
+        if let Some(latency) = &mut self.hook_latency {
             latency.record(latency_ns);
         }
     }
@@ -310,6 +343,11 @@ pub struct Source {
     pub super_latency: Option<u32>,
     /// Histogram of the kernel's receive time to packet in memory; `None` when that time is not asked for.
     pub kernel_latency: Option<u32>,
+    /// Histogram of the way from the wire to the hook of the network driver; `None` when lines do not come
+    /// from there. It is empty where the card does not say.
+    pub wire_latency: Option<u32>,
+    /// Histogram of the way from the hook to packet in memory; `None` when lines do not come from there.
+    pub hook_latency: Option<u32>,
     /// Whether its books can be trusted.
     pub state: SourceState,
     /// The message it waits for.
@@ -371,6 +409,8 @@ impl<'a, W: Word> Reader<'a, W> {
             super_latency: index(at::SUPER_LATENCY),
             // The first histogram is the first source's own.
             kernel_latency: index(at::KERNEL_LATENCY).filter(|&index| index != 0),
+            wire_latency: index(at::WIRE_LATENCY).filter(|&index| index != 0),
+            hook_latency: index(at::HOOK_LATENCY).filter(|&index| index != 0),
             state: self.source_state(number),
             next_seq: SeqNo(row[at::NEXT_SEQ].load()),
             last_packet: Nanos(row[at::LAST_PACKET].load()),

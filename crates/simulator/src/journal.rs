@@ -22,6 +22,7 @@ use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::access::AccessSection;
 use tickwire_control::process::open_alone;
+use tickwire_venues::wait::Wait;
 
 /// The arguments of `tickwire journal`.
 #[derive(clap::Args, Debug)]
@@ -89,6 +90,7 @@ pub fn has_passwords(path: &Path) -> bool {
 pub fn kept_configuration(config: &MarketConfig) -> MarketConfig {
     let mut kept = config.without_passwords();
     kept.exchange.control = None;
+    kept.exchange.wait = Wait::Auto;
     kept.access = AccessSection::default();
     kept.exchange.kept_messages = ExchangeSection::default().kept_messages;
     if let Some(journal) = &mut kept.exchange.journal {

@@ -11,6 +11,7 @@ use tickwire_venues::order_entry::OrderEntrySection;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::ReceiverSection;
 use tickwire_venues::values::{DurationS, Part, Probability, Rate, Symbols};
+use tickwire_venues::wait::Wait;
 
 use crate::entry::{self, AuctionsSection, BreaksSection, InstrumentSection, JournalSection};
 
@@ -114,6 +115,10 @@ impl MarketConfig {
 pub struct ExchangeSection {
     /// Core to pin to; -1 leaves it to the scheduler.
     pub core: i32,
+    /// How it waits. `auto` spins where there are two cores at least, but sleeps where nothing was published
+    /// for a millisecond and nothing is due.
+    #[serde(skip_serializing_if = "is_auto")]
+    pub wait: Wait,
     /// Seed of the order flow and of the impairments: one seed, one session.
     pub seed: u64,
     /// Number of listed instruments, made up; `instrument` takes their place.
@@ -184,6 +189,7 @@ impl Default for ExchangeSection {
     fn default() -> Self {
         ExchangeSection {
             core: -1,
+            wait: Wait::Auto,
             seed: 1,
             symbols: Symbols(200),
             rate: Rate(20_000),
@@ -206,6 +212,10 @@ impl Default for ExchangeSection {
             control: None,
         }
     }
+}
+
+fn is_auto(wait: &Wait) -> bool {
+    *wait == Wait::Auto
 }
 
 fn is_zero(n: &u32) -> bool {

@@ -16,7 +16,7 @@ use tickwire_exchange::{Applied, Input, Market};
 use tickwire_market::{Counter, Counters, Level, Nanos, Symbol};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::wait::{WaitStrategy, Waiter};
+use tickwire_runtime::wait::Waiter;
 
 use crate::channel_sockets::{CONNECTIONS, ChannelSockets, Departures};
 use crate::entry::OUCH_CONNECTIONS;
@@ -33,11 +33,17 @@ use tickwire_console::warn;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::ExchangeResults;
 use tickwire_control::socket::ControlSocket;
+use tickwire_venues::wait::Wait;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
 /// Order entry connections at once: first those of FIX, then those of OUCH.
 const CLIENTS: usize = CONNECTIONS + OUCH_CONNECTIONS;
+/// For how long after it has published something a thread that spins goes on spinning: who answers is read,
+/// and its time noted, at once.
+const ACTIVE_NS: u64 = Nanos::MILLI;
+/// How long before something is due it is awake again.
+const AWAKE_NS: u64 = 200 * Nanos::MICRO;
 /// A turn of the loop that took longer than this was interrupted.
 const STALL_NS: u64 = 500 * Nanos::MILLI;
 /// Messages that a channel keeps in memory at least: more than one turn of the loop publishes.
@@ -230,7 +236,7 @@ impl<'a> Venue<'a> {
     }
 
     fn start(config: &'a MarketConfig, mut clock: Clock) -> Result<Venue<'a>, Failure> {
-        let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
+        let mut waiter = Waiter::new(config.exchange.wait.strategy(2));
         let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
         // With a journal the market never sees a password: what came of it is told to it instead, and kept.
         let is_masked = journal_file.is_some_and(|file| !journal::has_passwords(file));
@@ -364,6 +370,7 @@ impl<'a> Venue<'a> {
             self.open(self.clock.now());
         }
         let mut turned = self.clock.now();
+        let mut active = turned;
         loop {
             let mut now = self.clock.now();
             if now.since(turned) > STALL_NS {
@@ -414,14 +421,21 @@ impl<'a> Venue<'a> {
                     return Ok(());
                 }
             }
-            if !more && !sent {
+            if more || sent {
+                active = now;
+            } else {
                 self.snap(now)?;
                 let due = self
                     .market
                     .poll_timeout()
                     .map_or(Nanos::MILLI, |t| t.since(now))
                     .min(Nanos::MILLI);
-                self.waiter.wait(due);
+                let is_idle = now.since(active) > ACTIVE_NS && due > AWAKE_NS;
+                if is_idle && self.config.exchange.wait == Wait::Auto {
+                    self.waiter.sleep(due - AWAKE_NS);
+                } else {
+                    self.waiter.wait(due);
+                }
             }
         }
     }

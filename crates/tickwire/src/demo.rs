@@ -321,16 +321,25 @@ impl Side {
         config: &Config,
         dir: &Path,
     ) -> Result<Side, Failure> {
+        let mut command = Command::new(program);
+        command.arg(name);
+        Side::start_command(command, name, config, dir)
+    }
+
+    /// The same of a command that is begun: the configuration and what a side's command takes come behind it.
+    ///
+    /// # Errors
+    /// As [`Side::start`].
+    pub fn start_command(
+        mut command: Command,
+        name: &'static str,
+        config: &Config,
+        dir: &Path,
+    ) -> Result<Side, Failure> {
         let path = dir.join(format!("{name}.toml"));
         tickwire_runtime::files::write(&path, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
-        let mut command = Command::new(program);
-        command
-            .arg(name)
-            .arg("--config")
-            .arg(&path)
-            .arg("--results")
-            .arg(dir);
+        command.arg("--config").arg(&path).arg("--results").arg(dir);
         command.arg("--child-of").arg(std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = ChildGuard::spawn(&mut command)

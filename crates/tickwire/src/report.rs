@@ -204,7 +204,9 @@ impl Run<'_> {
     }
 }
 
-const READING: &str = "receive: from the kernel's receive timestamp to the return of the receive call; decode: to the event \
+const READING: &str = "receive: from the kernel's receive timestamp to the return of the receive call, of packets by sockets; of \
+    those by AF_XDP hook: from the driver's hook to user space, and wire: from the wire, by the card's clock, to the hook; what was \
+    not measured has no line; decode: to the event \
     (sequencing, line arbitration, and the messages before it in the same packet included); book: order book update; decide: \
     rule and pre-trade checks; encode: FIX message; send: the send call, in which a loopback network delivers the order to the \
     other side; outside: from the exchange's clock reading before the packet's first transmission to the one after it received \

@@ -60,7 +60,7 @@ pub struct ExchangeArgs {
 #[derive(clap::Args, Debug)]
 pub struct SideArgs {
     /// Configuration file (TOML); see examples/demo.toml
-    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["tell", "say"])]
     pub config: Option<PathBuf>,
     /// Folder for the results of this side
     #[arg(long, value_name = "DIR")]
@@ -78,8 +78,16 @@ pub struct SideArgs {
         conflicts_with = "config"
     )]
     pub tell: Option<TraderWord>,
+    /// Says something to every strategy of a running trader, in words of its own (`on_command`)
+    #[arg(
+        long,
+        value_name = "WORDS",
+        requires = "socket",
+        conflicts_with_all = ["config", "tell"]
+    )]
+    pub say: Option<String>,
     /// That socket, or its folder
-    #[arg(long, value_name = "SOCKET", requires = "tell")]
+    #[arg(long, value_name = "SOCKET", conflicts_with = "config")]
     pub socket: Option<PathBuf>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]

@@ -11,7 +11,6 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::de::DeserializeOwned;
-use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::{Strategy, Subscription};
 
@@ -261,9 +260,8 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
         }
     };
     // Before anything else: no thread is pinned yet.
-    Cores::count();
-    let done = StopFlag::install()
-        .map_err(|e| Failure::system(format!("cannot catch signals: {e}")))
+    let done = tickwire_control::process::count_cores()
+        .and_then(|()| StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}"))))
         .and_then(|stop| match &own.command {
             OwnCommand::Backtest(args) => backtest::run::<S>(args, &stop),
             OwnCommand::Run(args) => {
@@ -306,6 +304,7 @@ fn strategies<S: DeserializeOwned>(config: &Config, file: &Path) -> Result<Vec<H
             feeds: section.and_then(|section| section.feeds.clone()),
             sessions: section.and_then(|section| section.sessions.clone()),
             on_every_event: false,
+            ends_with_session: false,
             max_orders: risk.max_orders,
             risk: risk_of(&config.controls, risk),
         }

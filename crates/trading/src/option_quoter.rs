@@ -177,17 +177,6 @@ impl<P: Pricing> OptionQuoter<P> {
         self.look(ctx);
     }
 
-    /// Looks whether the session is there as it was: for hosts that cannot wait for the next turn.
-    pub fn sync(&mut self, ctx: &mut Context<'_>) {
-        self.follow_host(ctx);
-    }
-
-    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
-    /// ([`Quoter::rehearse`]).
-    pub fn rehearse(&mut self, ctx: &mut Context<'_>) {
-        self.with(ctx, |maker, now, port| maker.quoter.rehearse(now, port));
-    }
-
     /// A newer ladder of the quotes; the one before comes back.
     pub fn replace_ladder(&mut self, ctx: &mut Context<'_>, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
         self.with(ctx, |maker, now, port| maker.replace_ladder(now, ladder, port))

@@ -48,6 +48,9 @@ pub struct ReceiverSection {
     /// Whether packets in which nobody wants anything, and copies of the other line, are dropped at the hook,
     /// where the program can look into the protocol. For AF_XDP.
     pub filter: bool,
+    /// Whether the filter counts what it drops of each instrument: 1 MiB a channel, and a second look at what
+    /// is dropped.
+    pub filter_statistics: bool,
     /// Socket receive buffer per line, bytes.
     pub receive_buffer: u32,
     /// How long a gap waits for the other line before it is requested, microseconds.
@@ -104,6 +107,7 @@ impl Default for ReceiverSection {
             xdp_queues: 0,
             xdp_frames: 1 << 14,
             filter: false,
+            filter_statistics: false,
             receive_buffer: 8 << 20,
             line_wait_us: 500,
             request_timeout_ms: 20,

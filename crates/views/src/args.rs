@@ -179,6 +179,10 @@ pub struct SubscriptionsArgs {
     /// Only of this feed
     #[arg(long, value_name = "NAME")]
     pub feed: Option<String>,
+    /// What was seen, dropped and passed, by subscription and by symbol, since the daemon's start; with
+    /// receiver.filter_statistics what the filter at the driver's hook dropped, too
+    #[arg(long)]
+    pub statistics: bool,
     /// The daemon's answer as JSON
     #[arg(long)]
     pub json: bool,

@@ -49,7 +49,54 @@ pub(crate) fn page(answer: &Value, width: usize) -> Page {
         );
     }
     page.lines(grid.lines(width));
+    if feeds.iter().any(|feed| !feed["statistics"].is_null()) {
+        for (name, list) in [("subscription", "by_subscription"), ("symbol", "by_symbol")] {
+            page.blank();
+            page.lines(statistics(feeds, name, list).lines(width));
+        }
+    }
     page
+}
+
+/// What became of messages, by subscription or by symbol. What was not counted is blank.
+fn statistics(feeds: &[Value], name: &'static str, list: &str) -> Grid {
+    let mut grid = Grid::new(&[
+        Column::words("feed", 9),
+        Column::words(name, 9),
+        Column::words("wanted", 8),
+        Column::number("seen", 7),
+        Column::number("filtered", 6),
+        Column::number("passed", 7),
+        Column::number("dropped at the hook", 7),
+    ]);
+    for feed in feeds {
+        for row in feed["statistics"][list].as_array().map_or(&[][..], Vec::as_slice) {
+            let number = |name: &str| {
+                row[name]
+                    .as_u64()
+                    .map_or(String::new(), tickwire_lab::format_count)
+            };
+            let wanted = if row["wanted"].as_bool() == Some(true) {
+                "yes"
+            } else {
+                "no"
+            };
+            grid.row(
+                [
+                    feed["feed"].as_str().unwrap_or("").to_string(),
+                    row[name].as_str().unwrap_or("(no subscription)").to_string(),
+                    wanted.to_string(),
+                    number("seen"),
+                    number("filtered"),
+                    number("passed"),
+                    number("at_hook"),
+                ]
+                .map(|text| (Tone::Plain, text))
+                .to_vec(),
+            );
+        }
+    }
+    grid
 }
 
 fn list(feed: &Value, name: &str) -> Vec<String> {
@@ -93,6 +140,33 @@ pub(crate) fn summary(answer: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statistics_stand_by_subscription_and_by_symbol() {
+        let answer: Value = serde_json::json!({ "subscriptions": [
+            { "feed": "nasdaq", "patterns": ["IBM", "Z*"], "instruments": 3, "seen": 21, "filtered": 7, "passed": 14, "statistics": {
+                "by_subscription": [
+                    { "subscription": "IBM", "wanted": true, "instruments": 1, "seen": 11, "filtered": 2, "passed": 9, "at_hook": 5 },
+                    { "subscription": null, "wanted": false, "instruments": 1, "seen": 3, "filtered": 3, "passed": 0, "at_hook": null },
+                ],
+                "by_symbol": [{ "symbol": "IBM", "wanted": true, "seen": 11, "filtered": 2, "passed": 9, "at_hook": 5_000 }],
+            } },
+            { "feed": "bzx", "patterns": [], "instruments": 0 },
+        ] });
+        let text = page(&answer, usize::MAX).to_plain();
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        for row in [
+            ["nasdaq", "IBM", "yes", "11", "2", "9", "5"].as_slice(),
+            // What is not counted is blank.
+            &["nasdaq", "(no", "subscription)", "no", "3", "3", "0"],
+            &["nasdaq", "IBM", "yes", "11", "2", "9", "5", "000"],
+        ] {
+            assert!(rows.iter().any(|have| have == row), "{row:?}\n{text}");
+        }
+    }
 
     #[test]
     fn an_answer_becomes_a_table_and_a_list() {

@@ -39,6 +39,7 @@ fn source(name: &str, feed: &str, venue: &'static str, protocol: &str, scale: u6
         refused: 0,
         counters,
         super_latency: latency.clone(),
+        arrivals: Default::default(),
         kinds: match protocol {
             "itch50" => vec![kind("A", 6_000, 2_500), kind("D", 5_000, 2_000), kind("R", 10, 0)],
             _ => vec![kind("0x21", 8_000, 4_000), kind("0x29", 4_000, 500)],

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use tickwire_lab::{format_count, format_ns};
 
-use super::model::{Distribution, Reading};
+use super::model::{ARRIVALS, Distribution, Reading};
 use super::text::{Column, Grid, Page, Tone};
 use super::top::{distribution_json, kinds_of};
 use tickwire_console::failure::Failure;
-use tickwire_control::latency_file::{ALL, Latencies, LatencyFile, SUPER};
+use tickwire_control::latency_file::{ALL, Latencies, LatencyFile, PARTS, SUPER};
 
-/// Of a feed: distribution by message type, [`ALL`] and [`SUPER`] among them.
+/// Of a feed: distribution by message type, and by part of the way ([`PARTS`]).
 type Types = BTreeMap<String, Distribution>;
 
 /// Latencies by feed, in the order in which the feeds came.
@@ -52,6 +52,9 @@ impl Report {
             for source in reading.of_feed(feed) {
                 types.entry(ALL.into()).or_default().add(&source.latency);
                 types.entry(SUPER.into()).or_default().add(&source.super_latency);
+                for (part, latency) in ARRIVALS.into_iter().zip(&source.arrivals) {
+                    types.entry(part.into()).or_default().add(latency);
+                }
             }
             types.retain(|name, latency| name == ALL || !latency.is_empty());
         }
@@ -70,7 +73,7 @@ impl Report {
         &mut self.feeds[at].1
     }
 
-    /// Every feed together, for [`ALL`] or [`SUPER`].
+    /// Every feed together, for a part of the way.
     fn over_all(&self, what: &str) -> Distribution {
         let mut sum = Distribution::default();
         self.feeds
@@ -80,7 +83,8 @@ impl Report {
         sum
     }
 
-    /// For people: of a feed its message types, most messages first, then all of them.
+    /// For people: of a feed its message types, most messages first, then the parts of the way in their
+    /// order, as far as they were measured.
     pub(crate) fn page(&self, width: usize) -> Page {
         let mut grid = Grid::new(&[
             Column::words("feed", 9),
@@ -95,20 +99,20 @@ impl Report {
             Column::number("max", 4),
         ]);
         for (feed, types) in &self.feeds {
-            let is_sum = |name: &str| name == ALL || name == SUPER;
+            let is_sum = |name: &str| PARTS.contains(&name);
             let mut single: Vec<(&String, &Distribution)> =
                 types.iter().filter(|(name, _)| !is_sum(name)).collect();
             single.sort_by_key(|(_, latency)| std::cmp::Reverse(latency.count()));
             single
                 .iter()
                 .for_each(|(name, latency)| grid.row(row(feed, name, latency)));
-            for sum in [ALL, SUPER] {
+            for sum in PARTS {
                 if let Some(latency) = types.get(sum) {
                     grid.row(row(feed, sum, latency));
                 }
             }
         }
-        for sum in [ALL, SUPER] {
+        for sum in PARTS {
             let latency = self.over_all(sum);
             if self.feeds.len() > 1 && !latency.is_empty() {
                 grid.row(row("all feeds", sum, &latency));
@@ -132,10 +136,11 @@ impl Report {
                 serde_json::json!({ "feed": feed, "types": types })
             })
             .collect();
-        serde_json::json!({
-            "unit": "ns", "feeds": feeds,
-            "all": distribution_json(&self.over_all(ALL)), "super": distribution_json(&self.over_all(SUPER)),
-        })
+        let over_all = PARTS.map(|part| (part.to_string(), distribution_json(&self.over_all(part))));
+        let mut page = serde_json::Map::from_iter(over_all);
+        page.insert("unit".into(), "ns".into());
+        page.insert("feeds".into(), feeds.into());
+        page.into()
     }
 }
 

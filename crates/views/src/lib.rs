@@ -535,7 +535,10 @@ pub fn subscribe(args: &SubscribeArgs, wanted: bool) -> Result<(), Failure> {
 pub fn subscriptions(args: &SubscriptionsArgs) -> Result<(), Failure> {
     let answer = tickwire_control::client::ask(
         &args.place.folder(),
-        tickwire_control::client::Request::Subscriptions,
+        match args.statistics {
+            true => tickwire_control::client::Request::Statistics,
+            false => tickwire_control::client::Request::Subscriptions,
+        },
         args.feed.as_deref(),
     )?;
     answered(&answer, args.json)

@@ -10,7 +10,7 @@ use std::fmt::{Display, Write};
 
 use tickwire_market::Counter;
 
-use super::model::{Condition, Distribution, Reading, Room, Source, State};
+use super::model::{ARRIVALS, Condition, Distribution, Reading, Room, Source, State};
 use super::top::kinds_of;
 
 /// How the page is written.
@@ -320,6 +320,20 @@ fn latencies(out: &mut Exposition, reading: &Reading) {
         out.family(family, "histogram", "seconds", help);
         for source in &reading.sources {
             out.histogram(family, &labels(source), of(source));
+        }
+    }
+    let helps = [
+        "On the wire, by the network card's clock, to the hook of its driver; absent where the card does not say.",
+        "At the hook of the network driver to packet in memory; absent where lines come by sockets.",
+        "The kernel's receive time to packet in memory; absent where that time is not asked for.",
+    ];
+    for (at, (part, help)) in ARRIVALS.into_iter().zip(helps).enumerate() {
+        let family = format!("tickwire_{part}_latency_seconds");
+        out.family(&family, "histogram", "seconds", help);
+        // What was not measured is no histogram of zeros.
+        let measured = reading.sources.iter().filter(|s| !s.arrivals[at].is_empty());
+        for source in measured {
+            out.histogram(&family, &labels(source), &source.arrivals[at]);
         }
     }
 }

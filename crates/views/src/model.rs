@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use tickwire_control::latency_file::{HOOK, KERNEL, WIRE};
 use tickwire_market::{Counters, Level, Price, Side, TradingStatus};
 
 /// How the daemon does.
@@ -108,8 +109,14 @@ pub(crate) struct Source {
     pub latency: Distribution,
     /// Packet in memory to consolidated book visible.
     pub super_latency: Distribution,
+    /// How packets came to memory, by [`ARRIVALS`]; empty what was not measured.
+    pub arrivals: [Distribution; 3],
     pub kinds: Vec<Kind>,
 }
+
+/// The parts of a packet's way to memory: from the wire to the hook of the driver, from there to memory, and
+/// from the kernel's receive time to memory.
+pub(crate) const ARRIVALS: [&str; 3] = [WIRE, HOOK, KERNEL];
 
 /// One message type of a source.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -230,6 +230,7 @@ impl Region<'_> {
             counters: reader.counters(source.number).unwrap_or_default(),
             latency: histogram(source.latency),
             super_latency: histogram(source.super_latency),
+            arrivals: [source.wire_latency, source.hook_latency, source.kernel_latency].map(histogram),
             kinds,
         }
     }

@@ -128,7 +128,8 @@ fn packets(counters: &Counters) -> u64 {
 /// A line per source and one for all. Rates and latencies are those of the interval; without one, latencies
 /// are since the start.
 fn sources(reading: &Reading, interval: Option<&Interval>) -> Grid {
-    let mut grid = Grid::new(&[
+    let arrivals = measured(reading);
+    let mut columns = vec![
         Column::words("source", 9),
         Column::words("state", 9),
         Column::number("packets/s", 5),
@@ -143,7 +144,9 @@ fn sources(reading: &Reading, interval: Option<&Interval>) -> Grid {
         Column::number("kernel drops", 2),
         Column::number("last packet", 4),
         Column::number("next", 1),
-    ]);
+    ];
+    columns.extend(arrivals.iter().map(|(_, name)| Column::number(name, 2)));
+    let mut grid = Grid::new(&columns);
     for source in &reading.sources {
         let done = interval.and_then(|interval| interval.of(&source.name));
         let latency = done.as_ref().map_or(&source.latency, |done| &done.latency);
@@ -156,12 +159,45 @@ fn sources(reading: &Reading, interval: Option<&Interval>) -> Grid {
         row.extend(figures(rates, latency, &source.counters));
         row.push((Tone::Plain, age(reading.stamp_now_ns(), source.last_packet_ns)));
         row.push((Tone::Faint, source.next_seq.to_string()));
+        row.extend(arrivals.iter().map(|(at, _)| median(&source.arrivals[*at])));
         grid.row(row);
     }
     if reading.sources.len() > 1 {
-        grid.row(all(reading, interval));
+        let mut row = all(reading, interval);
+        row.extend(arrivals.iter().map(|(at, _)| {
+            let mut sum = Distribution::default();
+            reading
+                .sources
+                .iter()
+                .for_each(|source| sum.add(&source.arrivals[*at]));
+            median(&sum)
+        }));
+        grid.row(row);
     }
     grid
+}
+
+/// The parts of the way to memory that were measured of some source, by their place and with the title of
+/// their column.
+fn measured(reading: &Reading) -> Vec<(usize, &'static str)> {
+    let titles = ["wire→hook", "hook→user", "kernel→user"];
+    let parts = titles.into_iter().enumerate();
+    let is_measured = |at: usize| {
+        reading
+            .sources
+            .iter()
+            .any(|source| !source.arrivals[at].is_empty())
+    };
+    parts.filter(|(at, _)| is_measured(*at)).collect()
+}
+
+/// The median since the start; nothing where nothing was measured.
+fn median(latency: &Distribution) -> (Tone, String) {
+    let text = match latency.is_empty() {
+        true => String::new(),
+        false => format_ns(latency.at_quantile(0.5)),
+    };
+    (Tone::Plain, text)
 }
 
 fn all(reading: &Reading, interval: Option<&Interval>) -> Vec<(Tone, String)> {
@@ -353,12 +389,15 @@ fn source_json(source: &Source, interval: Option<&Interval>) -> serde_json::Valu
             "updates": interval.per_second(done.updates),
         }))
     });
+    let [wire, hook, kernel] = [0, 1, 2].map(|at| distribution_json(&source.arrivals[at]));
     serde_json::json!({
         "source": source.name, "feed": source.feed, "venue": source.venue, "protocol": source.protocol,
         "state": source.state.name(), "next_seq": source.next_seq, "last_packet": source.last_packet_ns, "updates": source.updates,
         "books_refused": source.refused,
         "per_second": per_second, "latency_ns": distribution_json(&source.latency),
-        "super_latency_ns": distribution_json(&source.super_latency), "counters": counters, "types": kinds,
+        "super_latency_ns": distribution_json(&source.super_latency),
+        "wire_latency_ns": wire, "hook_latency_ns": hook, "kernel_latency_ns": kernel,
+        "counters": counters, "types": kinds,
     })
 }
 
@@ -408,6 +447,29 @@ mod tests {
             counters.retain(|id, _| ["messages", "gaps"].contains(&id.as_str()));
         }
         golden::compare("stats.json", &format!("{json:#}\n"));
+    }
+
+    #[test]
+    fn a_part_of_the_way_that_was_not_measured_is_blank_and_left_out_where_nobody_has_it() {
+        let (_, mut reading) = examples::two_readings();
+        let titles = |reading: &Reading| {
+            let text = page(reading, None, &Ok(vec![]), usize::MAX).to_plain();
+            ["wire→hook", "hook→user", "kernel→user"].map(|title| text.contains(title))
+        };
+        assert_eq!(titles(&reading), [false; 3]);
+        let mut hook = Distribution::default();
+        hook.record(777);
+        reading.sources[1].arrivals[1] = hook;
+        assert_eq!(titles(&reading), [false, true, false]);
+        let text = page(&reading, None, &Ok(vec![]), usize::MAX).to_plain();
+        // Of the source and of all together; of the others nothing.
+        assert_eq!(text.matches("777 ns").count(), 2, "{text}");
+        let json = json(&reading, None, &Ok(vec![]));
+        assert!(
+            json["sources"][0]["hook_latency_ns"].is_null()
+                && json["sources"][1]["wire_latency_ns"].is_null()
+        );
+        assert_eq!(json["sources"][1]["hook_latency_ns"]["count"], 1);
     }
 
     #[test]

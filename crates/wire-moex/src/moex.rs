@@ -237,6 +237,12 @@ impl Decoder {
         })
     }
 
+    /// The templates by their identifiers, and what each is for.
+    pub fn templates(&self) -> impl Iterator<Item = (u32, MessageKind)> + '_ {
+        let templates = self.fast.plan().templates();
+        templates.map(|template| (template.id(), MessageKind::of(&template)))
+    }
+
     /// Decodes a whole datagram.
     #[inline]
     pub fn packet(&mut self, datagram: &[u8]) -> Result<Message<'_>, MoexError> {

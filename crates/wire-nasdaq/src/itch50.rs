@@ -382,6 +382,30 @@ itch_messages! {
     }
 }
 
+impl StockDirectory {
+    /// An ordinary share: common stock of the Global Select Market in good standing, in round lots of 100,
+    /// in production, of the first tier of Limit Up-Limit Down, with no restriction; no fund. Time as in
+    /// [`StockDirectory::at`].
+    pub const fn common_stock(locate: u16, timestamp: u64, stock: Alpha<8>) -> StockDirectory {
+        StockDirectory {
+            stock,
+            market_category: Char(b'Q'),
+            financial_status: Char(b'N'),
+            round_lot_size: U32::new(100),
+            round_lots_only: Char(b'N'),
+            issue_classification: Char(b'C'),
+            issue_sub_type: Alpha(*b"Z "),
+            authenticity: Char(b'P'),
+            short_sale_threshold: Char(b'N'),
+            ipo_flag: Char(b'N'),
+            luld_tier: Char(b'1'),
+            etp_flag: Char(b'N'),
+            inverse: Char(b'N'),
+            ..StockDirectory::at(locate, timestamp)
+        }
+    }
+}
+
 wire_struct! {
     /// End of a snapshot; has no prefix. GLIMPSE 5.0, "End of Snapshot".
     pub struct EndOfSnapshot = "EndOfSnapshot", 21 {

@@ -17,6 +17,7 @@ use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::wait::WaitStrategy;
 use tickwire_venues::channels::FeedFile;
 use tickwire_venues::receiver::ReceiverSection;
@@ -69,8 +70,8 @@ impl Consumer for Recorder {
         self.source = source;
     }
 
-    fn begins(&mut self, tsc: u64) -> Nanos {
-        self.clock.nanos_at(tsc)
+    fn begins(&mut self, stamp: &RxStamp) -> Nanos {
+        self.clock.nanos_at(stamp.tsc)
     }
 
     /// Off the way of a packet: names what was defined.

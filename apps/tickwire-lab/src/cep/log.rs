@@ -114,7 +114,7 @@ impl Log {
             },
         );
         made.map_err(|e| Failure::config(format!("{}: {e}", config.templates.display())))?;
-        log.packets.truncate(config.packets as usize);
+        log.cut(config.packets as usize);
         Ok(log)
     }
 
@@ -127,6 +127,11 @@ impl Log {
             offers: Vec::new(),
             interludes: Vec::new(),
         }
+    }
+
+    /// No more than so many packets.
+    pub(super) fn cut(&mut self, packets: usize) {
+        self.packets.truncate(packets);
     }
 
     /// The last packet is none of the recording's.

@@ -1,21 +1,27 @@
 //! Packet to order, as it was measured in 2017 with packets of the Moscow currency market: one packet at a
-//! time by UDP multicast, the FIX order that it causes by TCP ([`sockets`]), and the same without sockets
-//! ([`memory`]).
+//! time by UDP multicast, the FIX order that it causes by TCP ([`sockets`]), by sockets and past them, and
+//! the same in memory ([`memory`]). And with ticks that an order can be prepared for ([`ticks`]).
 //!
 //! The packets are the simulator's ([`Log`]): an order log in FAST whose every entry is known from the engine
 //! that made it; or recorded ones ([`Log::recorded`]). What must come back is worked out from that by a naive
 //! book and a naive rule, which never see a packet: an order that is wrong, missing or too many fails the
 //! run.
 
+mod floor;
+mod lane;
 mod log;
 pub(crate) mod memory;
 mod recorded;
 pub(crate) mod sockets;
+pub(crate) mod ticks;
 
+pub(crate) use lane::Measured;
 pub(crate) use log::{Checker, Log, LogConfig, SIZES, SYMBOL};
 pub(crate) use recorded::RecordedConfig;
 
 use std::fmt;
+
+use tickwire_lab::Summary;
 
 /// What the published table says of a series, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -26,6 +32,7 @@ pub(crate) struct Row {
     pub(crate) max: u64,
     pub(crate) stddev: f64,
     pub(crate) p50: u64,
+    pub(crate) p90: u64,
     pub(crate) p95: u64,
     pub(crate) p97: u64,
     pub(crate) p99: u64,
@@ -51,10 +58,24 @@ impl Row {
             max,
             stddev: variance.sqrt(),
             p50: at(0.5),
+            p90: at(0.9),
             p95: at(0.95),
             p97: at(0.97),
             p99: at(0.99),
             p99_9: at(0.999),
+        }
+    }
+
+    /// As the lab's other tables have them.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary {
+            min: self.min,
+            p50: self.p50,
+            p90: self.p90,
+            p99: self.p99,
+            p99_9: self.p99_9,
+            max: self.max,
+            count: self.count,
         }
     }
 

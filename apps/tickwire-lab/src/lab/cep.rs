@@ -1,21 +1,25 @@
 //! `kind = "cep"`: packet to order, one at a time, as it was measured in 2017. What is sent and what must
 //! come back is `crate::cep`'s; here it is made into cases, tables and checks.
 
-use std::path::{Path, PathBuf};
+mod shown;
+
+use std::path::{Path as FilePath, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tickwire_lab::scenario::{Shape, Wrong};
-use tickwire_lab::{Case, MISSING, Measure, Scenario, Table, format_count};
+use tickwire_lab::scenario::{Network, Shape, Wrong};
+use tickwire_lab::{Case, MISSING, Measure, Scenario, format_count};
 use tickwire_market::Symbol;
 use tickwire_runtime::clock::tsc;
+use tickwire_runtime::netns::VethPair;
 
+use self::shown::{Series, shares, tables};
 use super::kind::Kind;
+use super::net::{Net, given, no_namespaces};
+use super::paths::{self, Path};
 use super::run::{CaseId, Places, Run};
-use crate::cep::{
-    COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, RecordedConfig, Row, SIZES, SYMBOL, memory, sockets,
-};
+use crate::cep::sockets::{self, Market};
+use crate::cep::{Log, LogConfig, Measured, RecordedConfig, SYMBOL, memory, ticks};
 use tickwire_console::failure::Failure;
-use tickwire_node::trader::SILENCE_NS;
 use tickwire_player::single::Sample;
 use tickwire_venues::channels::BUILT_IN;
 use tickwire_venues::values::SymbolName;
@@ -26,6 +30,12 @@ pub(super) struct Cep;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Settings {
+    /// What is played: `moex`, the order log of a currency market in FAST; `itch`, ticks in ITCH 5.0 and a
+    /// rule that an order can be prepared for.
+    market: Market,
+    /// The ways through the machine, side by side: `socket`, `xdp`, `xdp+delegated`, and of `itch` also
+    /// `pre-armed`. All but the first want an interface for each side (`run.network`).
+    backends: Vec<Path>,
     /// FAST template file of the market; `builtin` is the project's own small set.
     templates: PathBuf,
     /// Recorded packets to play instead of generated ones: a capture, or datagrams in hexadecimal digits, one
@@ -35,11 +45,11 @@ pub(super) struct Settings {
     capture: Option<PathBuf>,
     /// The instrument traded of a capture: symbol, and behind an `@` the board (`TQBR` has none).
     symbol: SymbolName,
-    /// Packets to the trader before the bare floor has its turn.
+    /// Packets to a trader before the next one, and then the bare floor, has its turn.
     block: usize,
     /// How long nothing may come where no order is due, and the pause before the next packet, microseconds.
     quiet_us: u64,
-    /// Also over sockets; without, only in memory.
+    /// Also by the ways above; without, only in memory.
     sockets: bool,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
@@ -59,6 +69,8 @@ pub(super) enum Fault {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            market: Market::Moex,
+            backends: vec![Path::Socket],
             templates: PathBuf::from(BUILT_IN),
             capture: None,
             symbol: SymbolName(generated()),
@@ -70,11 +82,13 @@ impl Default for Settings {
     }
 }
 
-/// An order is waited for less long than this: see [`SILENCE_NS`].
-const TIMEOUT_MS_END: u64 = SILENCE_NS / 1_000_000;
+/// An order is waited for less long than this: see [`sockets::SILENCE_MS`].
+const TIMEOUT_MS_END: u64 = sockets::SILENCE_MS as u64;
 
 const N1: &str = "From before the call that sends the packet to after the call that received the order's first bytes (published: \
-last byte sent to first byte received).";
+last byte sent to first byte received): the whole round trip, the driver's own TCP in it.";
+const WIRE: &str = "From before the call that sends the packet to the frame of the order in the driver's stack, as the kernel stamped it: \
+without the driver's own TCP.";
 const ONE_ONE: &str = "Computed from N-1 by the published formula, N-1 + 6.4 * int((N + 7) / 8) ns: first byte to first byte on \
 Ethernet of 10 Gbit/s.";
 const CALL: &str = "The call that sends the packet; a part of N-1.";
@@ -86,6 +100,27 @@ impl Kind for Cep {
     type Settings = Settings;
 
     fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
+        let settings = &scenario.settings;
+        let without: &[(Path, &str)] = match settings.market {
+            Market::Moex => &[(
+                Path::PreArmed,
+                "FAST has no fields at fixed places that a program could wait for; give settings.market = \"itch\"",
+            )],
+            Market::Itch => &[],
+        };
+        paths::check(&settings.backends, without, &scenario.run)?;
+        if settings.market == Market::Itch && settings.capture.is_some() {
+            return Err(Wrong::new(
+                "settings.capture",
+                "is for settings.market = \"moex\"",
+            ));
+        }
+        if settings.market == Market::Itch && !settings.sockets {
+            return Err(Wrong::new(
+                "settings.sockets",
+                "leaves nothing to measure: settings.market = \"itch\" is not measured in memory",
+            ));
+        }
         if scenario.settings.capture.is_none() && scenario.settings.symbol.0 != generated() {
             return Err(Wrong::new(
                 "settings.symbol",
@@ -116,9 +151,10 @@ impl Kind for Cep {
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
         let settings = &scenario.settings;
         let packets = u64::from(scenario.run.samples.get());
-        let mut log = match &settings.capture {
-            Some(capture) => recorded(settings, capture, packets, run)?,
-            None => {
+        let mut log = match (&settings.capture, settings.market) {
+            (Some(capture), _) => recorded(settings, capture, packets, run)?,
+            (None, Market::Itch) => ticks::generate(scenario.run.seed, packets),
+            (None, Market::Moex) => {
                 run.progress(&format!("generating {} packets", format_count(packets)));
                 Log::generate(&LogConfig {
                     seed: scenario.run.seed,
@@ -133,18 +169,20 @@ impl Kind for Cep {
         }
         run.fact("packets", format_count(log.len() as u64));
         run.fact("packets with 1, 2, 3 to 4 ... 65 to 128 entries", shares(&log));
-        let cases = Cases::declare(run);
+        let net = network(scenario, run)?;
+        let cases = Cases::declare(run, settings);
         let places = Places::new(&scenario.cores, &scenario.run);
-        let mut all = Series::default();
+        let mut all = Series::of(&settings.backends);
         let mut outcome = Ok(());
         for repetition in 1..=scenario.run.repetitions.get() {
-            outcome = repeat(scenario, run, &log, &cases, &places, repetition, &mut all);
+            let at = (&places, net);
+            outcome = repeat(scenario, run, &log, &cases, at, repetition, &mut all);
             if outcome.is_err() {
                 break;
             }
         }
         // Of a run that was interrupted, too.
-        tables(run, &all, settings);
+        tables(run, &all, settings, net != Wanted::Loopback);
         outcome
     }
 }
@@ -155,7 +193,12 @@ fn generated() -> Symbol {
 }
 
 /// The packets of a capture.
-fn recorded(settings: &Settings, capture: &Path, packets: u64, run: &mut Run<'_>) -> Result<Log, Failure> {
+fn recorded(
+    settings: &Settings,
+    capture: &FilePath,
+    packets: u64,
+    run: &mut Run<'_>,
+) -> Result<Log, Failure> {
     run.progress(&format!("reading {}", capture.display()));
     let (log, taken) = Log::recorded(&RecordedConfig {
         capture,
@@ -177,50 +220,100 @@ fn recorded(settings: &Settings, capture: &Path, packets: u64, run: &mut Run<'_>
     Ok(log)
 }
 
+/// What the ways are measured on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    Loopback,
+    /// Two namespaces for each way.
+    Namespaces,
+    Given,
+}
+
+/// Where traffic goes; unless the scenario says otherwise, over loopback.
+fn network(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<Wanted, Failure> {
+    let wanted = match scenario.run.network {
+        _ if !scenario.settings.sockets => return Ok(Wanted::Loopback),
+        Network::Auto | Network::Loopback => Wanted::Loopback,
+        Network::Veth => Wanted::Namespaces,
+        Network::Given => Wanted::Given,
+    };
+    let name = match wanted {
+        Wanted::Loopback => "loopback".to_owned(),
+        Wanted::Namespaces => "for each way two network namespaces joined by veth".to_owned(),
+        Wanted::Given => given(&scenario.run)?.name(),
+    };
+    run.fact("network", name);
+    Ok(wanted)
+}
+
+/// The networks of a repetition: those of one element are measured in turns, one element after the other. A
+/// hook has one program, so that ways share an interface one after the other only.
+fn networks(scenario: &Scenario<Settings>, wanted: Wanted) -> Result<Vec<Vec<(Path, Net)>>, Failure> {
+    let ways = scenario.settings.backends.iter().copied();
+    Ok(match wanted {
+        Wanted::Loopback => vec![ways.map(|way| (way, Net::Loopback)).collect()],
+        Wanted::Namespaces => {
+            let made = ways.map(|way| {
+                let pair = VethPair::create("twlab").map_err(|e| no_namespaces(&e))?;
+                Ok((way, Net::Veth(pair)))
+            });
+            vec![made.collect::<Result<_, Failure>>()?]
+        }
+        Wanted::Given => {
+            let each = ways.map(|way| Ok(vec![(way, given(&scenario.run)?)]));
+            each.collect::<Result<_, Failure>>()?
+        }
+    })
+}
+
 /// What was declared.
 struct Cases {
-    trader: CaseId,
+    traders: Vec<(Path, CaseId)>,
     floor: CaseId,
-    memory: CaseId,
+    memory: Option<CaseId>,
 }
 
 impl Cases {
-    fn declare(run: &mut Run<'_>) -> Cases {
-        let sockets = |label: &str| {
-            Case::new(&format!("sockets, {label}"), Measure::new("N-1", N1))
+    fn declare(run: &mut Run<'_>, settings: &Settings) -> Cases {
+        let sockets = |way: &str, label: &str, in_chart: &str| {
+            Case::new(&format!("{way}, {label}"), Measure::new("N-1", N1))
+                .measure(Measure::new("WIRE", WIRE))
                 .measure(Measure::new("1-1 computed", ONE_ONE))
                 .measure(Measure::new("send call", CALL))
                 .tag("frame bytes")
                 .tag("entries")
-                .in_group("packet to order over sockets", label)
+                .in_group("packet to order over sockets", in_chart)
         };
-        let memory = Case::new(
-            "memory",
-            Measure::new(
-                "order",
-                "From before the packet's bytes are looked at until the first order's bytes are in memory.",
-            ),
-        )
-        .measure(Measure::new("packet", "Until the packet is done with."))
-        .tag("frame bytes")
-        .tag("entries")
-        .in_group("packet to order in memory", "tickwire");
+        let traders = settings.backends.iter().map(|&path| {
+            let case = match path {
+                Path::Socket => sockets("sockets", "tickwire", "tickwire"),
+                other => sockets(other.name(), "tickwire", &format!("tickwire, {}", other.name())),
+            };
+            (path, run.case(case))
+        });
+        let traders = traders.collect();
+        let floor = run.case(sockets("sockets", "bare floor", "bare floor"));
+        let memory = (settings.market == Market::Moex).then(|| {
+            run.case(
+                Case::new(
+                    "memory",
+                    Measure::new(
+                        "order",
+                        "From before the packet's bytes are looked at until the first order's bytes are in memory.",
+                    ),
+                )
+                .measure(Measure::new("packet", "Until the packet is done with."))
+                .tag("frame bytes")
+                .tag("entries")
+                .in_group("packet to order in memory", "tickwire"),
+            )
+        });
         Cases {
-            trader: run.case(sockets("tickwire")),
-            floor: run.case(sockets("bare floor")),
-            memory: run.case(memory),
+            traders,
+            floor,
+            memory,
         }
     }
-}
-
-/// Every sample of all repetitions: entries, frame, nanoseconds.
-#[derive(Default)]
-struct Series {
-    trader: Vec<(u32, u32, u64)>,
-    floor: Vec<(u32, u32, u64)>,
-    memory: Vec<(u32, u32, u64)>,
-    /// Of a recording every packet in memory, until it is done with.
-    done: Vec<(u32, u32, u64)>,
 }
 
 fn repeat(
@@ -228,22 +321,32 @@ fn repeat(
     run: &mut Run<'_>,
     log: &Log,
     cases: &Cases,
-    places: &Places,
+    (places, wanted): (&Places, Wanted),
     repetition: u32,
     all: &mut Series,
 ) -> Result<(), Failure> {
-    run.go_on()?;
-    run.progress(&format!("in memory, repetition {repetition}"));
-    let measured = in_memory(scenario, run, log, cases.memory, repetition, all);
-    run.attempt(&[cases.memory], repetition, measured)?;
+    if let Some(memory) = cases.memory {
+        run.go_on()?;
+        run.progress(&format!("in memory, repetition {repetition}"));
+        let measured = in_memory(scenario, run, log, memory, repetition, all);
+        run.attempt(&[memory], repetition, measured)?;
+    }
     if !scenario.settings.sockets {
         return Ok(());
     }
-    run.go_on()?;
-    run.progress(&format!("over sockets, repetition {repetition}"));
-    let measured = over_sockets(scenario, run, log, cases, places, repetition, all);
-    run.attempt(&[cases.trader, cases.floor], repetition, measured)
-        .map(drop)
+    for nets in networks(scenario, wanted)? {
+        run.go_on()?;
+        let ways: Vec<&str> = nets.iter().map(|(way, _)| way.name()).collect();
+        run.progress(&format!("{}, repetition {repetition}", ways.join(", ")));
+        let ids = cases
+            .traders
+            .iter()
+            .filter(|(way, _)| nets.iter().any(|(of, _)| of == way));
+        let ids: Vec<CaseId> = ids.map(|(_, id)| *id).chain([cases.floor]).collect();
+        let measured = over_sockets(scenario, run, log, cases, (places, &nets), repetition, all);
+        run.attempt(&ids, repetition, measured)?;
+    }
+    Ok(())
 }
 
 fn in_memory(
@@ -302,7 +405,7 @@ fn over_sockets(
     run: &mut Run<'_>,
     log: &Log,
     cases: &Cases,
-    places: &Places,
+    (places, nets): (&Places, &[(Path, Net)]),
     repetition: u32,
     all: &mut Series,
 ) -> Result<(), Failure> {
@@ -313,6 +416,7 @@ fn over_sockets(
     tickwire_runtime::files::create_folders(&folder)
         .map_err(|e| Failure::system(format!("cannot create {}: {e}", folder.display())))?;
     let options = sockets::Options {
+        market: settings.market,
         templates: &settings.templates,
         warm_up: scenario.run.warm_up as usize,
         block: settings.block,
@@ -322,46 +426,82 @@ fn over_sockets(
         trader_core: places.core("trader"),
         folder: &folder,
     };
-    let recorders = [cases.trader, cases.floor].map(|id| run.recorder(id));
+    let id_of = |way: Path| cases.traders.iter().find(|(of, _)| *of == way).map(|(_, id)| *id);
+    let ids: Vec<CaseId> = nets.iter().filter_map(|(way, _)| id_of(*way)).collect();
+    let recorders: Vec<_> = ids.iter().map(|id| run.recorder(*id)).collect();
+    let floor_recorder = run.recorder(cases.floor);
     let began = tsc();
-    let measured = sockets::run(log, &options, run.clock(), run.stop())?;
-    let after = run.shared_memory_ns(pair);
-    let sides = [
-        (cases.trader, &measured.samples, &mut all.trader),
-        (cases.floor, &measured.floor, &mut all.floor),
-    ];
-    for (((id, samples, kept), mut recorder), delays) in
-        sides.into_iter().zip(recorders).zip(&measured.run_delays_ns)
-    {
-        for sample in samples {
+    let outcome = sockets::run(log, &options, run.clock(), run.stop(), nets)?;
+    let lasted_ns = run.clock().span_ns(tsc() - began);
+    let state = before.zip(run.shared_memory_ns(pair));
+    for ((id, mut recorder), (way, measured)) in ids.into_iter().zip(recorders).zip(&outcome.traders) {
+        let by_program = measured.prepared.iter().filter(|prepared| **prepared).count() as u64;
+        for (sample, prepared) in measured.samples.iter().zip(&measured.prepared) {
             record(&mut recorder, sample);
-            if let (Some(entries), Some(n1)) = (sample.entries, sample.n1_ns) {
-                kept.push((entries, sample.frame_len, n1));
-            }
+            all.keep(Some(*way), *prepared, sample);
         }
         let mut done = recorder.finish([
             ("packets", log.len() as u64),
-            ("measured", samples.len() as u64),
-            ("orders", samples.iter().map(|s| u64::from(s.orders)).sum()),
+            ("measured", measured.samples.len() as u64),
+            ("orders", measured.orders),
+            ("sent by the program", by_program),
         ]);
-        done.shared_memory_ns = before.zip(after);
-        done.run_delays_ns.clone_from(delays);
+        (done.shared_memory_ns, done.lasted_ns) = (state, lasted_ns);
+        done.run_delays_ns.clone_from(&measured.run_delays_ns);
         run.repetition(id, began, done);
+        judge(run, *way, measured, (repetition, by_program));
     }
-    run.fact("bytes of an order", measured.order_len.to_string());
-    let waits = if measured.is_spinning {
+    let floor = &outcome.floor;
+    let mut recorder = floor_recorder;
+    for sample in &floor.samples {
+        record(&mut recorder, sample);
+        all.keep(None, false, sample);
+    }
+    let mut done = recorder.finish([("measured", floor.samples.len() as u64)]);
+    (done.shared_memory_ns, done.lasted_ns) = (state, lasted_ns);
+    done.run_delays_ns.clone_from(&floor.run_delays_ns);
+    // Beside a trader on another machine there is none.
+    if !floor.samples.is_empty() {
+        run.repetition(cases.floor, began, done);
+    }
+    run.check(
+        format!("bare floor, repetition {repetition}: one answer to each packet"),
+        floor.problems.count == 0,
+        floor.problems.found(floor.samples.len() as u64),
+    );
+    let waits = if outcome.is_spinning {
         "spinning"
     } else {
         "in poll"
     };
     run.fact("the trader waits", waits);
+    // What came before the end is kept.
+    run.go_on()
+}
+
+/// Whether a trader's orders were those of the rule, and of one that arms, whether any left by itself.
+fn judge(run: &mut Run<'_>, way: Path, measured: &Measured, (repetition, by_program): (u32, u64)) {
+    let name = match way {
+        Path::Socket => "over sockets".to_owned(),
+        other => format!("by {}", other.name()),
+    };
+    run.fact("bytes of an order", measured.order_len.to_string());
     run.check(
-        format!("over sockets, repetition {repetition}: the naive rule's orders, none else"),
+        format!("{name}, repetition {repetition}: the naive rule's orders, none else"),
         measured.problems.count == 0,
         measured.problems.found(measured.orders),
     );
-    // What came before the end is kept.
-    run.go_on()
+    if way == Path::PreArmed {
+        run.check(
+            format!("{name}, repetition {repetition}: the program at the hook sends"),
+            by_program > 0,
+            format!(
+                "{} of {} measured orders were sent by the program, the others by the process",
+                format_count(by_program),
+                format_count(measured.samples.len() as u64)
+            ),
+        );
+    }
 }
 
 fn record(recorder: &mut tickwire_lab::Recorder, sample: &Sample) {
@@ -369,6 +509,7 @@ fn record(recorder: &mut tickwire_lab::Recorder, sample: &Sample) {
         sample.packet,
         &[
             sample.n1_ns.unwrap_or(MISSING),
+            sample.wire_ns.unwrap_or(MISSING),
             sample
                 .one_one_tenths()
                 .map_or(MISSING, |tenths| (tenths + 5) / 10),
@@ -376,135 +517,4 @@ fn record(recorder: &mut tickwire_lab::Recorder, sample: &Sample) {
         ],
         &[sample.frame_len.into(), sample.entries.map_or(MISSING, u64::from)],
     );
-}
-
-/// How many packets fall into each class of [`SIZES`].
-fn shares(log: &Log) -> String {
-    let counts = SIZES.map(|(_, from, to)| {
-        (0..log.len())
-            .filter(|&at| (from..=to).contains(&(log.entries(at) as usize)))
-            .count()
-    });
-    counts.map(|n| n.to_string()).join(", ")
-}
-
-fn tables(run: &mut Run<'_>, all: &Series, settings: &Settings) {
-    let has_sockets = settings.sockets;
-    let row = |series: &[(u32, u32, u64)]| Row::of(series.iter().map(|s| s.2));
-    let (trader, floor, memory) = (row(&all.trader), row(&all.floor), row(&all.memory));
-    let mut ours = Table::new("Packet to order (N-1), all repetitions", &COLUMNS);
-    let mut add = |name: &str, row: &Row| {
-        let cells = [name.to_owned()].into_iter().chain(row.cells());
-        ours = ours.clone().row(cells);
-    };
-    if has_sockets {
-        add("tickwire, sockets of the kernel", &trader);
-        add("bare floor: UDP in, TCP out", &floor);
-    }
-    add("tickwire, in memory (packet to order bytes)", &memory);
-    run.table(ours);
-    if has_sockets && floor.count > 0 {
-        let ratio = |ours: u64, bare: u64| format!("{:.2}", ours as f64 / bare.max(1) as f64);
-        let table = Table::new(
-            "Tickwire over the bare floor of this host, same packets, same run (goal: at most 1.30)",
-            &["", "p50", "p99", "p99.9"],
-        );
-        run.table(table.row([
-            "ratio".to_owned(),
-            ratio(trader.p50, floor.p50),
-            ratio(trader.p99, floor.p99),
-            ratio(trader.p99_9, floor.p99_9),
-        ]));
-    }
-    let titles = [
-        "Latency against the entries of the packet, ns",
-        "Latency against the packet's frame, ns",
-    ];
-    run.table(by_entries(titles[0], all, has_sockets));
-    run.table(by_size(titles[1], all, has_sockets));
-    if settings.capture.is_some() {
-        let every = Series {
-            memory: all.done.clone(),
-            ..Series::default()
-        };
-        let of_every = |title: &str| format!("Every packet in memory until it is done with. {title}");
-        run.table(by_entries(&of_every(titles[0]), &every, false));
-        run.table(by_size(&of_every(titles[1]), &every, false));
-    }
-    let published = PUBLISHED.into_iter().fold(
-        Table::new("Published (2017)", &COLUMNS),
-        |table, (name, values)| table.row([name.to_owned()].into_iter().chain(values.map(|v| v.to_string()))),
-    );
-    run.published(published, DIFFERS);
-}
-
-/// Latency against the number of entries.
-fn by_entries(title: &str, all: &Series, has_sockets: bool) -> Table {
-    let classes = SIZES.map(|(_, from, to)| {
-        let name = if from == to {
-            from.to_string()
-        } else {
-            format!("{from} to {to}")
-        };
-        (name, from as u32, to as u32)
-    });
-    by_class(title, "entries", &classes, |s| s.0, all, has_sockets)
-}
-
-/// Latency against the frame on the wire.
-fn by_size(title: &str, all: &Series, has_sockets: bool) -> Table {
-    const EDGES: [u32; 8] = [0, 96, 128, 192, 256, 512, 1_514, 9_014];
-    let classes: Vec<(String, u32, u32)> = EDGES
-        .windows(2)
-        .map(|edge| (format!("{} to {}", edge[0] + 1, edge[1]), edge[0] + 1, edge[1]))
-        .collect();
-    by_class(title, "frame bytes", &classes, |s| s.1, all, has_sockets)
-}
-
-fn by_class(
-    title: &str,
-    what: &str,
-    classes: &[(String, u32, u32)],
-    key: impl Fn(&(u32, u32, u64)) -> u32,
-    all: &Series,
-    has_sockets: bool,
-) -> Table {
-    let columns = [
-        what,
-        "packets",
-        "memory avg",
-        "memory p50",
-        "memory p99",
-        "sockets avg",
-        "sockets p50",
-        "sockets p99",
-        "floor p50",
-    ];
-    let mut table = Table::new(title, &columns);
-    for (name, from, to) in classes {
-        let of = |series: &[(u32, u32, u64)]| {
-            let within = series.iter().filter(|s| (*from..=*to).contains(&key(s)));
-            Row::of(within.map(|s| s.2))
-        };
-        let (memory, trader, floor) = (of(&all.memory), of(&all.trader), of(&all.floor));
-        if memory.count == 0 && trader.count == 0 {
-            continue;
-        }
-        let mut cells = vec![name.clone(), memory.count.max(trader.count).to_string()];
-        cells.extend([
-            format!("{:.0}", memory.avg),
-            memory.p50.to_string(),
-            memory.p99.to_string(),
-        ]);
-        if has_sockets {
-            cells.extend([
-                format!("{:.0}", trader.avg),
-                trader.p50.to_string(),
-                trader.p99.to_string(),
-                floor.p50.to_string(),
-            ]);
-        }
-        table = table.row(cells);
-    }
-    table
 }

@@ -7,9 +7,13 @@
 //!                        └─► the engines' books ──────────────── compared ──────────────────┘
 //! ```
 //! Each is the product's own command in a process of its own. A last repetition has the kernel's receive
-//! times on, and tells the kernel's part from the handler's. The host is measured as it is found; with
-//! `tune`, the published steps are applied one after the other by `tickwire host tune` and taken back at the
-//! end. What this machine does not show is said, not faked.
+//! times on, and tells the kernel's part from the handler's. Between interfaces, the ways through the machine
+//! are measured beside each other instead ([`ways`]). The host is measured as it is found; with `tune`, the
+//! published steps are applied one after the other by `tickwire host tune` and taken back at the end. What
+//! this machine does not show is said, not faked.
+
+mod tune;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tickwire_lab::scenario::{Shape, Wrong};
+use tickwire_lab::scenario::{Network, Shape, Wrong};
 use tickwire_lab::{Case, Histogram, MISSING, Measure, Scenario, Table, format_count, format_ns};
 use tickwire_market::{BookState, Counter, Side, Symbol};
 use tickwire_runtime::child::ChildGuard;
@@ -26,12 +30,15 @@ use tickwire_runtime::host::run_delays_of_process;
 use tickwire_runtime::shared::Attachment;
 use tickwire_shm::{BookCopy, SourceState, SuperCopy};
 
+use self::tune::Journal;
 use super::kind::Kind;
+use super::net::{EXCHANGE, Net, TRADER};
+use super::paths;
 use super::run::{CaseId, Places, Run};
 use tickwire::config::Config;
 use tickwire::demo::free_udp_port;
 use tickwire_console::failure::Failure;
-use tickwire_control::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
+use tickwire_control::latency_file::{ALL, HOOK, KERNEL, Latencies, LatencyFile, SUPER};
 use tickwire_simulator::settings::Impairment;
 use tickwire_venues::values::{Rate, Symbols};
 use tickwire_venues::wait::Wait;
@@ -46,6 +53,10 @@ pub(super) struct Settings {
     multiplier: f64,
     /// Instruments of the market.
     symbols: u32,
+    /// The ways of receiving, side by side: `socket`, `xdp`. Where the sides stand at interfaces
+    /// (`run.network`) these are measured, with the time since the packet was at the machine's door, and no
+    /// set-ups of the host.
+    backends: Vec<paths::Path>,
     /// Messages a second of the whole market, on average, before it is played faster.
     rate: u32,
     /// One repetition more of the first set-up, with the kernel's receive times: what the kernel takes, apart
@@ -76,6 +87,7 @@ impl Default for Settings {
         Settings {
             multiplier: 3.0,
             symbols: 300,
+            backends: vec![paths::Path::Socket],
             rate: 20_000,
             legs: true,
             tune: false,
@@ -140,6 +152,15 @@ impl Kind for Gati {
         if !(settings.multiplier > 0.0 && settings.multiplier.is_finite()) {
             return Err(Wrong::new("settings.multiplier", "give a number above 0"));
         }
+        let no_orders = "nothing is ordered here, and how orders leave makes no difference";
+        let without = [paths::Path::Delegated, paths::Path::PreArmed].map(|path| (path, no_orders));
+        paths::check(&settings.backends, &without, &scenario.run)?;
+        if settings.tune && matches!(scenario.run.network, Network::Veth | Network::Given) {
+            return Err(Wrong::new(
+                "settings.tune",
+                "is for loopback: between interfaces the ways of receiving are measured, on the host as it is",
+            ));
+        }
         if !(9..=2_000).contains(&settings.symbols) {
             return Err(Wrong::new("settings.symbols", "give 9 to 2000 instruments"));
         }
@@ -147,7 +168,10 @@ impl Kind for Gati {
     }
 
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
-        let rig = Rig::write(scenario, run)?;
+        if matches!(scenario.run.network, Network::Veth | Network::Given) {
+            return ways::run(scenario, run);
+        }
+        let rig = Rig::write(scenario, run, &Net::Loopback)?;
         let mut averages: Vec<(String, Sums)> = Vec::new();
         let mut journal = Journal {
             files: Vec::new(),
@@ -175,7 +199,13 @@ impl Kind for Gati {
                 let name = format!("{setup}, repetition {repetition}");
                 let measured = run.go_on().and_then(|()| {
                     run.progress(&name);
-                    rig.measure(scenario, run, (&rig.config, &cases, &supers), &name, &mut sums)
+                    rig.measure(
+                        scenario,
+                        run,
+                        (&rig.config, &cases, &supers),
+                        (&Net::Loopback, &name),
+                        &mut sums,
+                    )
                 });
                 outcome = run.attempt(&ids, repetition, measured).map(drop);
                 if outcome.is_err() {
@@ -231,125 +261,6 @@ fn leg_case(feed: &str) -> Case {
 
 const KERNEL_LEG: &str = "in: kernel to packet";
 
-/// What was applied to the host, to be taken back whatever happens.
-struct Journal {
-    files: Vec<PathBuf>,
-    /// Something is to be applied at all.
-    is_wanted: bool,
-    /// Of the machine.
-    root: PathBuf,
-}
-
-impl Journal {
-    /// Applies a step; whether anything was changed, so that measuring again makes sense. What was not is
-    /// noted.
-    fn apply(
-        &mut self,
-        run: &mut Run<'_>,
-        setup: &str,
-        settings: &[&str],
-        folder: &Path,
-    ) -> Result<bool, Failure> {
-        let states = host_check(&self.root)?;
-        let mut can = Vec::new();
-        for id in settings {
-            let Some((verdict, value, is_tunable)) = states.get(*id) else {
-                run.note(format!("Set-up '{setup}': {id} is not known here."));
-                continue;
-            };
-            match (verdict.as_str(), is_tunable) {
-                ("good", _) => run.note(format!("Set-up '{setup}': {id} is so already ({value}).")),
-                ("unseen", _) => run.note(format!("Set-up '{setup}': {id} is not available here: {value}.")),
-                (_, false) => run.note(format!(
-                    "Set-up '{setup}': {id} cannot be changed while the machine runs ({value})."
-                )),
-                (_, true) if !self.is_wanted => run.note(format!(
-                    "Set-up '{setup}': {id} ({value}) was left alone: settings.tune is off."
-                )),
-                _ => can.push(*id),
-            }
-        }
-        if can.is_empty() {
-            return Ok(false);
-        }
-        let journal = folder.join(format!("host-journal-{}", self.files.len()));
-        let mut command = tickwire()?;
-        command.args(["host", "tune", "--journal"]).arg(&journal);
-        command.arg("--root").arg(&self.root);
-        can.iter().for_each(|id| {
-            command.args(["--only", id]);
-        });
-        let output = command
-            .output()
-            .map_err(|e| cannot_start("tickwire host tune", &e))?;
-        self.files.push(journal);
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        run.note(format!(
-            "Set-up '{setup}': `tickwire host tune` for {}: {}{}.",
-            can.join(", "),
-            output.status,
-            if said.is_empty() {
-                String::new()
-            } else {
-                format!(": {said}")
-            }
-        ));
-        Ok(output.status.success())
-    }
-
-    fn undo(&mut self, run: &mut Run<'_>) -> Result<(), Failure> {
-        while let Some(journal) = self.files.pop() {
-            let mut command = tickwire()?;
-            command.args(["host", "undo", "--journal"]).arg(&journal);
-            command.arg("--root").arg(&self.root);
-            let output = command
-                .output()
-                .map_err(|e| cannot_start("tickwire host undo", &e))?;
-            run.check(
-                format!("host settings taken back ({})", journal.display()),
-                output.status.success(),
-                String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-            );
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Journal {
-    /// A run that ends early leaves the machine as it was, too.
-    fn drop(&mut self) {
-        for journal in self.files.drain(..).rev() {
-            if let Ok(mut command) = tickwire() {
-                command.args(["host", "undo", "--journal"]).arg(journal);
-                let _ = command.arg("--root").arg(&self.root).status();
-            }
-        }
-    }
-}
-
-/// `tickwire host check`: verdict, value and whether it is changed by `tune`, by id.
-fn host_check(root: &Path) -> Result<BTreeMap<String, (String, String, bool)>, Failure> {
-    let output = tickwire()?
-        .args(["host", "check", "--json", "--jitter", "0", "--root"])
-        .arg(root)
-        .output()
-        .map_err(|e| cannot_start("tickwire host check", &e))?;
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .map_err(|e| Failure::system(format!("`tickwire host check` does not answer in JSON: {e}")))?;
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let checks = json["checks"].as_array().cloned().unwrap_or_default();
-    Ok(checks
-        .iter()
-        .map(|check| {
-            let is_tunable = check["fix"]["by"] == "tune";
-            (
-                text(&check["id"]),
-                (text(&check["verdict"]), text(&check["value"]), is_tunable),
-            )
-        })
-        .collect())
-}
-
 fn tickwire() -> Result<Command, Failure> {
     let mut command = Command::new(super::product("feed handler")?);
     command.stdin(Stdio::null());
@@ -372,19 +283,25 @@ struct Rig {
     config: PathBuf,
     /// The same with the kernel's receive times.
     stamped: PathBuf,
+    /// The same by each way of receiving.
+    by_ways: Vec<(paths::Path, PathBuf)>,
     capture: PathBuf,
     books: Books,
 }
 
 impl Rig {
     /// Writes the capture once; every repetition plays it.
-    fn write(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<Rig, Failure> {
+    fn write(scenario: &Scenario<Settings>, run: &mut Run<'_>, net: &Net) -> Result<Rig, Failure> {
         let settings = &scenario.settings;
         let folder = run.folder().join("market");
         tickwire_runtime::files::create_folders(&folder)
             .map_err(|e| Failure::system(format!("cannot create {}: {e}", folder.display())))?;
         let places = Places::new(&scenario.cores, &scenario.run);
         let mut config = Config::parse(CONFIG).map_err(Failure::config)?;
+        let interface = net.interface(TRADER).to_owned();
+        for feed in &mut config.feed {
+            feed.interface = interface.clone().try_into().map_err(Failure::config)?;
+        }
         for channel in config.feed.iter_mut().flat_map(|feed| &mut feed.channels) {
             channel.renumber_groups(free_udp_port)?;
             // Nothing is lost, so nobody is asked.
@@ -411,9 +328,19 @@ impl Rig {
         config.daemon.kernel_stamps = true;
         tickwire_runtime::files::write(&stamped, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", stamped.display())))?;
+        let mut by_ways = Vec::new();
+        for way in &settings.backends {
+            let mut config = config.clone();
+            way.receive_by(&mut config.receiver, matches!(net, Net::Veth(_)));
+            let path = folder.join(format!("{}.toml", way.name()));
+            tickwire_runtime::files::write(&path, config.to_toml())
+                .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+            by_ways.push((*way, path));
+        }
         let rig = Rig {
             config: path,
             stamped,
+            by_ways,
             capture: folder.join("day.pcap"),
             books: BTreeMap::new(),
             folder,
@@ -469,7 +396,7 @@ impl Rig {
         scenario: &Scenario<Settings>,
         run: &mut Run<'_>,
         (config, cases, supers): (&Path, &BTreeMap<&str, CaseId>, &BTreeMap<&str, CaseId>),
-        name: &str,
+        (net, name): (&Net, &str),
         sums: &mut Sums,
     ) -> Result<(), Failure> {
         let settings = &scenario.settings;
@@ -489,7 +416,8 @@ impl Rig {
         }
         let mut command = tickwire()?;
         command.args(["feed", "-c"]).arg(config).stdout(Stdio::null());
-        let mut daemon = ChildGuard::spawn(&mut command).map_err(|e| cannot_start("tickwire feed", &e))?;
+        let spawned = net.at(TRADER, || ChildGuard::spawn(&mut command))?;
+        let mut daemon = spawned.map_err(|e| cannot_start("tickwire feed", &e))?;
         let attachment = attach(&region, &mut daemon)?;
         let mut command = tickwire()?;
         command.arg("play").arg(&self.capture).args([
@@ -505,7 +433,11 @@ impl Rig {
             let limit = u64::from(scenario.run.samples.get()) * 9 / 10;
             command.args(["--limit", &limit.to_string()]);
         }
-        let output = command.output().map_err(|e| cannot_start("tickwire play", &e))?;
+        if !matches!(net, Net::Loopback) {
+            command.args(["--interface", net.interface(EXCHANGE)]);
+        }
+        let output = net.at(EXCHANGE, || command.output())?;
+        let output = output.map_err(|e| cannot_start("tickwire play", &e))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(Failure::system(format!("the capture was not played: {said}")));
@@ -528,6 +460,9 @@ impl Rig {
             let file = found.map_err(|e| Failure::system(format!("{}: {e}", path.display())))?;
             let [latencies, kernel, shared] =
                 [ALL, KERNEL, SUPER].map(|name| file.types.get(name).cloned().unwrap_or_default());
+            // Of what came by AF_XDP, the hook's time instead.
+            let hook = file.types.get(HOOK).cloned();
+            let kernel = hook.unwrap_or(kernel);
             all.merge(&latencies);
             all_kernel.merge(&kernel);
             all_supers.merge(&shared);
@@ -599,7 +534,7 @@ impl Rig {
             scenario,
             run,
             (&self.stamped, &cases, &BTreeMap::new()),
-            LEGS,
+            (&Net::Loopback, LEGS),
             &mut sums,
         )?;
         let mut table = Table::new(

@@ -95,6 +95,7 @@ pub(super) fn scenario<K: Kind>(
     let scenario: Scenario<K::Settings> =
         Scenario::parse(text, full, overrides).map_err(|e| Failure::config(format!("{file}: {e}")))?;
     check_common::<K>(&scenario)
+        .and_then(|()| super::net::check(&scenario.run))
         .and_then(|()| K::check(&scenario))
         .map_err(|wrong| {
             let line = line_of(text, wrong.key);

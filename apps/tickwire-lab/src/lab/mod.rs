@@ -5,7 +5,10 @@ mod bts;
 mod cep;
 mod fix;
 mod gati;
+mod inlet;
 mod kind;
+pub(crate) mod net;
+pub(crate) mod paths;
 mod pingpong;
 mod probe;
 mod quadra;
@@ -50,6 +53,9 @@ Examples:
       at the length of the published measurement
   tickwire lab run my/quadra.toml --set run.samples=5000 \\
       --set load.intervals_us='[500]'
+  sudo tickwire lab run cep --namespaces \\
+      --set 'settings.backends=[\"socket\",\"xdp\",\"xdp+delegated\"]'
+      by sockets and past the kernel, side by side
   tickwire lab run quadra --print
       checks it and prints it with every default filled in
 
@@ -112,6 +118,10 @@ pub(crate) struct RunArgs {
     /// Sets a value of the scenario, dotted (repeatable, after --full)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_override)]
     set: Vec<(String, String)>,
+    /// Both sides in network namespaces of their own, which the run makes and removes (takes root): as
+    /// --set run.network="veth"
+    #[arg(long)]
+    namespaces: bool,
     /// Folder in which the results folder is made, NAME-YYYYMMDD-HHMMSS
     #[arg(long, default_value = "tickwire-lab", value_name = "DIR")]
     out: PathBuf,
@@ -261,7 +271,11 @@ fn find(name: &str) -> Result<(String, String), Failure> {
 
 fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
     let (file, text) = find(&args.scenario)?;
-    let ready = kind::read(&file, &text, args.full, &args.set)?;
+    let mut set = args.set.clone();
+    if args.namespaces {
+        set.push(("run.network".to_owned(), "\"veth\"".to_owned()));
+    }
+    let ready = kind::read(&file, &text, args.full, &set)?;
     if args.print {
         print!("{}", ready.toml);
         return Ok(());

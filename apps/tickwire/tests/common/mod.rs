@@ -10,10 +10,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tickwire_runtime::affinity::{CORES_VARIABLE, Cores};
+
 /// The program that is tested: `tickwire`, or `tickwire-lab`, which takes the commands that the other passes
 /// on to it by the same names.
 pub(crate) fn tickwire() -> Command {
-    Command::new(program())
+    let mut command = Command::new(program());
+    if option_env!("CARGO_BIN_EXE_tickwire-lab").is_some() {
+        // The laboratory measures the machine as it is.
+        command.env_remove(CORES_VARIABLE);
+    }
+    command
+}
+
+/// How many cores a program counts on that nobody tells of another number.
+pub(crate) fn cores() -> usize {
+    let counted = Cores::count();
+    match std::env::var_os(CORES_VARIABLE) {
+        None => counted.parallelism(),
+        Some(_) => counted.usable().len(),
+    }
 }
 
 /// Its path.

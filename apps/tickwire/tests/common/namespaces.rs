@@ -20,6 +20,7 @@ pub(crate) fn namespaces(prefix: &str) -> Option<VethPair> {
 }
 
 /// A program in the namespace of an end, 0 or 1.
+#[allow(dead_code, reason = "each test file uses its own part")]
 pub(crate) fn within(pair: &VethPair, end: usize, program: &Command) -> Command {
     let mut command = Command::new("ip");
     command

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use tickwire_market::{ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Price, Side};
+use tickwire_market::{ClientOrderId, InstrumentId, Nanos, Price, Side};
 use tickwire_trading::strategy::{Markets, QuoteReport, Removal, Strategy, tick_of};
 
 use super::Backtest;
@@ -114,30 +114,11 @@ impl<S: Strategy> Backtest<S> {
             Asked::Order(request) => request,
             Asked::Quote { .. } => return self.deliver_quote(at, asked),
         };
-        let instrument = match request {
-            OrderIntent::New { instrument, .. }
-            | OrderIntent::Replace { instrument, .. }
-            | OrderIntent::Cancel { instrument, .. } => instrument,
-        };
+        let instrument = request.instrument();
         let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
-        let is_on_tick = match request {
-            OrderIntent::New {
-                price,
-                order_type,
-                stop,
-                ..
-            }
-            | OrderIntent::Replace {
-                price,
-                order_type,
-                stop,
-                ..
-            } => {
-                let limit = (order_type == OrderType::Limit).then_some(price);
-                self.are_on_tick(instrument, [limit, stop])
-            }
-            OrderIntent::Cancel { .. } => true,
-        };
+        let is_on_tick = request
+            .order()
+            .is_none_or(|order| self.are_on_tick(instrument, [order.limit(), order.stop]));
         let can_trade = self.trades(instrument) && is_on_tick;
         let Some(books) = self.books.0.get(feed) else {
             return;

@@ -146,9 +146,7 @@ impl OrderPort for Wire {
         };
         self.mix(&[now.0, id.0]);
         self.mix(&what);
-        if let OrderIntent::New { stop: Some(stop), .. } | OrderIntent::Replace { stop: Some(stop), .. } =
-            *request
-        {
+        if let Some(stop) = request.order().and_then(|order| order.stop) {
             self.mix(&[stop.raw() as u64]);
         }
         self.count += 1;

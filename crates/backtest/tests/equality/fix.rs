@@ -10,12 +10,12 @@ use tickwire_exchange::listings;
 use tickwire_feed::Channel;
 use tickwire_fix::{
     Again, CancelKind, CompId, Encoder, Event, ExecType, ExecutionReport, Fields, Id, Message,
-    NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, QuoteAnswer,
-    QuoteEntries, QuoteLine, QuoteSets, Reason, Role, Session, SessionConfig, Stamp, Status,
-    put_cancel_quotes, put_mass_quote, read_quote_answer, tag,
+    NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest,
+    OrderRequest, QuoteAnswer, QuoteEntries, QuoteLine, QuoteSets, Reason, Role, Session, SessionConfig,
+    Stamp, Status, put_cancel_quotes, put_mass_quote, read_quote_answer, tag,
 };
 use tickwire_market::{
-    Cause, ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Price, Qty, Symbol, TimeInForce,
+    Cause, ClientOrderId, InstrumentId, Nanos, OrderIntent, OrderType, Qty, Symbol, TimeInForce,
 };
 use tickwire_trading::strategy::{Quote, QuoteEntry, QuoteReport};
 use tickwire_trading::{OrderReport, ReportKind};
@@ -631,82 +631,6 @@ fn quote(connection: &mut Connection, id: ClientOrderId, entries: &[QuoteEntry],
 
 /// Sends a request.
 fn enter(connection: &mut Connection, request: &OrderIntent) {
-    let limit = |order_type: OrderType, price: Price| (order_type == OrderType::Limit).then_some(price);
-    match *request {
-        OrderIntent::New {
-            id: order,
-            instrument,
-            side,
-            order_type,
-            price,
-            stop,
-            qty,
-            time_in_force,
-            ..
-        } => {
-            let new = NewOrderSingle {
-                cl_ord_id: id(order),
-                symbol: symbol_of(instrument),
-                side,
-                transact_time: now(),
-                qty,
-                order_type,
-                price: limit(order_type, price),
-                stop,
-                time_in_force,
-                cause: None,
-            };
-            connection.send(NewOrderSingle::MSG_TYPE, |e, stamp| new.encode(e, stamp));
-        }
-        OrderIntent::Replace {
-            id: order,
-            target,
-            instrument,
-            side,
-            order_type,
-            price,
-            stop,
-            qty,
-            time_in_force,
-            ..
-        } => {
-            let replacement = OrderCancelReplaceRequest {
-                cl_ord_id: id(order),
-                orig_cl_ord_id: id(target),
-                order_id: Id::EMPTY,
-                symbol: symbol_of(instrument),
-                side,
-                transact_time: now(),
-                qty,
-                order_type,
-                price: limit(order_type, price),
-                stop,
-                time_in_force,
-                cause: None,
-            };
-            connection.send(OrderCancelReplaceRequest::MSG_TYPE, |e, stamp| {
-                replacement.encode(e, stamp)
-            });
-        }
-        OrderIntent::Cancel {
-            id: cancel,
-            target,
-            instrument,
-            side,
-            qty,
-            ..
-        } => {
-            let request = OrderCancelRequest {
-                cl_ord_id: id(cancel),
-                orig_cl_ord_id: id(target),
-                order_id: Id::EMPTY,
-                symbol: symbol_of(instrument),
-                side,
-                transact_time: now(),
-                qty,
-                cause: None,
-            };
-            connection.send(OrderCancelRequest::MSG_TYPE, |e, stamp| request.encode(e, stamp));
-        }
-    }
+    let message = OrderRequest::of(request, symbol_of(request.instrument()), now());
+    connection.send(message.msg_type(), |e, stamp| message.encode(e, stamp));
 }

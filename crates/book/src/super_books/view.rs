@@ -85,12 +85,18 @@ impl<'a> SuperRef<'a> {
 
     /// Every live feed's share of a side: the best price first, at one price the lower feed index first.
     pub fn shares(&self, side: Side) -> impl Iterator<Item = Share> + use<'a> {
-        self.kept(side).map(move |kept| kept.share(side))
+        self.shares_from(side, 0)
+    }
+
+    /// The same from a rank on, 0 the first share.
+    #[inline]
+    pub fn shares_from(&self, side: Side, first: usize) -> impl Iterator<Item = Share> + use<'a> {
+        self.kept_from(side, first).map(move |kept| kept.share(side))
     }
 
     /// The shares of a side merged by price, best first.
     pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + use<'a> {
-        let mut shares = self.kept(side).peekable();
+        let mut shares = self.kept_from(side, 0).peekable();
         core::iter::from_fn(move || {
             let first = shares.next()?;
             let mut level = SuperLevel {
@@ -153,15 +159,18 @@ impl<'a> SuperRef<'a> {
         self.members().find(|member| member.feed == feed)
     }
 
-    fn kept(&self, side: Side) -> impl Iterator<Item = &'a Kept> + use<'a> {
+    #[inline]
+    fn kept_from(&self, side: Side, first: usize) -> impl Iterator<Item = &'a Kept> + use<'a> {
         let merged = &self.books.merged[self.index];
         let away = merged.away;
-        self.books
-            .shares
-            .of(&merged.ladders[side as usize])
-            .iter()
-            .rev()
-            .filter(move |kept| !away.has(kept.feed))
+        let all = self.books.shares.of(&merged.ladders[side as usize]);
+        // Where no feed is out, nothing has to be looked at to be passed over.
+        let (left, passed_over) = match away {
+            FeedMask::NONE => (&all[..all.len().saturating_sub(first)], 0),
+            _ => (all, first),
+        };
+        let present = left.iter().rev().filter(move |kept| !away.has(kept.feed));
+        present.skip(passed_over)
     }
 }
 

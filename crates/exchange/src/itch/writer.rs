@@ -32,22 +32,7 @@ fn stock_of(listing: &Listing) -> Alpha<8> {
 /// Writes the R and Y messages of an instrument, and an L for each market maker.
 pub(super) fn write_directory(listing: &Listing, at: VenueTime, out: &mut impl MessageSink) {
     let (locate, stock) = (listing.id.0 as u16, stock_of(listing));
-    let directory = StockDirectory {
-        stock,
-        market_category: Char(b'Q'),
-        financial_status: Char(b'N'),
-        round_lot_size: 100.into(),
-        round_lots_only: Char(b'N'),
-        issue_classification: Char(b'C'),
-        issue_sub_type: Alpha(*b"Z "),
-        authenticity: Char(b'P'),
-        short_sale_threshold: Char(b'N'),
-        ipo_flag: Char(b'N'),
-        luld_tier: Char(b'1'),
-        etp_flag: Char(b'N'),
-        inverse: Char(b'N'),
-        ..StockDirectory::at(locate, at)
-    };
+    let directory = StockDirectory::common_stock(locate, at, stock);
     out.message(directory.as_bytes());
     let short_sale = RegShoRestriction {
         stock,

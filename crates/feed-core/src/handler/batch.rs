@@ -3,7 +3,7 @@
 use tickwire_market::{Counter, Counters, EventFlags, EventSink, MarketEvent, MessageType, Nanos, SeqNo};
 
 use crate::Line;
-use crate::decoder::{Announced, Context, Decoder};
+use crate::decoder::{Announced, Context, Decoder, Early};
 
 /// The messages of one packet that are to be delivered.
 #[derive(Clone, Copy)]
@@ -61,9 +61,10 @@ impl Batch {
         }
     }
 
-    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache
-    /// misses then overlap) and the last message with an event is found, then everything is decoded. Where
-    /// only decoding tells whether there is an event, every event waits for the next one.
+    /// A packet of several messages is walked twice: first messages that nobody wants are dropped, the sink
+    /// learns which orders come (their cache misses then overlap) and the last message with an event is
+    /// found; then what is left is decoded. Where only decoding tells whether there is an event, every event
+    /// waits for the next one.
     #[inline(never)]
     fn deliver_many<'a, D: Decoder, S: EventSink>(
         self,
@@ -76,44 +77,56 @@ impl Batch {
             messages.next();
         }
         let first = self.first.advance(self.skip.into());
-        let looks_ahead = D::PREVIEWS || decoder.looks_ahead();
-        let (mut at, mut last) = (first, first);
-        for message in messages.clone().take_while(|_| looks_ahead) {
-            if decoder.preview(message, sink) {
-                last = at;
+        if !D::PREVIEWS {
+            let looks_ahead = decoder.looks_ahead();
+            for message in messages.clone().take_while(|_| looks_ahead) {
+                decoder.preview(message, sink);
             }
-            at = at.next();
+            return self.decode_behind(first, looks_ahead, messages, decoder, counters, sink);
         }
-        if D::PREVIEWS {
-            self.decode_up_to(first, last, messages, decoder, counters, sink)
-        } else {
-            self.decode_behind(first, looks_ahead, messages, decoder, counters, sink)
+        let mut early = Dropped {
+            is_open: decoder.filter().drops_any() && !self.flags.has(EventFlags::SNAPSHOT),
+            ..Dropped::default()
+        };
+        let (mut last, mut ends) = (0, false);
+        for (nth, message) in messages.clone().enumerate() {
+            ends = D::ends(message);
+            if !early.drops(nth, message, decoder) && decoder.preview(message, sink) {
+                last = nth;
+            }
         }
+        counters.add(Counter::MessagesFiltered, early.count);
+        if early.count < u64::from(self.count - self.skip) {
+            self.decode_up_to(first, last, &early, messages, decoder, counters, sink);
+        }
+        ends
     }
 
-    /// Decodes everything; the last message with an event is known.
+    /// Decodes all that were not dropped; the last message with an event is known.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "it is a part of its only caller")]
     fn decode_up_to<'a, D: Decoder, S: EventSink>(
         self,
         first: SeqNo,
-        last: SeqNo,
+        last: usize,
+        early: &Dropped,
         messages: impl Iterator<Item = &'a [u8]>,
         decoder: &mut D,
         counters: &mut Counters,
         sink: &mut S,
-    ) -> bool {
-        let (mut seq, mut ends) = (first, false);
-        for message in messages {
-            let flags = if seq == last {
+    ) {
+        for (nth, message) in messages.enumerate() {
+            if early.has(nth) {
+                continue;
+            }
+            let flags = if nth == last {
                 self.flags.with(EventFlags::LAST)
             } else {
                 self.flags
             };
+            let seq = first.advance(nth as u64);
             decoder.decode(self.context(seq, flags), message, counters, sink);
-            ends = D::ends(message);
-            seq = seq.next();
         }
-        ends
     }
 
     /// Decodes everything, each event told when the next one has come.
@@ -142,6 +155,42 @@ impl Batch {
         }
         held.finish();
         ends
+    }
+}
+
+/// Which of the first messages of a packet were dropped when they were first looked at.
+#[derive(Default)]
+struct Dropped {
+    /// A bit each.
+    bits: [u64; 2],
+    count: u64,
+    /// What is wanted is known still.
+    is_open: bool,
+}
+
+impl Dropped {
+    #[inline(always)]
+    fn drops<D: Decoder>(&mut self, nth: usize, message: &[u8], decoder: &mut D) -> bool {
+        let Some(bits) = self.bits.get_mut(nth / 64).filter(|_| self.is_open) else {
+            return false;
+        };
+        match decoder.early(message) {
+            Early::Dropped => {
+                *bits |= 1 << (nth % 64);
+                self.count += 1;
+                return true;
+            }
+            Early::Kept => {}
+            Early::Changes => self.is_open = false,
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn has(&self, nth: usize) -> bool {
+        self.bits
+            .get(nth / 64)
+            .is_some_and(|bits| bits >> (nth % 64) & 1 != 0)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::{Fragments, Instruments, MoexDecoder, about};
 use crate::decoder::Context;
-use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
+use tickwire_market::{Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
 use tickwire_wire_moex::moex::{BookEntry, MessageKind, OrderKind};
 
 impl Instruments {
@@ -58,13 +58,13 @@ impl MoexDecoder {
     /// behind it follows.
     #[cold]
     #[inline(never)]
-    pub(super) fn end_join<S: EventSink>(
+    pub(super) fn end_join(
         &mut self,
         context: Context,
         id: InstrumentId,
         last_packet: u32,
         counters: &mut Counters,
-        sink: &mut S,
+        sink: &mut DynSink<'_>,
     ) {
         let MoexDecoder { wire, books } = self;
         let index = id.index();

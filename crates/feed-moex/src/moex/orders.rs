@@ -1,6 +1,8 @@
 //! Entries of the order log and of its snapshots, made into events.
 
-use tickwire_market::{Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent};
+use tickwire_market::{
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
+};
 use tickwire_wire_moex::moex::{Action, BookEntry, Message, OrderKind};
 
 use crate::decoder::Context;
@@ -157,12 +159,12 @@ impl Instruments {
     }
 
     /// A fragment of an instrument's snapshot. One missing leaves the instrument to the next cycle.
-    pub(super) fn snapshot<S: EventSink>(
+    pub(super) fn snapshot(
         &mut self,
         context: Context,
         message: &Message<'_>,
         counters: &mut Counters,
-        sink: &mut S,
+        sink: &mut DynSink<'_>,
     ) {
         let (number, stamp) = (message.seq(), message.sending_stamp());
         if self.turn.is_on {

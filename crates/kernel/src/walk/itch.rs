@@ -30,7 +30,7 @@ pub(crate) fn header(g: &mut Generator<'_>) {
 }
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
+    let (wanted, doubt) = (g.exits.wanted, g.exits.doubt);
     let done = g.a.label();
     g.a.load(Size::D, R2, R10, stack::COUNT);
     g.a.jump_if_value(Cond::Gt, R2, g.spec.messages_max.into(), wanted);
@@ -58,5 +58,13 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     // The last message must end within what the sender says; bytes behind it are ignored.
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Gt, R1, R0, doubt);
-    g.a.jump(unwanted);
+    g.unwanted(HEADER, |g, over| {
+        g.within(LOCATE + 2, over);
+        g.a.load(Size::H, R0, R4, PAYLOAD);
+        g.a.from_big_endian(R0, 16);
+        g.a.alu(Op::Add, R1, R0);
+        g.a.alu_value(Op::Add, R1, LENGTH.into());
+        g.a.load(Size::H, R0, R4, PAYLOAD + LOCATE);
+        g.a.from_big_endian(R0, 16);
+    });
 }

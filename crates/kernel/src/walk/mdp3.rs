@@ -175,8 +175,7 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.alu(Op::Add, R1, R0);
     g.within(4, doubt);
     g.a.load(Size::W, R0, R4, PAYLOAD);
-    g.hash(layout::BITS.trailing_zeros() as i32);
-    g.wanted_bit();
+    g.wanted_key();
     g.a.load(Size::D, R0, R10, stack::WANT);
     g.a.alu(Op::Or, R0, R4);
     g.a.store(Size::D, R10, stack::WANT, R0);

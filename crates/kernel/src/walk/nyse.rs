@@ -41,7 +41,7 @@ pub(crate) fn tables() -> ([u8; 256], [u8; 256]) {
 }
 
 pub(crate) fn header(g: &mut Generator<'_>) {
-    let (plain, doubt) = (g.exits.plain, g.exits.early_doubt);
+    let (plain, doubt, reset) = (g.exits.plain, g.exits.early_doubt, g.exits.reset);
     let a = &mut g.a;
     a.load(
         Size::H,
@@ -59,6 +59,7 @@ pub(crate) fn header(g: &mut Generator<'_>) {
         R7,
         PAYLOAD + offset_of!(PacketHeader, delivery_flag) as i16,
     );
+    a.jump_if_value(Cond::Eq, R2, DeliveryFlag::SequenceReset as i32, reset);
     a.jump_if_value(Cond::Ne, R2, DeliveryFlag::Original as i32, plain);
     a.load(
         Size::B,
@@ -76,7 +77,7 @@ pub(crate) fn header(g: &mut Generator<'_>) {
 }
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
+    let (wanted, doubt) = (g.exits.wanted, g.exits.doubt);
     let done = g.a.label();
     g.a.load(Size::D, R2, R10, stack::COUNT);
     g.a.jump_if_value(Cond::Gt, R2, g.spec.messages_max.into(), wanted);
@@ -110,5 +111,22 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.bind(done);
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Gt, R1, R0, doubt);
-    g.a.jump(unwanted);
+    g.unwanted(HEADER, |g, over| {
+        g.within(KIND + 2, over);
+        // The place of the index, by the type, out of the set's table.
+        g.a.load(Size::D, R0, R10, stack::SET);
+        g.a.jump_if_value(Cond::Ge, R0, g.spec.sets.into(), over);
+        g.a.alu_value(Op::Mul, R0, layout::SET_SIZE as i32);
+        g.sets_address(R5);
+        g.a.alu(Op::Add, R5, R0);
+        g.a.load(Size::H, R0, R4, PAYLOAD + KIND);
+        g.a.jump_if_value(Cond::Gt, R0, 255, over);
+        g.a.alu(Op::Add, R5, R0);
+        g.a.load(Size::B, R0, R5, layout::TYPES as i16);
+        g.a.load(Size::H, R5, R4, PAYLOAD + SIZE);
+        g.a.alu(Op::Add, R1, R5);
+        g.a.alu(Op::Add, R4, R0);
+        g.within(4, over);
+        g.a.load(Size::W, R0, R4, PAYLOAD);
+    });
 }

@@ -5,8 +5,8 @@
 use crate::asm::{Atomic, Cond, Op, Reg, Size, helper};
 use crate::filter::{Generator, PAYLOAD, stack};
 use crate::frame::PAYLOAD_MAX;
-use crate::layout;
-use Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R10};
+use crate::layout::{self, Count};
+use Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R9, R10};
 use core::mem::offset_of;
 use tickwire_wire::pitch::{
     AddOrderExpanded, AddOrderLong, AddOrderShort, AuctionSummary, AuctionUpdate, DeleteOrder, HEAD_SIZE,
@@ -79,6 +79,7 @@ pub(crate) fn header(g: &mut Generator<'_>) {
 pub(crate) fn walk(g: &mut Generator<'_>) {
     let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
     let (done, want, many, broken) = (g.a.label(), g.a.label(), g.a.label(), g.a.label());
+    let short = g.a.label();
     let (by_order, symbol, key, add) = (g.a.label(), g.a.label(), g.a.label(), g.a.label());
     let order_bits = layout::ORDER_BITS.trailing_zeros() as i32;
     g.a.load(Size::D, R2, R10, stack::COUNT);
@@ -108,8 +109,8 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.load(Size::B, R2, R5, layout::SIZES as i16);
     g.a.load(Size::B, R3, R5, layout::TYPES as i16);
     g.a.jump_if_value(Cond::Eq, R3, 0, want);
-    // A message shorter than its layout is for the decoder to refuse.
-    g.a.jump_if(Cond::Lt, R0, R2, want);
+    // A message shorter than its layout is for the decoder to refuse; which order it adds is not known.
+    g.a.jump_if(Cond::Lt, R0, R2, short);
     g.a.copy(R2, R3);
     g.a.alu_value(Op::Rsh, R2, 5);
     g.a.store(Size::D, R10, stack::CODE, R2);
@@ -133,11 +134,8 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.bind(key);
     g.a.alu_value(Op::Lsh, R3, 32);
     g.a.alu(Op::Or, R0, R3);
-    g.hash(layout::BITS.trailing_zeros() as i32);
-    let found = g.a.label();
-    g.if_wanted(found);
-    g.a.jump(next);
-    g.a.bind(found);
+    g.wanted_key();
+    g.a.jump_if_value(Cond::Eq, R4, 0, next);
     g.a.load(Size::D, R2, R10, stack::CODE);
     g.a.jump_if_value(Cond::Ge, R2, code::ADD_SHORT.into(), add);
     g.a.bind(want);
@@ -162,8 +160,18 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     key_and_value(g);
     g.a.set(R4, 0);
     g.a.call(helper::MAP_UPDATE);
-    g.a.jump_if_value(Cond::Eq, R0, 0, want);
+    if g.spec.statistics {
+        let full = g.a.label();
+        g.a.jump_if_value(Cond::Ne, R0, 0, full);
+        g.count(Count::OrdersEntered);
+        g.a.jump(want);
+        g.a.bind(full);
+    } else {
+        g.a.jump_if_value(Cond::Eq, R0, 0, want);
+    }
     // No room: whatever comes of this order must be delivered.
+    g.a.store_value(Size::W, R9, layout::FULL as i16, 1);
+    g.a.bind(short);
     g.hold();
     g.a.jump(want);
 
@@ -181,6 +189,11 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     key_and_value(g);
     g.a.call(helper::MAP_LOOKUP);
     g.a.jump_if_value(Cond::Eq, R0, 0, next);
+    if g.spec.statistics {
+        g.a.set(R1, 1);
+        g.a.atomic(Atomic::Add, R0, 0, R1);
+        g.count(Count::OrderMessages);
+    }
     g.a.load(Size::D, R1, R10, stack::CODE);
     g.a.jump_if_value(Cond::Ne, R1, code::DELETE.into(), want);
     // A number may come again: only in sequence is it certain that this deletion is not of the order before.
@@ -189,6 +202,10 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.map(R1, layout::ORDERS);
     key_and_value(g);
     g.a.call(helper::MAP_DELETE);
+    if g.spec.statistics {
+        g.a.jump_if_value(Cond::Ne, R0, 0, want);
+        g.count(Count::OrdersLeft);
+    }
     g.a.jump(want);
 
     // More messages than are looked at, or a packet that cannot be walked: orders may have been missed.

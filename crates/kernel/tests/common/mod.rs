@@ -2,6 +2,8 @@
 //! delivered. Shared with the tests that run the same packets through the kernel.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod quotes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use tickwire_kernel::asm::Program;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, MapKind};
@@ -55,25 +57,46 @@ pub(crate) fn symbol(instrument: u32) -> [u8; 8] {
     text
 }
 
-/// The bit that stands for an instrument.
-pub(crate) fn bit(framing: Framing, instrument: u32) -> usize {
+/// What stands for an instrument where messages name it by a key.
+fn key(framing: Framing, instrument: u32) -> u64 {
     match framing {
-        Framing::Itch | Framing::Nyse => instrument as usize,
-        Framing::Pitch => layout::key_bit(u64::from_le_bytes(symbol(instrument))),
-        Framing::Mdp3 => layout::key_bit(instrument.into()),
-        Framing::Any => panic!("a channel that is not looked into has no instruments"),
+        Framing::Pitch | Framing::Cqs | Framing::Uqdf => u64::from_le_bytes(symbol(instrument)),
+        Framing::Mdp3 => instrument.into(),
+        _ => panic!("no keys"),
+    }
+}
+
+/// The instruments of the streams that nobody wants.
+fn unwanted() -> impl Iterator<Item = u32> {
+    (0..=INSTRUMENTS as u32).filter(|instrument| !WANTED.contains(instrument))
+}
+
+/// What is said of who is wanted: the bits that are set, and the keys that are refused.
+pub(crate) fn said(framing: Framing) -> (Vec<usize>, Vec<u64>) {
+    let key = |instrument| key(framing, instrument);
+    match framing {
+        Framing::Any => (Vec::new(), Vec::new()),
+        _ if framing.has_symbol_bits() => {
+            // Half of those that nobody wants have no bit, the other half is refused.
+            let refused: Vec<u64> = unwanted().filter(|n| n % 2 == 0).map(key).collect();
+            let wanted = WANTED.into_iter().map(key);
+            let bits = wanted.chain(refused.iter().copied()).map(layout::key_bit);
+            (bits.collect(), refused)
+        }
+        _ if framing.is_keyed() => (Vec::new(), unwanted().map(key).collect()),
+        _ => (WANTED.map(|instrument| instrument as usize).to_vec(), Vec::new()),
     }
 }
 
 /// The two words of the session.
 pub(crate) fn session(framing: Framing) -> [u64; 2] {
     match framing {
-        Framing::Itch => {
+        Framing::Itch | Framing::Uqdf => {
             let (a, b) = SESSION.split_first_chunk::<8>().expect("ten bytes");
             [u64::from_ne_bytes(*a), u16::from_ne_bytes([b[0], b[1]]).into()]
         }
         Framing::Pitch => [UNIT.into(), 0],
-        Framing::Nyse | Framing::Mdp3 | Framing::Any => [0, 0],
+        _ => [0, 0],
     }
 }
 
@@ -205,6 +228,11 @@ impl Maker {
                 p.finish()
             }
             Framing::Any => panic!("what is not looked into has no stream of its own"),
+            Framing::Cqs | Framing::Uqdf | Framing::OpenBook | Framing::Moex => {
+                let length;
+                (length, wanted, count) = quotes::packet(framing, &mut buffer, (seq, messages), rng, rare);
+                length
+            }
             Framing::Mdp3 => {
                 count = 1;
                 let mut p = mdp3::PacketBuilder::new(&mut buffer, seq as u32, 1);
@@ -450,7 +478,45 @@ pub(crate) struct Filter {
     pub(crate) epoch: u16,
 }
 
+/// The instruments of a packet's messages, read without the program: what statistics have of a dropped
+/// packet.
+pub(crate) fn instruments_of(framing: Framing, payload: &[u8]) -> Vec<usize> {
+    match framing {
+        Framing::Itch => {
+            let (mut rest, mut found) = (&payload[20..], Vec::new());
+            for _ in 0..u16::from_be_bytes([payload[18], payload[19]]) {
+                let length = u16::from_be_bytes([rest[0], rest[1]]);
+                found.push(usize::from(u16::from_be_bytes([rest[3], rest[4]])));
+                rest = &rest[2 + usize::from(length)..];
+            }
+            found
+        }
+        Framing::Nyse => {
+            let (mut rest, mut found) = (&payload[16..], Vec::new());
+            for _ in 0..payload[3] {
+                let (size, kind) = (
+                    u16::from_le_bytes([rest[0], rest[1]]),
+                    u16::from_le_bytes([rest[2], rest[3]]),
+                );
+                // Imbalances have a source time in front of the index.
+                let at = if kind == 105 { 12 } else { 8 };
+                let index = rest[at..].first_chunk::<4>().expect("an index");
+                found.push(u32::from_le_bytes(*index) as usize);
+                rest = &rest[usize::from(size)..];
+            }
+            found
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl Filter {
+    /// How many messages of an instrument were dropped, with statistics.
+    pub(crate) fn dropped(&mut self, bit: usize) -> u64 {
+        let bytes = &self.machine.value(layout::DROPPED)[8 * bit..8 * bit + 8];
+        u64::from_ne_bytes(bytes.try_into().expect("eight"))
+    }
+
     pub(crate) fn new(framing: Framing) -> Filter {
         Filter::of(&spec(framing))
     }
@@ -463,7 +529,9 @@ impl Filter {
                 map.id,
                 match map.kind {
                     MapKind::Value if map.id == layout::STATE => Map::Value(state.clone()),
-                    MapKind::Value => Map::Value(sets.clone()),
+                    MapKind::Value if map.id == layout::SETS => Map::Value(sets.clone()),
+                    MapKind::Value if map.id == layout::REFUSED => Map::Value(spec.initial_refused()),
+                    MapKind::Value => Map::Value(vec![0; map.value as usize]),
                     MapKind::Sockets => Map::Sockets(vec![true; map.entries as usize]),
                     MapKind::Hash => Map::Hash {
                         key: map.key as usize,
@@ -482,11 +550,9 @@ impl Filter {
             framing,
             epoch: 0,
         };
-        if framing != Framing::Any {
-            WANTED
-                .into_iter()
-                .for_each(|instrument| filter.want(bit(framing, instrument)));
-        }
+        let (bits, refused) = said(framing);
+        bits.into_iter().for_each(|bit| filter.want(bit));
+        refused.into_iter().for_each(|key| filter.refuse(key));
         for (at, word) in session(framing).into_iter().enumerate() {
             filter.put(layout::SESSION + 8 * at, &word.to_ne_bytes());
         }
@@ -496,6 +562,16 @@ impl Filter {
     pub(crate) fn want(&mut self, bit: usize) {
         let at = self.sizes.sets_at() + bit / 8;
         self.machine.value(layout::SETS)[at] |= 1 << (bit % 8);
+    }
+
+    pub(crate) fn refuse(&mut self, key: u64) {
+        let bucket = layout::refused_bucket(key);
+        let (words, _) = self.machine.value(layout::REFUSED).as_chunks_mut::<8>();
+        let words = &mut words[2 * bucket..2 * bucket + 2];
+        let have = [words[0], words[1]].map(u64::from_ne_bytes);
+        if let Some(at) = layout::refused_place(bucket, have, key) {
+            words[at] = key.to_ne_bytes();
+        }
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -517,8 +593,21 @@ impl Filter {
         );
     }
 
+    /// As the owner does it: what the word said of the next number stays.
+    pub(crate) fn disarm(&mut self) -> u64 {
+        let at = layout::WORD..layout::WORD + 8;
+        let word = &mut self.machine.value(layout::STATE)[at];
+        let was = u64::from_ne_bytes(word.try_into().expect("eight"));
+        word.copy_from_slice(&(was & !layout::ARMED).to_ne_bytes());
+        was & layout::NEXT_MASK
+    }
+
     pub(crate) fn holds(&mut self) -> bool {
         self.machine.value(layout::STATE)[layout::HOLD] != 0
+    }
+
+    pub(crate) fn is_full(&mut self) -> bool {
+        self.machine.value(layout::STATE)[layout::FULL] != 0
     }
 
     pub(crate) fn counter(&mut self, count: Count) -> u64 {

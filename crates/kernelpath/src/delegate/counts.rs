@@ -130,9 +130,10 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} messages delegated in {} segments, {} by the kernel",
+            "{} messages delegated in {} segments and {} bookings, {} by the kernel",
             self.delegated,
             self.segments,
+            self.booked,
             self.by_kernel()
         )?;
         let reasons = Reason::ALL
@@ -197,13 +198,14 @@ mod tests {
         let mut counts = Counts {
             delegated: 7,
             segments: 9,
+            booked: 6,
             held: 2,
             injected: 2,
             ..Counts::default()
         };
         assert_eq!(
             counts.to_string(),
-            "7 messages delegated in 9 segments, 0 by the kernel; 2 early answers held back, 2 given to the kernel"
+            "7 messages delegated in 9 segments and 6 bookings, 0 by the kernel; 2 early answers held back, 2 given to the kernel"
         );
         counts.ordinary[Reason::PeerWindow as usize] = 3;
         counts.ordinary[Reason::Loss as usize] = 1;

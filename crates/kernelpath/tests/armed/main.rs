@@ -12,6 +12,7 @@ mod harness;
 #[allow(dead_code, reason = "each test uses a part")]
 #[path = "../delegate/network.rs"]
 mod network;
+mod ouch;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ const TESTS: &[(&str, Test)] = &[
     ("orders_leave_once_and_are_whole_to_linux", whole_to_linux),
     ("orders_leave_once_and_are_whole_to_smoltcp", whole_to_smoltcp),
     ("the_driver_sends_it_too", native),
+    ("an_order_of_ouch_is_read_and_accepted_by_its_venue", ouch::ouch),
     ("an_order_that_is_lost_is_sent_again_by_the_kernel", lost),
     ("what_is_taken_back_or_killed_does_not_leave", taken_back),
     ("what_is_sent_otherwise_takes_it_back_first", otherwise),
@@ -261,13 +263,12 @@ const HIT: (u32, u8, u32, u32) = (INDEX, b'S', 100, 250_000);
 const MISS: (u32, u8, u32, u32) = (INDEX, b'S', 100, 250_001);
 
 fn receive(framing: Framing, mode: XdpMode) -> KernelReceiver {
-    let filter = LoadedFilter::load(armed_spec(framing)).unwrap_or_else(|why| panic!("{why}"));
     let interface = Interface::find("veth0").expect("it is there");
     let config = ReceiverConfig {
         mode: Some(mode),
         ..ReceiverConfig::default()
     };
-    KernelReceiver::attach(filter, &interface, &config).unwrap_or_else(|why| panic!("{why}"))
+    KernelReceiver::attach(armed_spec(framing), &interface, &config).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn waits(framing: Framing, next: u64) -> Waits {

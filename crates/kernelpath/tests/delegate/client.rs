@@ -60,6 +60,30 @@ impl Client {
         self.delegate.settle(&mut self.stream)
     }
 
+    /// Messages whose answers come before they are booked, `wanted` of those that leave past the kernel: each
+    /// is booked when the guard has its answer, however long the peer waits for a core.
+    pub(crate) fn early_answers(&mut self, wanted: u64) {
+        let began = Instant::now();
+        let aim = self.delegate.counts().held + wanted;
+        while self.delegate.counts().held < aim {
+            let before = self.delegate.counts();
+            self.launch(REPLY).expect("launched");
+            while self.delegate.counts().delegated > before.delegated
+                && self.delegate.counts().held == before.held
+            {
+                assert!(
+                    began.elapsed() < PATIENCE,
+                    "no answer: {}",
+                    self.delegate.counts()
+                );
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            self.delegate.settle(&mut self.stream).expect("booked");
+            self.until("the answer", |own| own.heard == own.sent);
+            assert!(began.elapsed() < PATIENCE, "{}", self.delegate.counts());
+        }
+    }
+
     /// Reads what has come, as the trading thread does.
     pub(crate) fn hear(&mut self) {
         loop {
@@ -104,10 +128,11 @@ impl Client {
             self.hear();
             assert!(
                 began.elapsed() < PATIENCE,
-                "{what}: {} sent, {} heard, {}",
+                "{what}: {} sent, {} heard, {}; of the kernel:\n{}",
                 self.sent,
                 self.heard,
-                self.delegate.counts()
+                self.delegate.counts(),
+                kernels_connections()
             );
             std::thread::sleep(Duration::from_micros(50));
         }
@@ -129,6 +154,17 @@ impl Client {
         );
         counts
     }
+}
+
+/// What the kernel knows of the connections of this namespace: windows, timers, what waits.
+fn kernels_connections() -> String {
+    let asked = Command::new("ss")
+        .args(["--tcp", "--info", "--numeric", "--options"])
+        .output();
+    asked.map_or_else(
+        |why| format!("cannot run ss: {why}"),
+        |said| String::from_utf8_lossy(&said.stdout).into_owned(),
+    )
 }
 
 pub(crate) fn pause(length: Duration) {

@@ -10,13 +10,14 @@
 mod quote;
 mod report;
 mod rule;
+mod shared;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{Publisher, listings};
-use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_feed::{Channel, FeedState, Line, Pattern};
 use tickwire_market::{BookState, Nanos, Port};
 use tickwire_rig::feeds::{self, FEEDS, FeedVisitor, LiveDay};
 use tickwire_rig::recorded::BooksOnly;
@@ -58,47 +59,97 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Paths of a feed beyond its own: what nobody wants, and on to shared memory.
+const OF_FEEDS: [(&str, &str, Way); 9] = [
+    ("itch50-filtered", "itch50", Way::Filtered),
+    ("pitch-filtered", "pitch", Way::Filtered),
+    ("cqs-filtered", "cqs", Way::Filtered),
+    ("uqdf-filtered", "uqdf", Way::Filtered),
+    ("mdp3-filtered", "mdp3", Way::Filtered),
+    ("itch50-shared", "itch50", Way::Shared { with_supers: false }),
+    ("pitch-shared", "pitch", Way::Shared { with_supers: false }),
+    ("mdp3-shared", "mdp3", Way::Shared { with_supers: false }),
+    ("itch50-super", "itch50", Way::Shared { with_supers: true }),
+];
+
+/// Where the messages of a feed go.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// To books.
+    Books,
+    /// Nobody wants any.
+    Filtered,
+    /// To books in shared memory, events and updates into the ring, as the feed daemon has it.
+    Shared {
+        /// On to consolidated books.
+        with_supers: bool,
+    },
+}
+
 fn names() -> impl Iterator<Item = &'static str> {
-    FEEDS.into_iter().chain(BEHIND.iter().map(|(name, _)| *name))
+    let of_feeds = OF_FEEDS.iter().map(|(name, _, _)| *name);
+    let behind = BEHIND.iter().map(|(name, _)| *name);
+    FEEDS.into_iter().chain(of_feeds).chain(behind)
 }
 
 /// How many units of work that was: messages of a feed, orders, mass quotes.
 fn run(name: &str, whole: usize, done: usize) -> u64 {
-    match BEHIND.iter().find(|(known, _)| *known == name) {
-        Some((_, path)) => path(whole as u64, done as u64),
-        None => feeds::visit(name, &listings(LISTED), &mut ToBooks { whole, done }),
+    if let Some((_, path)) = BEHIND.iter().find(|(known, _)| *known == name) {
+        return path(whole as u64, done as u64);
     }
+    let of_feed = OF_FEEDS.iter().find(|(known, _, _)| *known == name);
+    let (feed, way) = of_feed.map_or((name, Way::Books), |(_, feed, way)| (*feed, *way));
+    feeds::visit(feed, &listings(LISTED), &mut Day { whole, done, way })
 }
 
-/// Datagrams of a feed to books: so many of so many.
-struct ToBooks {
+/// Datagrams of a feed: so many of so many.
+struct Day {
     whole: usize,
     done: usize,
+    way: Way,
 }
 
-impl FeedVisitor for ToBooks {
+impl FeedVisitor for Day {
     type Output = u64;
 
-    fn visit<C: Channel>(&mut self, publisher: Box<dyn Publisher>, mut channel: C, depth: Depth) -> u64 {
+    fn visit<C: Channel>(&mut self, publisher: Box<dyn Publisher>, channel: C, depth: Depth) -> u64 {
         let listed = listings(LISTED);
         let day = LiveDay::generate(&listed, publisher, self.whole);
-        let mut sink = BooksOnly(Books::new(BooksConfig {
+        let done = self.done.min(day.datagrams().len());
+        let books = Books::new(BooksConfig {
             venue: channel.venue(),
             depth,
             instruments: 70_000,
             orders: 1 << 16,
             levels: 1 << 16,
             initial: BookState::Building,
-            ..BooksConfig::default()
-        }));
-        let done = self.done.min(day.datagrams().len());
+            tracked: matches!(self.way, Way::Shared { .. }),
+        });
+        match self.way {
+            Way::Books | Way::Filtered => self.to_books(&day, done, channel, books),
+            Way::Shared { with_supers } => {
+                shared::to_shared(&day, &listed, done, channel, books, with_supers)
+            }
+        }
+    }
+}
+
+impl Day {
+    fn to_books<C: Channel>(&self, day: &LiveDay, done: usize, mut channel: C, books: Books) -> u64 {
+        let mut sink = BooksOnly(books);
+        if self.way == Way::Filtered {
+            let asked = channel.unsubscribe(Nanos(1), &Pattern::ALL, &mut sink);
+            asked.expect("there is room for a rule");
+        }
         let first = channel.next_seq();
         for datagram in &day.datagrams()[..done] {
             channel.on_datagram(Nanos(1), Port::Live, Line::A, black_box(datagram), &mut sink);
         }
         assert_eq!(channel.state(), FeedState::Live, "nothing was lost");
-        if done == day.datagrams().len() {
-            day.compare(&listed, &channel, &sink.0);
+        match self.way {
+            Way::Filtered => assert!(sink.0.iter().all(|book| book.is_empty()), "nobody wants any"),
+            _ if done == day.datagrams().len() => day.compare(&listings(LISTED), &channel, &sink.0),
+            _ => {}
         }
         channel.next_seq().0 - first.0
     }

@@ -2,7 +2,7 @@
 //! the driver's hook: what it waits for in the feed's own numbers, the message with the session's next
 //! number, and what became of it.
 
-use tickwire_fix::{Encoder, NewOrderSingle, SendError, Stamp};
+use tickwire_fix::{Encoder, NewOrderSingle, OrderRequest, SendError, Stamp};
 use tickwire_kernelpath::condition::{Condition, ConditionError, itch, nyse};
 use tickwire_kernelpath::{NotArmed, Shooting, Waits};
 use tickwire_market::{Nanos, Price, Side};
@@ -10,7 +10,6 @@ use tickwire_receive::hook::ArmingPoint;
 use tickwire_trading::strategy::{ArmEnd, ArmRefusal, Awaited, AwaitedEvent, Strategy};
 use tickwire_venues::protocol::Protocol;
 
-use super::port::new_order;
 use super::{Live, parts};
 use crate::hot::{HotPath, OrderOut};
 
@@ -45,8 +44,13 @@ fn refusal_of(why: NotArmed) -> Option<ArmRefusal> {
     })
 }
 
-/// What is waited for, in the numbers of the feed.
-fn condition(awaited: &Awaited, instrument: u32, protocol: Protocol) -> Result<Condition, ArmRefusal> {
+/// What is waited for, in the numbers of the feed. `unit`: what 1 in the instrument's prices stands for,
+/// where each instrument has a scale of its own.
+fn condition(
+    awaited: &Awaited,
+    instrument: u32,
+    (protocol, unit): (Protocol, Option<Price>),
+) -> Result<Condition, ArmRefusal> {
     let side = |side| match side {
         Side::Bid => u64::from(b'B'),
         Side::Ask => u64::from(b'S'),
@@ -72,15 +76,28 @@ fn condition(awaited: &Awaited, instrument: u32, protocol: Protocol) -> Result<C
                 .and(itch::ORDER_EXECUTED_SHARES, qty)
                 .map_err(feed)
         }
-        // Prices of NYSE are scaled by instrument.
-        (Protocol::Xdp, _) if awaited.prices.is_some() => Err(ArmRefusal::Price),
-        (Protocol::Xdp, AwaitedEvent::Added(of)) => Condition::new(nyse::ADD_ORDER, instrument)
-            .and(nyse::ADD_ORDER_SIDE, side(of)..=side(of))
-            .and_then(|added| added.and(nyse::ADD_ORDER_VOLUME, qty))
-            .map_err(feed),
-        (Protocol::Xdp, AwaitedEvent::Executed) => Condition::new(nyse::ORDER_EXECUTION, instrument)
-            .and(nyse::ORDER_EXECUTION_VOLUME, qty)
-            .map_err(feed),
+        (Protocol::Xdp, event) => {
+            let (condition, price) = match event {
+                AwaitedEvent::Added(of) => (
+                    Condition::new(nyse::ADD_ORDER, instrument)
+                        .and(nyse::ADD_ORDER_SIDE, side(of)..=side(of))
+                        .and_then(|added| added.and(nyse::ADD_ORDER_VOLUME, qty)),
+                    nyse::ADD_ORDER_PRICE,
+                ),
+                AwaitedEvent::Executed => (
+                    Condition::new(nyse::ORDER_EXECUTION, instrument).and(nyse::ORDER_EXECUTION_VOLUME, qty),
+                    nyse::ORDER_EXECUTION_PRICE,
+                ),
+            };
+            let condition = condition.map_err(feed)?;
+            let Some(prices) = awaited.prices else {
+                return Ok(condition);
+            };
+            // Prices of NYSE are scaled by instrument: without its scale none can be compared.
+            let unit = unit.ok_or(ArmRefusal::Price)?;
+            let (low, high) = units(prices, unit).ok_or(ArmRefusal::Price)?;
+            condition.and(price, low..=high).map_err(|_| ArmRefusal::Price)
+        }
         _ => Err(ArmRefusal::Feed),
     }
 }
@@ -119,7 +136,7 @@ fn place<O: OrderOut, S: Strategy, const STAMPED: bool>(
     let instrument = armed.awaited.instrument;
     let local = instrument.0 & ((1 << bits) - 1);
     let waits = Waits {
-        condition: condition(&armed.awaited, local, point.protocol)?,
+        condition: condition(&armed.awaited, local, (point.protocol, point.unit))?,
         channel: point.channel,
         session: point.session,
         next: point.next,
@@ -128,7 +145,9 @@ fn place<O: OrderOut, S: Strategy, const STAMPED: bool>(
     let traded = hosted.wiring.traded.get(armed.request.instrument().index());
     let traded = traded.and_then(Option::as_deref).ok_or(ArmRefusal::Order)?;
     // What causes it is not known before: it names no message of the venue.
-    let message = new_order(&armed.request, traded.symbol, now).ok_or(ArmRefusal::Order)?;
+    let OrderRequest::New(message) = OrderRequest::of(&armed.request, traded.symbol, now) else {
+        return Err(ArmRefusal::Order);
+    };
     let message = NewOrderSingle {
         cause: None,
         ..message
@@ -203,7 +222,7 @@ mod tests {
         let added = Awaited::added(InstrumentId(7), Side::Ask).of_at_least(100);
         let priced = added.between(Price::ZERO, Price::from_4dp(250_000));
         let executed = Awaited::executed(InstrumentId(7));
-        let of = |awaited: &Awaited, protocol| condition(awaited, 7, protocol).map(|_| ());
+        let of = |awaited: &Awaited, protocol| condition(awaited, 7, (protocol, None)).map(|_| ());
         assert_eq!(of(&priced, Protocol::Itch50), Ok(()));
         assert_eq!(of(&executed, Protocol::Itch50), Ok(()));
         let at_price = executed.between(Price::ZERO, Price::ZERO);
@@ -211,7 +230,51 @@ mod tests {
         assert_eq!(of(&added, Protocol::Xdp), Ok(()));
         assert_eq!(of(&executed, Protocol::Xdp), Ok(()));
         assert_eq!(of(&priced, Protocol::Xdp), Err(ArmRefusal::Price));
+        assert_eq!(of(&at_price, Protocol::Xdp), Err(ArmRefusal::Price));
         assert_eq!(of(&added, Protocol::Pitch), Err(ArmRefusal::Feed));
+    }
+
+    /// NYSE's prices are in units of each instrument's own: bounds are compared in these, and none outside.
+    #[test]
+    fn prices_of_nyse_are_compared_in_the_scale_of_the_instrument() {
+        let bounds = [Price::from_4dp(100_001), Price::from_4dp(250_000)];
+        let added = Awaited::added(InstrumentId(7), Side::Ask).between(bounds[0], bounds[1]);
+        let executed = Awaited::executed(InstrumentId(7)).between(bounds[0], bounds[1]);
+        // Two decimals, four, six: of what lies between 10.0001 and 25.0000 the least and the most.
+        for (unit, low, high) in [(100, 1_001, 2_500), (1, 100_001, 250_000)] {
+            let unit = Price::from_4dp(unit);
+            for (awaited, message, fields) in [
+                (
+                    &added,
+                    nyse::ADD_ORDER,
+                    [nyse::ADD_ORDER_PRICE, nyse::ADD_ORDER_VOLUME],
+                ),
+                (
+                    &executed,
+                    nyse::ORDER_EXECUTION,
+                    [nyse::ORDER_EXECUTION_PRICE, nyse::ORDER_EXECUTION_VOLUME],
+                ),
+            ] {
+                let found = condition(awaited, 7, (Protocol::Xdp, Some(unit))).expect("it can be waited for");
+                let mut wanted = Condition::new(message, 7);
+                if *awaited == added {
+                    wanted = wanted
+                        .and(nyse::ADD_ORDER_SIDE, b'S'.into()..=b'S'.into())
+                        .expect("a field");
+                }
+                let wanted = wanted
+                    .and(fields[1], 0..=u64::MAX)
+                    .and_then(|wanted| wanted.and(fields[0], low..=high));
+                assert_eq!(Ok(found), wanted);
+            }
+        }
+        // Whole dollars: none lies between 10.0001 and 10.9999.
+        let narrow =
+            Awaited::executed(InstrumentId(7)).between(Price::from_4dp(100_001), Price::from_4dp(109_999));
+        assert_eq!(
+            condition(&narrow, 7, (Protocol::Xdp, Some(Price::from_4dp(10_000)))),
+            Err(ArmRefusal::Price)
+        );
     }
 
     /// A connection with a program beside it.
@@ -324,6 +387,7 @@ mod tests {
         channel: 0,
         session: [0, 0],
         next: 1,
+        unit: None,
     };
 
     type Path = HotPath<Out, true, Live<Armer>>;

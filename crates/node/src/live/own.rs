@@ -13,17 +13,6 @@ use super::rule::packet;
 use super::{Live, QuoteForm, QuotesAsOrders, Sides, define_one, parts};
 use crate::hot::{EntrySession, HotPath, OrderOut, OrderSession};
 
-/// How far a session is whose orders may have outlived a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cleanness {
-    /// Nothing of ours rests that is not known.
-    Clean,
-    /// The venue was asked to cancel everything, at this time, and has not said so yet.
-    Asked(Nanos),
-    /// It has not been asked, or has refused to.
-    Unknown,
-}
-
 impl<S: Strategy> Live<S> {
     /// The strategy with its orders, quotes, positions and limits.
     pub fn conductor(&self) -> &Conductor<S> {
@@ -43,28 +32,11 @@ impl<S: Strategy> Live<S> {
         let base = hosted.conductor.first_name() + (1 << 16);
         hosted.wiring.quotes[0] = QuoteForm::Orders(Box::new(Sides::new(room, base, config)));
     }
-
-    /// Whether orders of an earlier connection may rest: where quotes are orders.
-    pub fn cleanness(&mut self) -> Cleanness {
-        match self.hosted[0].wiring.sides(0) {
-            Some(sides) if !sides.is_clean() => match sides.waits_since() {
-                Some(since) => Cleanness::Asked(since),
-                None => Cleanness::Unknown,
-            },
-            _ => Cleanness::Clean,
-        }
-    }
-
-    /// The answer to what [`HotPath::begin_clean`] has asked is not waited for any more.
-    pub fn give_up_cleaning(&mut self) {
-        if let Some(sides) = self.hosted[0].wiring.sides(0) {
-            sides.drop_cancel();
-        }
-    }
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>> {
-    /// A path of one strategy on one feed and one session. Everything that it needs is allocated here.
+    /// A path of one strategy on one feed and one session, with which what it has open ends. Everything that
+    /// it needs is allocated here.
     /// `is_grouped`: changes of books are told at the end of the venue's atomic group. What is sent has the
     /// time of the event that it follows, not the clock's: a run is a function of its events.
     pub fn of_one(
@@ -78,6 +50,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>>
         let mut rule = Live::alone(strategy, config, !is_grouped);
         rule.is_grouped = vec![is_grouped];
         rule.hears_everything = vec![is_grouped];
+        rule.hosted[0].ends_with_session = true;
         HotPath {
             books: vec![books],
             consolidated: None,
@@ -131,24 +104,5 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>>
     /// Whether the session is logged on.
     pub fn is_active(&self) -> bool {
         self.sessions[0].fix.status() == Status::Active
-    }
-
-    /// Asks the venue to cancel every order of ours: none of them may be there when the first one goes out.
-    /// Whether it was asked.
-    pub fn begin_clean(&mut self, now: Nanos) -> bool {
-        let (live, session) = (&mut self.rule, &mut self.sessions[0]);
-        match live.hosted[0].wiring.sides(0) {
-            Some(sides) => sides.cancel_all(session, now, None).is_ok(),
-            None => true,
-        }
-    }
-
-    /// The session is lost, and with it every quote.
-    pub fn lose_session(&mut self) {
-        let hosted = &mut self.rule.hosted[0];
-        if let Some(sides) = hosted.wiring.sides(0) {
-            sides.forget();
-        }
-        hosted.conductor.lose_session();
     }
 }

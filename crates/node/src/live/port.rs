@@ -1,12 +1,11 @@
 //! Where requests of a strategy go: into the session and out, inside the callback.
 
 use tickwire_fix::{
-    Again, Encoder, Id, MassQuoteHead, MassQuoteTemplate, NewOrder, NewOrderSingle,
-    OrderCancelReplaceRequest, OrderCancelRequest, PreparedQuote, QuoteLine, Stamp, Version,
-    put_cancel_all_quotes, put_cancel_quotes, put_mass_quote, put_quote_status_request,
+    Again, Encoder, MassQuoteHead, MassQuoteTemplate, NewOrder, OrderRequest, PreparedQuote, QuoteLine,
+    Stamp, Version, put_cancel_all_quotes, put_cancel_quotes, put_mass_quote, put_quote_status_request,
 };
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{Cause, InstrumentId, Nanos, OrderId, OrderIntent, OrderType, Symbol, Venue};
+use tickwire_market::{Cause, InstrumentId, Nanos, OrderIntent, Symbol, Venue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
     ArmEnd, ArmRefusal, Conductor, OrderPort, QUOTES_MAX, QuoteEntries, QuoteEntry, QuoteIntent, Rejected,
@@ -302,92 +301,22 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         if self.is_met(|other| other.meets(request)) {
             return Err(Rejected::SelfTrade);
         }
-        match *request {
-            OrderIntent::New { instrument, .. } => {
-                let place = self.session_of(instrument);
-                if let Some(done) = self.send_prepared(place, now, instrument, request) {
-                    return done;
-                }
-                let traded = self
-                    .wiring
-                    .traded
-                    .get(instrument.index())
-                    .and_then(Option::as_deref);
-                let traded = traded.ok_or(Rejected::NoSession)?;
-                let symbol = traded.symbol;
-                let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
-                let msg_type = NewOrderSingle::MSG_TYPE;
-                self.message(place, now, msg_type, |e, stamp| message.encode(e, stamp))
-            }
-            OrderIntent::Replace {
-                id,
-                target,
-                venue_id,
-                instrument,
-                side,
-                order_type,
-                price,
-                stop,
-                qty,
-                time_in_force,
-                cause,
-            } => {
-                let traded = self
-                    .wiring
-                    .traded
-                    .get(instrument.index())
-                    .and_then(Option::as_deref);
-                let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = OrderCancelReplaceRequest {
-                    cl_ord_id: id.into(),
-                    orig_cl_ord_id: target.into(),
-                    order_id: number(venue_id),
-                    symbol,
-                    side,
-                    transact_time: now,
-                    qty,
-                    order_type,
-                    price: (order_type == OrderType::Limit).then_some(price),
-                    stop,
-                    time_in_force,
-                    cause: Some(cause),
-                };
-                let msg_type = OrderCancelReplaceRequest::MSG_TYPE;
-                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
-                    message.encode(e, stamp)
-                })
-            }
-            OrderIntent::Cancel {
-                id,
-                target,
-                venue_id,
-                instrument,
-                side,
-                qty,
-                cause,
-            } => {
-                let traded = self
-                    .wiring
-                    .traded
-                    .get(instrument.index())
-                    .and_then(Option::as_deref);
-                let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
-                let message = OrderCancelRequest {
-                    cl_ord_id: id.into(),
-                    orig_cl_ord_id: target.into(),
-                    order_id: number(venue_id),
-                    symbol,
-                    side,
-                    transact_time: now,
-                    qty,
-                    cause: Some(cause),
-                };
-                let msg_type = OrderCancelRequest::MSG_TYPE;
-                self.message(self.session_of(instrument), now, msg_type, |e, stamp| {
-                    message.encode(e, stamp)
-                })
-            }
+        let place = self.session_of(instrument);
+        if matches!(request, OrderIntent::New { .. })
+            && let Some(done) = self.send_prepared(place, now, instrument, request)
+        {
+            return done;
         }
+        let traded = self
+            .wiring
+            .traded
+            .get(instrument.index())
+            .and_then(Option::as_deref);
+        let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
+        let message = OrderRequest::of(request, symbol, now);
+        self.message(place, now, message.msg_type(), |e, stamp| {
+            message.encode(e, stamp)
+        })
     }
 }
 
@@ -520,38 +449,4 @@ fn line(entry: &QuoteEntry, symbol: Symbol) -> QuoteLine {
         symbol,
         sides: entry.quote.sides,
     }
-}
-
-fn number(id: Option<OrderId>) -> Id {
-    id.map_or(Id::EMPTY, |id| Id::from_number(id.0))
-}
-
-/// An order that is not sent from a prepared message.
-pub(super) fn new_order(request: &OrderIntent, symbol: Symbol, now: Nanos) -> Option<NewOrderSingle> {
-    let OrderIntent::New {
-        id,
-        side,
-        order_type,
-        price,
-        stop,
-        qty,
-        time_in_force,
-        cause,
-        ..
-    } = *request
-    else {
-        return None;
-    };
-    Some(NewOrderSingle {
-        cl_ord_id: id.into(),
-        symbol,
-        side,
-        transact_time: now,
-        qty,
-        order_type,
-        price: (order_type == OrderType::Limit).then_some(price),
-        stop,
-        time_in_force,
-        cause: Some(cause),
-    })
 }

@@ -11,8 +11,9 @@ use tickwire_trading::strategy::{
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
-use super::{Hosted, Live, Mark, arming, define, parts, sides};
+use super::{Hosted, Live, Mark, arming, define, parts, returning, sides};
 use crate::hot::{HotPath, OrderOut, OrderSession};
+use crate::session::TakenUp;
 use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
@@ -442,6 +443,86 @@ impl<S: Strategy> Rule for Live<S> {
         }
     }
 
+    fn ends_with_session(&self, session: usize) -> bool {
+        let mut users = self
+            .hosted
+            .iter()
+            .filter(|hosted| hosted.uses(session))
+            .peekable();
+        users.peek().is_some() && users.all(|hosted| hosted.ends_with_session)
+    }
+
+    fn on_session<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        is_up: bool,
+        now: Nanos,
+    ) {
+        hot.rule.set_session(session, is_up);
+        returning::tell(hot, session, now);
+    }
+
+    fn lose<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) {
+        returning::lose(hot, session, now);
+    }
+
+    fn take_up<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) -> TakenUp {
+        returning::take_up(hot, session, now)
+    }
+
+    #[cold]
+    fn on_distrust<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) -> bool {
+        let mut is_seen_to = true;
+        for at in 0..hot.rule.hosted.len() {
+            if hot.rule.hosted[at].uses(session) {
+                is_seen_to &= parts(hot, at, 0, |conductor, markets, port| {
+                    conductor.on_distrust(now, markets, port)
+                });
+            }
+        }
+        is_seen_to
+    }
+
+    #[cold]
+    fn on_command<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        words: &str,
+        now: Nanos,
+    ) {
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_command(now, words, markets, port)
+            });
+        }
+    }
+
+    fn reconcile_quotes(&mut self, now: Nanos, every_ns: u64) {
+        for hosted in &mut self.hosted {
+            hosted.conductor.reconcile_quotes(now, every_ns);
+        }
+    }
+
+    #[inline]
+    fn on_idle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        for at in 0..hot.rule.hosted.len() {
+            parts(hot, at, 0, |conductor, markets, port| {
+                conductor.on_idle(now, markets, port)
+            });
+        }
+    }
+
     #[inline]
     fn on_turn<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
@@ -493,9 +574,11 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     #[inline]
-    fn to_arm(&self) -> Option<usize> {
+    fn to_arm(&self) -> Option<(usize, InstrumentId)> {
         let armed = self.hosted.first()?.conductor.armed()?;
-        (!armed.is_placed).then_some(armed.awaited.instrument.index() >> self.bits)
+        let instrument = armed.awaited.instrument;
+        let local = InstrumentId(instrument.0 & ((1 << self.bits) - 1));
+        (!armed.is_placed).then_some((instrument.index() >> self.bits, local))
     }
 
     fn arm<O: OrderOut, const STAMPED: bool>(

@@ -33,6 +33,9 @@ pub struct QuotesAsOrders {
     /// Numbers of requests (ClOrdID) begin here: of a session that outlives the process, above those of every
     /// process before this one. What is behind the highest begins at the lowest again.
     pub first: u64,
+    /// How long the venue may take to confirm that no order of an earlier connection rests, nanoseconds; a
+    /// session that it does not confirm it in ends.
+    pub answer_max_ns: u64,
 }
 
 /// The numbers of quotes' orders as ClOrdIDs (11): behind the names of quotes.
@@ -67,6 +70,7 @@ pub(crate) struct Sides {
     orders: QuoteOrders,
     names: Names,
     tick: Price,
+    answer_max_ns: u64,
     /// By symbol, sorted: the place of its quote, and its instrument.
     known: Vec<(Symbol, u16, InstrumentId)>,
     cancel: Option<Cancel>,
@@ -93,6 +97,7 @@ impl Sides {
                 first: config.first % NUMBERS,
             },
             tick: config.tick,
+            answer_max_ns: config.answer_max_ns,
             known: Vec::with_capacity(usize::from(room)),
             cancel: None,
             is_clean: false,
@@ -201,10 +206,10 @@ impl Sides {
         self.is_clean
     }
 
-    /// Since when the venue owes the answer without which a session does not begin.
-    pub(crate) fn waits_since(&self) -> Option<Nanos> {
+    /// Until when the venue owes the answer without which a session does not begin.
+    pub(crate) fn cleaning_until(&self) -> Option<Nanos> {
         let cancel = self.cancel.filter(|cancel| cancel.id.is_none())?;
-        (!self.is_clean).then_some(cancel.since)
+        (!self.is_clean).then_some(cancel.since.after(self.answer_max_ns))
     }
 
     /// That answer is not waited for any more.
@@ -524,6 +529,7 @@ mod tests {
         let config = QuotesAsOrders {
             tick: Price::from_raw(1),
             first,
+            answer_max_ns: 100,
         };
         Sides::new(4, BASE, config)
     }
@@ -556,13 +562,13 @@ mod tests {
         };
         let first = begin(&mut sides, 7, None);
         assert!(sides.cancel.is_some() && !sides.is_clean());
-        assert_eq!(sides.waits_since(), Some(Nanos(7)));
+        assert_eq!(sides.cleaning_until(), Some(Nanos(107)));
         assert_eq!(sides.end_cancel(first + 1, true), None);
         assert_eq!(sides.end_cancel(first, false), Some(None));
         assert!(!sides.is_clean() && sides.cancel.is_none());
         let second = begin(&mut sides, 8, Some(9));
         assert_ne!(first, second);
-        assert_eq!(sides.waits_since(), None, "the strategy waits for it itself");
+        assert_eq!(sides.cleaning_until(), None, "the strategy waits for it itself");
         assert_eq!(sides.end_cancel(second, true), Some(Some(ClientOrderId(9))));
         assert_eq!(sides.end_cancel(second, true), None);
         assert!(sides.is_clean());
@@ -570,6 +576,6 @@ mod tests {
         assert!(!sides.is_clean());
         begin(&mut sides, 9, None);
         sides.drop_cancel();
-        assert!(sides.cancel.is_none() && sides.waits_since().is_none());
+        assert!(sides.cancel.is_none() && sides.cleaning_until().is_none());
     }
 }

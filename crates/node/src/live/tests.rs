@@ -241,6 +241,7 @@ fn hosting(name: &str, is_consolidated: bool, controls: ControlsConfig) -> Hosti
         feeds: None,
         sessions: None,
         on_every_event: false,
+        ends_with_session: false,
         max_orders: 1 << 10,
         risk: RiskConfig {
             price_band_bp: 10_000,

@@ -41,23 +41,23 @@ where
     /// Once a turn: what became of the armed order, and one that waits for its place.
     #[inline]
     pub(super) fn arm_orders(&mut self, now: Nanos) {
-        let Some(session) = self.hot.sessions.first_mut() else {
+        let Some(session) = self.host.path.sessions.first_mut() else {
             return;
         };
         if let Some(told) = session.shooting(now) {
-            R::end_armed(&mut self.hot, now, told);
+            R::end_armed(&mut self.host.path, now, told);
         }
-        if let Some(source) = self.hot.rule.to_arm()
+        if let Some((source, instrument)) = self.host.path.rule.to_arm()
             && self.is_up(0)
-            && let Some(point) = self.receiver.arming_point(source)
+            && let Some(point) = self.host.receiver.arming_point(source, instrument)
         {
-            R::arm(&mut self.hot, now, &point);
+            R::arm(&mut self.host.path, now, &point);
         }
     }
 
     /// What has left past the kernel, for who asks.
     pub(super) fn note_sending(&self) {
-        let lines = self.lines.iter().zip(&self.hot.sessions);
+        let lines = self.host.lines.iter().zip(&self.host.path.sessions);
         let delegated = lines.filter(|(_, session)| session.out.counts().is_some());
         let all = delegated.map(|(line, session)| line.link.counts(&session.out));
         if let Some(counts) = all.reduce(|mut all, counts| {
@@ -71,18 +71,18 @@ where
     /// Takes back what is armed over a session, before anything is sent there, and tells its end.
     #[inline]
     pub(super) fn end_armed(&mut self, line: usize, now: Nanos) {
-        let session = &mut self.hot.sessions[line];
+        let session = &mut self.host.path.sessions[line];
         session.release_armed(now);
         if let Some(told) = session.shooting(now) {
-            R::end_armed(&mut self.hot, now, told);
+            R::end_armed(&mut self.host.path, now, told);
         }
     }
 
     /// The same, and of one that waits for its place: everything open is to end, or is asked for.
     pub(super) fn end_all_armed(&mut self, line: usize, now: Nanos) {
         self.end_armed(line, now);
-        if line == 0 && self.hot.rule.to_arm().is_some() {
-            R::end_armed(&mut self.hot, now, Shooting::Back);
+        if line == 0 && self.host.path.rule.to_arm().is_some() {
+            R::end_armed(&mut self.host.path, now, Shooting::Back);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::hot::HotPath;
 use crate::link::Entry;
 use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
+use tickwire_control::latency_file::{DECIDED, HOOK, KERNEL, LatencyFile, SENT, TOTAL, WIRE};
 use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 
 impl<R: Rule + 'static> Trader<'_, R>
@@ -21,9 +22,9 @@ where
 {
     /// The results with the orders of one session.
     fn results(&self, line: usize) -> TraderResults {
-        let counters = self.counters();
+        let counters = self.host.counters();
         let mut by_id: BTreeMap<String, OrderOutcome> = BTreeMap::new();
-        self.hot.rule.each_order(line, &mut |order| {
+        self.host.path.rule.each_order(line, &mut |order| {
             // The venue has an order under the last number that it was given.
             let is_replaced = order.state == OrderState::Replaced
                 || (order.state == OrderState::Rejected && order.replaces.is_some());
@@ -35,8 +36,8 @@ where
                 by_id.insert(order.id.0.to_string(), outcome);
             }
         });
-        let span = |ticks| self.hot.clock.span_ns(ticks);
-        let times = self.hot.probes.stage_times(span);
+        let span = |ticks| self.host.path.clock.span_ns(ticks);
+        let times = self.host.path.probes.stage_times(span);
         TraderResults {
             counters: counters_by_id(&counters),
             orders: by_id,
@@ -46,15 +47,46 @@ where
                 .into_iter()
                 .map(|(name, h)| (name.to_string(), h.clone()))
                 .collect(),
-            total_series: self.hot.probes.series(Stage::Total, span),
+            total_series: self.host.path.probes.series(Stage::Total, span),
             samples_dropped: times.dropped(),
-            host: tickwire_control::summary::host(&self.hot.clock, Some(self.waiting.to_string())),
+            host: tickwire_control::summary::host(&self.host.path.clock, Some(self.host.waiting.to_string())),
         }
     }
 
+    /// The parts of the way of every packet that led to an order, as [`LatencyFile`] has them. A part that
+    /// was not measured is not in it.
+    fn parts_of_the_way(&self) -> LatencyFile {
+        let clock = &self.host.path.clock;
+        let mut file = LatencyFile {
+            feed: "trader".into(),
+            remarks: vec![
+                "packets that led to an order, nanoseconds: wire to hook, hook or kernel to user space, user space to decided, decided to sent"
+                    .into(),
+                format!("written: {} ns since 1970", clock.wall_at(clock.now()).0),
+            ],
+            types: BTreeMap::new(),
+        };
+        for sample in self.host.path.probes.samples() {
+            let parts = [
+                (WIRE, sample.ticks(Stage::Wire)),
+                (HOOK, sample.ticks(Stage::Hook)),
+                (KERNEL, sample.ticks(Stage::Receive)),
+                (DECIDED, sample.user_to_decided()),
+                (SENT, sample.decided_to_sent()),
+                (TOTAL, sample.ticks(Stage::Total)),
+            ];
+            for (name, ticks) in parts {
+                let Some(ticks) = ticks else { continue };
+                let latencies = file.types.entry(name.into()).or_default();
+                latencies.record(clock.span_ns(ticks));
+            }
+        }
+        file
+    }
+
     pub(super) fn print(&self) {
-        for line in 0..self.lines.len() {
-            if self.lines.len() > 1 {
+        for line in 0..self.host.lines.len() {
+            if self.host.lines.len() > 1 {
                 println!("session{}", self.over(line));
             }
             print!(
@@ -62,16 +94,25 @@ where
                 tickwire_control::summary::trader_summary(&self.results(line))
             );
             if self.routes.send[line] == SendWay::Delegated {
-                let counts = self.lines[line].link.counts(&self.hot.sessions[line].out);
+                let counts = self.host.lines[line]
+                    .link
+                    .counts(&self.host.path.sessions[line].out);
                 println!("order entry: {counts}");
             }
         }
     }
 
     /// Writes what the first session has done into `trader.json` and the books of its channels into
-    /// `books-trader.txt`; those of the second one have `-2` in their names, and so on.
+    /// `books-trader.txt`; those of the second one have `-2` in their names, and so on. `latency_trader.txt`
+    /// is about all of them.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Failure> {
-        for line in 0..self.lines.len() {
+        self.parts_of_the_way().write(dir).map_err(|e| {
+            Failure::system(format!(
+                "cannot write latency_trader.txt into {}: {e}",
+                dir.display()
+            ))
+        })?;
+        for line in 0..self.host.lines.len() {
             let which = match line {
                 0 => String::new(),
                 later => format!("-{}", later + 1),
@@ -80,7 +121,7 @@ where
             let mut known = Vec::new();
             for (number, routes) in self.routes.of_source.iter().enumerate() {
                 if routes.first() == Some(&line) {
-                    let directory = self.receiver.source(number).directory();
+                    let directory = self.host.receiver.source(number).directory();
                     known.extend(directory.into_iter().map(|(symbol, id)| (symbol, number, id)));
                 }
             }
@@ -100,10 +141,15 @@ where
         (number, id): (usize, InstrumentId),
         levels: &mut LevelWriter,
     ) -> Result<(), Failure> {
-        let Some(book) = self.hot.books[number].book(id) else {
+        let Some(book) = self.host.path.books[number].book(id) else {
             return Ok(());
         };
-        let at_close = self.hot.at_close.get(&(number, id)).filter(|_| book.is_empty());
+        let at_close = self
+            .host
+            .path
+            .at_close
+            .get(&(number, id))
+            .filter(|_| book.is_empty());
         for side in Side::BOTH {
             let shown: Vec<_> = match at_close {
                 Some(closed) => closed[side as usize].clone(),

@@ -12,6 +12,7 @@ use tickwire_trading::strategy::{ArmRefusal, Execution};
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
 use crate::hot::{HotPath, OrderOut};
+use crate::session::TakenUp;
 use tickwire_console::failure::Failure;
 
 /// See the module. What concerns books or sessions gets the whole path. Sessions are named by their place.
@@ -149,6 +150,65 @@ pub trait Rule: Sized {
     fn set_execution(&mut self, execution: Option<Execution>) {
         let _ = execution;
     }
+    /// Whether what is open over a session ends with it: the venue cancels it, and nothing of it is known
+    /// when the session is lost.
+    fn ends_with_session(&self, session: usize) -> bool {
+        let _ = session;
+        false
+    }
+    /// A session is traded over from now on, or no more; whoever trades over it is told.
+    fn on_session<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        is_up: bool,
+        now: Nanos,
+    ) {
+        let _ = now;
+        hot.rule.set_session(session, is_up);
+    }
+    /// A session is lost.
+    fn lose<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) {
+        Self::on_session(hot, session, false, now);
+    }
+    /// A session of rules whose orders end with it is logged on: see [`HotPath::take_up`].
+    fn take_up<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) -> TakenUp {
+        let _ = (hot, session, now);
+        TakenUp::Waits
+    }
+    /// The venue has refused a message, or has said something that cannot be read: whether every rule that
+    /// trades over the session has seen to it.
+    fn on_distrust<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        session: usize,
+        now: Nanos,
+    ) -> bool {
+        let _ = (hot, session, now);
+        false
+    }
+    /// An operator's words, as typed.
+    fn on_command<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+        words: &str,
+        now: Nanos,
+    ) {
+        let _ = (hot, words, now);
+    }
+    /// Has the venues asked about each quote every so many nanoseconds; 0 for never.
+    fn reconcile_quotes(&mut self, now: Nanos, every_ns: u64) {
+        let _ = (now, every_ns);
+    }
+    /// The loop has time to spare.
+    fn on_idle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        let _ = (hot, now);
+    }
     /// The loop begins another turn.
     fn on_turn<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         let _ = (hot, now);
@@ -176,8 +236,9 @@ pub trait Rule: Sized {
     fn set_arming(&mut self, arms: Result<(), ArmRefusal>) {
         let _ = arms;
     }
-    /// The channel of the order that is to be armed and is not in its place.
-    fn to_arm(&self) -> Option<usize> {
+    /// What the order waits for that is to be armed and is not in its place: the channel, and the instrument
+    /// by the channel's own number.
+    fn to_arm(&self) -> Option<(usize, InstrumentId)> {
         None
     }
     /// Puts it in its place, from where its channel stands.

@@ -1,89 +1,52 @@
 //! The order entry sessions of a trading thread: what comes over them, what is cancelled over them, and how a
 //! lost one is taken up again.
 
-use tickwire_fix::{Again, DisconnectReason, Encoder, Event, ExecutionReport, OrderCancelRequest, Stamp};
-use tickwire_market::{ClientOrderId, EventSink, Nanos, SeqNo, Side};
-use tickwire_runtime::tcp::Received;
+use tickwire_fix::{Again, DisconnectReason, Encoder, ExecutionReport, OrderCancelRequest, Reason, Stamp};
+use tickwire_market::{ClientOrderId, EventSink, Nanos, Side};
 use tickwire_runtime::wait::Waiter;
 
 use super::stop::{self, Stopping};
 use super::{End, Rule, Trader};
-use crate::answers::{self, Heard};
+use crate::answers::Heard;
 use crate::controls::check_venue_cancels;
+use crate::host::{self, Line};
 use crate::hot::HotPath;
 use crate::link::{Entry, Link};
+use crate::session::{Returning, Said, TakenUp};
 use crate::settings::{SendWay, TraderSection};
 use tickwire_console::failure::Failure;
-use tickwire_console::health::follow_if_set;
 use tickwire_console::warn;
 use tickwire_venues::order_entry::OrderEntrySection;
 
-/// How far a session that was lost is taken up again. The rule trades when all of it is done: nothing rests
-/// then by what was known before, and what traded meanwhile is held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Returning {
-    /// Not logged on, or not everything is here that the venue sent.
-    CatchingUp,
-    /// What is open is being cancelled, and asked for until the venue has said of every order that it is
-    /// over.
-    Confirming,
-}
-
-/// One order entry session beside what the hot path has of it.
-pub(super) struct Line {
-    /// What it is called in messages.
-    name: String,
-    pub(super) link: Link,
-    /// The field in which the venue's Logon confirms that it cancels what is open when the connection is
-    /// lost.
-    cancels_tag: u32,
-    /// It was lost, and nothing is traded over it yet.
-    returning: Option<Returning>,
-    /// The exchange has ended it in good order.
-    pub(super) logged_out: bool,
-    /// After our own logout: nothing more comes.
-    pub(super) is_over: bool,
+/// How far cancelling over an order entry session is.
+#[derive(Default)]
+pub(super) struct Stop {
     /// Everything open is being cancelled.
     pub(super) stopping: Option<Stopping>,
     /// When the venue is asked next what it has of our open orders.
     reconcile_at: Nanos,
+    /// After our own logout: nothing more comes.
+    pub(super) is_over: bool,
 }
 
-impl Line {
-    /// Connects to the venue.
-    pub(super) fn open(
-        name: &str,
-        section: &OrderEntrySection,
-        send: SendWay,
-        trader: &TraderSection,
-        waiter: &mut Waiter,
-        now: Nanos,
-    ) -> Result<(Line, Entry), Failure> {
-        let attempts = (
-            trader.reconnects_max,
-            u64::from(trader.reconnect_ms) * Nanos::MILLI,
-        );
-        let meaning = "nothing is sent without it, and what is open is the venue's to cancel";
-        let address = section.address.into();
-        let (mut link, stream) = Link::connect(address, send, meaning, attempts, waiter, now)?;
-        let entry = link.entry(stream)?;
-        let line = Line {
-            name: name.to_string(),
-            link,
-            cancels_tag: section.cancel_on_disconnect_tag,
-            returning: None,
-            logged_out: false,
-            is_over: false,
-            stopping: None,
-            reconcile_at: Nanos::ZERO,
-        };
-        Ok((line, entry))
-    }
-
-    /// Nothing of it is being taken up again.
-    pub(super) fn is_whole(&self) -> bool {
-        self.returning.is_none()
-    }
+/// Connects to the venue of a session.
+pub(super) fn open(
+    name: &str,
+    section: &OrderEntrySection,
+    send: SendWay,
+    trader: &TraderSection,
+    waiter: &mut Waiter,
+    now: Nanos,
+) -> Result<(Line, Entry), Failure> {
+    let attempts = (
+        trader.reconnects_max,
+        u64::from(trader.reconnect_ms) * Nanos::MILLI,
+    );
+    let meaning = "nothing is sent without it, and what is open is the venue's to cancel";
+    let address = section.address.into();
+    let (mut link, stream) = Link::connect(address, send, meaning, attempts, waiter, now)?;
+    let entry = link.entry(stream)?;
+    Ok((Line::new(name, link, section.cancel_on_disconnect_tag), entry))
 }
 
 impl<R: Rule + 'static> Trader<'_, R>
@@ -92,32 +55,32 @@ where
 {
     /// Which of several sessions, for messages.
     pub(super) fn over(&self, line: usize) -> String {
-        match self.lines.len() {
+        match self.host.lines.len() {
             1 => String::new(),
-            _ => format!(" {}", self.lines[line].name),
+            _ => format!(" {}", self.host.lines[line].name),
         }
     }
 
     /// The same in front of a sentence.
     fn of(&self, line: usize) -> String {
-        match self.lines.len() {
+        match self.host.lines.len() {
             1 => String::new(),
-            _ => format!("session {}: ", self.lines[line].name),
+            _ => format!("session {}: ", self.host.lines[line].name),
         }
     }
 
     /// Cancels everything that is open.
     pub(super) fn cancel_all(&mut self, now: Nanos) {
-        for line in 0..self.lines.len() {
+        for line in 0..self.host.lines.len() {
             self.cancel_open(line, now);
         }
     }
 
     /// What a stop has come to, and what the venue has of our orders.
     pub(super) fn follow_stop(&mut self, line: usize, now: Nanos) {
-        let open = self.hot.rule.open(Some(line));
+        let open = self.host.path.rule.open(Some(line));
         let of = self.of(line);
-        let own = &mut self.lines[line];
+        let own = &mut self.stops[line];
         let Some(stopping) = &mut own.stopping else {
             if now >= own.reconcile_at && self.config.controls.reconcile_s > 0 {
                 own.reconcile_at = now.after(u64::from(self.config.controls.reconcile_s) * Nanos::SECOND);
@@ -152,17 +115,17 @@ where
     #[cold]
     pub(super) fn cancel_open(&mut self, line: usize, now: Nanos) {
         let symbol = self.config.trader.symbol.0;
-        let begun = self.hot.clock.now();
+        let begun = self.host.path.clock.now();
         let mut count = 0_u32;
-        let is_up = self.hot.sessions[line].is_active();
+        let is_up = self.host.path.sessions[line].is_active();
         self.end_all_armed(line, now);
         if is_up {
-            R::cancel_quotes(&mut self.hot, line, now, false);
+            R::cancel_quotes(&mut self.host.path, line, now, false);
         }
-        while is_up && let Some(cancel) = stop::next_cancel(&mut self.hot.rule, line, symbol, now) {
+        while is_up && let Some(cancel) = stop::next_cancel(&mut self.host.path.rule, line, symbol, now) {
             count += 1;
             // Kept for no resend: what is open is asked for instead.
-            let session = &mut self.hot.sessions[line];
+            let session = &mut self.host.path.sessions[line];
             let msg_type = OrderCancelRequest::MSG_TYPE;
             let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| cancel.encode(e, stamp);
             if session.fix.send(now, msg_type, Again::GapFill, put).is_err() {
@@ -172,9 +135,9 @@ where
                 session.transmit();
             }
         }
-        self.hot.sessions[line].transmit();
-        let took = self.hot.clock.now().since(begun);
-        let open = self.hot.rule.open(Some(line));
+        self.host.path.sessions[line].transmit();
+        let took = self.host.path.clock.now().since(begun);
+        let open = self.host.path.rule.open(Some(line));
         let of = self.of(line);
         match is_up {
             true => warn(format_args!(
@@ -185,7 +148,7 @@ where
                 "{of}there is no order entry session: {open} orders are cancelled when it is back, if the venue has not done so"
             )),
         }
-        self.lines[line].stopping = Some(Stopping {
+        self.stops[line].stopping = Some(Stopping {
             since: now,
             ask_at: now.after(stop::ASK_NS),
             is_late: false,
@@ -196,63 +159,55 @@ where
     /// There is no session any more; [`Trader::mend`] takes it up again.
     #[cold]
     pub(super) fn lose(&mut self, line: usize, now: Nanos, why: String) {
-        if !self.lines[line].link.is_up() {
+        if !self.host.lines[line].link.is_up() {
             return;
         }
         if self.end == End::LoggingOut {
             return self.over_in_good_order(line);
         }
         self.end_all_armed(line, now);
-        let session = &mut self.hot.sessions[line];
+        let session = &mut self.host.path.sessions[line];
         session.fix.handle_disconnected(now);
         // Of this connection nothing more is to be done; of the end of the session somebody has told.
         while session.fix.poll_event().is_some() {}
-        self.hot.rule.set_session(line, false);
         // What the venue says meanwhile is to be heard of.
         session.fix.set_reset_on_logon(false);
-        session.drop_held();
-        let own = &mut self.lines[line];
-        own.returning = Some(Returning::CatchingUp);
-        // Its number is watched no longer before it may be another file's.
-        own.link.lost(now, why, &mut self.receiver.waiter);
-        own.link.close(&mut session.out);
+        self.host.path.lose(line, now);
+        self.host.drop_connection(line, now, why);
     }
 
     fn over_in_good_order(&mut self, line: usize) {
-        self.lines[line].is_over = true;
+        self.stops[line].is_over = true;
         self.end_if_over();
     }
 
     /// Ten times a second: the way back of a session that was lost, step by step.
     pub(super) fn mend(&mut self, line: usize, now: Nanos) -> Result<(), Failure> {
-        let own = &mut self.lines[line];
-        if own.logged_out || matches!(self.end, End::LoggingOut | End::Done) {
+        if self.host.lines[line].is_ended || matches!(self.end, End::LoggingOut | End::Done) {
             return Ok(());
         }
-        if let Some(stream) = own.link.mend(now, &mut self.receiver.waiter)? {
-            let session = &mut self.hot.sessions[line];
-            session.replace(own.link.entry_again(stream));
-            if self.hot.rule.pre_arms()
-                && let Some(trigger) = self.receiver.trigger()
-            {
-                session.out.use_trigger(trigger);
-            }
-            session.fix.handle_connected(now);
-            session.transmit();
+        self.host.mend(line, now)?;
+        if self.host.path.rule.ends_with_session(line) {
+            // It is taken up as soon as the venue has said enough.
+            return Ok(());
         }
-        let open = self.hot.rule.open(Some(line));
-        match own.returning {
-            Some(Returning::CatchingUp) if self.hot.sessions[line].fix.is_caught_up() => {
-                own.returning = Some(Returning::Confirming);
+        let open = self.host.path.rule.open(Some(line));
+        let session = &mut self.host.path.sessions[line];
+        match session.returning {
+            Some(Returning::CatchingUp) if session.fix.is_caught_up() => {
+                session.returning = Some(Returning::Confirming);
                 if open > 0 {
                     self.cancel_open(line, now);
                 }
             }
-            Some(Returning::Confirming) if own.stopping.is_none() && open > 0 => self.cancel_open(line, now),
+            Some(Returning::Confirming) if self.stops[line].stopping.is_none() && open > 0 => {
+                self.cancel_open(line, now)
+            }
             Some(Returning::Confirming) if open == 0 => {
-                own.returning = None;
-                self.hot.rule.set_session(line, true);
-                self.lines[line].link.say(format!(
+                session.returning = None;
+                R::on_session(&mut self.host.path, line, true, now);
+                R::settle(&mut self.host.path, now);
+                self.host.lines[line].link.say(format!(
                     "the order entry session{} goes on: everything that was missed has come, nothing of ours is open, position {}",
                     self.over(line),
                     self.position()
@@ -263,17 +218,30 @@ where
         Ok(())
     }
 
+    /// Goes on with a session of strategies whose orders end with it.
+    #[inline]
+    pub(super) fn take_up(&mut self, line: usize, now: Nanos) {
+        match self.host.path.take_up(line, now) {
+            TakenUp::Waits | TakenUp::Whole => {}
+            TakenUp::Refused => {
+                let session = &mut self.host.path.sessions[line];
+                session.fix.logout(now, "cancel on logon was not confirmed");
+                session.transmit();
+            }
+        }
+    }
+
     /// Asks the venue what it has of the orders that we believe to be open.
     pub(super) fn ask_for_open(&mut self, line: usize, now: Nanos) {
-        if !self.hot.sessions[line].is_active() {
+        if !self.host.path.sessions[line].is_active() {
             return;
         }
         self.end_all_armed(line, now);
-        if self.lines[line].stopping.is_some() {
-            R::cancel_quotes(&mut self.hot, line, now, true);
+        if self.stops[line].stopping.is_some() {
+            R::cancel_quotes(&mut self.host.path, line, now, true);
         }
         let symbol = self.config.trader.symbol.0;
-        let rule = &self.hot.rule;
+        let rule = &self.host.path.rule;
         let mut asked: Vec<(ClientOrderId, Side, tickwire_market::Symbol)> = Vec::new();
         rule.each_open(line, &mut |order| {
             if asked.len() < stop::ASKED_MAX {
@@ -281,7 +249,7 @@ where
                 asked.push((order.id, order.side, symbol));
             }
         });
-        let session = &mut self.hot.sessions[line];
+        let session = &mut self.host.path.sessions[line];
         for (id, side, symbol) in asked {
             let put = |e: &mut tickwire_fix::Encoder<'_>| stop::put_status_request(e, id, symbol, side);
             if session
@@ -295,169 +263,137 @@ where
         session.transmit();
     }
 
-    pub(super) fn session_timers(&mut self, line: usize, now: Nanos) {
-        let session = &mut self.hot.sessions[line];
-        if session.fix.poll_timeout().is_some_and(|t| t <= now) {
-            session.release_armed(now);
-            session.fix.handle_timeout(now);
-            session.transmit();
-        }
-    }
-
-    /// Execution reports and session messages; whether there were none.
-    #[inline]
-    pub(super) fn order_entry(
-        &mut self,
-        line: usize,
-        now: Nanos,
-        buffer: &mut [u8],
-    ) -> Result<bool, Failure> {
-        if self.lines[line].logged_out {
-            return Ok(true);
-        }
-        let received = match self.hot.sessions[line].out.recv(buffer) {
-            Ok(Received::Nothing) => return self.session_events(line, now).map(|()| true),
-            Ok(Received::Bytes(bytes)) => bytes.len(),
-            Ok(Received::Closed) => {
-                self.hot.sessions[line].fix.handle_disconnected(now);
-                self.session_events(line, now)?;
-                if matches!(self.end, End::LoggingOut | End::Done) {
-                    self.over_in_good_order(line);
-                } else if !self.lines[line].logged_out {
-                    let why = format!(
-                        "the exchange at {} closed the order entry connection before the session's end; was it stopped or killed?",
-                        self.lines[line].link.peer()
-                    );
-                    self.lose(line, now, why);
-                }
-                return Ok(false);
-            }
-            Err(e) => {
-                self.lose(line, now, connection_failed(&e));
-                return Ok(false);
-            }
-        };
-        if follow_if_set(&mut self.hot.clock, &mut self.clock_steps) {
-            let offset = self.hot.clock.wall_offset_ns();
-            for session in &mut self.hot.sessions {
-                session.fix.set_wall_offset(offset);
-            }
-        }
-        // An answer may have to be answered, and may be about it.
-        self.end_armed(line, now);
-        let mut bytes = &buffer[..received];
-        while !bytes.is_empty() {
-            let session = &mut self.hot.sessions[line];
-            let taken = session.fix.handle_bytes(now, bytes);
-            bytes = &bytes[taken..];
-            session.transmit();
-            self.session_events(line, now)?;
-            if !self.lines[line].link.is_up() {
-                return Ok(false);
-            }
-        }
-        self.hot.sessions[line].transmit();
-        Ok(false)
-    }
-
-    fn session_events(&mut self, line: usize, now: Nanos) -> Result<(), Failure> {
-        while let Some(event) = self.hot.sessions[line].fix.poll_event() {
-            match event {
-                Event::LoggedOn { reset, .. } => {
-                    if reset {
-                        self.hot.sessions[line].once.begin_anew();
-                    }
-                    // Before the first order, and before the next one after a lost connection.
-                    let (policy, own) = (self.config.controls.venue_cancels, &self.lines[line]);
-                    let session = &mut self.hot.sessions[line];
-                    check_venue_cancels(policy, own.cancels_tag, session.fix.peer_cancels())?;
-                    match own.is_whole() {
-                        true => self.hot.rule.set_session(line, true),
-                        // One that was lost is taken up in steps.
-                        false => session.fix.set_reset_on_logon(false),
-                    }
-                }
-                Event::Message { seq, poss_dup, .. } => self.message(line, now, (seq, poss_dup)),
-                Event::Admin { .. } | Event::Gap { .. } => {}
-                // An initiator is asked about no logon, and no cancel is configured.
-                Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
-                Event::Rejected { ref_seq, text, .. } => {
-                    return Err(Failure::peer_lost(format!(
-                        "the exchange rejected our message {ref_seq} ({}); trading on would hide a fault",
-                        text.as_str()
-                    )));
-                }
-                Event::NotKept { first, last, count } => tickwire_console::warn(format_args!(
-                    "the exchange asked for messages that are no longer kept: {count} numbers, {first} to {last}, were sent as gap fills"
-                )),
-                Event::Disconnect { reason, text } => {
-                    let session = &mut self.hot.sessions[line];
-                    session.transmit();
-                    session.fix.handle_disconnected(now);
-                    self.hot.rule.set_session(line, false);
-                    if self.end == End::LoggingOut {
-                        self.over_in_good_order(line);
-                        return Ok(());
-                    }
-                    let own = &mut self.lines[line];
-                    if reason == DisconnectReason::PeerLogout && own.is_whole() {
-                        // The exchange closes order entry at the end of its day; market data may still be
-                        // under way.
-                        own.logged_out = true;
-                        return Ok(());
-                    }
-                    let why = format!("the order entry session ended early: {reason} {}", text.as_str());
-                    // Of a connection that was lost, the venue may still hold the other end; or it begins its
-                    // numbers anew with every logon.
-                    let is_back = !own.is_whole();
-                    let begins_anew = is_back && reason == DisconnectReason::SequenceTooLow;
-                    let is_held = is_back && reason == DisconnectReason::LogonRefused;
-                    if !(is_passing(reason) || begins_anew || is_held) {
-                        return Err(Failure::peer_lost(why));
-                    }
-                    self.lose(line, now, why);
-                    if begins_anew {
-                        self.hot.sessions[line].fix.set_reset_on_logon(true);
-                        self.lines[line].link.say(
-                            "the venue has begun its numbers anew, so do we: what it said meanwhile is not sent again, each open order is asked for"
-                                .to_string(),
-                        );
-                    }
-                    return Ok(());
-                }
-            }
+    /// The exchange has closed the connection.
+    pub(super) fn connection_closed(&mut self, line: usize, now: Nanos) -> Result<(), Failure> {
+        self.host.path.sessions[line].fix.handle_disconnected(now);
+        host::events(self, line, now)?;
+        if matches!(self.end, End::LoggingOut | End::Done) {
+            self.over_in_good_order(line);
+        } else if !self.host.lines[line].is_ended {
+            let why = format!(
+                "the exchange at {} closed the order entry connection before the session's end; was it stopped or killed?",
+                self.host.lines[line].link.peer()
+            );
+            self.lose(line, now, why);
         }
         Ok(())
     }
 
-    /// What the venue says of orders and quotes.
-    fn message(&mut self, line: usize, now: Nanos, at: (SeqNo, bool)) {
-        let heard = answers::hear(&mut self.hot, line, now, at, &mut self.named);
-        let session = &mut self.hot.sessions[line];
+    /// What the session has said that the thread decides on.
+    pub(super) fn session_said(&mut self, line: usize, now: Nanos, said: Said) -> Result<(), Failure> {
+        match said {
+            Said::LoggedOn => {
+                // Before the first order, and before the next one after a lost connection.
+                let (policy, tag) = (
+                    self.config.controls.venue_cancels,
+                    self.host.lines[line].cancels_tag,
+                );
+                check_venue_cancels(policy, tag, self.host.path.sessions[line].fix.peer_cancels())?;
+                self.host.path.log_on(line, now);
+                Ok(())
+            }
+            Said::Heard(heard) => {
+                self.heard(line, now, heard);
+                Ok(())
+            }
+            Said::Rejected { ref_seq, text } => match R::on_distrust(&mut self.host.path, line, now) {
+                true => {
+                    R::settle(&mut self.host.path, now);
+                    warn(format_args!(
+                        "ALERT: {}the exchange rejected our message {ref_seq} ({}): what is open may be otherwise than we believe, and is taken away",
+                        self.of(line),
+                        text.as_str()
+                    ));
+                    Ok(())
+                }
+                false => Err(Failure::peer_lost(format!(
+                    "the exchange rejected our message {ref_seq} ({}); trading on would hide a fault",
+                    text.as_str()
+                ))),
+            },
+            Said::Ended { reason, text } => self.session_ended(line, now, reason, text),
+        }
+    }
+
+    fn session_ended(
+        &mut self,
+        line: usize,
+        now: Nanos,
+        reason: DisconnectReason,
+        text: Reason,
+    ) -> Result<(), Failure> {
+        let session = &mut self.host.path.sessions[line];
+        session.transmit();
+        session.fix.handle_disconnected(now);
+        let is_whole = session.is_whole();
+        R::lose(&mut self.host.path, line, now);
+        if self.end == End::LoggingOut {
+            self.over_in_good_order(line);
+            return Ok(());
+        }
+        if reason == DisconnectReason::PeerLogout && is_whole {
+            // The exchange closes order entry at the end of its day; market data may still be under way.
+            self.host.lines[line].is_ended = true;
+            return Ok(());
+        }
+        let why = format!("the order entry session ended early: {reason} {}", text.as_str());
+        // Of a connection that was lost, the venue may still hold the other end; or it begins its numbers
+        // anew with every logon.
+        let begins_anew = !is_whole && reason == DisconnectReason::SequenceTooLow;
+        let is_held = !is_whole && reason == DisconnectReason::LogonRefused;
+        if !(is_passing(reason) || begins_anew || is_held) {
+            return Err(Failure::peer_lost(why));
+        }
+        self.lose(line, now, why);
+        if begins_anew {
+            self.host.path.sessions[line].fix.set_reset_on_logon(true);
+            self.host.lines[line].link.say(
+                "the venue has begun its numbers anew, so do we: what it said meanwhile is not sent again, each open order is asked for"
+                    .to_string(),
+            );
+        }
+        Ok(())
+    }
+
+    /// What the venue says of orders and quotes that no strategy could be told of.
+    fn heard(&mut self, line: usize, now: Nanos, heard: Heard) {
+        let session = &mut self.host.path.sessions[line];
         match heard {
             // A request: not for us. The session has counted and sequenced it.
-            Heard::Told | Heard::Repeated | Heard::Request | Heard::Refused(_) => {}
+            Heard::Told | Heard::Repeated | Heard::Request => {}
+            Heard::Refused(_) => self.distrust(line, now),
             Heard::Status(report) => self.status_report(line, now, &report),
             Heard::Broken { order, qty, price } => warn(format_args!(
                 "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
                 order.0
             )),
-            Heard::NoQuotes(text) => warn(format_args!(
-                "{}the venue takes no request about quotes: {}",
-                self.of(line),
-                text.as_str()
-            )),
+            Heard::NoQuotes(text) => {
+                warn(format_args!(
+                    "{}the venue takes no request about quotes: {}",
+                    self.of(line),
+                    text.as_str()
+                ));
+                self.distrust(line, now);
+            }
             Heard::Unknown => session.fix.refuse(now),
-            Heard::Fault(fault) => session.fix.reject(now, fault),
+            Heard::Fault(fault) => {
+                session.fix.reject(now, fault);
+                self.distrust(line, now);
+            }
         }
-        R::settle(&mut self.hot, now);
+        R::settle(&mut self.host.path, now);
+    }
+
+    /// What a strategy may have to see to; one that does not goes on.
+    fn distrust(&mut self, line: usize, now: Nanos) {
+        let _ = R::on_distrust(&mut self.host.path, line, now);
     }
 
     /// What a venue has of an order that it was asked about.
     fn status_report(&mut self, line: usize, now: Nanos, report: &ExecutionReport) {
-        let (found, reports) = stop::compare(&self.hot.rule, line, report);
+        let (found, reports) = stop::compare(&self.host.path.rule, line, report);
         for report in reports.iter().flatten() {
-            let _ = R::on_report(&mut self.hot, line, now, report);
+            let _ = R::on_report(&mut self.host.path, line, now, report);
         }
         if let Some(found) = found {
             self.differences += 1;
@@ -471,10 +407,6 @@ where
             ));
         }
     }
-}
-
-pub(super) fn connection_failed(e: &std::io::Error) -> String {
-    format!("the order entry connection failed: {e}")
 }
 
 /// Whether a session that ended for this reason may be taken up again: another attempt does not mend numbers

@@ -15,6 +15,7 @@ use tickwire_fix::{ExecutionReport, OrdStatus, OrderCancelRequest, tag};
 use tickwire_kernelpath::KillSwitch;
 use tickwire_kernelpath::delegate::Counts;
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
+use tickwire_runtime::spsc::Producer;
 use tickwire_runtime::users::Peer;
 use tickwire_trading::{OrderReport, OrderState, ReportKind};
 
@@ -323,8 +324,43 @@ impl Shared {
     }
 }
 
+/// The longest words of an operator, bytes.
+const WORDS_MAX: usize = 120;
+/// Words on their way to the trading thread, which takes one in each turn; what there is no room for is
+/// refused.
+pub(super) const WORDS_WAITING: usize = 16;
+
+/// An operator's words to the strategies, as typed.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    bytes: [u8; WORDS_MAX],
+    len: usize,
+}
+
+impl Words {
+    fn new(text: &str) -> Result<Words, String> {
+        let text = text.trim();
+        if text.is_empty() || text.len() > WORDS_MAX {
+            return Err(format!(
+                "words to a strategy have 1 to {WORDS_MAX} bytes, these have {}",
+                text.len()
+            ));
+        }
+        let mut bytes = [0; WORDS_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        let len = text.len();
+        Ok(Words { bytes, len })
+    }
+
+    /// The words.
+    pub(super) fn as_str(&self) -> &str {
+        // They were a text.
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
 /// What a trader may be asked for.
-#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum Request {
     /// Cancels everything and sends nothing more, until it is resumed.
@@ -333,11 +369,18 @@ pub(super) enum Request {
     Resume {},
     /// How it is.
     Status {},
+    /// Says something to every strategy.
+    Say {
+        /// As typed.
+        words: String,
+    },
 }
 
 /// The operator's side.
 pub(super) struct OperatorControl {
     pub(super) shared: Arc<Shared>,
+    /// To the trading thread.
+    pub(super) words: Producer<Words>,
     pub(super) controls: ControlsSection,
 }
 
@@ -361,6 +404,16 @@ impl Answer for OperatorControl {
                 Ok(json!({ "says": "the rule trades again" }))
             }
             Request::Status {} => Ok(self.shared.status()),
+            Request::Say { words } => {
+                let told = Words::new(&words)?;
+                self.words.push(told).map_err(|_| {
+                    format!(
+                        "{WORDS_WAITING} words wait for the trading thread already; `status` says how it is"
+                    )
+                })?;
+                warn(format_args!("{by} says to the strategies: {}", told.as_str()));
+                Ok(json!({ "says": "every strategy is told" }))
+            }
         }
     }
 }
@@ -384,6 +437,17 @@ pub fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Failure> {
         TraderWord::Resume => Request::Resume {},
     };
     let request = serde_json::to_value(request).map_err(|e| Failure::system(e.to_string()))?;
+    client::print_answer(&client::ask_trader(socket, &request)?);
+    Ok(())
+}
+
+/// Says something to the strategies of a running trader, in their own words, and prints the answer.
+///
+/// # Errors
+/// Nobody listens there, or there is no room.
+pub fn say(socket: &std::path::Path, words: &str) -> Result<(), Failure> {
+    let words = words.to_string();
+    let request = serde_json::to_value(Request::Say { words }).map_err(|e| Failure::system(e.to_string()))?;
     client::print_answer(&client::ask_trader(socket, &request)?);
     Ok(())
 }
@@ -590,5 +654,28 @@ mod tests {
             (shared.poll(), shared.poll()),
             (Some(OperatorRequest::Resume), None)
         );
+    }
+
+    #[test]
+    fn words_of_an_operator_are_refused_when_they_are_too_long_or_too_many() {
+        let (words, mut taken) = tickwire_runtime::spsc::ring(WORDS_WAITING);
+        let mut control = OperatorControl {
+            shared: Arc::default(),
+            words,
+            controls: ControlsSection::default(),
+        };
+        let by = Peer::ourselves();
+        let mut say = |words: &str| {
+            let words = words.to_string();
+            control.answer(Request::Say { words }, &by)
+        };
+        assert!(say("  ").is_err_and(|why| why.contains("1 to 120 bytes, these have 0")));
+        assert!(say(&"x".repeat(121)).is_err_and(|why| why.contains("these have 121")));
+        for n in 0..WORDS_WAITING {
+            assert!(say(&format!(" lot {n} ")).is_ok());
+        }
+        assert!(say("one more").is_err_and(|why| why.contains("16 words wait")));
+        assert_eq!(taken.pop().unwrap().as_str(), "lot 0");
+        assert!(say("one more").is_ok());
     }
 }

@@ -78,14 +78,25 @@ impl From<&QuoterTrade> for Traded {
     }
 }
 
-/// Takes what happened. `false`: no room for it.
+/// Who prices and keeps positions, another thread most often; nothing here waits.
 pub trait Trades {
     /// Takes a trade; whether there was room for it.
     fn traded(&mut self, traded: &Traded) -> bool;
+
+    /// Newer ladders, if some have come: asked for between packets.
+    #[inline]
+    fn ladders(&mut self) -> Option<Ladders> {
+        None
+    }
+
+    /// Those before, to be filled again.
+    fn give_back(&mut self, before: Ladders) {
+        drop(before);
+    }
 }
 
-/// Hands trades over; ladders are handed in by the loop.
-pub(super) struct Handed<T> {
+/// The strategy's side of it.
+pub(crate) struct Handed<T> {
     pub(super) trades: T,
 }
 
@@ -96,11 +107,14 @@ impl<T> Handed<T> {
 }
 
 impl<T: Trades> Pricing for Handed<T> {
+    #[inline]
     fn next(&mut self) -> Option<Ladders> {
-        None
+        self.trades.ladders()
     }
 
-    fn give_back(&mut self, _: Ladders) {}
+    fn give_back(&mut self, before: Ladders) {
+        self.trades.give_back(before);
+    }
 
     fn traded(&mut self, trade: &QuoterTrade) -> bool {
         self.trades.traded(&Traded::from(trade))

@@ -13,19 +13,13 @@ use super::{QuotePath, Trades};
 
 impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// A turn of the loop begins, before anything else is done in it: whether it comes in time, and market
-    /// data does. For how long the loop stood still, in nanoseconds, if that was too long: everything is
-    /// pulled.
+    /// data does; ladders that have come are taken ([`Trades::ladders`]). For how long the loop stood still,
+    /// in nanoseconds, if that was too long: everything is pulled.
     #[inline]
     pub fn turn(&mut self, now: Nanos) -> Option<u64> {
         Live::on_turn(&mut self.hot, now);
-        self.hot.let_go();
+        Live::settle(&mut self.hot, now);
         self.hot.rule.conductor_mut().strategy_mut().take_stood()
-    }
-
-    /// Packets of a time that the loop stood still still wait to be read.
-    #[cold]
-    pub fn backlog(&mut self, now: Nanos) {
-        self.maker_mut().on_backlog(now);
     }
 
     /// After a pull that passes: looks at the underlying as it stands, in case that it does not change.
@@ -100,7 +94,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
     /// ([`tickwire_trading::Quoter::rehearse`]).
     pub fn rehearse(&mut self, now: Nanos) {
-        self.hot.act(now, |quoter, ctx| quoter.rehearse(ctx));
+        Live::on_idle(&mut self.hot, now);
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.

@@ -5,8 +5,9 @@
 //! packet ─► Channel ─► QuotePath::on_event ─► HotPath: Books ─► Conductor ─► OptionQuoter (Eye, Quoter) ─► Context ─► session
 //! bytes  ─► Session ─► QuotePath::answers ─► node's answers ─► Conductor ─► OptionQuoter
 //! ```
-//! What is here is the session's beginning and end, and what the quoter's process asks of the strategy:
-//! ladders, the operator's words, views.
+//! What is here is what the quoter's process asks of the strategy: the operator's words, views, what it is
+//! told of the session. Loop and session are the host's ([`tickwire_node::host`],
+//! [`tickwire_node::session`]).
 //!
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
@@ -19,6 +20,7 @@ use tickwire_book::Books;
 use tickwire_market::{Counter, Counters, InstrumentId, Nanos, PointValue, Price, Symbol};
 use tickwire_node::hot::{EntrySession, HotPath, OrderOut};
 use tickwire_node::live::{Live, QuotesAsOrders};
+use tickwire_node::trader::Rule;
 use tickwire_runtime::clock::Clock;
 use tickwire_trading::strategy::{ConductorConfig, numbers_from};
 use tickwire_trading::{
@@ -26,7 +28,7 @@ use tickwire_trading::{
     RiskConfig, RiskReject, StrategyId,
 };
 
-use executions::Handed;
+pub(crate) use executions::Handed;
 pub use executions::{Source, Traded, Trades};
 pub(crate) use session::lasting_session;
 pub use session::{VenueSession, decimals_of, session_of};
@@ -76,9 +78,15 @@ struct Underlying {
     tick: Price,
 }
 
+/// The hot path with a quoter in its middle.
+pub(crate) type QuotingHot<O, T> = HotPath<O, false, Quoters<T>>;
+
+/// The quoter on the host of everybody's strategy.
+pub(crate) type Quoters<T> = Live<OptionQuoter<Handed<T>>>;
+
 /// Quoter and eye with their books and their session, as one quoting thread has them.
 pub struct QuotePath<O, T> {
-    hot: HotPath<O, false, Live<OptionQuoter<Handed<T>>>>,
+    hot: QuotingHot<O, T>,
     /// What is known of the session with the venue.
     pub session: VenueSession,
     options: Options,
@@ -125,15 +133,16 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 tick: config.option_tick,
                 // Fewer requests a second than this leaves room for.
                 first: setup.started.0 / Nanos::MICRO / 16,
+                answer_max_ns: config.answer_max_ns,
             });
         }
         // Until it is logged on.
-        hot.rule.conductor_mut().set_session(false);
+        hot.rule.set_session(0, false);
         let mut by_symbol: Vec<(Symbol, u16)> = setup.symbols.iter().copied().zip(0..).collect();
         by_symbol.sort_unstable();
         QuotePath {
             hot,
-            session: VenueSession::new(config.answer_max_ns, usize::from(config.quotes).max(64)),
+            session: VenueSession::new(usize::from(config.quotes).max(64)),
             options: Options {
                 ids: setup.instruments.into(),
                 symbols: setup.symbols.into(),
@@ -161,6 +170,18 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn quoter(&self) -> &OptionQuoter<Handed<T>> {
         self.hot.rule.conductor().strategy()
+    }
+
+    /// The hot path.
+    #[inline(always)]
+    pub(crate) fn hot(&self) -> &QuotingHot<O, T> {
+        &self.hot
+    }
+
+    /// The same to change.
+    #[inline(always)]
+    pub(crate) fn hot_mut(&mut self) -> &mut QuotingHot<O, T> {
+        &mut self.hot
     }
 
     /// Where the bytes leave.

@@ -86,6 +86,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// Whether nothing of ours is under way.
     pub fn is_still(&self) -> bool {
-        self.hot.is_active() && self.maker().is_still() && !self.session.is_catching_up
+        let session = &self.hot.sessions[0];
+        session.is_active() && session.is_whole() && self.maker().is_still()
     }
 }

@@ -36,7 +36,8 @@ struct Thread {
     folder: Folder,
     expiry: Date,
     asks: Sender<Ask>,
-    ladders: Ladders,
+    ladders: LadderRing,
+    _end: PricingEnd,
     pricing: Pricing,
 }
 
@@ -89,12 +90,13 @@ impl Thread {
             is_forced: false,
         };
         let started = Pricing::start(&section, &mut chain, clock, shared, traded, None, &begins);
-        let (pricing, ladders) = started.unwrap();
+        let (pricing, end, ladders) = started.unwrap();
         Thread {
             folder,
             expiry,
             asks: pricing.asks(),
             ladders,
+            _end: end,
             pricing,
         }
     }

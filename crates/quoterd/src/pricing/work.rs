@@ -8,9 +8,10 @@ use tickwire_market::{Date, Nanos, Side, Symbol};
 use tickwire_options::edge::points;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::{Consumer, Producer};
+use tickwire_trading::Ladders;
 
 use super::volatilities::Times;
-use super::{Ask, Made, Priced, REST, Shared, Wish};
+use super::{Ask, Priced, REST, Shared, Wish};
 use crate::account::{Account, View};
 use crate::config::MarketSection;
 use crate::fills::{Fill, FillsFile};
@@ -32,12 +33,12 @@ const MINUTES_MAX: usize = 1_440;
 
 /// Ladders that are filled, and their way to the quoting thread and back.
 pub(super) struct Pools {
-    pub(super) near: Vec<Made>,
-    pub(super) wide: Vec<Made>,
+    pub(super) near: Vec<Ladders>,
+    pub(super) wide: Vec<Ladders>,
     pub(super) near_rows: usize,
     pub(super) reach: i64,
-    pub(super) to_quoting: Producer<Made>,
-    pub(super) back: Consumer<Made>,
+    pub(super) to_quoting: Producer<Ladders>,
+    pub(super) back: Consumer<Ladders>,
     /// Of the wide ladder that was made last.
     pub(super) centre: Option<i64>,
 }
@@ -444,7 +445,7 @@ impl Work {
         Ok(true)
     }
 
-    fn pool(&mut self, is_wide: bool) -> &mut Vec<Made> {
+    fn pool(&mut self, is_wide: bool) -> &mut Vec<Ladders> {
         match is_wide {
             true => &mut self.pools.wide,
             false => &mut self.pools.near,

@@ -8,6 +8,7 @@ use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::receiver::ReceiverSection;
 use tickwire_venues::wiring::{Reception, WithChannel, with_channel};
 
+use super::tests::OPTIONS;
 use super::*;
 
 fn feed(live: [&str; 2], more: &str) -> FeedConfig {
@@ -49,8 +50,7 @@ impl WithChannel for Receive<'_> {
         let feed = self.0;
         let ports = feed.channels[0].ports(&feed.interface);
         let mut waiter = Waiter::new(WaitStrategy::Poll);
-        let mut intake =
-            Intake::join(&ports, Protocol::Itch50, 1 << 16, Stamping::OnDemand, &mut waiter).expect("joined");
+        let mut intake = Intake::join(&ports, Protocol::Itch50, OPTIONS, &mut waiter).expect("joined");
         let mut buffer = vec![0; 1 << 16];
         let now = Nanos(1_767_623_400 * Nanos::SECOND);
         let mut sink = |_: &tickwire_market::MarketEvent| {};
@@ -102,8 +102,7 @@ fn only_what_never_heals_ends_a_line() {
     let feed = feed([a, b], "");
     let ports = feed.channels[0].ports(&feed.interface);
     let mut waiter = Waiter::new(WaitStrategy::Poll);
-    let mut intake =
-        Intake::join(&ports, Protocol::Itch50, 1 << 16, Stamping::OnDemand, &mut waiter).expect("joined");
+    let mut intake = Intake::join(&ports, Protocol::Itch50, OPTIONS, &mut waiter).expect("joined");
     let mut buffer = vec![0; 1 << 16];
     let bad_descriptor = 9;
     faults::inject(Call::Receive, bad_descriptor, 1_000);

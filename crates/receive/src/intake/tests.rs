@@ -12,6 +12,13 @@ use tickwire_runtime::wait::WaitStrategy;
 use super::*;
 use tickwire_venues::channels::FeedFile;
 
+/// As who sends orders has them.
+pub(super) const OPTIONS: SocketOptions = SocketOptions {
+    receive_buffer: 1 << 16,
+    stamping: Stamping::OnDemand,
+    batch: 1,
+};
+
 fn ports(text: &str) -> Ports {
     let file = FeedFile::parse(text).expect("right");
     let feed = &file.feeds[0];
@@ -20,8 +27,7 @@ fn ports(text: &str) -> Ports {
 
 fn join(ports: &Ports) -> (Intake, Waiter) {
     let mut waiter = Waiter::new(WaitStrategy::Spin);
-    let intake =
-        Intake::join(ports, Protocol::Itch50, 1 << 16, Stamping::OnDemand, &mut waiter).expect("joined");
+    let intake = Intake::join(ports, Protocol::Itch50, OPTIONS, &mut waiter).expect("joined");
     (intake, waiter)
 }
 
@@ -35,6 +41,52 @@ fn within<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Datagrams that one call took are given one by one, each before the next call, and the line says so while
+/// there are any: the kernel does not.
+#[test]
+fn what_a_call_took_beyond_the_first_is_given_before_the_socket_is_asked_again() {
+    let ports = ports(
+        r#"
+        [[feed]]
+        venue = "nasdaq"
+        [[feed.channel]]
+        name = "1"
+        live = { a = "239.192.78.31:27831" }
+        "#,
+    );
+    let options = SocketOptions {
+        stamping: Stamping::Kernel,
+        batch: 4,
+        ..OPTIONS
+    };
+    let mut waiter = Waiter::new(WaitStrategy::Spin);
+    let mut intake = Intake::join(&ports, Protocol::Itch50, options, &mut waiter).expect("joined");
+    let sender = MulticastSender::open(
+        "239.192.78.31:27831".parse().expect("an address"),
+        &ports.interface.find().expect("lo"),
+        1,
+    );
+    let sender = sender.expect("opened");
+    (0..6_u8).for_each(|n| sender.send(&[n]).expect("sent"));
+    let mut buffer = [0; 64];
+    let mut heard = Vec::new();
+    let mut holds = Vec::new();
+    while heard.len() < 6 {
+        let heard_one = within(|| {
+            intake
+                .receive(0, &mut buffer)
+                .map(|d| (d.bytes.to_vec(), d.stamp.kernel_ns))
+        });
+        let (bytes, kernel_ns) = heard_one.expect("six were sent");
+        assert!(kernel_ns.is_some(), "each has its own stamp");
+        heard.extend(bytes);
+        holds.push(intake.live[0].holds_more());
+    }
+    assert_eq!(heard, [0, 1, 2, 3, 4, 5]);
+    assert!(!holds[5], "nothing is left: {holds:?}");
+    assert!(intake.receive(0, &mut buffer).is_none() && intake.receive(0, &mut buffer).is_none());
 }
 
 /// Everybody on the network can send to a group. With a source the kernel gives what comes from it and

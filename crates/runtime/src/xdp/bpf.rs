@@ -40,7 +40,7 @@ impl SharedMap {
     /// # Panics
     /// The length is not that of the value.
     pub fn fill(&self, value: &[u8]) -> io::Result<()> {
-        self.map.update(&0_u32.to_ne_bytes(), value)
+        self.map.update(&0_u32.to_ne_bytes(), value, 0)
     }
 
     /// The descriptor's number, for linking programs.
@@ -53,6 +53,7 @@ impl SharedMap {
 #[derive(Debug)]
 pub struct HashMap {
     map: MapFd,
+    entries: u32,
 }
 
 impl HashMap {
@@ -62,7 +63,7 @@ impl HashMap {
     /// As [`SharedMap::create`].
     pub fn create(name: &str, key: u32, value: u32, entries: u32) -> Result<HashMap, XdpError> {
         let map = MapFd::create(MapType::Hash, name, (key, value, entries));
-        map.map(|map| HashMap { map })
+        map.map(|map| HashMap { map, entries })
             .map_err(|source| XdpError::map(name, source))
     }
 
@@ -74,7 +75,21 @@ impl HashMap {
     /// # Panics
     /// Key or value are of another length than the table's.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        self.map.update(key, value)
+        self.map.update(key, value, 0)
+    }
+
+    /// Enters a key unless it is there, with whatever value. A system call.
+    ///
+    /// # Errors
+    /// `E2BIG`: the table is full.
+    ///
+    /// # Panics
+    /// Key or value are of another length than the table's.
+    pub fn insert_new(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        match self.map.update(key, value, sys::NO_EXIST) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            other => other,
+        }
     }
 
     /// Removes a key; whether it was there.
@@ -92,6 +107,25 @@ impl HashMap {
         }
     }
 
+    /// Removes every key that is meant by `which`, and says how many those were. System calls, two for each
+    /// key: for the slow part of a loop. What programs enter meanwhile may be met or not.
+    ///
+    /// # Errors
+    /// What the kernel says; some are removed then.
+    pub fn remove_each(&self, which: impl Fn(&[u8]) -> bool) -> io::Result<usize> {
+        let mut removed = 0;
+        let mut key = self.map.next_key(None)?;
+        // A key that a program removes meanwhile makes the walk begin anew: not for ever.
+        for _ in 0..2 * u64::from(self.entries) {
+            let Some(this) = key else { break };
+            key = self.map.next_key(Some(&this))?;
+            if which(&this) {
+                removed += usize::from(self.remove(&this)?);
+            }
+        }
+        Ok(removed)
+    }
+
     /// Whether a key is there.
     ///
     /// # Errors
@@ -100,7 +134,18 @@ impl HashMap {
     /// # Panics
     /// The key is of another length than the table's.
     pub fn has(&self, key: &[u8]) -> io::Result<bool> {
-        self.map.has(key)
+        self.map.value(key).map(|value| value.is_some())
+    }
+
+    /// The value of a key, as it is at the moment; `None` if the key is not there.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    ///
+    /// # Panics
+    /// The key is of another length than the table's.
+    pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        self.map.value(key)
     }
 
     /// The descriptor's number, for linking programs.
@@ -127,7 +172,7 @@ impl SocketMap {
     }
 
     pub(super) fn put(&self, queue: u32, socket: i32) -> io::Result<()> {
-        self.map.update(&queue.to_ne_bytes(), &socket.to_ne_bytes())
+        self.map.update(&queue.to_ne_bytes(), &socket.to_ne_bytes(), 0)
     }
 
     /// The descriptor's number, for linking programs.
@@ -161,9 +206,22 @@ impl Program {
     /// [`XdpError::Refused`] with the end of the verifier's log; without the capabilities,
     /// [`XdpError::NotPermitted`].
     pub fn load(name: &str, code: &[u64]) -> Result<Program, XdpError> {
+        Program::load_as(name, code, None)
+    }
+
+    /// The same for one interface, by index: it runs there only, in the driver ([`XdpMode::Native`]), and may
+    /// call functions of the kernel about what the card says of a packet ([`super::kernel_function`]).
+    ///
+    /// # Errors
+    /// As [`Program::load`]; a driver that no program can be bound to is [`XdpError::Refused`] too.
+    pub fn load_for(interface: u32, name: &str, code: &[u64]) -> Result<Program, XdpError> {
+        Program::load_as(name, code, Some(interface))
+    }
+
+    fn load_as(name: &str, code: &[u64], device: Option<u32>) -> Result<Program, XdpError> {
         // Level 4: statistics alone. Why a program is refused needs level 1, which is slow and long.
         let mut log = vec![0; 1 << 12];
-        match sys::load(code, name, 4, &mut log) {
+        match sys::load(code, name, device, (4, &mut log)) {
             Ok(fd) => Ok(Program {
                 fd,
                 processed: processed(&log),
@@ -171,7 +229,9 @@ impl Program {
             Err(source) if source.raw_os_error() == Some(libc::EPERM) => Err(XdpError::permission(source)),
             Err(first) => {
                 let mut log = vec![0; 1 << 22];
-                let source = sys::load(code, name, 1, &mut log).err().unwrap_or(first);
+                let source = sys::load(code, name, device, (1, &mut log))
+                    .err()
+                    .unwrap_or(first);
                 Err(XdpError::Refused {
                     name: name.to_owned(),
                     log: tail(&log),

@@ -146,7 +146,12 @@ pub fn position(stream: &TcpStream) -> io::Result<Position> {
 }
 
 /// Books bytes that are on the wire already, as many as the kernel takes: they are sent for it from then on,
-/// and it sends them again when they are lost. Four system calls.
+/// and it sends them again when they are lost. Five system calls.
+///
+/// The kernel counts as sent what it pushes, and it does not push a small segment while one that it has sent
+/// itself waits in a queue of the interface (`net.ipv4.tcp_autocorking`): then the peer acknowledges what the
+/// kernel does not know to be sent, which it takes for nonsense, and after a loss both send the same again
+/// for ever. Asking for no delay, as the connection has it anyway, pushes whatever waits.
 ///
 /// # Errors
 /// `WouldBlock` when the send buffer is full, nothing is booked then; the end of the connection; what else
@@ -154,7 +159,9 @@ pub fn position(stream: &TcpStream) -> io::Result<Position> {
 pub fn book(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let booked = repaired(stream.as_fd(), || {
         set(stream.as_fd(), libc::TCP_REPAIR_QUEUE, SEND_QUEUE)?;
-        stream.hand_over(bytes)
+        let taken = stream.hand_over(bytes)?;
+        set(stream.as_fd(), libc::TCP_NODELAY, 1)?;
+        Ok(taken)
     })?;
     stream.note_taken(booked);
     Ok(booked)

@@ -23,14 +23,18 @@
 //! ```
 
 mod bpf;
+mod btf;
 pub mod caps;
 pub mod delegate;
+mod offers;
 mod probe;
 mod socket;
 mod sys;
 
 pub use bpf::{Attached, HashMap, Program, SharedMap, SocketMap, Tested};
+pub use btf::kernel_function;
 pub use caps::Capability;
+pub use offers::{Offers, offers};
 pub use probe::{Way, probe};
 pub use socket::{XdpDrops, XdpSocket, XdpSocketConfig};
 

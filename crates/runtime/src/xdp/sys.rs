@@ -17,6 +17,7 @@ mod command {
     pub(super) const MAP_LOOKUP: i32 = 1;
     pub(super) const MAP_UPDATE: i32 = 2;
     pub(super) const MAP_DELETE: i32 = 3;
+    pub(super) const MAP_NEXT_KEY: i32 = 4;
     pub(super) const PROG_LOAD: i32 = 5;
     pub(super) const TEST_RUN: i32 = 10;
     pub(super) const LINK_CREATE: i32 = 28;
@@ -24,8 +25,13 @@ mod command {
 
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
+/// The program is bound to a device, and still runs in the kernel.
+const DEV_BOUND_ONLY: u32 = 1 << 6;
 /// The map can be mapped into a process.
 const MMAPABLE: u32 = 1 << 10;
+
+/// The key must not be there.
+pub(super) const NO_EXIST: u64 = 1;
 
 /// `union bpf_attr`, as words: every command reads zeros behind what it knows.
 type Attr = [u64; 16];
@@ -129,14 +135,15 @@ impl MapFd {
         attr
     }
 
-    pub(super) fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+    /// `flags`: 0, or [`NO_EXIST`].
+    pub(super) fn update(&self, key: &[u8], value: &[u8], flags: u64) -> io::Result<()> {
         assert_eq!(
             value.len(),
             self.value,
             "a value of the map has {} bytes",
             self.value
         );
-        let mut attr = self.element(key, value.as_ptr().cast_mut().cast(), 0);
+        let mut attr = self.element(key, value.as_ptr().cast_mut().cast(), flags);
         // SAFETY: key and value are as long as the map's, checked above, borrowed through the call, and only
         // read.
         unsafe { bpf(command::MAP_UPDATE, &mut attr) }.map(drop)
@@ -148,14 +155,35 @@ impl MapFd {
         unsafe { bpf(command::MAP_DELETE, &mut attr) }.map(drop)
     }
 
-    pub(super) fn has(&self, key: &[u8]) -> io::Result<bool> {
+    /// The key behind this one, `None` behind the last; the first one behind a key that is not there.
+    pub(super) fn next_key(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
+        let mut next = vec![0_u8; self.key];
+        let to: *mut c_void = next.as_mut_ptr().cast();
+        let mut attr: Attr = [0; 16];
+        match key {
+            Some(key) => attr = self.element(key, to, 0),
+            None => (attr[0], attr[2]) = (pair(self.number() as u32, 0), to as u64),
+        }
+        // SAFETY: a key is as long as the map's, borrowed through the call, and only read; without one the
+        // address is null, which asks for the first. What is written is a key, for which there is room.
+        match unsafe { bpf(command::MAP_NEXT_KEY, &mut attr) } {
+            Ok(_) => Ok(Some(next)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn value(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut value = vec![0_u8; self.value.next_multiple_of(8)];
         let mut attr = self.element(key, value.as_mut_ptr().cast(), 0);
         // SAFETY: the key is as long as the map's and only read; the value's buffer is at least as long as
         // the map's values.
         match unsafe { bpf(command::MAP_LOOKUP, &mut attr) } {
-            Ok(_) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            Ok(_) => {
+                value.truncate(self.value);
+                Ok(Some(value))
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -228,10 +256,18 @@ fn page_size() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
-/// Loads a program; with a log buffer the verifier writes what it did into it, or why it refused.
-pub(super) fn load(code: &[u64], name: &str, level: u32, log: &mut [u8]) -> io::Result<OwnedFd> {
-    // No helper is called that is for GPL programs only.
-    let licence = c"MIT";
+/// Loads a program; with a log buffer the verifier writes what it did into it, or why it refused. With
+/// `device`, the index of an interface, it can be attached there only, in the driver, and may call functions
+/// of the kernel about what the card says.
+pub(super) fn load(
+    code: &[u64],
+    name: &str,
+    device: Option<u32>,
+    (level, log): (u32, &mut [u8]),
+) -> io::Result<OwnedFd> {
+    // No helper is called that is for GPL programs only. Functions of the kernel are for programs that may be
+    // had under the GPL: ours may, as MIT lets anybody pass it on so.
+    let licence = if device.is_some() { c"Dual MIT/GPL" } else { c"MIT" };
     let [first, second] = name_words(name);
     let mut attr: Attr = [0; 16];
     attr[0] = pair(PROG_TYPE_XDP, u32::try_from(code.len()).unwrap_or(u32::MAX));
@@ -244,6 +280,10 @@ pub(super) fn load(code: &[u64], name: &str, level: u32, log: &mut [u8]) -> io::
     } else {
         log.as_mut_ptr() as u64
     };
+    if let Some(device) = device {
+        attr[5] = pair(0, DEV_BOUND_ONLY);
+        attr[8] = pair(device, 0);
+    }
     attr[6] = first;
     attr[7] = second;
     // SAFETY: code, licence and log are borrowed through the call, with their lengths; the log is exclusively
@@ -294,9 +334,22 @@ pub(super) fn link_xdp(program: BorrowedFd<'_>, interface: u32, flags: u32) -> i
 
 /// An AF_XDP socket, not bound yet.
 pub(super) fn xdp_socket() -> io::Result<OwnedFd> {
+    raw_socket(libc::AF_XDP, 0)
+}
+
+/// A socket to ask the kernel over, by generic netlink.
+pub(super) fn generic_netlink() -> io::Result<OwnedFd> {
+    raw_socket(libc::AF_NETLINK, libc::NETLINK_GENERIC)
+}
+
+fn raw_socket(family: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers; a result that is not negative is a new descriptor that nobody else owns.
     unsafe {
-        let fd = check(libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0))?;
+        let fd = check(libc::socket(
+            family,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+            protocol,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }

@@ -72,6 +72,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("receiver.receive_buffer", "receiver.rs", "section.receive_buffer"),
     ("receiver.xdp_queues", "hook.rs", "section.xdp_queues"),
     ("receiver.filter", "hook.rs", "section.filter"),
+    (
+        "receiver.filter_statistics",
+        "hook.rs",
+        "section.filter_statistics",
+    ),
     ("receiver.xdp_frames", "hook.rs", "section.xdp_frames"),
     ("receiver.line_wait_us", "wiring.rs", "c.line_wait_us"),
     ("receiver.request_timeout_ms", "wiring.rs", "c.request_timeout_ms"),
@@ -131,6 +136,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "section.cancel_on_disconnect_tag",
     ),
     ("trader.core", "trader.rs", "config.trader.core"),
+    ("trader.idle_us", "trader.rs", "config.trader.idle_us"),
     ("trader.lot", "trader.rs", "t.lot.0"),
     ("trader.risk.max_order_qty", "settings.rs", "risk.max_order_qty"),
     ("trader.risk.price_band_bp", "settings.rs", "risk.price_band_bp"),
@@ -166,7 +172,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("watchdog.heartbeat_s", "watchdog.rs", "section.heartbeat_s"),
     ("quoter.core", "lib.rs", "section.core"),
     ("quoter.pricing_core", "pricing.rs", "section.pricing_core"),
-    ("quoter.rehearse_us", "quoting.rs", "section.rehearse_us"),
+    ("quoter.rehearse_us", "opening.rs", "section.rehearse_us"),
     (
         "quoter.volatility",
         "pricing/volatilities.rs",

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Deserializer};
@@ -65,6 +66,14 @@ Example:
 Example:
   tickwire strategy run examples/strategies/imbalance_taker.tw -c examples/strategies/backtest.toml")]
     Run(FileRunArgs),
+    /// Answers an editor that speaks the language server protocol on standard input and output
+    #[command(after_help = "\
+What is wrong while one writes, the usual form, what a name means and where it is used, what a handler costs: editors/README.md.
+Exit codes: 0 the editor said exit or closed its end, 1 what came was not the protocol.
+
+Example (an editor starts it so):
+  tickwire strategy server")]
+    Server,
     /// Writes a strategy file as a core in hardware: SystemVerilog, constraints, registers
     #[command(after_help = "\
 What a core does not have is said with its place in the file: docs/hardware.md.
@@ -151,6 +160,7 @@ pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
             print!("{}", explain(program));
             true
         }),
+        FileCommand::Server => tickwire_language_server::serve_stdio().map_err(Failure::check),
         FileCommand::Rtl(args) => hardware::rtl(args),
         FileCommand::Cosim(args) => hardware::cosim(args),
         FileCommand::Backtest(own) => {
@@ -321,16 +331,104 @@ fn source_of(path: &Path) -> Result<String, String> {
 }
 
 /// A strategy file as a host takes it: the table `[strategy]` with `file`, and its parameters.
-struct FromFile(Machine<Chosen>);
+struct FromFile {
+    machine: Machine<Chosen>,
+    /// What it is made of, for when it is read again.
+    table: toml::Table,
+    /// A file that is read again and compiled, by a thread of its own.
+    coming: Option<Receiver<Result<Program, String>>>,
+}
 
 impl<'de> Deserialize<'de> for FromFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FromFile, D::Error> {
         let table = toml::Table::deserialize(deserializer)?;
-        made(&table).map(FromFile).map_err(serde::de::Error::custom)
+        FromFile::made(table).map_err(serde::de::Error::custom)
     }
 }
 
-fn made(table: &toml::Table) -> Result<Machine<Chosen>, String> {
+impl FromFile {
+    fn made(table: toml::Table) -> Result<FromFile, String> {
+        Ok(FromFile {
+            machine: machine_of(program_of(&table)?)?,
+            table,
+            coming: None,
+        })
+    }
+
+    /// An operator wants the file as it is now. It is read and compiled beside the trading thread.
+    #[cold]
+    fn reload(&mut self, ctx: &Context<'_>) {
+        let refused = match (open(ctx), &self.coming) {
+            (Some(open), _) => Some(open),
+            (None, Some(_)) => Some("it is being read already".to_string()),
+            (None, None) => None,
+        };
+        if let Some(why) = refused {
+            return self.told(&format!("is not reloaded: {why}"));
+        }
+        let table = self.table.clone();
+        let (tell, hears) = channel();
+        let thread = std::thread::Builder::new().name("reload".into());
+        // Who hears is there until it has heard.
+        let started = thread.spawn(move || drop(tell.send(program_of(&table))));
+        match started {
+            Ok(_) => self.coming = Some(hears),
+            Err(e) => self.told(&format!("is not reloaded: cannot start a thread: {e}")),
+        }
+    }
+
+    /// Whether the file that is read again is there, and what becomes of it.
+    #[cold]
+    fn look(&mut self, ctx: &mut Context<'_>) {
+        let Some(coming) = &self.coming else { return };
+        let found = match coming.try_recv() {
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Err("the thread that read it has ended".to_string()),
+            Ok(found) => found,
+        };
+        self.coming = None;
+        match found.and_then(|program| self.replaced(program, ctx)) {
+            Ok(()) => self.told("is reloaded: its state begins anew"),
+            Err(why) => self.told(&format!("is not reloaded: {why}; the one before goes on")),
+        }
+    }
+
+    fn replaced(&mut self, program: Program, ctx: &mut Context<'_>) -> Result<(), String> {
+        if let Some(open) = open(ctx) {
+            return Err(open);
+        }
+        let timers = self.machine.program().timers.len();
+        let mut next = machine_of(program)?;
+        next.take_over(&self.machine)
+            .map_err(|symbol| format!("nobody tells of {symbol}, which it did not use before: start anew"))?;
+        self.machine = next;
+        for timer in 0..timers {
+            ctx.stop_timer(TimerId(timer as u8));
+        }
+        self.machine.on_start(ctx);
+        Ok(())
+    }
+
+    fn told(&self, what: &str) {
+        let file = self.table.get("file").and_then(toml::Value::as_str);
+        tickwire_console::warn(format_args!("{} {what}", file.unwrap_or_default()));
+    }
+}
+
+/// The word that has a file read again, unless it has a command of that name.
+const RELOAD: &str = "reload";
+
+/// What is open, in words; state that begins anew would know nothing of it.
+fn open(ctx: &Context<'_>) -> Option<String> {
+    match ctx.open_orders().count() {
+        0 => None,
+        1 => Some("an order is open".into()),
+        count => Some(format!("{count} orders are open")),
+    }
+}
+
+/// What a table names: the file, compiled, with its parameters.
+fn program_of(table: &toml::Table) -> Result<Program, String> {
     let file = table.get("file").and_then(toml::Value::as_str);
     let path = Path::new(file.ok_or("`file` names the strategy file")?);
     let source = source_of(path)?;
@@ -354,6 +452,10 @@ fn made(table: &toml::Table) -> Result<Machine<Chosen>, String> {
         };
         program.set(name, &text)?;
     }
+    Ok(program)
+}
+
+fn machine_of(program: Program) -> Result<Machine<Chosen>, String> {
     let program = Arc::new(program);
     let engine = engine(&program)?;
     Ok(Machine::new(program, engine))
@@ -371,56 +473,75 @@ pub(super) fn engine(program: &Program) -> Result<Chosen, String> {
 
 impl Strategy for FromFile {
     fn subscriptions(&self) -> Vec<Subscription> {
-        self.0.subscriptions()
+        self.machine.subscriptions()
     }
     fn on_start(&mut self, ctx: &mut Context<'_>) {
-        self.0.on_start(ctx);
+        self.machine.on_start(ctx);
     }
     fn on_instrument(&mut self, ctx: &mut Context<'_>, instrument: &Instrument) {
-        self.0.on_instrument(ctx, instrument);
+        self.machine.on_instrument(ctx, instrument);
     }
     #[inline]
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
-        self.0.on_book(ctx, change);
+        self.machine.on_book(ctx, change);
     }
     fn on_trade(&mut self, ctx: &mut Context<'_>, trade: &Trade) {
-        self.0.on_trade(ctx, trade);
+        self.machine.on_trade(ctx, trade);
     }
     fn on_quote(&mut self, ctx: &mut Context<'_>, quote: &MarketEvent) {
-        self.0.on_quote(ctx, quote);
+        self.machine.on_quote(ctx, quote);
     }
     fn on_imbalance(&mut self, ctx: &mut Context<'_>, imbalance: &MarketEvent) {
-        self.0.on_imbalance(ctx, imbalance);
+        self.machine.on_imbalance(ctx, imbalance);
     }
     fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, status: TradingStatus) {
-        self.0.on_status(ctx, instrument, status);
+        self.machine.on_status(ctx, instrument, status);
     }
     fn on_stale(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
-        self.0.on_stale(ctx, instrument);
+        self.machine.on_stale(ctx, instrument);
     }
     fn on_live(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
-        self.0.on_live(ctx, instrument);
+        self.machine.on_live(ctx, instrument);
     }
     fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
-        self.0.on_order(ctx, event);
+        self.machine.on_order(ctx, event);
     }
     fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
-        self.0.on_timer(ctx, timer);
+        self.machine.on_timer(ctx, timer);
     }
     fn on_command(&mut self, ctx: &mut Context<'_>, words: &str) {
-        self.0.on_command(ctx, words);
+        let own = &self.machine.program().commands;
+        match words.trim() == RELOAD && !own.iter().any(|known| known == RELOAD) {
+            true => self.reload(ctx),
+            false => self.machine.on_command(ctx, words),
+        }
+    }
+    #[inline]
+    fn on_turn(&mut self, ctx: &mut Context<'_>) {
+        if self.coming.is_some() {
+            self.look(ctx);
+        }
     }
     fn on_stop(&mut self, ctx: &mut Context<'_>) {
-        self.0.on_stop(ctx);
+        self.machine.on_stop(ctx);
     }
     fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
-        self.0.figures(tell);
+        self.machine.figures(tell);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+    use tickwire_market::{
+        EventFlags, EventKind, EventSink, OrderId, Price, SeqNo, Side, Symbol, Venue, Volume,
+    };
+    use tickwire_node::hot::HotPath;
+    use tickwire_node::live::Live;
+    use tickwire_node::memory::{self, MemoryOut};
+    use tickwire_node::trader::Rule;
+    use tickwire_runtime::clock::Clock;
 
     fn table(text: &str) -> toml::Table {
         text.parse().expect("TOML")
@@ -430,17 +551,161 @@ mod tests {
     fn a_configuration_names_the_file_and_sets_its_parameters() {
         let file = tickwire_testdata::workspace().join("examples/strategies/best_offer_taker.tw");
         let file = file.display();
-        let machine = made(&table(&format!("file = \"{file}\"\nlot = 7\ncollar = 9"))).expect("it fits");
+        let made = |text: &str| FromFile::made(table(text)).map(|made| made.machine);
+        let machine = made(&format!("file = \"{file}\"\nlot = 7\ncollar = 9")).expect("it fits");
         assert_eq!(machine.program().params[0].value, 7);
         for (more, words) in [
             ("lots = 7", "did you mean lot?"),
             ("lot = 0", "outside the range"),
             ("lot = 1.5", "write whole numbers"),
         ] {
-            let wrong = made(&table(&format!("file = \"{file}\"\n{more}"))).map(|_| ());
+            let wrong = made(&format!("file = \"{file}\"\n{more}")).map(|_| ());
             assert!(wrong.clone().is_err_and(|e| e.contains(words)), "{wrong:?}");
         }
-        assert!(made(&table("file = \"nowhere.tw\"")).is_err_and(|e| e.contains("nowhere.tw")));
-        assert!(made(&table("")).is_err_and(|e| e.contains("`file` names")));
+        assert!(made("file = \"nowhere.tw\"").is_err_and(|e| e.contains("nowhere.tw")));
+        assert!(made("").is_err_and(|e| e.contains("`file` names")));
+    }
+
+    /// Buys at every new best offer, so many; `more` beside.
+    fn buyer(lot: u32, symbol: &str, more: &str) -> String {
+        format!(
+            "strategy buyer\n\nparam lot: qty = {lot} in 1..10000\n\ninstrument it = \"{symbol}\"\n\nstate last: price? = none\n\n\
+             on book it when live(it) {{\n  if let ask = it.ask[0].price {{\n    if ask != last {{\n      last = ask\n      buy it lot @ ask ioc\n    }}\n  }}\n}}\n{more}"
+        )
+    }
+
+    /// A host in memory with a market that moves.
+    struct Rig {
+        hot: HotPath<MemoryOut, false, Live<FromFile>>,
+        file: PathBuf,
+        seq: u64,
+    }
+
+    impl Rig {
+        fn start(file: PathBuf) -> Rig {
+            let strategy =
+                FromFile::made(table(&format!("file = \"{}\"", file.display()))).expect("it is right");
+            let symbol = Symbol::new(b"AAPL").expect("a symbol");
+            let hot = memory::strategy_path(strategy, memory::books(1), symbol, Clock::calibrate());
+            let mut rig = Rig {
+                hot: hot.expect("it logs on"),
+                file,
+                seq: 0,
+            };
+            rig.event(EventKind::Recovered, 0, Side::Bid, 0);
+            rig.event(EventKind::Add, 1, Side::Bid, 9_000);
+            // A price to judge others by, which the first lacks.
+            rig.event(EventKind::Add, 2, Side::Ask, 10_000);
+            rig
+        }
+
+        fn event(&mut self, kind: EventKind, order: u64, side: Side, cents: u32) {
+            let instrument = match kind {
+                EventKind::Recovered => InstrumentId::WHOLE_FEED,
+                _ => InstrumentId(1),
+            };
+            self.hot.on_event(&MarketEvent {
+                seq: SeqNo(self.seq),
+                kind,
+                instrument,
+                order_id: OrderId(order),
+                side,
+                price: Price::from_4dp(cents * 100),
+                qty: Volume(100),
+                venue: Venue::Nasdaq,
+                flags: EventFlags::LAST,
+                recv_ts: self.hot.clock.now(),
+                ..MarketEvent::default()
+            });
+            self.seq += 1;
+        }
+
+        /// The offer improves; the quantity of the order that was sent because of it.
+        fn bought(&mut self) -> Option<u32> {
+            let sent = self.hot.sessions[0].out.orders;
+            let cents = 9_990 - self.seq as u32;
+            self.event(EventKind::Add, 10 + self.seq, Side::Ask, cents);
+            let out = &self.hot.sessions[0].out;
+            let text = String::from_utf8_lossy(out.last()).into_owned();
+            let qty = text.split('\u{1}').find_map(|field| field.strip_prefix("38="));
+            qty.filter(|_| out.orders > sent)?.parse().ok()
+        }
+
+        fn fill(&mut self) {
+            let now = self.hot.clock.now();
+            memory::answer(&mut self.hot, now);
+        }
+
+        fn says(&mut self, words: &str) {
+            let now = self.hot.clock.now();
+            Live::on_command(&mut self.hot, words, now);
+        }
+
+        fn is_reading(&self) -> bool {
+            self.hot.rule.conductor().strategy().coming.is_some()
+        }
+
+        /// The loop turns until the file was read.
+        fn turns(&mut self) {
+            let begun = Instant::now();
+            while self.is_reading() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it is never read");
+                let now = self.hot.clock.now();
+                Live::on_turn(&mut self.hot, now);
+                std::thread::yield_now();
+            }
+        }
+
+        fn becomes(&self, text: &str) {
+            std::fs::write(&self.file, text).expect("it is written");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_nothing_is_open_and_is_right() {
+        let folder = std::env::temp_dir().join(format!("tickwire-reload-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("buyer.tw");
+        std::fs::write(&file, buyer(3, "AAPL", "")).expect("it is written");
+        let mut rig = Rig::start(file);
+        rig.fill();
+        let three = Some(3);
+        assert_eq!(rig.bought(), three);
+        // An order is open: it is not even read.
+        rig.becomes(&buyer(7, "AAPL", ""));
+        rig.says("reload");
+        assert!(!rig.is_reading());
+        rig.fill();
+        assert_eq!(rig.bought(), three);
+        rig.fill();
+        // One is open by the time that it was read.
+        rig.says("reload");
+        assert!(rig.is_reading());
+        assert_eq!(rig.bought(), three);
+        rig.turns();
+        rig.fill();
+        assert_eq!(rig.bought(), three, "the one before goes on");
+        rig.fill();
+        rig.says(" reload ");
+        rig.turns();
+        let seven = Some(7);
+        assert_eq!(rig.bought(), seven, "it knows the instrument and its market");
+        rig.fill();
+        for wrong in ["strategy buyer\n\nparam lot", &*buyer(9, "MSFT", "")] {
+            rig.becomes(wrong);
+            rig.says("reload");
+            rig.turns();
+            assert_eq!(rig.bought(), seven, "{wrong}");
+            rig.fill();
+        }
+        // A command of the file's own has the word.
+        rig.becomes(&buyer(4, "AAPL", "\non command \"reload\" {\n  last = none\n}\n"));
+        rig.says("reload");
+        rig.turns();
+        assert_eq!(rig.bought(), Some(4));
+        rig.fill();
+        rig.says("reload");
+        assert!(!rig.is_reading());
+        std::fs::remove_dir_all(folder).expect("it goes");
     }
 }

@@ -233,6 +233,20 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         }
     }
 
+    fn on_idle(&mut self, ctx: &mut Context<'_>) {
+        self.with(ctx, |maker, now, port| maker.quoter.rehearse(now, port));
+    }
+
+    fn on_session(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+    }
+
+    /// It may have been about our quotes: every quote is pulled.
+    fn on_distrust(&mut self, ctx: &mut Context<'_>) -> bool {
+        self.distrust(ctx);
+        true
+    }
+
     #[inline]
     fn on_packet(&mut self, ctx: &mut Context<'_>, _: usize) {
         self.watch.has_packet = true;

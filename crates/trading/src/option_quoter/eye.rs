@@ -19,7 +19,7 @@ use super::{LOOK, LOOK_NS, Ladders, NONE, Pricing, QuotedOption, QuoterTrade, Tr
 use crate::strategy::{
     BookChange, Context, LateExecution, OrderEvent, Strategy, Subscription, TimerId, is_name_of_quote,
 };
-use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport};
+use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport, Silence, SilenceConfig};
 
 /// Takes what others quote too well in the options on one underlying, by ladders that are made elsewhere
 /// ([`Ladders::eye`]). It is off until it is armed.
@@ -33,7 +33,7 @@ use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport};
 pub struct OptionEye<P> {
     eye: Eye,
     config: EyeConfig,
-    stall_ns: u64,
+    watch: Watch,
     pricing: P,
     options: Vec<QuotedOption>,
     known: Known,
@@ -41,11 +41,53 @@ pub struct OptionEye<P> {
     /// A ladder of quotes that came with the eye's: it goes back with the next.
     unused: Option<Box<Ladder>>,
     has_session: bool,
+    trades_lost: u64,
+}
+
+/// What is watched of the host's loop and of market data, as a quoter does.
+struct Watch {
+    stall_ns: u64,
     turned: Option<Nanos>,
     /// Packets of a time that the loop stood still wait to be read, and whether one came in this turn.
     is_behind: bool,
     has_packet: bool,
-    trades_lost: u64,
+    silence: Silence,
+    /// How long the underlying may stay as it is, in nanoseconds, 0 for any time, and when it changed last.
+    underlying_silence_ns: u64,
+    changed: Option<Nanos>,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        let like = crate::QuoterConfig::default();
+        Watch {
+            stall_ns: like.stall_ns,
+            turned: None,
+            is_behind: false,
+            has_packet: false,
+            silence: Silence::new(like.silence),
+            underlying_silence_ns: like.underlying_silence_ns,
+            changed: None,
+        }
+    }
+
+    /// A turn of the loop begins: whether what is known of the underlying may be long past.
+    #[inline]
+    fn turns(&mut self, now: Nanos) -> bool {
+        let stood = self.turned.replace(now).map_or(0, |then| now.since(then));
+        let has_packet = core::mem::replace(&mut self.has_packet, false);
+        if self.stall_ns > 0 && stood > self.stall_ns {
+            // Nobody listened meanwhile: that nothing was heard says nothing of the venue.
+            self.silence.restart(now);
+            self.changed = self.changed.map(|_| now);
+            self.is_behind = true;
+            return true;
+        }
+        self.is_behind &= has_packet;
+        let unchanged = self.changed.map_or(0, |then| now.since(then));
+        self.silence.is_silent(now)
+            || (self.underlying_silence_ns > 0 && unchanged > self.underlying_silence_ns)
+    }
 }
 
 impl<P: Pricing> OptionEye<P> {
@@ -64,7 +106,7 @@ impl<P: Pricing> OptionEye<P> {
         OptionEye {
             eye: Eye::new(config, &places),
             config,
-            stall_ns: crate::QuoterConfig::default().stall_ns,
+            watch: Watch::new(),
             pricing,
             known: Known::new(underlying, count),
             options,
@@ -72,9 +114,6 @@ impl<P: Pricing> OptionEye<P> {
             under_way: UnderWay::new(0, config.open_max.max(1) as usize * 16),
             unused: None,
             has_session: false,
-            turned: None,
-            is_behind: false,
-            has_packet: false,
             trades_lost: 0,
         }
     }
@@ -82,8 +121,23 @@ impl<P: Pricing> OptionEye<P> {
     /// A turn of the loop that comes so many nanoseconds after the one before is a stall: what is known of
     /// the underlying is not trusted until it has been good for [`EyeConfig::calm_ns`]; 0 is no turn. Default
     /// 250 ms, as of quoters.
-    pub fn with_stall(self, stall_ns: u64) -> OptionEye<P> {
-        OptionEye { stall_ns, ..self }
+    pub fn with_stall(mut self, stall_ns: u64) -> OptionEye<P> {
+        self.watch.stall_ns = stall_ns;
+        self
+    }
+
+    /// Market data that is silent for longer than this, or an underlying that does not change for so many
+    /// nanoseconds (0 for any time), is not trusted, until the underlying has changed again and been good for
+    /// [`EyeConfig::calm_ns`]. Default as of quoters.
+    pub fn with_silence(mut self, silence: SilenceConfig, underlying_ns: u64) -> OptionEye<P> {
+        self.set_silence(silence, underlying_ns);
+        self
+    }
+
+    /// The same of one that is hosted: what it has heard is forgotten.
+    pub fn set_silence(&mut self, silence: SilenceConfig, underlying_ns: u64) {
+        self.watch.silence = Silence::new(silence);
+        self.watch.underlying_silence_ns = underlying_ns;
     }
 
     /// An option is traded in only once its status says that it trades, rather than until its status says
@@ -248,6 +302,7 @@ impl<P: Pricing> Strategy for OptionEye<P> {
             self.follow_host(ctx);
         }
         if self.known.underlying() == Some(change.instrument) {
+            self.watch.changed = Some(ctx.now());
             let top = self.known.show(change.after);
             self.look(ctx, &top);
         } else if let Some(option) = self.known.quote_of(change.instrument) {
@@ -311,14 +366,9 @@ impl<P: Pricing> Strategy for OptionEye<P> {
     #[inline]
     fn on_turn(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now();
-        let stood = self.turned.replace(now).map_or(0, |then| now.since(then));
-        if self.stall_ns > 0 && stood > self.stall_ns {
+        if self.watch.turns(now) {
             self.eye.distrust(now);
-            self.is_behind = true;
-        } else if !self.has_packet {
-            self.is_behind = false;
         }
-        self.has_packet = false;
         self.follow_host(ctx);
         self.take_ladders(ctx);
         if self.eye.poll_timeout().is_some_and(|due| due <= now) {
@@ -326,10 +376,21 @@ impl<P: Pricing> Strategy for OptionEye<P> {
         }
     }
 
+    fn on_session(&mut self, ctx: &mut Context<'_>) {
+        self.follow_host(ctx);
+    }
+
+    /// It may have been about its orders: it is off until it is resumed.
+    fn on_distrust(&mut self, _: &mut Context<'_>) -> bool {
+        self.eye.kill();
+        true
+    }
+
     #[inline]
     fn on_packet(&mut self, ctx: &mut Context<'_>, _: usize) {
-        self.has_packet = true;
-        if self.is_behind {
+        self.watch.has_packet = true;
+        self.watch.silence.on_packet(ctx.now());
+        if self.watch.is_behind {
             self.eye.distrust(ctx.now());
         }
     }

@@ -569,6 +569,32 @@ impl<S: Strategy> Conductor<S> {
         });
     }
 
+    /// The host's loop has time to spare.
+    #[inline]
+    pub fn on_idle(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_idle", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_idle(ctx)
+        });
+    }
+
+    /// A session that the strategy trades over is there, or is lost: [`Conductor::set_session`],
+    /// [`Conductor::lose_session`] or [`Conductor::take_up_session`] has said so.
+    pub fn on_session(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_session", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_session(ctx)
+        });
+    }
+
+    /// The venue has refused a message, or has said something that cannot be read. Whether the strategy has
+    /// seen to it.
+    pub fn on_distrust(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) -> bool {
+        let mut is_seen_to = false;
+        self.call("on_distrust", now, Cause::default(), markets, port, |s, ctx| {
+            is_seen_to = s.on_distrust(ctx);
+        });
+        is_seen_to
+    }
+
     /// A packet of a feed is over: what it has changed is told, even where the venue forgot to say that its
     /// group of messages is.
     #[inline]

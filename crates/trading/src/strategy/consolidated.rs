@@ -205,7 +205,6 @@ impl Consolidated {
     /// Applies an event to the books of its feed and, where its instrument is in one, to the consolidated
     /// book. The books should be
     /// [`tickwire_book::BooksConfig::tracked`]: without it every change is the whole book's.
-    #[inline]
     pub fn apply(&mut self, feed: usize, books: &mut Books, event: &MarketEvent) -> Outcome {
         let hit = Outcome::hit(books, event);
         let applied = books.apply(event);

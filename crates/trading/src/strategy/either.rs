@@ -97,6 +97,9 @@ impl<A: Strategy, B: Strategy> Strategy for Either<A, B> {
         on_mass_quote(event: &MassQuoteEvent<'_>);
         on_late_execution(late: &LateExecution) -> bool;
         on_turn();
+        on_idle();
+        on_session();
+        on_distrust() -> bool;
         on_packet(feed: usize);
         on_timer(timer: TimerId);
         on_command(words: &str);

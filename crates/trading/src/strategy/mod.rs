@@ -162,6 +162,26 @@ pub trait Strategy {
         let _ = ctx;
     }
 
+    /// A thread that never sleeps has time to spare: what the next event might need is gone through, and
+    /// forgotten. Live only, as often as is configured (`idle_us`); nothing may be sent.
+    fn on_idle(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// An order session that it trades over is logged on and nothing of it is missing, or is lost:
+    /// [`Context::has_session`] says whether all of them are there. Live only.
+    fn on_session(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// The venue has refused a message as a whole, or has said something that cannot be read: it may be about
+    /// what is open. Whether the strategy has seen to it; if not, a message that was refused ends the run.
+    /// Live only.
+    fn on_distrust(&mut self, ctx: &mut Context<'_>) -> bool {
+        let _ = ctx;
+        false
+    }
+
     /// A packet of a feed, by its place, was taken as a whole: whatever it changed has been told, and what
     /// was sent because of it leaves now. Live only.
     fn on_packet(&mut self, ctx: &mut Context<'_>, feed: usize) {

@@ -26,23 +26,8 @@ pub fn whose(id: ClientOrderId) -> usize {
 impl<S: Strategy> Conductor<S> {
     /// Whether a request of another strategy could trade with an order or a quote of this one.
     pub fn meets(&self, request: &OrderIntent) -> bool {
-        match *request {
-            OrderIntent::New {
-                instrument,
-                side,
-                price,
-                stop,
-                ..
-            }
-            | OrderIntent::Replace {
-                instrument,
-                side,
-                price,
-                stop,
-                ..
-            } => self.is_met(instrument, side, price, stop),
-            OrderIntent::Cancel { .. } => false,
-        }
+        let order = request.order();
+        order.is_some_and(|order| self.is_met(order.instrument, order.side, order.price, order.stop))
     }
 
     /// The same of a request about quotes; one that takes the place of a quote of this one too: a venue has

@@ -1,22 +1,34 @@
 //! What an interface can do of the kernel path.
 
+use std::io;
+
 use serde_json::{Value, json};
 use tickwire_console::failure::Failure;
 use tickwire_lab::Table;
+use tickwire_runtime::card::CardClock;
 use tickwire_runtime::interface::Interface;
-use tickwire_runtime::xdp::{self, Way, XdpError};
+use tickwire_runtime::xdp::{self, Offers, Way, XdpError};
 
 /// What was found of an interface.
 pub(super) struct Tried {
     interface: Interface,
     ways: Result<Vec<Way>, XdpError>,
+    times: io::Result<Offers>,
+    clock: Option<String>,
 }
 
 impl Tried {
     pub(super) fn new(name: &str) -> Result<Tried, Failure> {
         let interface = Interface::find(name).map_err(|e| Failure::config(format!("--interface: {e}")))?;
         let ways = xdp::probe(&interface);
-        Ok(Tried { interface, ways })
+        let times = xdp::offers(interface.index());
+        let clock = CardClock::of_interface(interface.name()).map(|clock| clock.name().to_owned());
+        Ok(Tried {
+            interface,
+            ways,
+            times,
+            clock,
+        })
     }
 
     fn title(&self) -> String {
@@ -36,7 +48,7 @@ impl Tried {
     pub(super) fn to_text(&self) -> String {
         let ways = match &self.ways {
             Ok(ways) => ways,
-            Err(error) => return format!("{}: {error}\n", self.title()),
+            Err(error) => return format!("{}: {error}\n{}", self.title(), self.times_text()),
         };
         let mut table = Table::new(&self.title(), &["program", "frames", "works"]);
         for way in ways {
@@ -51,7 +63,28 @@ impl Tried {
             };
             table = table.row([way.mode.to_string(), copy.to_owned(), works]);
         }
-        table.to_text(tickwire_console::terminal::width())
+        table.to_text(tickwire_console::terminal::width()) + &self.times_text()
+    }
+
+    /// What the card says of times, in two sentences.
+    fn times_text(&self) -> String {
+        let times = match &self.times {
+            Ok(Offers { rx_time: true, .. }) => {
+                "a program in its driver can ask when the card received a packet"
+            }
+            Ok(_) => "its driver does not know when a card received a packet",
+            Err(_) => "this kernel does not say what its driver knows of a card's times (Linux 6.3 does)",
+        };
+        let sent = match &self.times {
+            Ok(Offers { tx_time: true, .. }) => "; when it sent one it could tell, and is not asked",
+            Ok(_) => "; when it sent one the driver does not know either",
+            Err(_) => "",
+        };
+        let clock = match &self.clock {
+            Some(name) => format!("The card's clock is {name}."),
+            None => "It has no clock that this process can read.".to_owned(),
+        };
+        format!("{}: {times}{sent}. {clock}\n", self.interface.name())
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -71,6 +104,11 @@ impl Tried {
             "name": self.interface.name(),
             "receive_queues": self.interface.receive_queues(),
             "ways": ways.collect::<Vec<_>>(),
+            "card_times": {
+                "received": self.times.as_ref().ok().map(|times| times.rx_time),
+                "sent": self.times.as_ref().ok().map(|times| times.tx_time),
+                "clock": self.clock,
+            },
             "error": error,
         })
     }

@@ -16,19 +16,22 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
-use tickwire_lab::{Case, MISSING, Measure, Scenario, Schedule, Table, format_count};
+use tickwire_lab::{Case, MISSING, Measure, Scenario, Schedule, Summary, Table, format_count};
 use tickwire_runtime::affinity::Cores;
-use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::clock::{Clock, tsc, wall};
+use tickwire_runtime::inbox::{Backend, Inbox, Input, await_receive_stamps};
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::tcp::TcpStream;
 
 use self::quoter::{Done, Layout, Sockets};
 use self::tape::Tape;
-use self::venue::Venue;
+use self::venue::{Came, Venue};
+use super::inlet;
 use super::kind::Kind;
-use super::quadra::link::{COMING, FeedIn, FeedOut, Listening, Net, connect};
+use super::net::{Net, network};
+use super::paths::{self, Path};
+use super::quadra::link::{COMING, FeedOut, Listening};
 use super::quadra::message::Transport;
-use super::quadra::network;
 use super::run::{CaseId, Places, Run};
 use tickwire_console::failure::Failure;
 
@@ -36,6 +39,8 @@ pub(super) struct Bts;
 
 /// When nothing has come for so long, the last quotes have.
 const QUIET: Duration = Duration::from_millis(200);
+/// How long the kernel may take to begin to stamp what it receives.
+const STAMPS_PATIENCE: Duration = Duration::from_secs(10);
 /// How long that is waited for.
 const DRAINED: Duration = Duration::from_secs(20);
 
@@ -47,6 +52,9 @@ pub(super) struct Settings {
     quotes: Vec<u32>,
     /// How the quoter is laid out; each is measured.
     layouts: Vec<Layout>,
+    /// The ways through the machine, each with each layout: `socket`, `xdp`, `xdp+delegated`. All but the
+    /// first want an interface for each side (`run.network`).
+    backends: Vec<Path>,
     /// Also in memory, without sockets.
     memory: bool,
     /// Also from an edit of the volatilities to the quotes that follow it, in memory.
@@ -63,6 +71,7 @@ impl Default for Settings {
         Settings {
             quotes: vec![16, 32, 64, 128, 256, 512, 1_024],
             layouts: vec![Layout::One, Layout::Three],
+            backends: vec![Path::Socket],
             memory: true,
             edits: true,
             rehearse_us: 10,
@@ -96,6 +105,8 @@ const PUBLISHED: [(u32, [u64; 3], [u64; 3]); 7] = [
 
 const OUTSIDE: &str = "From the time a packet was intended to be sent to the return of the venue's receive call with the last mass quote that \
 it caused.";
+const WIRE: &str = "From before the call that sent the packet to the frame of the last mass quote in the venue's stack, as the kernel stamped it \
+(of a call that took several frames, the last): without the venue's own TCP.";
 const FROM_SEND: &str = "The same from before the call that sent the packet.";
 const INSIDE: &str = "From the return of the quoter's receive call with the packet to before the call that sends the last mass quote.";
 const MEMORY: &str =
@@ -117,6 +128,8 @@ impl Kind for Bts {
 
     fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
         let settings = &scenario.settings;
+        let prepared = "a burst of quotes cannot be prepared for a program";
+        paths::check(&settings.backends, &[(Path::PreArmed, prepared)], &scenario.run)?;
         if scenario.load.intervals_us.len() != 1 {
             return Err(Wrong::new("load.intervals_us", "give one interval, as [1000]"));
         }
@@ -134,7 +147,7 @@ impl Kind for Bts {
     }
 
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
-        let net = network(scenario.run.network, run)?;
+        let net = network(&scenario.run, run)?;
         let places = Places::new(&scenario.cores, &scenario.run);
         if scenario.settings.layouts.contains(&Layout::Three) && Cores::count().parallelism() < 4 {
             run.note(format!(
@@ -144,7 +157,7 @@ impl Kind for Bts {
         }
         let mut cases = Vec::new();
         for quotes in &scenario.settings.quotes {
-            cases.extend(declare(&scenario.settings, *quotes, run));
+            cases.extend(declare(&scenario.settings, (*quotes, is_stamped(&net)), run));
         }
         let mut outcome = Ok(());
         'all: for quotes in &scenario.settings.quotes {
@@ -197,24 +210,34 @@ enum Way {
     Memory,
     /// The same from an edit of the volatilities.
     Edits,
-    /// Between sockets.
-    Sockets(Layout),
+    /// Between sockets, or past them.
+    Sockets(Layout, Path),
 }
 
 impl Way {
-    fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Way::Memory => "in memory",
-            Way::Edits => "edits in memory",
-            Way::Sockets(layout) => layout.name(),
+            Way::Memory => "in memory".to_owned(),
+            Way::Edits => "edits in memory".to_owned(),
+            Way::Sockets(layout, Path::Socket) => layout.name().to_owned(),
+            Way::Sockets(layout, path) => format!("{}, {}", layout.name(), path.name()),
         }
     }
 }
 
-fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, CaseId)> {
+/// Whether the kernel says when quotes entered the venue's stack: not on loopback, where a way past the
+/// kernel would have nothing to be compared with.
+fn is_stamped(net: &Net) -> bool {
+    !matches!(net, Net::Loopback)
+}
+
+fn declare(settings: &Settings, (quotes, is_stamped): (u32, bool), run: &mut Run<'_>) -> Vec<(Key, CaseId)> {
     let memory = settings.memory.then_some(Way::Memory);
     let edits = settings.edits.then_some(Way::Edits);
-    let sockets = settings.layouts.iter().map(|layout| Way::Sockets(*layout));
+    let sockets = settings.layouts.iter().flat_map(|layout| {
+        let ways = settings.backends.iter();
+        ways.map(|path| Way::Sockets(*layout, *path))
+    });
     let keys = memory
         .into_iter()
         .chain(edits)
@@ -230,12 +253,18 @@ fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, Cas
             Way::Edits => {
                 Case::new(&name, Measure::new("all", EDIT)).measure(Measure::new("first", MEMORY_FIRST))
             }
-            Way::Sockets(_) => Case::new(&name, Measure::new("outside", OUTSIDE))
-                .measure(Measure::new("outside from send", FROM_SEND))
-                .measure(Measure::new("inside", INSIDE))
-                .measure(Measure::new("inside, first", FIRST)),
+            Way::Sockets(..) => {
+                let case = Case::new(&name, Measure::new("outside", OUTSIDE))
+                    .measure(Measure::new("outside from send", FROM_SEND))
+                    .measure(Measure::new("inside", INSIDE))
+                    .measure(Measure::new("inside, first", FIRST));
+                match is_stamped {
+                    true => case.measure(Measure::new("WIRE", WIRE)),
+                    false => case,
+                }
+            }
         };
-        let case = case.in_group(&group, key.way.name());
+        let case = case.in_group(&group, &key.way.name());
         let case = case
             .tag("mass quotes")
             .tag("entries")
@@ -247,8 +276,9 @@ fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, Cas
 
 /// What was sent and seen of one repetition.
 struct Market {
-    /// By packet: when it was intended and sent, readings of the counter.
-    sent: Vec<[u64; 2]>,
+    /// By packet: when it was intended and sent, readings of the counter, and the latter by the real-time
+    /// clock.
+    sent: Vec<[u64; 3]>,
     venue: Venue,
 }
 
@@ -294,11 +324,11 @@ impl Stage<'_> {
         let mut recorder = run.recorder(id);
         let began = tsc();
         let (done, market) = match key.way {
-            Way::Sockets(layout) => self.over_sockets(layout)?,
+            Way::Sockets(layout, path) => self.over_sockets(layout, path)?,
             way => {
                 let mut venue = self.venue();
                 let done = quoter::in_memory(tape, &mut venue, clock, way == Way::Edits)?;
-                let sent = vec![[0; 2]; tape.packets.len()];
+                let sent = vec![[0; 3]; tape.packets.len()];
                 (done, Market { sent, venue })
             }
         };
@@ -319,19 +349,25 @@ impl Stage<'_> {
             let inside = [span(took.from, took.last), span(took.from, took.first)];
             let tags = [took.messages.into(), took.entries.unwrap_or(of_packet).into()];
             let place = took.seq.checked_sub(tape.first).map(|at| at as usize);
-            let Some([intended, sent]) = place.and_then(|at| market.sent.get(at).copied()) else {
+            let Some([intended, sent, wall_ns]) = place.and_then(|at| market.sent.get(at).copied()) else {
                 continue;
             };
             match key.way {
                 Way::Memory | Way::Edits => recorder.record(nth as u64, &inside, &tags),
-                Way::Sockets(_) => {
-                    let outside = |from: u64| last.map_or(MISSING, |last| span(from, last));
+                Way::Sockets(..) => {
+                    let outside = |from: u64| last.map_or(MISSING, |last| span(from, last.ticks));
+                    let stamp = last.and_then(|last| last.kernel_ns);
+                    let wire = stamp.and_then(|stamp| stamp.get().checked_sub(wall_ns));
                     let at = span(market.sent[0][0], intended);
-                    recorder.record(
-                        at,
-                        &[outside(intended), outside(sent), inside[0], inside[1]],
-                        &tags,
-                    );
+                    let values = [
+                        outside(intended),
+                        outside(sent),
+                        inside[0],
+                        inside[1],
+                        wire.unwrap_or(MISSING),
+                    ];
+                    let count = 4 + usize::from(is_stamped(self.net));
+                    recorder.record(at, &values[..count], &tags);
                 }
             }
         }
@@ -351,7 +387,7 @@ impl Stage<'_> {
         Venue::new(self.scenario.settings.fault == Fault::LoseQuote)
     }
 
-    fn over_sockets(&self, layout: Layout) -> Result<(Done, Market), Failure> {
+    fn over_sockets(&self, layout: Layout, path: Path) -> Result<(Done, Market), Failure> {
         let signals = &Signals::default();
         std::thread::scope(|scope| {
             let (route_to, route_of) = std::sync::mpsc::channel();
@@ -361,10 +397,7 @@ impl Stage<'_> {
                 let route = route_of
                     .recv()
                     .map_err(|_| Failure::system("the market did not open"))?;
-                let (feed, orders) = connect(self.net, &route)?;
-                let FeedIn::Multicast(feed) = feed else {
-                    return Err(Failure::system("the feed is not multicast"));
-                };
+                let (feed, orders) = inlet::open(path, self.net, route)?;
                 let sockets = Sockets { feed, orders };
                 quoter::between_sockets(
                     self.tape,
@@ -401,10 +434,16 @@ impl Stage<'_> {
 
     fn market(&self, signals: &Signals, mut feed: FeedOut, orders: TcpStream) -> Result<Market, Failure> {
         let (tape, clock) = (self.tape, &self.clock);
+        let inbox = Inbox::open(&orders, Backend::Spin, is_stamped(self.net)).map_err(lost)?;
+        if is_stamped(self.net) && !await_receive_stamps(STAMPS_PATIENCE).unwrap_or(false) {
+            return Err(Failure::system(
+                "the kernel does not stamp what TCP receives: WIRE cannot be measured here",
+            ));
+        }
         let mut desk = VenueSide {
             venue: self.venue(),
             orders,
-            buffer: vec![0; 1 << 17],
+            inbox: inbox.room(1 << 17),
             clock,
         };
         desk.venue.connected(clock.now());
@@ -420,14 +459,14 @@ impl Stage<'_> {
         let interval = self.scenario.load.intervals_us[0].get() * 1_000;
         let begin = tsc() + clock.span_ticks(5_000_000);
         let mut schedule = Schedule::new(Shape::Open, begin, clock.span_ticks(interval));
-        let mut sent: Vec<[u64; 2]> = Vec::with_capacity(tape.packets.len());
+        let mut sent: Vec<[u64; 3]> = Vec::with_capacity(tape.packets.len());
         while sent.len() < tape.packets.len() && !self.stop.is_set() {
             let now = tsc();
             if now >= schedule.due() {
                 let intended = schedule.take(now);
-                let at = tsc();
+                let (wall, at) = (wall(), tsc());
                 feed.send(&tape.packets[sent.len()]).map_err(lost)?;
-                sent.push([intended, at]);
+                sent.push([intended, at, wall.0]);
             }
             if !desk.hear()? {
                 std::hint::spin_loop();
@@ -449,28 +488,35 @@ fn lost(e: std::io::Error) -> Failure {
 struct VenueSide<'a> {
     venue: Venue,
     orders: TcpStream,
-    buffer: Vec<u8>,
+    /// The same, for receiving.
+    inbox: Inbox,
     clock: &'a Clock,
 }
 
 impl VenueSide<'_> {
     /// Takes and answers what has come; whether there was any.
     fn hear(&mut self) -> Result<bool, Failure> {
-        match self.orders.recv(&mut self.buffer).map_err(lost)? {
-            Received::Bytes(bytes) => {
-                let came = tsc();
-                let bytes: &[u8] = bytes;
-                let answers = self.venue.take(self.clock.nanos_at(came), came, bytes);
+        match self.inbox.recv(0).map_err(lost)? {
+            Input::Bytes {
+                bytes,
+                tsc,
+                kernel_ns,
+            } => {
+                let came = Came {
+                    ticks: tsc,
+                    kernel_ns,
+                };
+                let answers = self.venue.take(self.clock.nanos_at(tsc), came, bytes);
                 self.orders.send(answers).map_err(lost)?;
                 Ok(true)
             }
-            Received::Nothing => {
+            Input::Nothing => {
                 if self.orders.has_unsent() {
                     self.orders.flush().map_err(lost)?;
                 }
                 Ok(false)
             }
-            Received::Closed => Err(Failure::peer_lost("the quoter closed the connection")),
+            Input::Closed => Err(Failure::peer_lost("the quoter closed the connection")),
         }
     }
 
@@ -556,6 +602,48 @@ fn us(ns: f64) -> String {
     format!("{:.2}", ns / 1_000.0)
 }
 
+/// The ways through the machine beside each other, where they were stamped.
+fn side_by_side(run: &Run<'_>, cases: &[(Key, CaseId)]) -> Option<Table> {
+    let mut table = Table::new(
+        "Way by way, µs: WIRE, to the last mass quote's frame in the venue's stack; RTT, to its bytes in the venue; first, inside to the first",
+        &Summary::columns(&["options", "way", "measure"], &["packets", "p50 / socket"]),
+    );
+    let mut is_empty = true;
+    for (key, id) in cases {
+        let Way::Sockets(layout, _) = key.way else {
+            continue;
+        };
+        let base = Key {
+            way: Way::Sockets(layout, Path::Socket),
+            ..*key
+        };
+        let base = cases.iter().find(|(of, _)| *of == base).map(|(_, id)| *id);
+        if run.of(*id).measures.len() < 5 {
+            return None;
+        }
+        for (measure, name) in [(4, "WIRE"), (1, "RTT"), (3, "first")] {
+            let s = run.of(*id).histogram(measure).summary();
+            if s.count == 0 {
+                continue;
+            }
+            is_empty = false;
+            let base = base.map_or(0, |base| run.of(base).histogram(measure).summary().p50);
+            let ratio = match base {
+                0 => String::new(),
+                base => format!("{:.2}", s.p50 as f64 / base as f64),
+            };
+            let figures = s.times().map(|ns| us(ns as f64));
+            let names = [key.quotes.to_string(), key.way.name(), name.to_owned()];
+            let cells = names
+                .into_iter()
+                .chain(figures)
+                .chain([s.count.to_string(), ratio]);
+            table = table.row(cells);
+        }
+    }
+    (!is_empty).then_some(table)
+}
+
 fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
     let published: BTreeMap<u32, ([u64; 3], [u64; 3])> = PUBLISHED
         .iter()
@@ -577,7 +665,7 @@ fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, cases: &[(Key, CaseI
         let case = run.of(*id);
         let (alone, first, outside) = match key.way {
             Way::Memory => (case.histogram(0), case.histogram(1), None),
-            Way::Sockets(_) => (case.histogram(2), case.histogram(3), Some(case.histogram(1))),
+            Way::Sockets(..) => (case.histogram(2), case.histogram(3), Some(case.histogram(1))),
             // Nothing of the kind was published.
             Way::Edits => continue,
         };
@@ -602,7 +690,7 @@ fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, cases: &[(Key, CaseI
         let none = || "-".to_string();
         table = table.row([
             key.quotes.to_string(),
-            key.way.name().to_string(),
+            key.way.name(),
             format!(
                 "{} / {}",
                 us(first.at_quantile(0.5) as f64),
@@ -621,6 +709,9 @@ fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, cases: &[(Key, CaseI
         ]);
     }
     run.table(table);
+    if let Some(table) = side_by_side(run, cases) {
+        run.table(table);
+    }
     let columns = ["options", "first message p50 / p99", "all: p50", "p99", "max"];
     let mut edits = Table::new("Volatility edit to quotes, in memory, µs", &columns);
     for (key, id) in cases.iter().filter(|(key, _)| key.way == Way::Edits) {

@@ -20,7 +20,7 @@ use tickwire_runtime::spsc::{Consumer, Producer};
 use tickwire_trading::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, QuoteSink, Quoter, QuoterConfig};
 
 use super::tape::{Tape, number};
-use super::venue::Venue;
+use super::venue::{Came, Venue};
 pub(super) use fix::side_name;
 pub(super) use sockets::{Layout, Sockets, between_sockets};
 use tickwire_console::failure::Failure;
@@ -418,7 +418,7 @@ fn quote_packet<C: Channel, O: OrderOut>(
 /// Answers everything.
 fn settle(path: &mut QuotePath<Stamped<Kept>, Nobody>, venue: &mut Venue, now: Nanos) {
     while !path.out().out.0.is_empty() {
-        let answers = venue.take(now, 0, &path.out().out.0).to_vec();
+        let answers = venue.take(now, Came::default(), &path.out().out.0).to_vec();
         path.out_mut().out.0.clear();
         path.on_bytes(now, &answers);
     }

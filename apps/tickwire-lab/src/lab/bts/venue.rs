@@ -2,6 +2,7 @@
 //! everything.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 
 use tickwire_fix::{
     Again, CompId, Event, QuoteEntries, QuoteSets, Role, Session, SessionConfig, Status, tag,
@@ -9,12 +10,22 @@ use tickwire_fix::{
 use tickwire_market::Nanos;
 use tickwire_trading::strategy::{is_name_of_quote, place_of};
 
+/// When bytes came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Came {
+    /// When the receive call had returned: a reading of the counter.
+    pub(super) ticks: u64,
+    /// When the last frame of that call entered the venue's stack, nanoseconds of `CLOCK_REALTIME`, where the
+    /// kernel says it.
+    pub(super) kernel_ns: Option<NonZeroU64>,
+}
+
 /// What a packet caused, as the venue saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) entries: u32,
-    /// When each mass quote came: readings of the counter.
-    pub(super) came: Vec<u64>,
+    /// When each mass quote came.
+    pub(super) came: Vec<Came>,
 }
 
 /// See the module's description.
@@ -63,8 +74,8 @@ impl Venue {
         self.session.status() == Status::Active
     }
 
-    /// Takes bytes that came when the counter read `came`; the bytes to answer.
-    pub(super) fn take(&mut self, now: Nanos, came: u64, mut bytes: &[u8]) -> &[u8] {
+    /// Takes bytes that came then; the bytes to answer.
+    pub(super) fn take(&mut self, now: Nanos, came: Came, mut bytes: &[u8]) -> &[u8] {
         self.out.clear();
         while !bytes.is_empty() {
             let taken = self.session.handle_bytes(now, bytes);
@@ -89,7 +100,7 @@ impl Venue {
         }
     }
 
-    fn events(&mut self, now: Nanos, came: u64) {
+    fn events(&mut self, now: Nanos, came: Came) {
         while let Some(event) = self.session.poll_event() {
             match event {
                 Event::Message { .. } => self.message(came),
@@ -115,7 +126,7 @@ impl Venue {
         }
     }
 
-    fn message(&mut self, came: u64) {
+    fn message(&mut self, came: Came) {
         let Some(m) = self.session.message() else { return };
         let kind = m
             .find(tag::MSG_TYPE)

@@ -1,22 +1,26 @@
 //! The exchange and the trader of this scenario as programs of their own:
 //! `tickwire exchange --venue quadra -c SCENARIO` and `tickwire trade --venue quadra -c SCENARIO`, for a
-//! trader of somebody else's, or for two hosts. On loopback, at the ports of the scenario, over its first
-//! transport, at each of its intervals in turn.
+//! trader of somebody else's, or for two hosts. At the ports of the scenario, over its first transport, at
+//! each of its intervals in turn; on loopback, or with `run.network = "given"` where `run.exchange` and
+//! `run.trader` say.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tickwire_lab::scenario::{Network, RunSection};
 use tickwire_lab::{Case, Histogram, Measure, Scenario, Table, format_count};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 
 use super::super::kind::{self, Kind};
+use super::super::net::{EXCHANGE, Net, TRADER, given};
 use super::super::run::Places;
 use super::exchange::{self, Plan};
-use super::link::{Listening, Net, Route, connect};
+use super::link::{Listening, Route, connect};
 use super::message::Speech;
+use super::via::Via;
 use super::{Quadra, Settings, exchange_backend, trader};
 use tickwire_console::failure::Failure;
 
@@ -38,6 +42,14 @@ fn load(path: &Path) -> Result<Scenario<Settings>, Failure> {
     kind::scenario::<Quadra>(&file, &text, false, &[])
 }
 
+/// Where a side that is started alone stands: on loopback, unless the scenario gives a network.
+fn network(wanted: &RunSection) -> Result<Net, Failure> {
+    match wanted.network {
+        Network::Given => given(wanted),
+        Network::Auto | Network::Loopback | Network::Veth => Ok(Net::Loopback),
+    }
+}
+
 /// The exchange: waits for a trader, offers each interval's messages, prints the table. Without a trader it
 /// waits until Ctrl-C.
 pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure> {
@@ -46,7 +58,9 @@ pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure
     let transport = settings.transports[0];
     let clock = Clock::calibrate();
     let places = Places::new(&scenario.cores, &scenario.run);
-    let listening = Listening::open(&Net::Loopback, transport, settings.ports, settings.group.0)?;
+    let net = network(&scenario.run)?;
+    net.enter(EXCHANGE)?;
+    let listening = Listening::open(&net, transport, settings.ports, settings.group.0)?;
     let route = listening.route();
     println!(
         "quadra: orders to {}, feed over {} at {}",
@@ -70,13 +84,14 @@ pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure
         let plan = Plan {
             speech: Speech::Product,
             transport,
-            backend: exchange_backend(settings.exchange, settings.backends[0].0),
+            backend: exchange_backend(settings.exchange, settings.backends[0]),
             shape: scenario.load.shape,
             warm_up: scenario.run.warm_up.into(),
             samples: scenario.run.samples.get().into(),
             interval_ns: interval.get() * 1_000,
             timeout_ns: scenario.load.timeout_ms.get() * 1_000_000,
             stamped: false,
+            wire: false,
             first,
         };
         let outcome = exchange::run(&plan, &clock, &mut feed, &orders, &mut recorder, stop)?;
@@ -110,7 +125,9 @@ pub(crate) fn trader_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure> 
     let scenario = load(path)?;
     let settings = &scenario.settings;
     let transport = settings.transports[0];
-    let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    let net = network(&scenario.run)?;
+    net.enter(TRADER)?;
+    let at = |port| SocketAddrV4::new(net.address(EXCHANGE), port);
     let feed = match transport {
         super::Transport::Tcp => at(settings.ports.1),
         super::Transport::Multicast => SocketAddrV4::new(settings.group.0, settings.ports.1),
@@ -120,7 +137,13 @@ pub(crate) fn trader_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure> 
         feed,
         transport,
     };
-    let (feed, mut orders) = connect(&Net::Loopback, &route)?;
+    let Via::By(backend) = settings.backends[0] else {
+        return Err(Failure::config(format!(
+            "settings.backends begins with {}: a trader alone is one by sockets",
+            settings.backends[0]
+        )));
+    };
+    let (feed, mut orders) = connect(&net, &route)?;
     let places = Places::new(&scenario.cores, &scenario.run);
     let clock = Clock::calibrate();
     let over = AtomicBool::new(false);
@@ -129,7 +152,7 @@ pub(crate) fn trader_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure> 
         let (places, clock) = (&places, &clock);
         let manner = trader::Manner {
             transport,
-            backend: settings.backends[0].0,
+            backend,
             stamped: None,
             fault: settings.fault,
         };

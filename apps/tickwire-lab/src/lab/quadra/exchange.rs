@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use tickwire_lab::scenario::Shape;
-use tickwire_lab::{Ledger, Offer, Recorder, Schedule};
-use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_lab::{Ledger, MISSING, Offer, Recorder, Schedule};
+use tickwire_market::Nanos;
+use tickwire_runtime::clock::{Clock, tsc, wall};
 use tickwire_runtime::inbox::{Backend, Inbox, Input, await_receive_stamps};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::TcpStream;
@@ -28,6 +29,8 @@ pub(super) struct Plan {
     pub(super) timeout_ns: u64,
     /// Whether the kernel's receive times of orders are kept.
     pub(super) stamped: bool,
+    /// Whether they are a measure of each order, and nothing else is kept of them.
+    pub(super) wire: bool,
     /// The number of the first message: numbers go on over the repetitions of one connection.
     pub(super) first: u64,
 }
@@ -71,13 +74,17 @@ pub(super) fn run(
     stop: &StopFlag,
 ) -> Result<Outcome, Failure> {
     let system = |e: std::io::Error| Failure::system(format!("the exchange's orders: {e}"));
-    let mut inbox = Inbox::open(orders, plan.backend, plan.stamped).map_err(system)?;
+    let mut inbox = Inbox::open(orders, plan.backend, plan.stamped || plan.wire).map_err(system)?;
     let all = plan.warm_up + plan.samples;
     let mut ledger = Ledger::new(all as usize);
     let mut reader = OrderReader::new(plan.speech, lengths(plan.transport).1);
     let mut outcome = Outcome::default();
+    // When each message was sent, by the clock of the kernel's stamps.
+    let mut walls: Vec<Nanos> = Vec::with_capacity(if plan.wire { all as usize } else { 0 });
     if plan.stamped {
         outcome.legs.reserve_exact(all as usize);
+    }
+    if plan.stamped || plan.wire {
         // Before threads spin with priority and leave the kernel's worker no core. In a namespace without
         // loopback it is only hoped for.
         if !await_receive_stamps(STAMPS_PATIENCE).unwrap_or(false) {
@@ -108,6 +115,9 @@ pub(super) fn run(
         if more && free && now >= schedule.due() {
             let from = schedule.take(now);
             let number = ledger.offer(Offer { from, sent: now });
+            if plan.wire {
+                walls.push(wall());
+            }
             feed.send(&message[..len])
                 .map_err(|e| Failure::peer_lost(format!("the feed cannot be sent: {e}")))?;
             len = put(number + 1, schedule.due(), &mut message);
@@ -160,7 +170,10 @@ pub(super) fn run(
                     }
                     let half = |since: u64| clock.span_ns(received.saturating_sub(since)) / 2;
                     let at = clock.span_ns(offer.from.saturating_sub(measured_from));
-                    recorder.record(at, &[half(offer.from), half(offer.sent)], &[]);
+                    let since = walls.get(number as usize).zip(kernel_ns);
+                    let wire = since.and_then(|(sent, stamp)| stamp.get().checked_sub(sent.0));
+                    let values = [half(offer.from), half(offer.sent), wire.unwrap_or(MISSING)];
+                    recorder.record(at, &values[..2 + usize::from(plan.wire)], &[]);
                 });
             }
             Input::Nothing => {

@@ -5,51 +5,16 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use tickwire_runtime::interface::Interface;
-use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{TcpListener, TcpStream};
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender, Stamping};
 
 use super::message::Transport;
+use crate::lab::net::Net;
 use tickwire_console::failure::Failure;
 
 /// How long one side waits for the other to come.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Where traffic goes.
-pub(in crate::lab) enum Net {
-    /// Both sides on this host's loopback.
-    Loopback,
-    /// Each in a network namespace of its own.
-    Veth(VethPair),
-}
-
-impl Net {
-    /// The address of the exchange (end 0) or the trader (end 1).
-    fn address(&self, end: usize) -> Ipv4Addr {
-        match self {
-            Net::Loopback => Ipv4Addr::LOCALHOST,
-            Net::Veth(pair) => pair.address(end),
-        }
-    }
-
-    /// Moves the calling thread to an end.
-    pub(in crate::lab) fn enter(&self, end: usize) -> Result<(), Failure> {
-        match self {
-            Net::Loopback => Ok(()),
-            Net::Veth(pair) => pair
-                .enter(end)
-                .map_err(|e| Failure::system(format!("cannot enter the network namespace: {e}"))),
-        }
-    }
-
-    pub(in crate::lab) fn name(&self) -> &'static str {
-        match self {
-            Net::Loopback => "loopback",
-            Net::Veth(_) => "two network namespaces joined by veth",
-        }
-    }
-}
 
 /// Where the trader finds the exchange.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +84,7 @@ impl Listening {
             Transport::Multicast => {
                 let port = if ports.1 == 0 { at.port() } else { ports.1 };
                 let to = SocketAddrV4::new(group, port);
-                let interface = Interface::find(&address.to_string()).map_err(system)?;
+                let interface = Interface::find(net.interface(0)).map_err(system)?;
                 let sender = MulticastSender::open(to, &interface, 1).map_err(system)?;
                 (FeedListening::Multicast(sender), to)
             }
@@ -180,7 +145,7 @@ pub(in crate::lab) fn connect(net: &Net, route: &Route) -> Result<(FeedIn, TcpSt
     let feed = match route.transport {
         Transport::Tcp => FeedIn::Tcp(tcp(route.feed)?),
         Transport::Multicast => {
-            let interface = Interface::find(&net.address(1).to_string()).map_err(system)?;
+            let interface = Interface::find(net.interface(1)).map_err(system)?;
             let config = MulticastConfig::new(route.feed, interface).stamping(Stamping::Off);
             FeedIn::Multicast(MulticastReceiver::join(config).map_err(system)?)
         }

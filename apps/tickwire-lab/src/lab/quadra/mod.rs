@@ -7,6 +7,7 @@ mod exchange;
 pub(super) mod link;
 pub(super) mod message;
 mod trader;
+mod via;
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -14,22 +15,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use serde::{Deserialize, Serialize};
-use tickwire_lab::scenario::{Micros, Network, Shape, Wrong};
-use tickwire_lab::{Case, MISSING, Measure, Recorder, Scenario, Table, format_count, format_ns};
+use tickwire_lab::scenario::{Micros, Shape, Wrong};
+use tickwire_lab::{Case, MISSING, Measure, Recorder, Scenario, Summary, Table, format_count, format_ns};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::inbox::Backend;
-use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::signal::StopFlag;
 
+use super::inlet;
 use super::kind::Kind;
+use super::net::{Net, network};
 use super::run::{CaseId, Places, Run};
 pub(crate) use alone::{exchange_alone, trader_alone};
 use exchange::{ExchangeLeg, Plan};
-use link::{COMING, Listening, Net, connect};
+use link::{COMING, Listening, connect};
 use message::{Speech, Transport, lengths};
 use tickwire_console::failure::Failure;
 use trader::{Manner, TraderLeg};
+use via::Via;
 
 pub(super) struct Quadra;
 
@@ -39,8 +42,9 @@ pub(super) struct Quadra;
 pub(super) struct Settings {
     /// How the feed travels; each is measured. Orders always go over TCP.
     transports: Vec<Transport>,
-    /// How the trader waits; each is measured.
-    backends: Vec<BackendName>,
+    /// How the trader waits; each is measured. `socket` is `spin`. Of a multicast feed also `xdp`,
+    /// `xdp+delegated`, which want an interface for each side (`run.network`).
+    backends: Vec<Via>,
     /// How the exchange waits for orders: it spins, so that only the trader's way differs, or waits the
     /// `same` way, as the published one did (`poll` where the trader blocks: an exchange has to keep time).
     exchange: ExchangeWaits,
@@ -48,7 +52,7 @@ pub(super) struct Settings {
     bare: bool,
     /// Back ends measured once more with the kernel's timestamps on, at the first interval: where the time
     /// goes.
-    legs: Vec<BackendName>,
+    legs: Vec<Via>,
     /// The group of a multicast feed.
     group: Group,
     /// Ports of orders and feed, for an exchange or a trader alone (`--venue quadra`).
@@ -61,36 +65,14 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             transports: vec![Transport::Tcp, Transport::Multicast],
-            backends: Backend::ALL.map(BackendName).to_vec(),
+            backends: Backend::ALL.map(Via::By).to_vec(),
             exchange: ExchangeWaits::Spin,
             bare: true,
-            legs: vec![BackendName(Backend::Spin), BackendName(Backend::Poll)],
+            legs: vec![Via::By(Backend::Spin), Via::By(Backend::Poll)],
             group: Group(Ipv4Addr::new(239, 77, 0, 6)),
             ports: (7_600, 7_601),
             fault: Fault::None,
         }
-    }
-}
-
-/// A back end by its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-struct BackendName(Backend);
-
-impl TryFrom<String> for BackendName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<BackendName, String> {
-        let names = Backend::ALL.map(Backend::name).join(", ");
-        Backend::by_name(&name)
-            .map(BackendName)
-            .ok_or_else(|| format!("there is no back end '{name}'; there are {names}"))
-    }
-}
-
-impl From<BackendName> for String {
-    fn from(name: BackendName) -> String {
-        name.0.name().to_owned()
     }
 }
 
@@ -158,7 +140,9 @@ struct Key {
     what: What,
     tcp: bool,
     interval_us: u64,
-    backend: Backend,
+    backend: Via,
+    /// Whether it is stamped when orders enter the exchange's stack.
+    wire: bool,
 }
 
 impl Key {
@@ -191,11 +175,18 @@ impl Key {
                 |case, (name, what)| case.measure(Measure::new(name, what)),
             ),
         };
+        let case = match self.wire {
+            true => case.measure(Measure::new("WIRE", WIRE)),
+            false => case,
+        };
         case.parameter("transport", transport)
             .parameter("interval", format!("{interval} µs"))
             .parameter("back end", label)
     }
 }
+
+const WIRE: &str = "From before the send call to the order's frame in the exchange's stack, as the kernel stamped it: the whole way, not half of \
+it, without the exchange's own TCP.";
 
 /// Where a round trip goes, by the kernel's stamps and ours.
 const LEGS: [(&str, &str); 6] = [
@@ -262,7 +253,12 @@ impl Kind for Quadra {
                 return Err(Wrong::new(key, reason));
             }
         }
-        let stampless = |b: &BackendName| matches!(b.0, Backend::IoUring | Backend::IoUringSpin);
+        via::check(&settings.backends, &settings.transports, &scenario.run)?;
+        if settings.legs.iter().any(|via| matches!(via, Via::Past(_))) {
+            let reason = "the kernel's stamps are those of sockets: name ways of waiting on them";
+            return Err(Wrong::new("settings.legs", reason));
+        }
+        let stampless = |b: &Via| matches!(b, Via::By(Backend::IoUring | Backend::IoUringSpin));
         if settings.legs.iter().any(stampless) {
             let reason = "io_uring's receives here have no room for timestamps: name other back ends";
             return Err(Wrong::new("settings.legs", reason));
@@ -271,7 +267,7 @@ impl Kind for Quadra {
     }
 
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
-        let net = network(scenario.run.network, run)?;
+        let net = network(&scenario.run, run)?;
         let backends = usable(scenario, run);
         let keys = keys(scenario, &backends);
         let ids: Vec<(Key, CaseId)> = keys.into_iter().map(|key| (key, run.case(key.case()))).collect();
@@ -342,32 +338,9 @@ fn has_twice<T: PartialEq>(values: &[T]) -> bool {
         .any(|(i, value)| values[..i].contains(value))
 }
 
-/// Where traffic goes: as the scenario wants it, and as far as this machine permits.
-pub(super) fn network(wanted: Network, run: &mut Run<'_>) -> Result<Net, Failure> {
-    let net = match wanted {
-        Network::Loopback => Net::Loopback,
-        Network::Veth | Network::Auto => match VethPair::create("twlab") {
-            Ok(pair) => Net::Veth(pair),
-            Err(e) if wanted == Network::Veth => {
-                return Err(Failure::system(format!(
-                    "run.network = \"veth\" needs root, iproute2 and veth: {e}"
-                )));
-            }
-            Err(e) => {
-                run.note(format!(
-                    "Traffic goes over loopback: network namespaces are not to be had here ({e})."
-                ));
-                Net::Loopback
-            }
-        },
-    };
-    run.fact("network", net.name());
-    Ok(net)
-}
-
 /// The back ends that can be measured here.
-fn usable(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Vec<Backend> {
-    let wanted = scenario.settings.backends.iter().map(|b| b.0);
+fn usable(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Vec<Via> {
+    let wanted = scenario.settings.backends.iter().copied();
     if Cores::count().parallelism() > 1 {
         return wanted.collect();
     }
@@ -378,8 +351,10 @@ fn usable(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Vec<Backend> {
     wanted.filter(|b| !b.spins()).collect()
 }
 
-fn keys(scenario: &Scenario<Settings>, backends: &[Backend]) -> Vec<Key> {
+fn keys(scenario: &Scenario<Settings>, backends: &[Via]) -> Vec<Key> {
     let mut keys = Vec::new();
+    // Where somebody goes past the sockets, all that is compared with it is stamped alike.
+    let is_stamped = backends.iter().any(|via| matches!(via, Via::Past(_)));
     for &transport in &scenario.settings.transports {
         for (i, interval) in scenario.load.intervals_us.iter().enumerate() {
             let key = |what, backend| Key {
@@ -387,18 +362,24 @@ fn keys(scenario: &Scenario<Settings>, backends: &[Backend]) -> Vec<Key> {
                 tcp: transport == Transport::Tcp,
                 interval_us: interval.get(),
                 backend,
+                wire: is_stamped && what != What::Legs && transport == Transport::Multicast,
             };
             for &backend in backends {
+                let is_past = matches!(backend, Via::Past(_));
+                if is_past && transport == Transport::Tcp {
+                    continue;
+                }
                 keys.push(key(What::Product, backend));
                 // Next to each other in time, for what is compared.
-                keys.extend(scenario.settings.bare.then(|| key(What::Bare, backend)));
+                let has_floor = scenario.settings.bare && !is_past;
+                keys.extend(has_floor.then(|| key(What::Bare, backend)));
             }
             let legs = scenario
                 .settings
                 .legs
                 .iter()
-                .filter(|b| i == 0 && backends.contains(&b.0));
-            keys.extend(legs.map(|b| key(What::Legs, b.0)));
+                .filter(|b| i == 0 && backends.contains(b));
+            keys.extend(legs.map(|b| key(What::Legs, *b)));
         }
     }
     keys
@@ -458,6 +439,7 @@ fn measure(
         interval_ns: key.interval_us * 1_000,
         timeout_ns: scenario.load.timeout_ms.get() * 1_000_000,
         stamped: key.what == What::Legs,
+        wire: key.wire,
         first: 0,
     };
     let over = AtomicBool::new(false);
@@ -485,20 +467,28 @@ fn measure(
                 return Ok(trader::Outcome::default()); // the exchange says why
             };
             net.enter(1)?;
+            let backend = match key.backend {
+                Via::By(backend) => backend,
+                Via::Past(path) => {
+                    let (inlet, entry) = inlet::open(path, net, route)?;
+                    places.enter("trader")?;
+                    return trader::past(inlet, entry, settings.fault, clock, over);
+                }
+            };
             let (feed, mut orders) = connect(net, &route)?;
             places.enter("trader")?;
             if key.what == What::Bare && settings.fault == Fault::FloorHangsUp {
                 return Ok(trader::Outcome::default());
             }
             if key.what == What::Bare {
-                let done = trader::bare(&feed, transport, &orders, key.backend, over);
+                let done = trader::bare(&feed, transport, &orders, backend, over);
                 return done
                     .map(|()| trader::Outcome::default())
                     .map_err(|e| Failure::system(format!("the bare trader: {e}")));
             }
             let manner = Manner {
                 transport,
-                backend: key.backend,
+                backend,
                 stamped: plan.stamped.then_some(all),
                 fault: settings.fault,
             };
@@ -525,12 +515,13 @@ fn measure(
     })
 }
 
-fn exchange_backend(waits: ExchangeWaits, trader: Backend) -> Backend {
+fn exchange_backend(waits: ExchangeWaits, trader: Via) -> Backend {
     match (waits, trader) {
         _ if Cores::count().parallelism() < 2 => Backend::Poll,
         (ExchangeWaits::Spin, _) => Backend::Spin,
-        (ExchangeWaits::Same, Backend::Block | Backend::BusyPoll) => Backend::Poll,
-        (ExchangeWaits::Same, same) => same,
+        (ExchangeWaits::Same, Via::By(Backend::Block | Backend::BusyPoll)) => Backend::Poll,
+        (ExchangeWaits::Same, Via::By(same)) => same,
+        (ExchangeWaits::Same, Via::Past(_)) => Backend::Spin,
     }
 }
 
@@ -563,7 +554,7 @@ fn record_legs(clock: &Clock, exchange: &[ExchangeLeg], trader: &[TraderLeg], re
 }
 
 /// Ours as the published one was shown, and what was published.
-fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, ids: &[(Key, CaseId)], backends: &[Backend]) {
+fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, ids: &[(Key, CaseId)], backends: &[Via]) {
     let intervals: Vec<u64> = scenario
         .load
         .intervals_us
@@ -572,13 +563,9 @@ fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, ids: &[(Key, CaseId)
         .map(Micros::get)
         .collect();
     let summary = |run: &Run<'_>, what, tcp, interval_us, backend| {
-        let wanted = Key {
-            what,
-            tcp,
-            interval_us,
-            backend,
-        };
-        let (_, id) = ids.iter().find(|(key, _)| *key == wanted)?;
+        let (_, id) = ids.iter().find(|(key, _)| {
+            (key.what, key.tcp, key.interval_us, key.backend) == (what, tcp, interval_us, backend)
+        })?;
         let summary = run.of(*id).histogram(0).summary();
         (summary.count > 0).then_some(summary)
     };
@@ -621,24 +608,41 @@ fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, ids: &[(Key, CaseId)
             against = against.row(row(&|us| {
                 ratio(
                     of(What::Product, us),
-                    summary(run, What::Product, tcp, us, Backend::Poll),
+                    summary(run, What::Product, tcp, us, Via::By(Backend::Poll)),
                 )
             }));
             floor = floor.row(row(&|us| ratio(of(What::Product, us), of(What::Bare, us))));
         }
         run.table(medians);
-        if backends.contains(&Backend::Poll) {
+        if backends.contains(&Via::By(Backend::Poll)) {
             run.table(against);
         }
         if scenario.settings.bare {
             run.table(floor);
         }
     }
+    let stamped: Vec<&(Key, CaseId)> = ids.iter().filter(|(key, _)| key.wire).collect();
+    if !stamped.is_empty() {
+        let mut wires = Table::new(
+            "Feed over multicast, way by way: WIRE, from the send call to the order's frame in the exchange's stack",
+            &Summary::columns(&["ns"], &["orders"]),
+        );
+        for (_, id) in stamped {
+            let s = run.of(*id).histogram(2).summary();
+            let cells = s
+                .times()
+                .into_iter()
+                .chain([s.count])
+                .map(|figure| figure.to_string());
+            wires = wires.row([run.of(*id).name.clone()].into_iter().chain(cells));
+        }
+        run.table(wires);
+    }
     published(scenario, run, &summary, &intervals);
 }
 
 /// The summary of a case: what, over TCP, interval in microseconds, back end.
-type Summaries<'a> = dyn Fn(&Run<'_>, What, bool, u64, Backend) -> Option<tickwire_lab::Summary> + 'a;
+type Summaries<'a> = dyn Fn(&Run<'_>, What, bool, u64, Via) -> Option<tickwire_lab::Summary> + 'a;
 
 /// The findings that were published, with ours beside them. Figures were shown as graphs only.
 fn published(scenario: &Scenario<Settings>, run: &mut Run<'_>, summary: &Summaries<'_>, intervals: &[u64]) {
@@ -646,7 +650,7 @@ fn published(scenario: &Scenario<Settings>, run: &mut Run<'_>, summary: &Summari
     for &transport in &scenario.settings.transports {
         let of = |us, backend| summary(run, What::Product, transport == Transport::Tcp, us, backend);
         let ratios = intervals.iter().filter_map(|&us| {
-            let (poll, epoll) = (of(us, Backend::Poll)?, of(us, Backend::Epoll)?);
+            let (poll, epoll) = (of(us, Via::By(Backend::Poll))?, of(us, Via::By(Backend::Epoll))?);
             Some(format!(
                 "{:.2} at {us} µs",
                 epoll.p50 as f64 / poll.p50.max(1) as f64
@@ -657,7 +661,7 @@ fn published(scenario: &Scenario<Settings>, run: &mut Run<'_>, summary: &Summari
             found.push(format!("{}: epoll/poll {}", transport.name(), ratios.join(", ")));
         }
     }
-    let cooling = |backend: Backend| {
+    let cooling = |backend: Via| {
         let (first, last) = (*intervals.first()?, *intervals.last()?);
         let tcp = scenario.settings.transports.first() == Some(&Transport::Tcp);
         let (a, b) = (
@@ -666,7 +670,11 @@ fn published(scenario: &Scenario<Settings>, run: &mut Run<'_>, summary: &Summari
         );
         (first < last).then(|| format!("{backend} {:.2}", b.p50 as f64 / a.p50.max(1) as f64))
     };
-    let cooled: Vec<String> = Backend::ALL.into_iter().filter_map(cooling).collect();
+    let cooled: Vec<String> = Backend::ALL
+        .into_iter()
+        .map(Via::By)
+        .filter_map(cooling)
+        .collect();
     let or_not = |text: String| {
         if text.is_empty() {
             "not measured in this run".to_owned()

@@ -8,13 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use tickwire_market::Nanos;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::inbox::{Backend, Inbox, Input, SendStamps};
 use tickwire_runtime::tcp::{Received, TcpStream};
 
+use tickwire_node::hot::OrderOut;
+use tickwire_node::link::Entry;
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+
 use super::Fault;
 use super::link::FeedIn;
 use super::message::{FeedReader, MESSAGE_MAX, OrderWriter, Transport, lengths};
+use crate::lab::inlet::Inlet;
 use tickwire_console::failure::Failure;
 
 /// How long a wait lasts before the end of the run is looked for.
@@ -57,6 +63,56 @@ pub(super) struct Manner {
     pub(super) fault: Fault,
 }
 
+/// What is answered to messages of the feed.
+struct Answers {
+    reader: FeedReader,
+    writer: OrderWriter,
+    fault: Fault,
+    malformed: u64,
+}
+
+impl Answers {
+    fn new(transport: Transport, fault: Fault) -> Answers {
+        Answers {
+            reader: FeedReader::new(transport),
+            writer: OrderWriter::new(),
+            fault,
+            malformed: 0,
+        }
+    }
+
+    /// Has an order sent for each whole message of these bytes, which came at a time; how many of them were
+    /// read. `send` is told the message's number.
+    #[inline(always)]
+    fn all(
+        &mut self,
+        bytes: &[u8],
+        at: Nanos,
+        mut send: impl FnMut(u64, &[u8]) -> Result<(), Failure>,
+    ) -> Result<usize, Failure> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let ((seq, price), len) = match self.reader.read(&bytes[done..]) {
+                Ok(Some(tick)) => tick,
+                Ok(None) => break,
+                Err(_) => {
+                    self.malformed += 1;
+                    return Ok(bytes.len());
+                }
+            };
+            done += len;
+            let is_faulty = seq.is_multiple_of(100);
+            let answer = match self.fault {
+                Fault::LoseOrder if is_faulty => continue,
+                Fault::WrongOrder if is_faulty => seq + 1_000_000,
+                _ => seq,
+            };
+            send(seq, self.writer.write(answer, price, at))?;
+        }
+        Ok(done)
+    }
+}
+
 /// Answers until the feed ends or `over` is set.
 pub(super) fn run(
     feed: &FeedIn,
@@ -86,7 +142,7 @@ pub(super) fn run(
         legs: Vec::with_capacity(stamped.unwrap_or(0) as usize),
         ..Outcome::default()
     };
-    let (mut reader, mut writer) = (FeedReader::new(transport), OrderWriter::new());
+    let mut answers = Answers::new(transport, fault);
     let mut rest: Vec<u8> = Vec::with_capacity(1 << 16);
     // Where each order ends in the stream of orders.
     let (mut bytes_sent, mut ends) = (0u32, Vec::with_capacity(stamped.unwrap_or(0) as usize));
@@ -108,25 +164,8 @@ pub(super) fn run(
             rest.extend_from_slice(bytes);
             from = &rest;
         }
-        let mut done = 0;
-        while done < from.len() {
-            let ((seq, price), len) = match reader.read(&from[done..]) {
-                Ok(Some(tick)) => tick,
-                Ok(None) => break,
-                Err(_) => {
-                    outcome.malformed += 1;
-                    done = from.len();
-                    break;
-                }
-            };
-            done += len;
-            let faulty = seq.is_multiple_of(100);
-            let answer = match fault {
-                Fault::LoseOrder if faulty => continue,
-                Fault::WrongOrder if faulty => seq + 1_000_000,
-                _ => seq,
-            };
-            let order = writer.write(answer, price, clock.nanos_at(received));
+        let at = clock.nanos_at(received);
+        let done = answers.all(from, at, |seq, order| {
             let send = tsc();
             orders.send(order).map_err(failed)?;
             if let Some(stamps) = &mut stamps {
@@ -142,7 +181,8 @@ pub(super) fn run(
                 // Behind the order, where it delays nothing.
                 read_stamps(stamps, &mut outcome.legs, &ends);
             }
-        }
+            Ok(())
+        })?;
         if done < from.len() {
             let left = from[done..].to_vec();
             rest.clear();
@@ -161,7 +201,38 @@ pub(super) fn run(
             }
         }
     }
+    outcome.malformed = answers.malformed;
     Ok(outcome)
+}
+
+/// The same past the sockets: the feed from the driver's hook, spinning, until `over` is set or the exchange
+/// closes.
+pub(super) fn past(
+    mut inlet: Inlet,
+    mut orders: Entry,
+    fault: Fault,
+    clock: &Clock,
+    over: &AtomicBool,
+) -> Result<Outcome, Failure> {
+    let failed = |e: io::Error| Failure::system(format!("the trader: {e}"));
+    let mut answers = Answers::new(Transport::Multicast, fault);
+    let (mut buffer, mut answer) = (vec![0; DATAGRAM_BYTES_MAX], [0; 64]);
+    while !over.load(Ordering::Relaxed) {
+        let Some((received, bytes)) = inlet.recv(&mut buffer).map_err(failed)? else {
+            if matches!(orders.recv(&mut answer).map_err(failed)?, Received::Closed) {
+                break;
+            }
+            std::hint::spin_loop();
+            continue;
+        };
+        answers.all(bytes, clock.nanos_at(received), |_, order| {
+            OrderOut::send(&mut orders, order).map_err(failed)
+        })?;
+    }
+    Ok(Outcome {
+        malformed: answers.malformed,
+        ..Outcome::default()
+    })
 }
 
 /// Notes when the driver had each order: by the place of its last byte in the stream, which counts modulo
@@ -283,6 +354,21 @@ impl Source {
     }
 }
 
+/// Sends all of it: a connection that takes no more at the moment does a moment later.
+fn send_whole(orders: &mut StdStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match orders.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => bytes = &bytes[len..],
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                std::hint::spin_loop();
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
 /// Sends back the number of each message.
 struct Answer {
     feed_len: usize,
@@ -303,13 +389,13 @@ impl Answer {
             }
             self.order[8..16].copy_from_slice(&self.rest[8..16]);
             self.rest.clear();
-            orders.write_all(&self.order)?;
+            send_whole(orders, &self.order)?;
         }
         let messages = bytes.chunks_exact(self.feed_len);
         self.rest.extend_from_slice(messages.remainder());
         for message in messages {
             self.order[8..16].copy_from_slice(&message[8..16]);
-            orders.write_all(&self.order)?;
+            send_whole(orders, &self.order)?;
         }
         Ok(())
     }

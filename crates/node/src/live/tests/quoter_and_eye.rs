@@ -100,6 +100,7 @@ impl Rig {
             feeds: None,
             sessions: None,
             on_every_event: true,
+            ends_with_session: false,
             max_orders: 1 << 10,
             risk: RiskConfig {
                 price_band_bp: 10_000,

@@ -2,7 +2,7 @@
 //! same orders.
 
 use super::*;
-use crate::{EyeOff, EyeState, NoQuotes, OptionEye};
+use crate::{EyeOff, EyeState, NoQuotes, OptionEye, SilenceConfig};
 
 /// Both, on one market.
 struct Alone {
@@ -307,4 +307,50 @@ fn nothing_of_it_leaves_until_it_is_armed_nor_after_what_stops_it() {
         killed,
         "the host's kill switch"
     );
+}
+
+#[test]
+fn nothing_of_it_leaves_while_market_data_or_the_underlying_is_silent() {
+    let ms = Nanos::MILLI;
+    let sends = |alone: &mut Alone| {
+        (0..40).for_each(|_| alone.tempt());
+        core::mem::take(&mut alone.session.sent).len()
+    };
+    // Turns of the loop every 10 ms, with packets of the feed or without; the underlying changes, or does
+    // not.
+    let pass = |alone: &mut Alone, turns: u64, has_packets: bool, ticks: bool| {
+        for _ in 0..turns {
+            alone.now = alone.now.after(10 * ms);
+            let now = alone.now;
+            if has_packets {
+                alone.with(|c, m, s| c.on_packet(now, 0, m, s));
+            }
+            if ticks {
+                alone.tick();
+            }
+            alone.turn(false);
+        }
+        // What it has been tempted by is of another time.
+        alone.session.sent.clear();
+    };
+    for of_underlying in [false, true] {
+        let mut alone = Alone::new(11);
+        let strategy = alone.conductor.strategy_mut();
+        let silence = SilenceConfig {
+            least_ns: 100 * ms,
+            most_ns: 100 * ms,
+        };
+        strategy.set_silence(silence, if of_underlying { 100 * ms } else { 0 });
+        alone.command("arm");
+        alone.turn(true);
+        pass(&mut alone, 60, true, true);
+        assert!(sends(&mut alone) > 0, "packets come, and the underlying changes");
+        // Without an order in an option the underlying stays as it is.
+        pass(&mut alone, 20, of_underlying, false);
+        assert_eq!(sends(&mut alone), 0, "silent: {of_underlying}");
+        pass(&mut alone, 1, true, true);
+        assert_eq!(sends(&mut alone), 0, "not calm yet");
+        pass(&mut alone, 100, true, true);
+        assert!(sends(&mut alone) > 0, "it goes on");
+    }
 }

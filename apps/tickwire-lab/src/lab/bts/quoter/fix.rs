@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tickwire_console::failure::Failure;
 use tickwire_fix::{Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, read_quote_answer};
 use tickwire_market::Side;
+use tickwire_node::hot::OrderOut;
+use tickwire_node::link::Entry;
 use tickwire_quoterd::QuoteSession;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::{Consumer, Producer};
-use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::tcp::Received;
 
 use super::sockets::lost;
 use super::{Said, Stamped, Took, Wanted};
@@ -17,7 +19,7 @@ use super::{Said, Stamped, Took, Wanted};
 pub(super) struct Fix {
     pub(super) session: QuoteSession,
     pub(super) template: MassQuoteTemplate,
-    pub(super) stream: Stamped<TcpStream>,
+    pub(super) stream: Stamped<Entry>,
     pub(super) clock: Clock,
     pub(super) named: Vec<u16>,
     pub(super) took: Vec<Took>,
@@ -54,9 +56,6 @@ impl Fix {
                     any = true;
                     let bytes: &[u8] = bytes;
                     self.hear(bytes, &mut said)?;
-                }
-                Received::Nothing if self.stream.out.has_unsent() => {
-                    self.stream.out.flush().map_err(lost)?;
                 }
                 Received::Nothing => {}
                 Received::Closed => return Ok(self),

@@ -7,17 +7,19 @@ use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{MassQuoteTemplate, QuotePrices};
 use tickwire_market::{BookUpdate, Port};
+use tickwire_node::link::Entry;
 use tickwire_quoterd::decimals_of;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc;
-use tickwire_runtime::tcp::{Received, TcpStream};
-use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastReceiver};
+use tickwire_runtime::tcp::Received;
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_trading::Quoter;
 use tickwire_venues::wiring;
 use tickwire_venues::wiring::{Reception, WithChannel};
 
 use crate::lab::bts::Signals;
 use crate::lab::bts::tape::{Tape, number};
+use crate::lab::inlet::Inlet;
 use crate::lab::run::Places;
 
 use super::{
@@ -26,8 +28,8 @@ use super::{
 
 /// The sockets of a quoter.
 pub(in crate::lab::bts) struct Sockets {
-    pub(in crate::lab::bts) feed: MulticastReceiver,
-    pub(in crate::lab::bts) orders: TcpStream,
+    pub(in crate::lab::bts) feed: Inlet,
+    pub(in crate::lab::bts) orders: Entry,
 }
 
 /// How a quoter is laid out.
@@ -123,18 +125,15 @@ impl Live<'_> {
                 *due = now + gap;
                 path.rehearse(clock.nanos_at(now));
             }
-            if let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? {
-                let (from, now) = (datagram.tsc, clock.nanos_at(datagram.tsc));
-                let took = quote_packet(&mut channel, &mut path, now, datagram.bytes, from);
+            if let Some((from, bytes)) = feed.recv(&mut buffer).map_err(lost)? {
+                let now = clock.nanos_at(from);
+                let took = quote_packet(&mut channel, &mut path, now, bytes, from);
                 done.took.extend(took);
             }
             match path.out_mut().out.recv(&mut buffer).map_err(lost)? {
                 Received::Bytes(bytes) => {
                     let bytes: &[u8] = bytes;
                     path.on_bytes(clock.now(), bytes);
-                }
-                Received::Nothing if path.out().out.has_unsent() => {
-                    path.out_mut().out.flush().map_err(lost)?;
                 }
                 Received::Nothing => {}
                 Received::Closed => break,
@@ -224,13 +223,13 @@ impl Live<'_> {
             let mut from = Vec::with_capacity(self.tape.packets.len());
             self.signals.ready.store(true, Ordering::Release);
             while !ends.load(Ordering::Acquire) {
-                let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? else {
+                let Some((ticks, bytes)) = feed.recv(&mut buffer).map_err(lost)? else {
                     std::thread::yield_now();
                     continue;
                 };
-                let now = clock.nanos_at(datagram.tsc);
-                from.push((number(datagram.bytes), datagram.tsc));
-                channel.on_datagram(now, Port::Live, Line::A, datagram.bytes, &mut market);
+                let now = clock.nanos_at(ticks);
+                from.push((number(bytes), ticks));
+                channel.on_datagram(now, Port::Live, Line::A, bytes, &mut market);
                 if let Some(update) = market.update.take() {
                     // Full: the quoting thread does not keep up, and the next price matters more.
                     let _ = updates.push(update);
