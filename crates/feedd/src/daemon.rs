@@ -61,6 +61,14 @@ struct Running<'scope> {
     notices: Receiver<Notice>,
 }
 
+impl Running<'_> {
+    /// Whether a feed thread is over. It ends by itself at a failure, which `join` gives, and by a signal, which
+    /// it may see before the control thread does: whoever finds it over asks [`Daemon::interrupted`] afterwards.
+    fn has_ended(&self) -> bool {
+        self.feeds.iter().any(ScopedJoinHandle::is_finished)
+    }
+}
+
 impl<'d, 'r: 'd> Daemon<'d, 'r> {
     pub(crate) fn run<'scope>(
         self,
@@ -216,7 +224,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             match running.notices.recv_timeout(TICK) {
                 Ok(Notice::Ready) => waiting -= 1,
                 Ok(notice) => self.say(&notice, &mut 0),
-                Err(_) if running.feeds.iter().any(ScopedJoinHandle::is_finished) => return Ok(()),
+                Err(_) if running.has_ended() => return self.interrupted(),
                 Err(_) => {}
             }
             self.interrupted()?;
@@ -282,8 +290,11 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             if is_over {
                 self.print_summary(frames.as_deref());
             }
-            if is_over || running.feeds.iter().any(ScopedJoinHandle::is_finished) {
+            if is_over {
                 return Ok(());
+            }
+            if running.has_ended() {
+                return self.interrupted();
             }
             if let Some(quotas) = self.quotas.borrow_mut().as_mut() {
                 quotas.keep(self.plan.day_uses());

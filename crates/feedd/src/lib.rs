@@ -235,3 +235,55 @@ fn recorded_of(args: &FeedArgs, config: &DaemonConfig) -> Result<Option<Recorded
         routes,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use tickwire_console::failure::Code;
+
+    /// A feed thread that polls sees that it is to stop, and is over, long before the control thread looks
+    /// again.
+    #[test]
+    fn a_daemon_that_is_told_to_stop_says_so_whoever_hears_of_it_first() {
+        let text = r#"
+            [[feed]]
+            venue = "nasdaq"
+            [[feed.channel]]
+            name = "1"
+            live = { a = "239.192.78.1:30781" }
+
+            [[daemon.thread]]
+            wait = "poll"
+            feeds = ["nasdaq"]
+        "#;
+        let config: DaemonConfig = toml::from_str(text).expect("it is read");
+        let folder = std::env::temp_dir().join(format!("tickwire-stopped-{}", std::process::id()));
+        let args = FeedArgs {
+            config: "feeds.toml".into(),
+            folder: Some(folder.clone()),
+            replay: Vec::new(),
+            speed: Speed::Max,
+            passes: 1,
+            exit: false,
+        };
+        let no_metrics: &ServeMetrics = &|_, _| Err(Failure::config("nothing serves metrics here"));
+        for _ in 0..3 {
+            let stop = StopFlag::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !folder.join("control").exists() {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    // The control thread waits by now, most times; whether it does must not matter.
+                    std::thread::sleep(Duration::from_millis(20));
+                    stop.stop();
+                });
+                let failure = run(&args, &config, no_metrics, &stop).expect_err("it was told to stop");
+                assert_eq!(failure.code, Code::Interrupted, "{}", failure.message);
+            });
+        }
+        std::fs::remove_dir_all(folder).expect("the daemon has left it");
+    }
+}
