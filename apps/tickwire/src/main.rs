@@ -15,7 +15,7 @@ mod quoter_demo;
 mod reconcile;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tickwire_runtime::signal::StopFlag;
@@ -163,12 +163,15 @@ fn feed(args: &FeedArgs, stop: &StopFlag) -> Result<(), Failure> {
     let text = std::fs::read_to_string(&args.config)
         .map_err(|e| Failure::config(format!("cannot read {}: {e}", args.config.display())))?;
     config.check(&args.config, &text)?;
-    tickwire_feedd::run(args, &config, &|address, folder| metrics(address, folder), stop)
+    let programs = config.daemon.programs.clone();
+    let metrics = move |address, folder: &Path| metrics(address, folder, &programs);
+    tickwire_feedd::run(args, &config, &metrics, stop)
 }
 
-/// The metrics endpoint of a region.
-fn metrics(address: SocketAddr, folder: &Path) -> Result<Box<dyn Served>, Failure> {
-    views::MetricsServer::bind(address, folder).map(|server| Box::new(server) as Box<dyn Served>)
+/// The metrics endpoint of a region, and the page, with other programs of these folders.
+fn metrics(address: SocketAddr, folder: &Path, programs: &[PathBuf]) -> Result<Box<dyn Served>, Failure> {
+    let server = views::MetricsServer::bind(address, folder)?.with_programs(programs)?;
+    Ok(Box::new(server))
 }
 
 fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {

@@ -310,7 +310,7 @@ fn a_live_view_costs_a_few_percent_of_a_core_at_most() {
 }
 
 /// Two venues and the consolidated feed, small; a session of 20 s.
-fn session(metrics: u16) -> String {
+fn session(metrics: u16, program: &str) -> String {
     let channel = |venue: &str, group: u8, port: u16| {
         format!(
             "[[feed]]\nvenue = \"{venue}\"\n[[feed.channel]]\nname = \"1\"\n\
@@ -326,7 +326,7 @@ fn session(metrics: u16) -> String {
     format!(
         "{feeds}[receiver]\nmax_instruments = 64\nmax_orders = 65536\nmax_levels = 65536\n\
          [exchange]\nsymbols = 20\nrate = 3000\nduration_s = 20.0\n\
-         [daemon]\nbooks = 128\nsuper_slots = 64\nring_records = 1024\nmetrics = \"127.0.0.1:{metrics}\"\n"
+         [daemon]\nbooks = 128\nsuper_slots = 64\nring_records = 1024\nmetrics = \"127.0.0.1:{metrics}\"\nprograms = [\"{program}\"]\n"
     )
 }
 
@@ -342,13 +342,12 @@ fn until(what: &str, mut view: impl FnMut() -> Option<Value>) -> Value {
     }
 }
 
-/// The metrics page as it comes over the network.
-fn scrape(port: u16) -> String {
-    use std::io::{Read, Write};
+/// A page of the daemon as it comes over the network.
+fn scrape(port: u16, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("the daemon serves metrics");
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n")
-        .expect("a request");
+    let accept = "Accept: application/openmetrics-text";
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n{accept}\r\n\r\n").expect("a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let (head, page) = answer.split_once("\r\n\r\n").expect("a head");
@@ -367,7 +366,28 @@ fn sample(page: &str, begins: &str) -> f64 {
 fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
     let folder = common::Folder::new("attached");
     let [metrics] = common::free_ports();
-    let config = folder.file("session.toml", session(metrics));
+    // A FIX engine beside it, whose region the page shows, too.
+    let engine = folder.0.join("engine");
+    let program = engine.to_str().unwrap();
+    let config = folder.file("session.toml", session(metrics, program));
+    let settings = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/fix/acceptor.cfg");
+    let settings = std::fs::read_to_string(settings).expect("the example");
+    let [port] = common::free_ports();
+    let settings = folder.file("acceptor.cfg", settings.replace("9878", &port.to_string()));
+    let acceptor = tickwire()
+        .args([
+            "fix",
+            "acceptor",
+            "-c",
+            settings.to_str().unwrap(),
+            "--folder",
+            program,
+        ])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let _acceptor = common::Guard(acceptor);
     let (config, day, place) = (
         config.to_str().unwrap(),
         folder.0.join("day.pcap"),
@@ -428,7 +448,7 @@ fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
         stats["sources"][0]["latency_ns"]["count"].as_u64() > Some(0),
         "{stats}"
     );
-    let page = scrape(metrics);
+    let page = scrape(metrics, "/metrics");
     for source in stats["sources"].as_array().unwrap() {
         let name = source["source"].as_str().unwrap();
         let feed = source["feed"].as_str().unwrap();
@@ -443,6 +463,13 @@ fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
         sample(&page, "tickwire_daemon_state{tickwire_daemon_state=\"ready\"}"),
         1.0
     );
+
+    let programs = until("the FIX engine on the page", || {
+        let said: Value = serde_json::from_str(&scrape(metrics, "/api/programs")).ok()?;
+        said[0]["sources"].is_array().then_some(said)
+    });
+    assert_eq!(programs[0]["folder"], program);
+    assert_eq!(programs[0]["sources"][0]["protocol"], "fix");
 
     // Healthy, and the other views have something to say.
     let output = ask(&["check", "nagios", "--interval", "0.5"]);

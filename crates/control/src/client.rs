@@ -31,7 +31,7 @@ pub fn owners() -> Owners {
     OWNERS.get().copied().unwrap_or_default()
 }
 
-/// How long the daemon may take to answer: it asks its feed threads first.
+/// How long a daemon may take to answer: it asks its feed threads first.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An answer larger than this is none of ours.
 const ANSWER_MAX: u64 = 16 << 20;
@@ -65,7 +65,21 @@ impl Request<'_> {
 /// Asks the daemon of a folder; `feed`: of this feed alone.
 pub fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Result<Value, Failure> {
     let remedy = "start one with `tickwire feed -c FILE`, or give its folder with --folder";
-    exchange(&folder.join("control"), &request.to_json(feed), remedy)
+    exchange(&folder.join("control"), &request.to_json(feed), remedy, PATIENCE)
+}
+
+/// How whatever listens in a folder is, a trader, a quoter or another daemon: waits no longer than this.
+///
+/// # Errors
+/// Nobody listens there, or it does not answer in time.
+pub fn status(folder: &Path, patience: Duration) -> Result<Value, Failure> {
+    let remedy = "start it, or leave its folder out";
+    exchange(
+        &folder.join("control"),
+        &json!({ "do": "status" }),
+        remedy,
+        patience,
+    )
 }
 
 /// Asks the quoter behind a control socket, or in a folder with one.
@@ -89,9 +103,9 @@ pub fn ask_exchange(socket: &Path, request: &Value) -> Result<Value, Failure> {
 fn ask_at(socket: &Path, request: &Value, remedy: &str) -> Result<Value, Failure> {
     let socket = places::expand(socket);
     if socket.is_dir() {
-        exchange(&socket.join("control"), request, remedy)
+        exchange(&socket.join("control"), request, remedy, PATIENCE)
     } else {
-        exchange(&socket, request, remedy)
+        exchange(&socket, request, remedy, PATIENCE)
     }
 }
 
@@ -104,7 +118,7 @@ pub fn print_answer(answer: &Value) {
 }
 
 /// One line there, one back.
-fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure> {
+fn exchange(path: &Path, request: &Value, remedy: &str, patience: Duration) -> Result<Value, Failure> {
     let failed = |what: &str, e: std::io::Error| {
         let place = path.display();
         match e.kind() {
@@ -116,14 +130,14 @@ fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure
             )),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::peer_lost(format!(
                 "the daemon at {place} did not answer within {} s",
-                PATIENCE.as_secs()
+                patience.as_secs()
             )),
             _ => Failure::system(format!("cannot {what} {place}: {e}")),
         }
     };
     let mut stream = UnixStream::connect(path).map_err(|e| failed("connect to", e))?;
     check_server(&stream, path)?;
-    let patience = Some(PATIENCE);
+    let patience = Some(patience);
     stream
         .set_read_timeout(patience)
         .map_err(|e| failed("set up", e))?;

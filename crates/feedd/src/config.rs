@@ -20,6 +20,8 @@ use tickwire_venues::wait::{Wait, Waiting};
 
 /// Feeds are bits of a word in consolidated books.
 const FEEDS_MAX: usize = 32;
+/// Other programs on the page; the thread that asks them waits a second for each that hangs.
+const PROGRAMS_MAX: usize = 16;
 
 /// What `tickwire feed` does with the feeds of the file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -51,6 +53,10 @@ pub struct DaemonSection {
     /// Where metrics are served over HTTP; nowhere unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<SocketAddr>,
+    /// Folders of other programs of this machine that the page shows beside the feeds: traders, quoters and
+    /// strategies (`trader.control`), FIX engines (`folder` of `tickwire fix`). Whoever reaches `metrics` sees them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<PathBuf>,
     /// Folder for `latency_<feed>.txt`; none are written unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_files: Option<PathBuf>,
@@ -161,6 +167,7 @@ impl Default for DaemonSection {
             ring_records: 65_536,
             ring: RingContent::Both,
             metrics: None,
+            programs: Vec::new(),
             latency_files: None,
             latency_every_s: 60,
             kernel_stamps: false,
@@ -280,6 +287,17 @@ impl DaemonSection {
         if !self.ring_records.is_power_of_two() {
             let message = format!("daemon.ring_records = {} is no power of two", self.ring_records);
             return Err(wrong("ring_records", message));
+        }
+        if self.programs.len() > PROGRAMS_MAX {
+            let message = format!(
+                "daemon.programs names {} folders: the page shows {PROGRAMS_MAX} at most",
+                self.programs.len()
+            );
+            return Err(wrong("programs", message));
+        }
+        if self.metrics.is_none() && !self.programs.is_empty() {
+            let message = "daemon.programs is for the page, which is served where daemon.metrics says, and it says nothing";
+            return Err(wrong("programs", message.into()));
         }
         for pattern in &self.symbols {
             if pattern.is_empty() || pattern.len() > 23 || !pattern.bytes().all(|b| b.is_ascii_graphic()) {
@@ -492,6 +510,7 @@ super_shares = 8
 ring_records = 1024
 ring = "updates"
 metrics = "127.0.0.1:9464"
+programs = ["~/tickwire/trader", "/run/tickwire/fix"]
 latency_files = "latency"
 latency_every_s = 5
 silence_ms = 2000
@@ -513,6 +532,8 @@ feeds = ["nasdaq"]
         );
         assert!(daemon.ring.has_updates() && !daemon.ring.has_events());
         assert_eq!(daemon.metrics, Some("127.0.0.1:9464".parse().unwrap()));
+        let programs = ["~/tickwire/trader", "/run/tickwire/fix"];
+        assert_eq!(daemon.programs, programs.map(PathBuf::from));
         assert_eq!(daemon.latency_files.as_deref(), Some(Path::new("latency")));
         assert_eq!((daemon.latency_every_s, daemon.silence_ms), (5, 2_000));
         assert_eq!(daemon.threads(&config.feed)[0].wait, Wait::Poll);
@@ -534,6 +555,11 @@ feeds = ["nasdaq"]
             ),
             ("[daemon]\nrings = 1\n", "line 12", "unknown field"),
             ("[daemon]\nmetrics = \"here\"\n", "line 12", "socket address"),
+            (
+                "[daemon]\nprograms = [\"/run/trader\"]\n",
+                "line 12",
+                "daemon.metrics",
+            ),
             (
                 "[[daemon.thread]]\nfeeds = [\"bzx\", \"iex\"]\n",
                 "line 12",

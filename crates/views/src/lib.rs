@@ -5,6 +5,7 @@
 //! shared memory ─► region (the only reader) ─► model (plain values) ─► ladder · top · latency   ─► text ─► screen, or a pipe
 //!                                                                      nagios · cacti · metrics ─► one line, or HTTP
 //! control socket ◄─► control (subscriptions)
+//! other programs ──► programs (the page's)
 //! ```
 //!
 //! **Invariant.** A view only reads: it cannot disturb the daemon, whatever it does and however many there
@@ -55,6 +56,7 @@ mod latency;
 mod metrics;
 mod model;
 mod nagios;
+mod programs;
 mod region;
 mod screen;
 mod server;

@@ -2,7 +2,7 @@
 //! other reader.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use tickwire_market::Symbol;
 
 use super::ladder::{self, Choice};
 use super::metrics::{self, Format};
+use super::programs::Programs;
 use super::region::{Absence, Detail, Places, Watch};
 use super::{Readings, top, unknown};
 use tickwire_console::failure::Failure;
@@ -28,7 +29,7 @@ const SYMBOLS_MAX: usize = 16;
 const NAMED_MAX: usize = 5_000;
 
 /// Serves `/metrics` to Prometheus, and a page at `/` with what it reads: `/api/status`, `/api/symbols`,
-/// `/api/book?symbol=…` (JSON), and `/events?symbol=…` (server-sent events).
+/// `/api/book?symbol=…`, `/api/programs` (JSON), and `/events?symbol=…` (server-sent events).
 #[derive(Debug)]
 pub struct MetricsServer {
     server: Server,
@@ -43,6 +44,8 @@ struct Shown {
     /// The last status, and when it was read.
     status: Option<(Instant, String)>,
     symbols: Vec<Looked>,
+    /// Other programs of this machine; `None`: nobody named any.
+    programs: Option<Programs>,
 }
 
 /// A symbol that somebody looks at.
@@ -74,8 +77,19 @@ impl MetricsServer {
                 readings: Readings::default(),
                 status: None,
                 symbols: Vec::with_capacity(SYMBOLS_MAX),
+                programs: None,
             },
         })
+    }
+
+    /// Shows how the programs of these folders are, too: traders, quoters and strategies with a control socket
+    /// there (`trader.control`), FIX engines with a region. A thread asks them, while somebody looks at the page.
+    ///
+    /// # Errors
+    /// The system has no room for the thread.
+    pub fn with_programs(mut self, folders: &[PathBuf]) -> Result<MetricsServer, Failure> {
+        self.shown.programs = Programs::of(folders)?;
+        Ok(self)
     }
 
     /// Where it listens; the port that the kernel chose if 0 was asked for.
@@ -116,6 +130,7 @@ impl Pages for Shown {
             "/api/status" => json(self.status()),
             "/api/symbols" => json(self.symbols().to_string()),
             "/api/book" => json(self.book(&asked.value("symbol")?).to_string()),
+            "/api/programs" => json(self.programs()),
             "/events" => Page::Events,
             _ => return None,
         })
@@ -125,6 +140,9 @@ impl Pages for Shown {
         let mut events = String::new();
         if last.is_none_or(|last| beat / STATUS_BEATS > last / STATUS_BEATS) {
             events += &format!("event: status\ndata: {}\n\n", self.status());
+            if self.programs.is_some() {
+                events += &format!("event: programs\ndata: {}\n\n", self.programs());
+            }
         }
         if let Some(symbol) = asked.value("symbol") {
             events += &format!("event: book\ndata: {}\n\n", self.book(&symbol));
@@ -148,6 +166,11 @@ impl Shown {
             Err(absence) => said(&absence).to_string(),
         };
         self.status.insert((Instant::now(), status)).1.clone()
+    }
+
+    /// Other programs, on one line.
+    fn programs(&self) -> String {
+        self.programs.as_ref().map_or_else(|| "[]".into(), Programs::json)
     }
 
     fn symbols(&mut self) -> Value {
@@ -201,10 +224,13 @@ fn said(absence: &Absence) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::metrics::tests::parse;
+    use super::super::programs::tests::Trader;
     use super::super::region::fixture::{Fixture, NOW};
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use tickwire_control::access::AccessSection;
+    use tickwire_control::thread::ControlThread;
 
     /// Asks for a page as Prometheus does, while the server is polled.
     fn get(server: &mut MetricsServer, path: &str) -> String {
@@ -355,7 +381,7 @@ mod tests {
     const INSPECT: &str = "<script>setTimeout(() => fetch('/said?what=' + encodeURIComponent(JSON.stringify({ \
         wide: document.documentElement.scrollWidth - innerWidth, width: innerWidth, \
         loaded: performance.getEntriesByType('resource').map((r) => new URL(r.name).pathname), \
-        text: document.body.innerText.slice(0, 2000) }))), 2500);</script></body>";
+        text: document.body.innerText.slice(0, 4000) }))), 2500);</script></body>";
 
     struct Inspected<'s>(&'s mut Shown, &'s mut Option<Value>);
 
@@ -380,7 +406,11 @@ mod tests {
 
     /// The page of a fixture in a browser of this width: what it says of itself, and what its console said.
     fn browse(browser: &str, width: u32, fixture: &mut Fixture) -> (Value, String) {
-        let mut server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), &fixture.folder).unwrap();
+        let trader = fixture.folder.join("desk-7");
+        let trading = ControlThread::open(&trader, &AccessSection::default(), Trader).unwrap();
+        let server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), &fixture.folder).unwrap();
+        let programs = [trader, fixture.folder.clone(), fixture.folder.join("gone")];
+        let mut server = server.with_programs(&programs).unwrap();
         let address = format!("http://{}/#AAPL", server.address().unwrap());
         let (profile, log) = (fixture.folder.join("profile"), fixture.folder.join("console"));
         let mut command =
@@ -402,6 +432,7 @@ mod tests {
         }
         let _ = running.kill();
         let _ = running.wait();
+        trading.end();
         let errors = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
         let console: Vec<&str> = errors.lines().filter(|line| line.contains("CONSOLE")).collect();
         let console: Vec<&str> = console
@@ -428,7 +459,16 @@ mod tests {
             let (said, console) = browse(browser, width, &mut fixture);
             assert_eq!(console, "", "{width}: the console is not empty");
             let text = said["text"].as_str().unwrap();
-            for shown in ["ready", "nasdaq 1", "bzx 1", "AAPL consolidated", "187.24"] {
+            let programs = [
+                "desk-7",
+                "trading",
+                "open 3",
+                "sending no room 1 234",
+                "gone",
+                "silent",
+            ];
+            let feeds = ["ready", "nasdaq 1", "bzx 1", "AAPL consolidated", "187.24"];
+            for shown in feeds.iter().chain(&programs) {
                 assert!(text.contains(shown), "{width}: {shown} is not shown: {text}");
             }
             // A narrow page has no room for them.
