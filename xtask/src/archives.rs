@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use crate::command::processor_time;
 use crate::run::{cargo, must, root, target_dir};
 
 const HELP: &str = "\
@@ -150,37 +151,6 @@ fn words(program: &Path, is_backtest: bool, file: &Path, config: Option<&Path>) 
     words
 }
 
-/// Seconds of processor time, user and system, and what it printed.
-fn timed(words: &[String]) -> Result<(f64, String), String> {
-    // `times` says last what children took; its file is not standard output, which is the program's.
-    let script = "\"$@\"; code=$?; times >&3; exit $code";
-    let cost = target_dir().join("archives/cost");
-    let file = std::fs::File::create(&cost).map_err(|e| format!("{}: {e}", cost.display()))?;
-    drop(file);
-    let output = Command::new("sh")
-        .args(["-c", &format!("exec 3>\"$0\"; {script}")])
-        .arg(&cost)
-        .args(words)
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|e| format!("sh: {e}"))?;
-    if !matches!(output.status.code(), Some(0 | 1)) {
-        return Err(format!("{words:?}: {}", output.status));
-    }
-    let said = std::fs::read_to_string(&cost).map_err(|e| format!("{}: {e}", cost.display()))?;
-    let children = said.lines().nth(1).unwrap_or_default();
-    let seconds = |text: &str| {
-        let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
-        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
-    };
-    let sum: Option<f64> = children.split_whitespace().map(seconds).sum();
-    let sum = sum.filter(|_| !children.is_empty());
-    Ok((
-        sum.ok_or(format!("sh said of its children's time {said:?}"))?,
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-    ))
-}
-
 /// What has to be the same of capture and archive.
 fn told(is_backtest: bool, printed: &str) -> Result<String, String> {
     let json: serde_json::Value = serde_json::from_str(printed)
@@ -238,7 +208,7 @@ fn compare(options: &Options) -> Result<bool, String> {
             for _ in 0..options.rounds {
                 let mut said = Vec::new();
                 for (least, words) in least.iter_mut().zip([&of_capture, &of_archive, &of_few]) {
-                    let (seconds, printed) = timed(words)?;
+                    let (seconds, printed) = processor_time(words, &folder.join("cost"))?;
                     least.take(seconds);
                     said.push(told(is_backtest, &printed)?);
                 }

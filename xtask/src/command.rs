@@ -1,8 +1,8 @@
 //! What commands that run for long begin and end with: the help, the plan made of the words, what was found,
 //! and the exit code that says so.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// Runs a command: its help when that is asked for, else `plan` makes of the words what `work` then does.
@@ -63,6 +63,35 @@ pub(crate) fn run_of_program(
             ExitCode::from(2)
         }
     }
+}
+
+/// Seconds of processor time that a command and its children take, user and system, in steps of 10 ms, and
+/// what it printed; `cost` is a file for the shell's answer. A command may end with 1.
+pub(crate) fn processor_time(words: &[String], cost: &Path) -> Result<(f64, String), String> {
+    // `times` says last what children took; its file is not standard output, which is the program's.
+    let script = "exec 3>\"$0\"; \"$@\"; code=$?; times >&3; exit $code";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(cost)
+        .args(words)
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|e| format!("sh: {e}"))?;
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return Err(format!("{words:?}: {}", output.status));
+    }
+    let said = std::fs::read_to_string(cost).map_err(|e| format!("{}: {e}", cost.display()))?;
+    let children = said.lines().nth(1).unwrap_or_default();
+    let seconds = |text: &str| {
+        let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    let sum: Option<f64> = children.split_whitespace().map(seconds).sum();
+    let sum = sum.filter(|_| !children.is_empty());
+    Ok((
+        sum.ok_or(format!("sh said of its children's time {said:?}"))?,
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    ))
 }
 
 /// What a command counts: each of its parts is good or a finding.

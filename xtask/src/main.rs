@@ -6,6 +6,7 @@
 //! which uses Python where there is one.
 #![forbid(unsafe_code)]
 
+mod aarch64;
 mod aeron;
 mod archives;
 mod attack;
@@ -19,6 +20,7 @@ mod deadline;
 mod dist;
 #[cfg(test)]
 mod documented;
+mod export_peers;
 mod fuzz;
 mod hardware;
 mod interop;
@@ -189,6 +191,7 @@ The project's own commands.
   cargo xtask counts [PATH…] [--write] [--list]
                                 instructions of the hot paths under Callgrind, against docs/results/counts.tsv
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
+  cargo xtask aarch64           compiles everything for AArch64 without linking; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
@@ -198,6 +201,8 @@ The project's own commands.
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
+  cargo xtask export-peers [--program FILE]
+                                tables beside those of itch-book, Databento's dbn and tshark; not part of check
   cargo xtask aeron [--events N] [--rate N]
                                 mirrors over Aeron on three hosts that are namespaces; not part of check
   cargo xtask archives [--packets N] [--only FEED]
@@ -255,6 +260,8 @@ fn main() -> ExitCode {
         }
         ["promtool", rest @ ..] => promtool::run(rest),
         ["tables", rest @ ..] => tables::run(rest),
+        ["export-peers", rest @ ..] => export_peers::run(rest),
+        ["aarch64", rest @ ..] => aarch64::run(rest),
         ["aeron", rest @ ..] => aeron::run(rest),
         ["archives", rest @ ..] => archives::run(rest),
         ["ray", rest @ ..] => ray::run(rest),

@@ -1,5 +1,5 @@
 //! `cargo xtask tables`: what `tickwire export` writes, read by DuckDB, Polars, pandas and Databento's
-//! decoder.
+//! decoder, and the tests that need Parquet and Arrow built in.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,14 +9,15 @@ use crate::run::{cargo, must, python_with, root, target_dir};
 const HELP: &str = "\
 Exports a capture of the simulated exchange to CSV and to Parquet, as one file and by partitions, and has DuckDB, Polars and pandas
 (pyarrow) count the rows and add up prices, sizes, order numbers and times: all of them have to agree, to the last digit. DBN files are
-decoded by Databento's own package, record by record against the rows of CSV.
+decoded by Databento's own package, record by record against the rows of CSV. Before it, the tests of the export that only a build with
+Parquet and Arrow has: what a kill leaves behind, hostile and truncated files.
 
   cargo xtask tables [--program FILE]
 
   --program   a tickwire that was built with `--features tables`; without it one is built
 
 Needs Python 3 with venv and the network once; the packages go into target/tables. Not part of check.
-Exit code 1: they do not agree. 2: it could not begin.
+Exit code 1: they do not agree, or a test failed. 2: it could not begin.
 ";
 
 /// What is installed, a package at a time.
@@ -173,6 +174,20 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
             target_dir().join("debug/tickwire")
         }
     };
+    // Features of its own: beside what the workspace builds, not in its place.
+    let tests = cargo()
+        .args([
+            "test",
+            "--locked",
+            "--package",
+            "tickwire-export",
+            "--features",
+            "tables",
+        ])
+        .arg("--target-dir")
+        .arg(folder.join("tests"))
+        .status();
+    let mut agree = tests.map_err(|e| format!("cannot run the tests: {e}"))?.success();
     let capture = written.join("day.pcap");
     let example = root().join("examples/nasdaq.toml");
     must(
@@ -183,7 +198,6 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
             .arg(&capture)
             .args(["--packets", "30000"]),
     )?;
-    let mut agree = true;
     for (schema, price, size) in SCHEMAS {
         for (name, more) in [
             ("csv", &[][..]),

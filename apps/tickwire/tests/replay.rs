@@ -447,6 +447,19 @@ fn the_books_of_dbn_orders_equal_the_vendors_ten_levels_at_every_event() {
         let shown: Vec<_> = by_price["books"]["#1"][side].as_array().unwrap().iter().collect();
         assert_eq!(ten, shown, "{side}");
     }
+    // Of its 46 trades 35 have no fill: they were with hidden orders, and are trades all the same.
+    let trades = folder.file("trades.csv", "");
+    let words = [
+        "export",
+        orders.to_str().unwrap(),
+        "--schema",
+        "trades",
+        "--out",
+        trades.to_str().unwrap(),
+    ];
+    let exported = run(&words);
+    assert_eq!(exported.status.code(), Some(0), "{}", text(&exported.stderr));
+    assert_eq!(text(&file_bytes(&trades)).lines().count(), 1 + 46);
     // A row that no state of the book is like is an error.
     let mut wrong = levels;
     let size = 48 + 16;

@@ -217,6 +217,57 @@ fn a_span_of_time_and_symbols_choose_and_what_is_not_there_is_said() {
     }
 }
 
+/// Executions of hidden orders, a cross in which nobody was, and what is not to be printed are no fills of
+/// orders with a trade: a file of records says so by a trade without fills, and by fills without a trade.
+#[test]
+fn a_dbn_file_of_a_day_has_every_row_of_the_day() {
+    let folder = Folder::new("again");
+    let file = recording(&folder.0, 2000);
+    let text = std::fs::read_to_string(&file).expect("the recording");
+    let mut with_hidden = String::new();
+    for (n, line) in text.lines().enumerate() {
+        _ = writeln!(with_hidden, "{line}");
+        let time = line.split(',').next().expect("a time");
+        match n % 50 {
+            7 => _ = writeln!(with_hidden, "{time},5,0,30,5850100,1"),
+            8 => _ = writeln!(with_hidden, "{time},5,0,30,5850100,-1\n{time},5,0,70,5850200,-1"),
+            _ => {}
+        }
+    }
+    _ = writeln!(with_hidden, "34999,5,0,11,5850300,1");
+    std::fs::write(&file, with_hidden).expect("a file");
+    let dbn = file.with_file_name("again.dbn");
+    let words = [
+        "example",
+        &file.display().to_string(),
+        "--date",
+        "2012-06-21",
+        "--out",
+        &dbn.display().to_string(),
+    ];
+    export(&Cli::parse_from(words).export, &StopFlag::new()).expect("an export");
+    for schema in [Schema::Mbo, Schema::Trades, Schema::Mbp1] {
+        // The end of a match event comes by a record of its own, behind the rows of its execution: their last
+        // bit is not compared.
+        let flags = schema.columns().iter().position(|column| column.name == "flags");
+        let exported = |file: &Path| {
+            let mut rows = exported(file, schema);
+            for row in &mut rows {
+                if let Some(Value::Number(flags)) = flags.map(|at| &mut row[at]) {
+                    *flags &= !128;
+                }
+            }
+            rows
+        };
+        let (once, again) = (exported(&file), exported(&dbn));
+        for (at, (one, other)) in once.iter().zip(&again).enumerate() {
+            assert_eq!(one, other, "{schema:?}, row {at}");
+        }
+        assert_eq!(once.len(), again.len(), "{schema:?}");
+        assert!(schema != Schema::Trades || once.len() > 700, "{}", once.len());
+    }
+}
+
 #[test]
 fn who_leaves_early_ends_the_thread_and_who_names_nothing_is_told_so() {
     let folder = Folder::new("early");

@@ -54,7 +54,8 @@ pub struct DaemonSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<SocketAddr>,
     /// Folders of other programs of this machine that the page shows beside the feeds: traders, quoters and
-    /// strategies (`trader.control`), FIX engines (`folder` of `tickwire fix`). Whoever reaches `metrics` sees them.
+    /// strategies (`trader.control`), FIX engines (`folder` of `tickwire fix`). Whoever reaches `metrics`
+    /// sees them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<PathBuf>,
     /// Folder for `latency_<feed>.txt`; none are written unless given.

@@ -62,8 +62,9 @@ struct Running<'scope> {
 }
 
 impl Running<'_> {
-    /// Whether a feed thread is over. It ends by itself at a failure, which `join` gives, and by a signal, which
-    /// it may see before the control thread does: whoever finds it over asks [`Daemon::interrupted`] afterwards.
+    /// Whether a feed thread is over. It ends by itself at a failure, which `join` gives, and by a signal,
+    /// which it may see before the control thread does: whoever finds it over asks [`Daemon::interrupted`]
+    /// afterwards.
     fn has_ended(&self) -> bool {
         self.feeds.iter().any(ScopedJoinHandle::is_finished)
     }

@@ -82,8 +82,9 @@ impl MetricsServer {
         })
     }
 
-    /// Shows how the programs of these folders are, too: traders, quoters and strategies with a control socket
-    /// there (`trader.control`), FIX engines with a region. A thread asks them, while somebody looks at the page.
+    /// Shows how the programs of these folders are, too: traders, quoters and strategies with a control
+    /// socket there (`trader.control`), FIX engines with a region. A thread asks them, while somebody looks
+    /// at the page.
     ///
     /// # Errors
     /// The system has no room for the thread.

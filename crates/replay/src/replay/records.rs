@@ -56,13 +56,38 @@ pub(super) struct Records<F> {
     /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of
     /// its own does.
     filled: HashMap<OrderId, u64>,
-    /// The order that took in the last trade.
-    aggressor: OrderId,
+    trade: LastTrade,
     /// Of who hears executions: when, of what and when received the match event is that is being told;
     /// whether the record at hand ends it, and has told something.
     group: Option<(Nanos, InstrumentId, Nanos)>,
     is_last: bool,
     has_told: bool,
+}
+
+/// The last trade, until the records of its fills are over.
+#[derive(Default)]
+struct LastTrade {
+    /// The order that took.
+    aggressor: OrderId,
+    /// Of who hears executions: with the quantity that no fill had so far.
+    rest: Option<MarketEvent>,
+    /// The records at hand are a trade and its fills; fills without a trade are of what is not to be printed.
+    is_at_hand: bool,
+    /// The last of them was marked as the last of its match event.
+    ends_group: bool,
+}
+
+impl LastTrade {
+    /// An order that stood here had so much of it.
+    fn fill(&mut self, qty: Volume) {
+        self.rest = self.rest.and_then(|trade| {
+            let left = trade.qty.0.saturating_sub(qty.0);
+            (left > 0).then_some(MarketEvent {
+                qty: Volume(left),
+                ..trade
+            })
+        });
+    }
 }
 
 /// What is known of a book.
@@ -187,7 +212,7 @@ impl RecordsFile {
             check: self.check,
             checked: Checked::default(),
             filled: HashMap::new(),
-            aggressor: OrderId::default(),
+            trade: LastTrade::default(),
             group: None,
             is_last: self.is_lobster,
             has_told: false,
@@ -338,14 +363,24 @@ impl<F: Follow> Records<F> {
         match record {
             Record::Mbo(m) if !F::HEARS_EXECUTIONS => self.mbo(m),
             Record::Mbo(m) => {
+                if m.action.0 != b'F' {
+                    self.settle();
+                    self.trade.is_at_hand = m.action.0 == b'T';
+                }
                 // Not every data set says where a match event ends, and of fills none does; its time does.
                 let at = m.ts_event.get().unwrap_or_default();
                 if self.group.is_some_and(|(before, ..)| before != at) {
                     self.end_group();
                 }
-                self.is_last = m.flags & dbn::flags::LAST != 0;
+                let is_last = m.flags & dbn::flags::LAST != 0;
+                let filled = u64::from(if m.action.0 == b'F' { m.size.get() } else { 0 });
+                let has_rest = self.trade.rest.is_some_and(|trade| trade.qty.0 > filled);
+                self.is_last = is_last && !has_rest;
                 self.has_told = false;
                 self.mbo(m);
+                // Each record of a message may say that it is the last, the trade before its fills, too.
+                self.trade.ends_group = is_last;
+                self.is_last = is_last && self.trade.rest.is_none();
                 match (self.is_last, self.has_told) {
                     (true, true) => self.group = None,
                     (true, false) => self.end_group(),
@@ -376,7 +411,10 @@ impl<F: Follow> Records<F> {
             b'R' => EventKind::Clear,
             b'F' if F::HEARS_EXECUTIONS => EventKind::Execute,
             b'T' => {
-                self.aggressor = OrderId(m.order_id.get());
+                self.trade.aggressor = OrderId(m.order_id.get());
+                if F::HEARS_EXECUTIONS {
+                    self.note_trade(m);
+                }
                 return;
             }
             b'F' | b'N' => return,
@@ -405,8 +443,13 @@ impl<F: Follow> Records<F> {
         if kind == EventKind::Execute {
             // A fill of no side is of no order here. Who takes may be an order that stood: its owner moved it
             // there, it was not hit in its queue.
-            if is_said && event.order_id != self.aggressor {
-                self.executed(&event);
+            if is_said && event.order_id != self.trade.aggressor {
+                self.trade.fill(event.qty);
+                let flags = match self.trade.is_at_hand {
+                    true => event.flags,
+                    false => event.flags.with(EventFlags::NOT_PRINTABLE),
+                };
+                self.executed(&MarketEvent { flags, ..event });
             }
             return;
         }
@@ -417,6 +460,37 @@ impl<F: Follow> Records<F> {
         self.tell_order(&event);
         if let Check::Events(_) = self.check {
             self.check_event(m);
+        }
+    }
+
+    /// A trade, whose fills follow. What they do not account for was traded by nobody who stood here: hidden,
+    /// implied, in a cross.
+    fn note_trade(&mut self, m: &dbn::Mbo) {
+        let Some(price) = m.price.get() else {
+            return self.counters.bump(Counter::Malformed);
+        };
+        let side = dbn::side(m.side);
+        self.trade.rest = Some(MarketEvent {
+            kind: EventKind::Trade,
+            instrument: self.numbers.id_of(m.instrument_id.get()),
+            seq: SeqNo(m.sequence.get().into()),
+            venue_ts: m.ts_event.get().unwrap_or_default(),
+            recv_ts: received(m),
+            side: side.unwrap_or_default(),
+            price,
+            qty: Volume(m.size.get().into()),
+            flags: side.map_or(EventFlags::NO_SIDE, |_| EventFlags::NONE),
+            ..MarketEvent::default()
+        });
+    }
+
+    /// The fills of the last trade are over: tells what is left of it.
+    fn settle(&mut self) {
+        if let Some(trade) = self.trade.rest.take() {
+            self.is_last = self.trade.ends_group;
+            self.tell(&trade);
+            let group = (trade.venue_ts, trade.instrument, trade.recv_ts);
+            self.group = Some(group).filter(|_| !self.is_last);
         }
     }
 
@@ -621,6 +695,7 @@ impl<F: Follow> Play for Records<F> {
     }
 
     fn finish(&mut self, _: Nanos) {
+        self.settle();
         if let Check::Events(left) = &self.check {
             let missing: u64 = left.values().map(|rows| rows.len() as u64).sum();
             self.checked.rows = self.checked.equal + missing;

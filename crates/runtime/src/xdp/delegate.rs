@@ -219,6 +219,16 @@ fn queued(fd: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
+/// A byte as C has it: with a sign on x86-64, without one on AArch64.
+fn letter(byte: u8) -> libc::c_char {
+    libc::c_char::from_ne_bytes([byte])
+}
+
+/// The byte of C's.
+fn byte_of(letter: libc::c_char) -> u8 {
+    letter.to_ne_bytes()[0]
+}
+
 /// A request about an interface by name.
 fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: a structure of integers, arrays and a union of such and of pointers: zeros are valid.
@@ -227,7 +237,7 @@ fn request(name: &str) -> io::Result<libc::ifreq> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for (to, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = byte.cast_signed();
+        *to = letter(byte);
     }
     Ok(request)
 }
@@ -263,7 +273,7 @@ pub fn neighbour(interface: &str, address: Ipv4Addr) -> io::Result<Option<[u8; 6
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for (to, byte) in request.arp_dev.iter_mut().zip(interface.bytes()) {
-        *to = byte.cast_signed();
+        *to = letter(byte);
     }
     request.arp_pa = internet(address);
     // SAFETY: the request reads and writes a `struct arpreq`, exclusively borrowed.
@@ -289,7 +299,7 @@ fn internet(address: Ipv4Addr) -> libc::sockaddr {
         sa_data: [0; 14],
     };
     for (to, byte) in general.sa_data[2..6].iter_mut().zip(address.octets()) {
-        *to = byte.cast_signed();
+        *to = letter(byte);
     }
     general
 }
@@ -297,7 +307,7 @@ fn internet(address: Ipv4Addr) -> libc::sockaddr {
 fn ethernet(address: &libc::sockaddr, kind: libc::c_ushort) -> Option<[u8; 6]> {
     let mut bytes = [0; 6];
     for (to, byte) in bytes.iter_mut().zip(address.sa_data) {
-        *to = byte.cast_unsigned();
+        *to = byte_of(byte);
     }
     (address.sa_family == kind && bytes != [0; 6]).then_some(bytes)
 }
@@ -383,7 +393,7 @@ impl Injector {
         made.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
         ask(file.as_fd(), libc::TUNSETIFF as libc::Ioctl, &mut made)?;
         let letters = made.ifr_name.iter().take_while(|letter| **letter != 0);
-        let name: String = letters.map(|letter| char::from(letter.cast_unsigned())).collect();
+        let name: String = letters.map(|letter| char::from(byte_of(*letter))).collect();
         let setting = |kind: &str, what: &str| format!("/proc/sys/net/{kind}/conf/{name}/{what}");
         // Nothing is to be sent out here; where there is no IPv6 nothing is.
         let _ = std::fs::write(setting("ipv6", "disable_ipv6"), "1");
