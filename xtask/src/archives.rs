@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::command::processor_time;
-use crate::run::{cargo, must, root, target_dir};
+use crate::command::{dist_program, processor_time};
+use crate::run::{must, root, target_dir};
 
 const HELP: &str = "\
 Makes a capture of the simulated exchange for each feed, both lines, and an archive of it; replays both and runs the same backtest on
@@ -174,20 +174,7 @@ impl Least {
 }
 
 fn compare(options: &Options) -> Result<bool, String> {
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => {
-            must(cargo().args([
-                "build",
-                "--locked",
-                "--profile",
-                "dist",
-                "--package",
-                "tickwire-app",
-            ]))?;
-            target_dir().join("dist/tickwire")
-        }
-    };
+    let program = dist_program(options.program.as_deref(), &[])?;
     let folder = target_dir().join("archives");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut is_same = true;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use crate::run::{cargo, must, target_dir};
+
 /// Runs a command: its help when that is asked for, else `plan` makes of the words what `work` then does.
 /// Exit code 0: nothing was found. 1: something was. 2: the words are wrong, or the work could not begin.
 pub(crate) fn run<'a, P>(
@@ -63,6 +65,24 @@ pub(crate) fn run_of_program(
             ExitCode::from(2)
         }
     }
+}
+
+/// The program that is measured: the one that was named, else one that is built with the profile `dist`,
+/// which takes ten minutes and more on two cores; `more` are words for that.
+pub(crate) fn dist_program(named: Option<&Path>, more: &[&str]) -> Result<PathBuf, String> {
+    if let Some(program) = named {
+        return Ok(program.to_owned());
+    }
+    let words = [
+        "build",
+        "--locked",
+        "--profile",
+        "dist",
+        "--package",
+        "tickwire-app",
+    ];
+    must(cargo().args(words).args(more))?;
+    Ok(target_dir().join("dist/tickwire"))
 }
 
 /// Seconds of processor time that a command and its children take, user and system, in steps of 10 ms, and

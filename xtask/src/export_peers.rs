@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::command::processor_time;
+use crate::command::{dist_program, processor_time};
 use crate::run::{cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
@@ -142,21 +142,7 @@ fn compare(program: Option<PathBuf>) -> Result<bool, String> {
             .arg("--root")
             .arg(folder.join("dbn")),
     )?;
-    let program = match program {
-        Some(program) => program,
-        None => {
-            let words = [
-                "build",
-                "--locked",
-                "--profile",
-                "dist",
-                "--package",
-                "tickwire-app",
-            ];
-            must(cargo().args(words).args(["--features", "tables"]))?;
-            target_dir().join("dist/tickwire")
-        }
-    };
+    let program = dist_program(program.as_deref(), &["--features", "tables"])?;
 
     // The day: a capture, Nasdaq's file, half of it, and a DBN file of each.
     let (config, capture) = (folder.join("day.toml"), folder.join("day.pcap"));

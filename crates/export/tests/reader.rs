@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use tickwire_export::batch::Value;
 use tickwire_export::reader::{Recording, Rows};
-use tickwire_export::{ExportArgs, Schema, csv, export};
+use tickwire_export::{Done, ExportArgs, Schema, csv, export};
 use tickwire_market::{BookState, Nanos, Side};
 use tickwire_runtime::signal::StopFlag;
 
@@ -59,20 +59,17 @@ fn recording(folder: &Path, orders: u64) -> PathBuf {
     path
 }
 
+/// Writes the table of a recording of that day: what was done.
+fn written(file: &Path, out: &Path, more: &[&str]) -> Done {
+    let [file, out] = [file, out].map(|path| path.display().to_string());
+    let words = ["example", &file, "--date", "2012-06-21", "--out", &out];
+    let args = Cli::try_parse_from([&words[..], more].concat()).expect("arguments");
+    export(&args.export, &StopFlag::new()).expect("an export").0
+}
+
 fn exported(file: &Path, schema: Schema) -> Vec<Vec<Value>> {
     let out = file.with_file_name("rows.csv");
-    let words = [
-        "example",
-        &file.display().to_string(),
-        "--schema",
-        schema.name(),
-        "--out",
-        &out.display().to_string(),
-        "--date",
-        "2012-06-21",
-    ];
-    let args = Cli::try_parse_from(words).expect("arguments");
-    export(&args.export, &StopFlag::new()).expect("an export");
+    written(file, &out, &["--schema", schema.name()]);
     let bytes = std::fs::read(&out).expect("the table");
     csv::read(&bytes[..], &schema.columns()).expect("CSV reads back")
 }
@@ -193,15 +190,7 @@ fn a_span_of_time_and_symbols_choose_and_what_is_not_there_is_said() {
 
     // A DBN file says its symbols, and is read by them.
     let dbn = file.with_file_name("rows.dbn");
-    let words = [
-        "example",
-        &file.display().to_string(),
-        "--date",
-        "2012-06-21",
-        "--out",
-        &dbn.display().to_string(),
-    ];
-    export(&Cli::parse_from(words).export, &StopFlag::new()).expect("an export");
+    written(&file, &dbn, &[]);
     let day = Recording::open([&dbn]).expect("a recording");
     let count = |stream: &mut tickwire_export::reader::Stream<Rows>| -> usize {
         stream.map(|batch| batch.expect("rows").batch.rows()).sum()
@@ -237,15 +226,7 @@ fn a_dbn_file_of_a_day_has_every_row_of_the_day() {
     _ = writeln!(with_hidden, "34999,5,0,11,5850300,1");
     std::fs::write(&file, with_hidden).expect("a file");
     let dbn = file.with_file_name("again.dbn");
-    let words = [
-        "example",
-        &file.display().to_string(),
-        "--date",
-        "2012-06-21",
-        "--out",
-        &dbn.display().to_string(),
-    ];
-    export(&Cli::parse_from(words).export, &StopFlag::new()).expect("an export");
+    written(&file, &dbn, &[]);
     for schema in [Schema::Mbo, Schema::Trades, Schema::Mbp1] {
         // The end of a match event comes by a record of its own, behind the rows of its execution: their last
         // bit is not compared.
@@ -301,16 +282,8 @@ fn who_leaves_early_ends_the_thread_and_who_names_nothing_is_told_so() {
 fn what_stands_before_the_damage_is_handed_over_and_the_damage_is_said_with_its_place() {
     let folder = Folder::new("damaged");
     let file = recording(&folder.0, 500);
-    let words = [
-        "example",
-        &file.display().to_string(),
-        "--date",
-        "2012-06-21",
-        "--out",
-    ];
-    let dbn = file.with_file_name("rows.dbn").display().to_string();
-    let args = Cli::parse_from([&words[..], &[&dbn]].concat());
-    export(&args.export, &StopFlag::new()).expect("an export");
+    let dbn = file.with_file_name("rows.dbn");
+    written(&file, &dbn, &[]);
     let whole = std::fs::read(&dbn).expect("the file");
     std::fs::write(&dbn, &whole[..whole.len() - 30]).expect("a file");
     let day = Recording::open([&dbn]).expect("a recording");
@@ -328,16 +301,7 @@ fn a_lobster_file_of_a_lobster_file_is_the_same_text() {
     let folder = Folder::new("lobster");
     let file = recording(&folder.0, 3000);
     let out = folder.0.join("AAPL_2012-06-21_message_again.csv");
-    let words = [
-        "example",
-        &file.display().to_string(),
-        "--date",
-        "2012-06-21",
-        "--out",
-        &out.display().to_string(),
-    ];
-    let args = Cli::try_parse_from(words).expect("arguments");
-    export(&args.export, &StopFlag::new()).expect("an export");
+    written(&file, &out, &[]);
     let (before, after) = (std::fs::read_to_string(&file), std::fs::read_to_string(&out));
     assert!(before.expect("the recording") == after.expect("the file"));
     let words = [
@@ -370,21 +334,11 @@ fn dbn_files_of_every_schema_have_whole_records() {
         (Schema::Cmbp1, 80),
     ] {
         let out = folder.0.join("rows.dbn");
-        let words = [
-            "example",
-            &file.display().to_string(),
-            "--schema",
-            schema.name(),
-            "--date",
-            "2012-06-21",
-            "--out",
-            &out.display().to_string(),
-        ];
-        let (done, _) = export(&Cli::parse_from(words).export, &StopFlag::new()).expect("an export");
-        let written = std::fs::read(&out).expect("the file");
-        let head = 8 + u32::from_le_bytes(written[4..8].try_into().expect("four bytes")) as usize;
-        assert_eq!(written.len() - head, done.rows as usize * bytes, "{schema:?}");
-        for record in written[head..].chunks(bytes) {
+        let done = written(&file, &out, &["--schema", schema.name()]);
+        let table = std::fs::read(&out).expect("the file");
+        let head = 8 + u32::from_le_bytes(table[4..8].try_into().expect("four bytes")) as usize;
+        assert_eq!(table.len() - head, done.rows as usize * bytes, "{schema:?}");
+        for record in table[head..].chunks(bytes) {
             assert_eq!(
                 (usize::from(record[0]) * 4, record[1]),
                 (bytes, schema.rtype()),
