@@ -157,7 +157,7 @@ pub(crate) mod tests {
         let programs = Programs::of(&folders).expect("a thread").expect("three");
         let said = first_round(&programs);
         assert_eq!(said[0]["status"]["open"], 3);
-        assert_eq!(said[1]["daemon"]["state"], "ready");
+        assert!(said[1]["daemon"]["pid"].is_number(), "{}", said[1]);
         assert_eq!(said[1]["sources"][0]["source"], "nasdaq 1");
         let error = said[2]["error"].as_str().expect("nobody is there");
         assert!(error.contains("nobody"), "{error}");
