@@ -10,6 +10,7 @@ use crate::{BARE, HEADER, STEPS};
 
 /// Commands that are no step, and the source that reads their options.
 const COMMANDS: &[(&str, &str)] = &[
+    ("aarch64", "aarch64.rs"),
     ("aeron", "aeron.rs"),
     ("archives", "archives.rs"),
     ("attack", "attack.rs"),
@@ -19,6 +20,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("counts", "counts.rs"),
     ("demo-soak", "soak.rs"),
     ("dist", "dist.rs"),
+    ("export-peers", "command.rs"),
     ("fetch-data", "recorded"),
     // The program that it starts reads them.
     ("fuzz", "../../crates/fuzzing/src/main.rs"),
