@@ -135,15 +135,8 @@ fn exchange(path: &Path, request: &Value, remedy: &str, patience: Duration) -> R
             _ => Failure::system(format!("cannot {what} {place}: {e}")),
         }
     };
-    let mut stream = UnixStream::connect(path).map_err(|e| failed("connect to", e))?;
+    let mut stream = connect(path, patience).map_err(|e| failed("connect to", e))?;
     check_server(&stream, path)?;
-    let patience = Some(patience);
-    stream
-        .set_read_timeout(patience)
-        .map_err(|e| failed("set up", e))?;
-    stream
-        .set_write_timeout(patience)
-        .map_err(|e| failed("set up", e))?;
     let line = request.to_string() + "\n";
     stream
         .write_all(line.as_bytes())
@@ -160,6 +153,23 @@ fn exchange(path: &Path, request: &Value, remedy: &str, patience: Duration) -> R
         )));
     }
     read(&answer, path)
+}
+
+/// A connection of which nothing waits longer than this, connecting neither: whoever hangs takes no more
+/// connections once his queue of them is full.
+fn connect(path: &Path, patience: Duration) -> std::io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    for what in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(&socket, what, Some(patience))?;
+    }
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Whoever listens there is who is meant: nothing is said to another user's process, and its answer would
@@ -223,6 +233,22 @@ mod tests {
             json!({ "do": "subscribe", "patterns": ["AAPL", "Z*"], "feed": "bzx" })
         );
         assert_eq!(answer["says"], "2 patterns more.");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Whoever hangs takes no connections out of his queue: when it is full, connecting waits, too.
+    #[test]
+    fn a_daemon_whose_queue_of_connections_is_full_does_not_answer_in_time() {
+        let folder = std::env::temp_dir().join(format!("tickwire-control-{}-full", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("control");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let waiting: Vec<UnixStream> =
+            std::iter::from_fn(|| connect(&path, Duration::from_millis(50)).ok()).collect();
+        assert!(!waiting.is_empty());
+        let failure = status(&folder, Duration::from_secs(1)).unwrap_err();
+        assert!(failure.message.contains("did not answer within 1 s"), "{failure}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 

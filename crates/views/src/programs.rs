@@ -5,7 +5,8 @@
 //!                                      └─► region of each folder (FIX sessions) ──►┘
 //! ```
 //! Who serves the page never waits for them. The thread asks at most once a second, and only while somebody
-//! looks; a program that does not answer is waited for for [`PATIENCE`], and is said to be silent.
+//! looks; a program that does not answer is waited for for [`PATIENCE`], and is said to be silent. What was
+//! said longer ago, before anybody looked or while others hung, has its age.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -29,11 +30,13 @@ const ROUND: Duration = Duration::from_secs(1);
 /// What is known of them. Dropped, the thread ends by itself.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    /// What every program said in the last round.
-    said: Arc<Mutex<String>>,
+    said: Arc<Mutex<Vec<Said>>>,
     /// Has the thread ask again; room for one word, since one round answers all who wait.
     looked_at: SyncSender<()>,
 }
+
+/// What a program said last, and when.
+type Said = Option<(Instant, Value)>;
 
 impl Programs {
     /// Those of these folders; `None` where there are none.
@@ -45,7 +48,7 @@ impl Programs {
             return Ok(None);
         }
         let mut programs: Vec<Program> = folders.iter().map(|folder| Program::of(folder)).collect();
-        let said = Arc::new(Mutex::new("[]".to_string()));
+        let said = Arc::new(Mutex::new(vec![None; programs.len()]));
         let (looked_at, looks) = sync_channel(1);
         let shared = said.clone();
         std::thread::Builder::new()
@@ -55,20 +58,29 @@ impl Programs {
         Ok(Some(Programs { said, looked_at }))
     }
 
-    /// What they said last, a list on one line, and asks anew. The first who looks finds an empty list.
+    /// What they said last, a list on one line, each with how long ago that was (`age_s`, seconds), and asks
+    /// anew. Who has said nothing yet is not in it: the first who looks finds an empty list.
     pub(crate) fn json(&self) -> String {
         // There is room for one word: where one waits, it asks for this look, too.
         let _ = self.looked_at.try_send(());
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let aged = said.iter().flatten().map(|(at, said)| {
+            let mut said = said.clone();
+            said["age_s"] = at.elapsed().as_secs().into();
+            said
+        });
+        Value::from_iter(aged).to_string()
     }
 }
 
 /// A round whenever somebody looks, until nobody can any more.
-fn ask(programs: &mut [Program], looks: &Receiver<()>, said: &Mutex<String>) {
+fn ask(programs: &mut [Program], looks: &Receiver<()>, said: &Mutex<Vec<Said>>) {
     while looks.recv().is_ok() {
         let begun = Instant::now();
-        let all: Vec<Value> = programs.iter_mut().map(Program::status).collect();
-        *said.lock().unwrap_or_else(PoisonError::into_inner) = Value::from(all).to_string();
+        for (at, program) in programs.iter_mut().enumerate() {
+            let status = program.status();
+            said.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some((Instant::now(), status));
+        }
         std::thread::sleep(ROUND.saturating_sub(begun.elapsed()));
     }
 }
@@ -134,11 +146,11 @@ pub(crate) mod tests {
     }
 
     /// What is said when every folder has been asked once.
-    fn first_round(programs: &Programs) -> Vec<Value> {
+    fn first_round(programs: &Programs, count: usize) -> Vec<Value> {
         loop {
             let said: Value = serde_json::from_str(&programs.json()).expect("one line of JSON");
             match said.as_array() {
-                Some(list) if !list.is_empty() => return list.clone(),
+                Some(list) if list.len() == count => return list.clone(),
                 _ => std::thread::sleep(Duration::from_millis(5)),
             }
         }
@@ -155,8 +167,9 @@ pub(crate) mod tests {
         let folders = [folder.clone(), fixture.folder.clone(), nobody];
         assert!(Programs::of(&[]).expect("no thread").is_none());
         let programs = Programs::of(&folders).expect("a thread").expect("three");
-        let said = first_round(&programs);
+        let said = first_round(&programs, folders.len());
         assert_eq!(said[0]["status"]["open"], 3);
+        assert!(said.iter().all(|said| said["age_s"].is_u64()), "{said:?}");
         assert!(said[1]["daemon"]["pid"].is_number(), "{}", said[1]);
         assert_eq!(said[1]["sources"][0]["source"], "nasdaq 1");
         let error = said[2]["error"].as_str().expect("nobody is there");
@@ -177,7 +190,7 @@ pub(crate) mod tests {
         fixture.beat();
         let folders = [folder.clone(), fixture.folder.clone()];
         let programs = Programs::of(&folders).expect("a thread").expect("two");
-        let said = first_round(&programs);
+        let said = first_round(&programs, folders.len());
         assert!(
             said[0]["error"]
                 .as_str()

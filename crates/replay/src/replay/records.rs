@@ -349,6 +349,15 @@ impl<F: Follow> Records<F> {
             Err(_) => return self.counters.bump(Counter::Malformed),
         };
         self.counters.bump(Counter::Messages);
+        let action = match &record {
+            Record::Mbo(m) if F::HEARS_EXECUTIONS => Some(m.action.0),
+            _ => None,
+        };
+        // Before anybody hears of a later time: what is left of the trade was when the trade was.
+        if action != Some(b'F') {
+            self.settle();
+            self.trade.is_at_hand = action == Some(b'T');
+        }
         if record.definition().is_none() {
             let header = record.header();
             let id = self.numbers.id_of(header.instrument_id.get());
@@ -363,10 +372,6 @@ impl<F: Follow> Records<F> {
         match record {
             Record::Mbo(m) if !F::HEARS_EXECUTIONS => self.mbo(m),
             Record::Mbo(m) => {
-                if m.action.0 != b'F' {
-                    self.settle();
-                    self.trade.is_at_hand = m.action.0 == b'T';
-                }
                 // Not every data set says where a match event ends, and of fills none does; its time does.
                 let at = m.ts_event.get().unwrap_or_default();
                 if self.group.is_some_and(|(before, ..)| before != at) {
