@@ -7,6 +7,7 @@
 //! - [`failure`]: why a command ended, one sentence and an exit code.
 //! - [`health`]: sockets whose errors are counted, said once and survived.
 //! - [`version`](version()): what the program calls itself, in reports too.
+//! - [`settings`]: the text of a configuration file becomes a value.
 //! - [`terminal`]: how wide it is, whether it takes colours.
 //!
 //! ```
@@ -30,6 +31,7 @@ pub mod failure;
 pub mod health;
 mod queue;
 pub mod random;
+pub mod settings;
 pub mod similar;
 pub mod terminal;
 

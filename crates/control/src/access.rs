@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn section(text: &str) -> AccessSection {
-        toml::from_str(text).unwrap()
+        tickwire_console::settings::read(text).unwrap()
     }
 
     #[test]

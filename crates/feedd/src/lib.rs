@@ -26,7 +26,7 @@
 //!     name = "1"
 //!     live = { a = "239.192.1.1:30001", b = "239.192.2.1:30001" }
 //! "#;
-//! let config: DaemonConfig = toml::from_str(text)?;
+//! let config: DaemonConfig = tickwire_console::settings::read(text)?;
 //! config.check(Path::new("feeds.toml"), text)?;
 //! assert!(config.daemon.ring.has_events());
 //! let threads = config.daemon.threads(&config.feed);
@@ -258,7 +258,7 @@ mod tests {
             wait = "poll"
             feeds = ["nasdaq"]
         "#;
-        let config: DaemonConfig = toml::from_str(text).expect("it is read");
+        let config: DaemonConfig = tickwire_console::settings::read(text).expect("it is read");
         let folder = std::env::temp_dir().join(format!("tickwire-stopped-{}", std::process::id()));
         let args = FeedArgs {
             config: "feeds.toml".into(),

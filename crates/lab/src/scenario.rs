@@ -250,7 +250,7 @@ impl Heading {
     /// # Errors
     /// Line, column and reason.
     pub fn parse(text: &str) -> Result<Heading, String> {
-        toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())
+        tickwire_console::settings::read(text)
     }
 }
 
@@ -280,11 +280,11 @@ impl<S: Serialize + DeserializeOwned + Default> Scenario<S> {
     /// # Errors
     /// Line and column, or the override, and the reason.
     pub fn parse(text: &str, full: bool, overrides: &[(String, String)]) -> Result<Scenario<S>, String> {
-        let plain: Scenario<S> = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+        let plain: Scenario<S> = tickwire_console::settings::read(text)?;
         if overrides.is_empty() && (!full || plain.full.is_empty()) {
             return Ok(plain);
         }
-        let mut table: toml::Table = toml::from_str(text).expect("it was read above");
+        let mut table: toml::Table = tickwire_console::settings::read(text).expect("it was read above");
         let at_length = plain.full.iter().filter(|_| full);
         for (key, value) in at_length {
             apply::<S>(&mut table, key, value.clone()).map_err(|why| {
@@ -334,7 +334,7 @@ fn apply<S: DeserializeOwned + Default>(
 /// `5`, `true`, `[1, 2]` and `"x"` as TOML reads them, anything else as text.
 fn bare_value(text: &str) -> toml::Value {
     let line = format!("v = {text}");
-    let read: Result<toml::Table, _> = toml::from_str(&line);
+    let read: Result<toml::Table, _> = tickwire_console::settings::read(&line);
     read.ok()
         .and_then(|mut table| table.remove("v"))
         .unwrap_or_else(|| toml::Value::String(text.to_owned()))

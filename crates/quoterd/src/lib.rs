@@ -15,7 +15,7 @@
 //!
 //! // A market of 16 options on a future, and a quoter on it, as the text of a configuration.
 //! let text = sample::text(16, Nanos(1_795_392_000 * Nanos::SECOND)).expect("16 options");
-//! let config: QuoteConfig = toml::from_str(&text).expect("a configuration");
+//! let config: QuoteConfig = tickwire_console::settings::read(&text).expect("a configuration");
 //! let quoter = config.quoter.expect("it says what to quote");
 //! assert_eq!(quoter.comp_id.0.as_str(), "QUOTER");
 //! ```

@@ -28,7 +28,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn parse(text: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let config: Config = tickwire_console::settings::read(text)?;
         config.market().check()?;
         if let Some(quoter) = &config.quoter {
             quoter.check()?;

@@ -591,7 +591,7 @@ mod tests {
         files::create_folders(&folder).unwrap();
         let path = folder.join("exchange.journal");
         let mut config = MarketConfig::default();
-        config.order_entry.ouch = toml::from_str(
+        config.order_entry.ouch = tickwire_console::settings::read(
             "address = \"127.0.0.1:0\"\n[[user]]\nusername = \"alice\"\npassword = \"secret\"\nfirm_name = \"F\"\nfirm = 1\n",
         )
         .unwrap();

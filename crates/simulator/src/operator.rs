@@ -499,7 +499,7 @@ mod tests {
         let minute = 60 * Nanos::SECOND;
         let mut config = MarketConfig::default();
         config.exchange.duration_s = 3_600.0.try_into().unwrap();
-        config.exchange.auctions = toml::from_str("opening = \"14:31:00\"").unwrap();
+        config.exchange.auctions = tickwire_console::settings::read("opening = \"14:31:00\"").unwrap();
         assert_eq!(VIRTUAL_START.0 % Nanos::DAY, (14 * 60 + 30) * minute);
         let (mut market, _) = market_of(&config, None).unwrap();
         let symbol = market.exchange(0).listings()[0].symbol.to_string();

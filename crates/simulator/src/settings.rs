@@ -51,7 +51,7 @@ impl MarketConfig {
     /// # Errors
     /// A sentence with the line of what is wrong.
     pub fn parse(text: &str) -> Result<MarketConfig, String> {
-        let config: MarketConfig = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let config: MarketConfig = tickwire_console::settings::read(text)?;
         if text.contains("[[feed]]") {
             FeedFile::parse(text)?;
         }

@@ -206,7 +206,7 @@ impl Config {
 
     /// Reads and checks the text of a file. Without a feed in it, there is the one of the demo.
     pub fn parse(text: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let config: Config = tickwire_console::settings::read(text)?;
         if text.contains("[[feed]]") {
             FeedFile::parse(text)?;
         }

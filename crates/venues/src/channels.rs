@@ -469,7 +469,7 @@ impl FeedFile {
 
     /// Reads and checks the text of a file.
     pub fn parse(text: &str) -> Result<FeedFile, String> {
-        let file: File = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        let file: File = tickwire_console::settings::read(text)?;
         if file.feed.is_empty() {
             return Err("there is no [[feed]] in it".into());
         }
@@ -811,7 +811,7 @@ struct SpannedFeed {
 
 /// The line of the value that a fault is about, or of the table that should have it; from 1.
 fn line_of(text: &str, fault: &Fault) -> Option<usize> {
-    let file: SpannedFile = toml::from_str(text).ok()?;
+    let file: SpannedFile = tickwire_console::settings::read(text).ok()?;
     let feed = file.feed.get(fault.feed)?;
     let of_feed = |key: &str| {
         let value = match key {

@@ -338,6 +338,6 @@ impl RiskFile {
 
     /// Reads its text.
     pub(super) fn parse(text: &str) -> Result<RiskFile, String> {
-        toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())
+        tickwire_console::settings::read(text)
     }
 }

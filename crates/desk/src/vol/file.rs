@@ -233,7 +233,7 @@ impl ControlsSection {
 
 impl Sections {
     fn read(text: &str) -> Result<Sections, String> {
-        toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())
+        tickwire_console::settings::read(text)
     }
 }
 

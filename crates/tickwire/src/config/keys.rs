@@ -315,7 +315,7 @@ fn source(file: &str) -> Option<String> {
 fn a_key_that_is_printed_changes_something() {
     let config = Config::parse(WHOLE).unwrap();
     let before = made(&config);
-    let printed: Value = toml::from_str(&config.to_toml()).unwrap();
+    let printed: Value = tickwire_console::settings::read(&config.to_toml()).unwrap();
     let mut keys = Vec::new();
     leaves(&printed, "", &mut keys, &mut Vec::new());
     assert!(keys.len() > 100, "{} keys", keys.len());
