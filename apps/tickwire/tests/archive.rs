@@ -269,3 +269,95 @@ fn standard_input_is_read_as_a_file() {
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(run(&["inspect", "-", "-"]).status.code(), Some(2));
 }
+
+#[test]
+fn archives_are_played_together_in_order_of_time() {
+    let folder = Folder::new("archive-together");
+    let captures = ["nasdaq", "bzx"].map(|example| capture(&folder, example, "3000").1);
+    let events = |name: &str| folder.0.join(name).display().to_string();
+    let both = archive(&[&captures[0], &captures[1], &events("both")]);
+    let one = archive(&[&captures[0], &events("one")]);
+    let other = archive(&[&captures[1], &events("other")]);
+    let replayed = |files: &[&str]| feeds(&run(&[&["replay", "--json"], files].concat()));
+    assert_eq!(replayed(&[&one, &other]), replayed(&[&both]));
+    // Rows of all in the order in which they happened.
+    let rows = |name: &str, files: &[&str]| {
+        let out = events(name);
+        let words = ["export", "--schema", "cmbp-1", "--out", &out];
+        let done = run(&[&words[..], files].concat());
+        assert!(
+            done.status.code().is_some_and(|code| code < 2),
+            "{}",
+            text(&done.stderr)
+        );
+        std::fs::read_to_string(out).expect("rows")
+    };
+    let of_both = rows("both.csv", &[&both]);
+    assert!(of_both.lines().count() > 100);
+    assert_eq!(rows("apart.csv", &[&one, &other]), of_both);
+
+    let refused = run(&["replay", &one, &one]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("both have the channel"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+/// A file of ITCH messages in which a number is a stock's.
+fn directory_of(number: u16, stock: &[u8; 8]) -> Vec<u8> {
+    let mut message = vec![b'R'];
+    message.extend(number.to_be_bytes());
+    message.extend([0; 8]);
+    message.extend(stock);
+    message.extend(b"QN\0\0\0\x64NCZ PN 1N\0\0\0\0N");
+    assert_eq!(message.len(), 39);
+    [&39_u16.to_be_bytes()[..], &message].concat()
+}
+
+#[test]
+fn an_archive_of_days_that_number_stocks_anew_is_refused() {
+    let folder = Folder::new("archive-days");
+    let day = |name: &str, stock: &[u8; 8]| {
+        let path = folder.0.join(name);
+        std::fs::write(&path, directory_of(7, stock)).unwrap();
+        path.display().to_string()
+    };
+    let (monday, tuesday) = (day("monday", b"AAPL    "), day("tuesday", b"MSFT    "));
+    let out = folder.0.join("days.events").display().to_string();
+    let made = |files: &[&str]| run(&[&["archive", "--out", &out], files].concat());
+    assert!(made(&[&monday, &monday]).status.success());
+    let refused = made(&[&monday, &tuesday]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("instrument 7 was AAPL and is MSFT now"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
+fn books_of_an_archive_have_room_for_what_its_events_need() {
+    let folder = Folder::new("archive-room");
+    let (_, capture) = capture(&folder, "nyse", "3000");
+    let events = archive(&[&capture, &folder.0.join("day.events").display().to_string()]);
+    let room = |file: &str| {
+        let replayed = run(&["replay", "--json", file]);
+        let sum = |key: &str| -> u64 {
+            let feeds = json(&replayed)["feeds"].as_array().expect("feeds").clone();
+            feeds.iter().filter_map(|feed| feed["room"][key].as_u64()).sum()
+        };
+        (["instruments", "orders", "levels"].map(sum), feeds(&replayed))
+    };
+    let (of_capture, of_archive) = (room(&capture), room(&events));
+    assert_eq!(of_archive.1, of_capture.1);
+    for (archived, recorded) in of_archive.0.iter().zip(of_capture.0) {
+        assert!(
+            *archived > 0 && *archived < recorded,
+            "{:?} of {:?}",
+            of_archive.0,
+            of_capture.0
+        );
+    }
+}

@@ -6,8 +6,8 @@ use tickwire_feed_core::{
     Channel, DayUse, FeedState, Line, Pattern, Prefiltered, Rule, Seen, SubscriptionsFull,
 };
 use tickwire_market::{
-    Counter, Counters, DynSink, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
-    SeqNo, Symbol, Venue,
+    Counter, Counters, DynSink, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
+    PointValue, Port, SeqNo, Symbol, Venue,
 };
 
 use crate::codec::{Bytes, Context, Padded, decode};
@@ -27,6 +27,84 @@ pub struct ArchiveChannel {
     last: Nanos,
     /// The packet of what the channel said when nothing came any more.
     end: Vec<u8>,
+    ahead: Ahead,
+}
+
+/// Packets that were read before they come: their events wait here, in a ring.
+struct Ahead {
+    events: Box<[MarketEvent; EVENTS_MAX]>,
+    packets: [Previewed; PACKETS_MAX],
+    /// Counts of what was taken out of the rings and put into them.
+    events_out: usize,
+    events_in: usize,
+    packets_out: usize,
+    packets_in: usize,
+    /// Packets behind these that were shown and are read when they come.
+    unread: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Previewed {
+    events: usize,
+    is_damaged: bool,
+}
+
+const EVENTS_MAX: usize = 64;
+const PACKETS_MAX: usize = 32;
+/// Bytes of a packet that is read ahead at most: with four bytes an event at least, half of the ring.
+const PREVIEWED_MAX: usize = 4 * EVENTS_MAX / 2;
+
+impl Ahead {
+    fn new() -> Ahead {
+        Ahead {
+            events: Box::new([MarketEvent::default(); EVENTS_MAX]),
+            packets: [Previewed {
+                events: 0,
+                is_damaged: false,
+            }; PACKETS_MAX],
+            events_out: 0,
+            events_in: 0,
+            packets_out: 0,
+            packets_in: 0,
+            unread: 0,
+        }
+    }
+
+    /// Whether a packet can be read now; if not, none behind it can be before it comes.
+    #[inline]
+    fn has_room(&mut self, message: &[u8]) -> bool {
+        let is_last_words = message.first().is_some_and(|head| head & END != 0);
+        let has_room = self.unread == 0
+            && !is_last_words
+            && message.len() <= PREVIEWED_MAX
+            && self.events_in - self.events_out <= EVENTS_MAX / 2
+            && self.packets_in - self.packets_out < PACKETS_MAX;
+        self.unread += usize::from(!has_room);
+        has_room
+    }
+
+    #[inline]
+    fn push(&mut self, event: &MarketEvent) {
+        self.events[self.events_in % EVENTS_MAX] = *event;
+        self.events_in += 1;
+    }
+
+    #[inline]
+    fn end_packet(&mut self, packet: Previewed) {
+        self.packets[self.packets_in % PACKETS_MAX] = packet;
+        self.packets_in += 1;
+    }
+
+    /// The packet that comes, if it was read.
+    #[inline]
+    fn take(&mut self) -> Option<Previewed> {
+        if self.packets_out == self.packets_in {
+            self.unread = self.unread.saturating_sub(1);
+            return None;
+        }
+        self.packets_out += 1;
+        Some(self.packets[(self.packets_out - 1) % PACKETS_MAX])
+    }
 }
 
 impl ArchiveChannel {
@@ -60,15 +138,17 @@ impl ArchiveChannel {
             counters: Counters::default(),
             last: Nanos::ZERO,
             end: Vec::new(),
+            ahead: Ahead::new(),
             facts,
         }
     }
 
+    /// Hands the events of a packet to `each`; whether it was whole.
     #[inline]
-    fn tell<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+    fn read(&mut self, now: Nanos, message: &[u8], mut each: impl FnMut(&mut Ahead, &MarketEvent)) -> bool {
         let mut bytes = Bytes(message);
         let Some(head) = bytes.byte().filter(|head| *head <= BEGINS | END) else {
-            return self.counters.bump(Counter::Malformed);
+            return false;
         };
         if head & BEGINS != 0 {
             self.context.reset();
@@ -78,10 +158,10 @@ impl ArchiveChannel {
             let event = match (self.padded.is_empty(), long.is_empty()) {
                 (false, _) => self.padded.decode(&mut self.context, now),
                 (true, false) => decode(&mut long, &mut self.context, now),
-                (true, true) => return,
+                (true, true) => return true,
             };
             let Some(event) = event else {
-                return self.counters.bump(Counter::Malformed);
+                return false;
             };
             if let Some(wanted) = &self.wanted
                 && event.instrument != InstrumentId::WHOLE_FEED
@@ -89,7 +169,26 @@ impl ArchiveChannel {
             {
                 continue;
             }
-            sink.on_event(event);
+            each(&mut self.ahead, event);
+        }
+    }
+
+    #[inline]
+    fn tell<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        if !self.read(now, message, |_, event| sink.on_event(event)) {
+            self.counters.bump(Counter::Malformed);
+        }
+    }
+
+    /// The packet that comes was read before.
+    #[inline]
+    fn tell_waiting<S: EventSink>(&mut self, packet: Previewed, sink: &mut S) {
+        for _ in 0..packet.events {
+            sink.on_event(&self.ahead.events[self.ahead.events_out % EVENTS_MAX]);
+            self.ahead.events_out += 1;
+        }
+        if packet.is_damaged {
+            self.counters.bump(Counter::Malformed);
         }
     }
 
@@ -127,8 +226,24 @@ impl Channel for ArchiveChannel {
 
     fn alive(&mut self, _: Nanos) {}
 
+    fn preview<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        if !self.ahead.has_room(message) {
+            return;
+        }
+        let before = self.ahead.events_in;
+        let is_whole = self.read(now, message, |ahead, event| {
+            sink.upcoming(event.instrument, event.order_id);
+            ahead.push(event);
+        });
+        self.ahead.end_packet(Previewed {
+            events: self.ahead.events_in - before,
+            is_damaged: !is_whole,
+        });
+    }
+
     fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
         self.last = now;
+        let previewed = self.ahead.take();
         match message.first() {
             Some(head) if head & END != 0 => self.end = message.to_vec(),
             Some(head) => {
@@ -136,7 +251,10 @@ impl Channel for ArchiveChannel {
                     // The next archive goes on.
                     self.end.clear();
                 }
-                self.tell(now, message, sink);
+                match previewed {
+                    Some(packet) => self.tell_waiting(packet, sink),
+                    None => self.tell(now, message, sink),
+                }
             }
             None => self.counters.bump(Counter::Malformed),
         }

@@ -82,7 +82,7 @@ pub struct ChannelFacts {
     pub protocol: String,
     /// Which books it needs.
     pub depth: Depth,
-    /// Instruments, orders and levels that its books need room for.
+    /// Instruments, orders and levels that books of its events need room for.
     pub room: [u32; 3],
     /// How far it could be trusted at the end.
     pub state: FeedState,
@@ -612,6 +612,154 @@ pub fn packets(block: &[u8], channels: usize) -> Packets<'_> {
         channels,
         time: 0,
         is_damaged: false,
+    }
+}
+
+/// Where reading an archive has come: its packets in order, a block in memory at a time.
+#[derive(Debug)]
+pub struct Cursor {
+    archive: Archive,
+    /// The block that is read next.
+    next: usize,
+    block: Vec<u8>,
+    /// What of the block is still to be looked at, and the time of the last packet before it.
+    at: usize,
+    time: u64,
+    packet: Located,
+    /// Packets that were shown before they come, in a ring; counts of what was taken out and put in.
+    shown: [Located; SHOWN_MAX],
+    out: usize,
+    put: usize,
+}
+
+/// A packet's place in its block.
+#[derive(Clone, Copy, Default, Debug)]
+struct Located {
+    channel: usize,
+    now: Nanos,
+    from: usize,
+    to: usize,
+}
+
+/// Packets that are shown before they come, at most.
+const SHOWN_MAX: usize = 16;
+
+impl Cursor {
+    /// Before the first packet.
+    pub fn new(archive: Archive) -> Cursor {
+        Cursor {
+            archive,
+            next: 0,
+            block: Vec::new(),
+            at: 0,
+            time: 0,
+            packet: Located::default(),
+            shown: [Located::default(); SHOWN_MAX],
+            out: 0,
+            put: 0,
+        }
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// How far into the file reading has come.
+    pub fn offset(&self) -> u64 {
+        let block = self
+            .next
+            .checked_sub(1)
+            .and_then(|at| self.archive.blocks.get(at));
+        block.map_or(0, |block| block.place)
+    }
+
+    /// Reads the next block that `wants` wants, once the last one has no packet any more; whether there is
+    /// one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn read_block(&mut self, wants: impl Fn(&BlockFacts) -> bool) -> Result<bool, ArchiveError> {
+        let found = self.archive.blocks[self.next..].iter().position(wants);
+        let Some(found) = found else {
+            self.next = self.archive.blocks.len();
+            return Ok(false);
+        };
+        let number = self.next + found;
+        self.archive.block(number, &mut self.block)?;
+        (self.next, self.at, self.time) = (number + 1, 0, 0);
+        (self.out, self.put) = (0, 0);
+        Ok(true)
+    }
+
+    /// Looks at one more packet of the block.
+    #[inline]
+    fn locate(&mut self) -> Result<Option<Located>, ArchiveError> {
+        let mut packets = Packets {
+            bytes: Bytes(&self.block[self.at..]),
+            channels: self.archive.channels.len(),
+            time: self.time,
+            is_damaged: false,
+        };
+        let Some(packet) = packets.next() else {
+            return match packets.is_damaged {
+                true => Err(ArchiveError::Block(self.next.saturating_sub(1))),
+                false => Ok(None),
+            };
+        };
+        let to = self.block.len() - packets.bytes.0.len();
+        let located = Located {
+            channel: packet.channel,
+            now: packet.now,
+            from: to - packet.bytes.len(),
+            to,
+        };
+        (self.at, self.time) = (to, packet.now.0);
+        Ok(Some(located))
+    }
+
+    /// Goes on to the next packet of the block; whether there is one.
+    ///
+    /// # Errors
+    /// The block contradicts itself.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool, ArchiveError> {
+        if self.out < self.put {
+            self.packet = self.shown[self.out % SHOWN_MAX];
+            self.out += 1;
+            return Ok(true);
+        }
+        let located = self.locate()?;
+        self.packet = located.unwrap_or_default();
+        Ok(located.is_some())
+    }
+
+    /// One more of the 16 packets behind the one that it came to, if the block has it; each is shown once.
+    /// What is no packet is an error when it comes.
+    #[inline]
+    pub fn ahead(&mut self) -> Option<Packet<'_>> {
+        if self.put - self.out >= SHOWN_MAX {
+            return None;
+        }
+        let located = self.locate().ok()??;
+        self.shown[self.put % SHOWN_MAX] = located;
+        self.put += 1;
+        Some(self.at(located))
+    }
+
+    /// The packet that it came to.
+    #[inline]
+    pub fn packet(&self) -> Packet<'_> {
+        self.at(self.packet)
+    }
+
+    #[inline]
+    fn at(&self, located: Located) -> Packet<'_> {
+        Packet {
+            channel: located.channel,
+            now: located.now,
+            bytes: &self.block[located.from..located.to],
+        }
     }
 }
 

@@ -60,6 +60,6 @@ pub use channel::ArchiveChannel;
 #[doc(hidden)]
 pub use file::is_index;
 pub use file::{
-    Archive, ArchiveError, ArchiveWriter, BlockFacts, ChannelFacts, Known, MAGIC, Packet, Packets, VERSION,
-    packets,
+    Archive, ArchiveError, ArchiveWriter, BlockFacts, ChannelFacts, Cursor, Known, MAGIC, Packet, Packets,
+    VERSION, packets,
 };

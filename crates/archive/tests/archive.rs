@@ -1,7 +1,9 @@
 //! What is written is read, and what is damaged is not taken for whole.
 
 use proptest::prelude::*;
-use tickwire_archive::{Archive, ArchiveChannel, ArchiveError, ArchiveWriter, ChannelFacts, Known, packets};
+use tickwire_archive::{
+    Archive, ArchiveChannel, ArchiveError, ArchiveWriter, ChannelFacts, Cursor, Known, packets,
+};
 use tickwire_book::Depth;
 use tickwire_feed_core::{Channel, FeedState};
 use tickwire_market::{
@@ -65,14 +67,20 @@ fn file(written: &Written) -> Vec<u8> {
     out
 }
 
-/// Everything of an archive, by channel.
-fn read(archive: &Archive) -> Result<[Vec<MarketEvent>; 2], ArchiveError> {
+/// Everything of an archive, by channel; `is_ahead`: packets are shown before they come.
+fn read(archive: Archive, is_ahead: bool) -> Result<[Vec<MarketEvent>; 2], ArchiveError> {
     let mut channels = [0, 1].map(|at| ArchiveChannel::new(archive.channels()[at].clone(), None));
     let mut all = [Events::default(), Events::default()];
-    let mut buffer = Vec::new();
-    for number in 0..archive.blocks().len() {
-        for packet in packets(archive.block(number, &mut buffer)?, 2) {
+    let mut cursor = Cursor::new(archive);
+    while cursor.read_block(|_| true)? {
+        while cursor.advance()? {
+            let packet = cursor.packet();
             channels[packet.channel].on_message(packet.now, packet.bytes, &mut all[packet.channel]);
+            if is_ahead {
+                while let Some(packet) = cursor.ahead() {
+                    channels[packet.channel].preview(packet.now, packet.bytes, &mut all[packet.channel]);
+                }
+            }
         }
     }
     for channel in &channels {
@@ -114,17 +122,19 @@ fn event() -> impl Strategy<Value = MarketEvent> {
 }
 
 fn written() -> impl Strategy<Value = Written> {
-    let events = proptest::collection::vec(event(), 0..6);
+    // Of many events: more than wait for their packet.
+    let few = || proptest::collection::vec(event(), 0..6);
+    let events = prop_oneof![few(), few(), proptest::collection::vec(event(), 0..120)];
     let packet = (0_usize..2, any::<u64>().prop_map(Nanos), events);
     proptest::collection::vec(packet, 0..20)
 }
 
 proptest! {
     #[test]
-    fn events_of_any_fields_come_back_as_they_were(written in written()) {
+    fn events_of_any_fields_come_back_as_they_were(written in written(), is_ahead in any::<bool>()) {
         let archive = Archive::from_bytes(file(&written)).expect("whole");
         prop_assert_eq!(&archive.channels()[1], &facts("two"));
-        let back = read(&archive).expect("whole");
+        let back = read(archive, is_ahead).expect("whole");
         for (channel, back) in back.into_iter().enumerate() {
             let of = written.iter().filter(|packet| packet.0 == channel);
             let expected: Vec<_> = of.flat_map(|packet| packet.2.clone()).collect();
@@ -207,7 +217,8 @@ fn whatever_is_cut_or_changed_is_an_error() {
     let mut small = day();
     small.truncate(40);
     let bytes = file(&small);
-    let is_whole = |bytes: Vec<u8>| Archive::from_bytes(bytes).and_then(|archive| read(&archive).map(drop));
+    let is_whole =
+        |bytes: Vec<u8>| Archive::from_bytes(bytes).and_then(|archive| read(archive, true).map(drop));
     is_whole(bytes.clone()).expect("whole");
     for cut in 0..bytes.len() {
         let error = is_whole(bytes[..cut].to_vec()).expect_err("cut");

@@ -374,6 +374,13 @@ impl Books {
         &self.config
     }
 
+    /// [`BooksConfig::levels`] with which all events so far would have found room: a power of two up to
+    /// 32,768, else a multiple of that. Little more than was used if what the books were made with is one of
+    /// them too; of others, the rest beyond such a number is handed out first.
+    pub fn levels_needed(&self) -> usize {
+        self.levels.needed()
+    }
+
     /// The state of the feed as a whole; a book is never better than this.
     pub fn feed_state(&self) -> BookState {
         self.feed

@@ -22,6 +22,8 @@ const USED: u8 = u8::MAX;
 pub(crate) struct Buddies {
     blocks: Vec<Block>,
     heads: [u32; CLASSES],
+    /// Blocks from here on were never handed out.
+    high: u32,
 }
 
 impl Buddies {
@@ -36,6 +38,7 @@ impl Buddies {
                 count
             ],
             heads: [NONE; CLASSES],
+            high: 0,
         };
         let top = 1 << (CLASSES - 1);
         // Last first, so that the lowest blocks are handed out first.
@@ -88,7 +91,19 @@ impl Buddies {
         for half in (class..from).rev() {
             self.push(block + (1 << half), half);
         }
+        self.high = self.high.max(block + (1 << class));
         Some(block)
+    }
+
+    /// Blocks that a pool has to have for the same calls to have the same answers: what was handed out, as one
+    /// block or in whole blocks of the largest class.
+    pub(crate) fn needed(&self) -> usize {
+        let (high, top) = (self.high as usize, 1 << (CLASSES - 1));
+        match high {
+            0 => 0,
+            1.. if high < top => high.next_power_of_two(),
+            _ => high.next_multiple_of(top),
+        }
     }
 
     /// Returns a block; with its free buddy it becomes a larger one.
@@ -114,6 +129,36 @@ impl Buddies {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_of_what_was_needed_answers_the_same() {
+        let calls = |buddies: &mut Buddies, held_max: usize, largest: usize| {
+            let (mut seed, mut held, mut answers) = (11u64, Vec::new(), Vec::new());
+            for _ in 0..50_000 {
+                seed = seed
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                let random = (seed >> 33) as usize;
+                if random % 3 < 2 && held.len() < held_max {
+                    let class = (random / 3 % largest).checked_ilog2().unwrap_or(0) as usize;
+                    let block = buddies.take(class).expect("there is room");
+                    answers.push(block);
+                    held.push((block, class));
+                } else if !held.is_empty() {
+                    let (block, class) = held.swap_remove(random % held.len());
+                    buddies.give(block, class);
+                }
+            }
+            answers
+        };
+        for (held_max, largest, needed) in [(1, 1, 1), (20, 4, 64), (40, 16, 1_024), (900, 300, 4_096 * 32)] {
+            let mut large = Buddies::new(1 << 20);
+            let answers = calls(&mut large, held_max, largest);
+            assert!(large.needed() <= needed, "{}", large.needed());
+            assert!(calls(&mut Buddies::new(large.needed()), held_max, largest) == answers);
+        }
+        assert_eq!(Buddies::new(8).needed(), 0);
+    }
 
     #[test]
     fn blocks_never_overlap_and_merge_back_into_the_whole() {

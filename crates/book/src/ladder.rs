@@ -223,6 +223,11 @@ impl LevelPool {
         }
     }
 
+    /// Levels that a pool has to have for the same events to find room.
+    pub(crate) fn needed(&self) -> usize {
+        self.blocks.needed() * BLOCK
+    }
+
     /// Where the level with this key is (`Ok`), or where it belongs (`Err`), as an index into the pool.
     fn search(&self, at: &Book, side: Side, key: i64) -> Result<usize, usize> {
         let range = at.range(side);

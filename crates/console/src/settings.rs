@@ -156,10 +156,14 @@ impl<'de> Item<'de> {
                 let signed = i64::from_str_radix(digits.as_str(), digits.radix()).map(Number::Signed);
                 let number = signed
                     .or_else(|_| u64::from_str_radix(digits.as_str(), digits.radix()).map(Number::Unsigned));
-                number.map(Some).map_err(|_| de::Error::custom("integer number overflowed"))
+                number
+                    .map(Some)
+                    .map_err(|_| de::Error::custom("integer number overflowed"))
             }
             What::Value(DeValue::Float(digits)) => match digits.as_str().parse::<f64>() {
-                Ok(number) if number.is_finite() || !digits.as_str().contains(|c: char| c.is_ascii_digit()) => {
+                Ok(number)
+                    if number.is_finite() || !digits.as_str().contains(|c: char| c.is_ascii_digit()) =>
+                {
                     Ok(Some(Number::Float(number)))
                 }
                 _ => Err(de::Error::custom("floating-point number overflowed")),
@@ -287,7 +291,9 @@ impl<'de> Deserializer<'de> for Item<'de> {
             What::Value(DeValue::Array(_)) => self.deserialize_seq(visitor),
             What::Value(DeValue::Table(_) | DeValue::Datetime(_)) => self.deserialize_map(visitor),
             What::Value(DeValue::String(_)) | What::Text(_) | What::Name(_) => self.deserialize_str(visitor),
-            What::Value(DeValue::Integer(_) | DeValue::Float(_)) | What::Offset(_) => self.deserialize_f64(visitor),
+            What::Value(DeValue::Integer(_) | DeValue::Float(_)) | What::Offset(_) => {
+                self.deserialize_f64(visitor)
+            }
         }
     }
 
@@ -670,8 +676,14 @@ mod tests {
         same("");
         same("on = true");
         let large = read::<Whole>("name = 'é'\nlarge = 18446744073709551616").unwrap_err();
-        assert!(large.contains("line 2, column 9") && large.contains("overflowed"), "{large}");
+        assert!(
+            large.contains("line 2, column 9") && large.contains("overflowed"),
+            "{large}"
+        );
         let row = read::<Whole>("name = 'é'\ninner = [5]").unwrap_err();
-        assert!(row.contains("line 2") && row.contains("invalid type: sequence, expected struct Inner"), "{row}");
+        assert!(
+            row.contains("line 2") && row.contains("invalid type: sequence, expected struct Inner"),
+            "{row}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Recordings as archives of events: `tickwire archive`. See [`tickwire_archive`].
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
@@ -12,9 +12,8 @@ use tickwire_archive::{ArchiveWriter, ChannelFacts, Known};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counters, DynSink, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol,
+    Counters, DynSink, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol,
 };
 use tickwire_replay::played::{Cost, Play};
 use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
@@ -75,6 +74,7 @@ pub fn archive(args: &ArchiveArgs, stop: &StopFlag) -> Result<(Archived, Option<
     let pending = Pending::create(&args.out).map_err(cannot)?;
     let out = BufWriter::with_capacity(1 << 20, pending.file().map_err(cannot)?);
     let shared = Rc::new(RefCell::new(Shared {
+        out: args.out.clone(),
         writer: Some(ArchiveWriter::new(out).map_err(cannot)?),
         failed: None,
         channels: 0,
@@ -82,8 +82,8 @@ pub fn archive(args: &ArchiveArgs, stop: &StopFlag) -> Result<(Archived, Option<
     let replayed = args.recording.replay(&args.files, &args.symbol);
     let Fed { fault, .. } = replay::feed(&replayed, stop, &mut Make(shared.clone()))?;
     let mut shared = shared.borrow_mut();
-    if let Some(e) = shared.failed.take() {
-        return Err(cannot(e));
+    if let Some(failed) = shared.failed.take() {
+        return Err(failed);
     }
     let mut archived = Archived {
         channels: shared.channels,
@@ -100,9 +100,10 @@ pub fn archive(args: &ArchiveArgs, stop: &StopFlag) -> Result<(Archived, Option<
 }
 
 struct Shared {
+    out: PathBuf,
     writer: Option<ArchiveWriter<BufWriter<File>>>,
     /// Why nothing is written any more.
-    failed: Option<io::Error>,
+    failed: Option<Failure>,
     channels: usize,
 }
 
@@ -112,7 +113,8 @@ impl Shared {
             && let Some(writer) = &mut self.writer
             && let Err(e) = write(writer)
         {
-            self.failed = Some(e);
+            let out = self.out.display();
+            self.failed = Some(Failure::system(format!("cannot write {out}: {e}")));
         }
     }
 }
@@ -163,6 +165,7 @@ impl WithChannel for Boxed {
         let books = BooksConfig {
             depth,
             venue: channel.venue(),
+            levels: whole_levels(self.books.levels),
             ..self.books
         };
         let number = {
@@ -178,17 +181,13 @@ impl WithChannel for Boxed {
             sink: Sink {
                 books: Books::new(books),
                 events: Vec::new(),
+                use_of: Use::default(),
             },
             shared: self.shared,
             number,
             protocol: self.protocol,
-            cost: Cost {
-                name: self.name,
-                packets: 0,
-                bytes: 0,
-                per_packet: Histogram::new(),
-                busy_ticks: 0,
-            },
+            named: HashMap::new(),
+            cost: Cost::new(self.name),
         })
     }
 }
@@ -197,11 +196,65 @@ impl WithChannel for Boxed {
 struct Sink {
     books: Books,
     events: Vec<MarketEvent>,
+    use_of: Use,
+}
+
+/// As many levels and some more, so that what is used of them can be told: see [`Books::levels_needed`].
+fn whole_levels(levels: u32) -> u32 {
+    match levels {
+        0..=0x8000 => levels.next_power_of_two(),
+        _ => levels.next_multiple_of(0x8000),
+    }
+}
+
+/// How much of the books' room is used.
+#[derive(Default)]
+struct Use {
+    /// Orders that rest. Those of a single book that is cleared stay counted.
+    orders: u32,
+    /// Most of them at once.
+    orders_most: u32,
+    /// One more than the highest number of an instrument with an event.
+    instruments: u32,
+}
+
+impl Sink {
+    /// Room for books that these events are played into: what they needed here and as much again, of orders four
+    /// times as much, so that few are in each other's way.
+    fn room(&self) -> [u32; 3] {
+        let config = self.books.config();
+        let orders = self.use_of.orders_most.saturating_mul(4).saturating_add(64);
+        let levels = (self.books.levels_needed() as u32).saturating_mul(2).max(64);
+        [
+            self.use_of.instruments.min(config.instruments),
+            orders.min(config.orders),
+            levels.min(config.levels),
+        ]
+    }
+
+    /// How many of an event's orders rest: itself, and the one that takes its place.
+    fn resting(&self, event: &MarketEvent) -> u32 {
+        let rests = |id| u32::from(self.books.order(OrderId(id)).is_some());
+        match event.kind {
+            EventKind::Replace if event.ref_id != event.order_id.0 => {
+                rests(event.order_id.0) + rests(event.ref_id)
+            }
+            _ => rests(event.order_id.0),
+        }
+    }
 }
 
 impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
+        let before = self.resting(event);
         self.books.apply(event);
+        let is_all = event.kind == EventKind::Clear && event.instrument == InstrumentId::WHOLE_FEED;
+        let orders = if is_all { 0 } else { self.use_of.orders };
+        self.use_of.orders = (orders + self.resting(event)).saturating_sub(before);
+        self.use_of.orders_most = self.use_of.orders_most.max(self.use_of.orders);
+        if event.instrument != InstrumentId::WHOLE_FEED {
+            self.use_of.instruments = self.use_of.instruments.max(event.instrument.0.saturating_add(1));
+        }
         self.events.push(*event);
     }
 
@@ -221,11 +274,37 @@ struct Archiving<C> {
     shared: Rc<RefCell<Shared>>,
     number: usize,
     protocol: Protocol,
+    /// Who an instrument's number was defined to be.
+    named: HashMap<InstrumentId, Symbol>,
     cost: Cost,
 }
 
 impl<C: Channel> Archiving<C> {
+    /// An archive has one name for a number, and a venue that gives numbers anew every day has several.
+    fn note_definitions(&mut self) {
+        let defined = self
+            .sink
+            .events
+            .iter()
+            .filter(|event| event.kind == EventKind::Definition);
+        for id in defined.map(|event| event.instrument) {
+            let Some(symbol) = self.channel.instrument(id).map(|known| known.symbol) else {
+                continue;
+            };
+            if let Some(before) = self.named.insert(id, symbol).filter(|before| *before != symbol) {
+                let name = &self.cost.name;
+                self.shared.borrow_mut().failed.get_or_insert_with(|| {
+                    Failure::config(format!(
+                        "{name}: instrument {} was {before} and is {symbol} now: the recordings are of several days, and an archive has one name for a number; make an archive of each day",
+                        id.0
+                    ))
+                });
+            }
+        }
+    }
+
     fn hand_over(&mut self, now: Nanos, bytes: usize) {
+        self.note_definitions();
         let (number, events) = (self.number, &self.sink.events);
         if !events.is_empty() {
             self.shared
@@ -233,8 +312,7 @@ impl<C: Channel> Archiving<C> {
                 .write(|writer| writer.packet(number, now, events));
             self.sink.events.clear();
         }
-        self.cost.packets += 1;
-        self.cost.bytes += bytes as u64;
+        self.cost.note(0, bytes);
     }
 }
 
@@ -255,22 +333,31 @@ impl<C: Channel> Play for Archiving<C> {
         self.hand_over(now, message.len() + 2);
     }
 
+    fn preview(&mut self, now: Nanos, message: &[u8]) {
+        self.channel.preview(now, message, &mut self.sink);
+    }
+
     fn finish(&mut self, now: Nanos) {
         self.channel.handle_timeout(now, &mut self.sink);
-        let mut instruments = Vec::new();
+        let mut instruments: Vec<Known> = Vec::new();
         self.channel.instruments(&mut |instrument| {
             instruments.push(Known {
                 instrument: *instrument,
                 point: self.channel.point_value(instrument.id),
             });
         });
+        let numbers = instruments
+            .iter()
+            .map(|known| known.instrument.id.0.saturating_add(1));
+        let [used, orders, levels] = self.sink.room();
+        let used = numbers.fold(used, u32::max);
         let books = self.sink.books.config();
         let facts = ChannelFacts {
             name: self.cost.name.clone(),
             venue: self.channel.venue(),
             protocol: self.protocol.name().to_owned(),
             depth: books.depth,
-            room: [books.instruments, books.orders, books.levels],
+            room: [used.min(books.instruments), orders, levels],
             state: self.channel.state(),
             next: self.channel.next_seq(),
             counters: self.channel.counters(),

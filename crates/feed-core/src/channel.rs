@@ -42,6 +42,13 @@ pub trait Channel {
         let _ = (now, message, sink);
     }
 
+    /// Looks at a message that [`Channel::on_message`] is to take at `now`, some messages later, and tells the
+    /// sink which order it is about. Each is shown once and in order, and no message that was not shown comes
+    /// between two that were. Ignoring it is always correct.
+    fn preview<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        let _ = (now, message, sink);
+    }
+
     /// Time has passed. Call it when [`Channel::poll_timeout`] says so.
     fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink);
 

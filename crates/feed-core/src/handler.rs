@@ -326,6 +326,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.join_if_due(now, sink);
     }
 
+    /// Looks at a message that [`FeedHandler::on_message`] is to take some messages later.
+    #[inline]
+    pub fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) {
+        self.decoder.preview(message, sink);
+    }
+
     /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and
     /// number).
     pub fn on_recovered_message(

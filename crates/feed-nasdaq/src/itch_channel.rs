@@ -46,6 +46,10 @@ impl Channel for ItchChannel {
         self.feed.on_message(now, message, sink);
     }
 
+    fn preview<S: EventSink>(&mut self, _: Nanos, message: &[u8], sink: &mut S) {
+        self.feed.preview(message, sink);
+    }
+
     fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.planner_mut().snapshots.handle_timeout(now);
         self.feed.handle_timeout(now, sink);

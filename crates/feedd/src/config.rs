@@ -434,7 +434,11 @@ struct Threads {
 /// The line of the value that is wrong, or of the table that should have it; from 1.
 fn line_of(text: &str, wrong: &Wrong) -> Option<usize> {
     let table = match wrong.thread {
-        None => tickwire_console::settings::read::<SpannedSection>(text).ok()?.daemon?,
+        None => {
+            tickwire_console::settings::read::<SpannedSection>(text)
+                .ok()?
+                .daemon?
+        }
         Some(index) => {
             let file: SpannedThreads = tickwire_console::settings::read(text).ok()?;
             file.daemon.thread.into_iter().nth(index)?
@@ -539,7 +543,8 @@ feeds = ["nasdaq"]
         assert_eq!((daemon.latency_every_s, daemon.silence_ms), (5, 2_000));
         assert_eq!(daemon.threads(&config.feed)[0].wait, Wait::Poll);
         // Printed with every default filled in, it reads back as the same.
-        let again: DaemonConfig = tickwire_console::settings::read(&toml::to_string_pretty(&config).unwrap()).unwrap();
+        let again: DaemonConfig =
+            tickwire_console::settings::read(&toml::to_string_pretty(&config).unwrap()).unwrap();
         assert_eq!(again.daemon, config.daemon);
     }
 

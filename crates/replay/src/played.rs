@@ -17,6 +17,11 @@ pub trait Play {
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]);
     /// Takes a message of a file without packets.
     fn on_message(&mut self, now: Nanos, message: &[u8]);
+    /// A message that is to come soon, at `now`: what it will need of the books is fetched meanwhile. See
+    /// [`Channel::preview`].
+    fn preview(&mut self, now: Nanos, message: &[u8]) {
+        let _ = (now, message);
+    }
     /// No packet comes any more.
     fn finish(&mut self, now: Nanos);
     /// The lines of `--step` since the last call.
@@ -110,7 +115,7 @@ pub struct Checked {
     pub first: Option<String>,
 }
 
-/// Packets of a channel and the time they took.
+/// Packets of a channel and, where that is asked for, the time they took.
 pub struct Cost {
     /// The channel's name, for tables.
     pub name: String,
@@ -118,10 +123,70 @@ pub struct Cost {
     pub packets: u64,
     /// Their bytes together.
     pub bytes: u64,
+    /// What they took, where each is timed: that costs as much as a message in the books does.
+    pub times: Option<Box<Times>>,
+}
+
+/// What packets took.
+pub struct Times {
     /// Nanoseconds a packet.
     pub per_packet: Histogram,
-    /// Ticks of the processor spent on them; [`tickwire_runtime::clock::Clock`] makes them nanoseconds.
+    /// Ticks of the processor spent on all.
     pub busy_ticks: u64,
+    clock: Clock,
+}
+
+impl Times {
+    /// Nanoseconds spent on all.
+    pub fn busy_ns(&self) -> u64 {
+        self.clock.span_ns(self.busy_ticks)
+    }
+}
+
+impl Cost {
+    /// Nothing taken yet, and nothing timed.
+    pub fn new(name: String) -> Cost {
+        Cost {
+            name,
+            packets: 0,
+            bytes: 0,
+            times: None,
+        }
+    }
+
+    /// Nothing taken yet; every packet is timed by the processor's ticks.
+    pub fn timed(name: String, clock: Clock) -> Cost {
+        let times = Times {
+            per_packet: Histogram::new(),
+            busy_ticks: 0,
+            clock,
+        };
+        Cost {
+            times: Some(Box::new(times)),
+            ..Cost::new(name)
+        }
+    }
+
+    /// A packet begins: what [`Cost::note`] wants to know when it is done.
+    #[inline]
+    pub fn begin(&self) -> u64 {
+        match self.times {
+            Some(_) => tsc(),
+            None => 0,
+        }
+    }
+
+    /// A packet of so many bytes, which began at `begin`, is done.
+    #[inline]
+    pub fn note(&mut self, begin: u64, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+        if let Some(times) = &mut self.times {
+            let ticks = tsc() - begin;
+            times.busy_ticks += ticks;
+            times.per_packet.record(times.clock.span_ns(ticks));
+        }
+    }
 }
 
 /// The books, and the events of one packet for `--step`.
@@ -201,12 +266,11 @@ pub struct Played<C> {
     channel: C,
     player: Player,
     cost: Cost,
-    clock: Clock,
 }
 
 impl<C: Channel> Played<C> {
     /// Nothing played yet. `is_stepping`: the events of each packet are kept as text for `--step`.
-    pub fn new(name: String, channel: C, books: Books, is_stepping: bool, clock: Clock) -> Played<C> {
+    pub fn new(cost: Cost, channel: C, books: Books, is_stepping: bool) -> Played<C> {
         Played {
             channel,
             player: Player {
@@ -214,14 +278,7 @@ impl<C: Channel> Played<C> {
                 shown: is_stepping.then(Vec::new),
                 kept: None,
             },
-            cost: Cost {
-                name,
-                packets: 0,
-                bytes: 0,
-                per_packet: Histogram::new(),
-                busy_ticks: 0,
-            },
-            clock,
+            cost,
         }
     }
 
@@ -250,32 +307,28 @@ impl<C: Channel> Played<C> {
         }
         kept.keep.packet(now, bytes, &|| self.channel.counters());
     }
-
-    fn note(&mut self, begin: u64, bytes: usize) {
-        let ticks = tsc() - begin;
-        self.cost.packets += 1;
-        self.cost.bytes += bytes as u64;
-        self.cost.busy_ticks += ticks;
-        self.cost.per_packet.record(self.clock.span_ns(ticks));
-    }
 }
 
 impl<C: Channel> Play for Played<C> {
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
-        let begin = tsc();
+        let begin = self.cost.begin();
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.channel.handle_timeout(now, &mut self.player);
         }
         self.channel.on_datagram(now, port, line, bytes, &mut self.player);
         self.told(now, bytes.len());
-        self.note(begin, bytes.len());
+        self.cost.note(begin, bytes.len());
     }
 
     fn on_message(&mut self, now: Nanos, message: &[u8]) {
-        let begin = tsc();
+        let begin = self.cost.begin();
         self.channel.on_message(now, message, &mut self.player);
         self.told(now, message.len() + 2);
-        self.note(begin, message.len() + 2);
+        self.cost.note(begin, message.len() + 2);
+    }
+
+    fn preview(&mut self, now: Nanos, message: &[u8]) {
+        self.channel.preview(now, message, &mut self.player);
     }
 
     fn finish(&mut self, now: Nanos) {

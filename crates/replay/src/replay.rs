@@ -40,7 +40,7 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
-use crate::played::{Keep, Play, Played};
+use crate::played::{Cost, Keep, Play, Played};
 use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
 use ending::Ending;
@@ -170,6 +170,8 @@ struct Replay<'a> {
     rows: Option<PathBuf>,
     other_feeds: u64,
     damage: Option<String>,
+    /// Ticks of the processor spent on the blocks of archives.
+    block_ticks: u64,
     /// Of every file in which there is nothing: what it is.
     empty: Vec<String>,
 }
@@ -346,7 +348,8 @@ impl MakePlay for Plain {
             books,
             is_stepping: self.is_stepping,
             keep: None,
-            clock: self.clock.clone(),
+            // The packets of an archive are no packets of a feed.
+            clock: (!reception.is_archived()).then(|| self.clock.clone()),
         };
         wiring::with_channel(feed, number, reception, boxed)
     }
@@ -412,6 +415,7 @@ fn read<'a>(
         rows,
         other_feeds: 0,
         damage: None,
+        block_ticks: 0,
         empty: Vec::new(),
     };
     replay.add_recognised()?;
@@ -500,7 +504,8 @@ struct Boxed {
     books: BooksConfig,
     is_stepping: bool,
     keep: Option<Box<dyn Keep>>,
-    clock: Clock,
+    /// Where packets are timed.
+    clock: Option<Clock>,
 }
 
 /// A channel whose books `keep` keeps: what [`MakePlay::channel`] answers where somebody looks at books
@@ -521,7 +526,7 @@ pub fn kept(
         books,
         is_stepping: false,
         keep: Some(keep),
-        clock: Clock::calibrate(),
+        clock: None,
     };
     wiring::with_channel(feed, number, reception, boxed)
 }
@@ -535,7 +540,11 @@ impl WithChannel for Boxed {
             venue: channel.venue(),
             ..self.books
         });
-        let mut played = Played::new(self.name, channel, books, self.is_stepping, self.clock);
+        let cost = match self.clock {
+            Some(clock) => Cost::timed(self.name, clock),
+            None => Cost::new(self.name),
+        };
+        let mut played = Played::new(cost, channel, books, self.is_stepping);
         played.keep(self.keep);
         Box::new(played)
     }

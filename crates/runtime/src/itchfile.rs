@@ -26,6 +26,14 @@ pub struct ItchFile {
     source: Source,
     message_len: MessageLen,
     failed: bool,
+    ahead: Ahead,
+}
+
+/// Messages behind the next one that were looked at already: how many, and how far they reach.
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    messages: usize,
+    bytes: usize,
 }
 
 impl ItchFile {
@@ -38,7 +46,25 @@ impl ItchFile {
             source: Source::open(path.as_ref())?,
             message_len,
             failed: false,
+            ahead: Ahead::default(),
         })
+    }
+
+    /// One more of the `most` messages that come next, if it is in memory whole; each is shown once. `None`:
+    /// nothing more can be shown before the next message is taken.
+    #[inline]
+    pub fn ahead(&mut self, most: usize) -> Option<&[u8]> {
+        if self.ahead.messages >= most {
+            return None;
+        }
+        let rest = self.source.in_memory().get(self.ahead.bytes..)?;
+        let (prefix, rest) = rest.split_first_chunk::<2>()?;
+        let len = usize::from(u16::from_be_bytes(*prefix));
+        // A length of 0 is told by the type, when the message is taken.
+        let message = rest.get(..len).filter(|message| !message.is_empty())?;
+        self.ahead.messages += 1;
+        self.ahead.bytes += 2 + len;
+        Some(message)
     }
 
     /// The next message, `None` at the end.
@@ -54,10 +80,19 @@ impl ItchFile {
         let offset = self.source.offset();
         match self.locate().inspect_err(|_| self.failed = true)? {
             None => Ok(None),
-            Some(len) => Ok(Some(Message {
-                bytes: &self.source.take(2 + len)[2..],
-                offset,
-            })),
+            Some(len) => {
+                self.ahead = match self.ahead.messages {
+                    0 => Ahead::default(),
+                    messages => Ahead {
+                        messages: messages - 1,
+                        bytes: self.ahead.bytes.saturating_sub(2 + len),
+                    },
+                };
+                Ok(Some(Message {
+                    bytes: &self.source.take(2 + len)[2..],
+                    offset,
+                }))
+            }
         }
     }
 
@@ -207,6 +242,7 @@ impl Recording {
             source,
             message_len,
             failed: false,
+            ahead: Ahead::default(),
         }))
     }
 }

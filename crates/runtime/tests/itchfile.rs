@@ -183,3 +183,59 @@ fn real_recordings_are_told_by_their_first_bytes() {
     };
     assert_eq!(read_all(messages).0.len(), 120_001);
 }
+
+fn numbered(bytes: Vec<u8>) -> ItchFile {
+    let lengths: tickwire_runtime::itchfile::MessageLen = |kind| {
+        (b'A'..=b'Z')
+            .contains(&kind)
+            .then(|| usize::from(kind - b'A') + 1)
+    };
+    match Recording::from_reader("memory", std::io::Cursor::new(bytes), lengths).unwrap() {
+        Recording::Messages(file) => file,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_message_is_shown_once_and_before_it_comes() {
+    let mut bytes = Vec::new();
+    for number in 0..200_000_u32 {
+        let len = 5 + number % 20;
+        bytes.extend((len as u16).to_be_bytes());
+        bytes.push(b'A' + len as u8 - 1);
+        bytes.extend(number.to_be_bytes());
+        bytes.extend(vec![0; len as usize - 5]);
+    }
+    let (mut file, mut shown, mut taken, mut late) = (numbered(bytes), 0, 0, 0);
+    let number = |message: &[u8]| u32::from_be_bytes(*message[1..].first_chunk().unwrap());
+    loop {
+        while let Some(message) = file.ahead(16) {
+            // What came before it could be shown is not shown any more.
+            late += u32::max(taken, shown) - shown;
+            shown = u32::max(taken, shown);
+            assert_eq!(number(message), shown);
+            shown += 1;
+            assert!(shown - taken <= 16);
+        }
+        let Some(message) = file.next_message().unwrap() else {
+            break;
+        };
+        assert_eq!(number(message.bytes), taken);
+        taken += 1;
+    }
+    assert_eq!(taken, 200_000);
+    assert!(late < 500, "{late}");
+}
+
+#[test]
+fn what_is_not_in_memory_or_has_no_length_is_not_shown() {
+    let mut file = numbered(b"\0\x01A\0\0B\0\0\x05Ecut".to_vec());
+    assert_eq!(file.ahead(16), Some(&b"A"[..]));
+    assert_eq!(file.ahead(16), None, "the type says how long it is");
+    assert_eq!(file.next_message().unwrap().unwrap().bytes, b"A");
+    assert_eq!(file.ahead(16), None);
+    assert_eq!(file.next_message().unwrap().unwrap().bytes, b"B\0");
+    assert_eq!(file.ahead(16), None, "it is cut off");
+    assert!(file.next_message().is_err());
+    assert_eq!(file.ahead(16), None);
+}

@@ -91,6 +91,11 @@ impl Reception {
         }
     }
 
+    /// Whether it is of an archive of events.
+    pub fn is_archived(&self) -> bool {
+        self.archived.is_some()
+    }
+
     /// Sequencing as configured, where the venue leaves times to the receiver.
     fn timed(&self, base: ArbiterConfig, channel: &ChannelConfig) -> ArbiterConfig {
         match &self.live {

@@ -19,6 +19,9 @@ use super::{About, LOOK, RecordsFile, Replay, Routes, lobster, records};
 use crate::progress::Progress;
 use crate::tape::End;
 
+/// Messages of a file that are shown before they come: the books' lines are on their way by then.
+const AHEAD: usize = 16;
+
 impl Replay<'_> {
     pub(super) fn messages(&mut self, path: &Path, mut file: ItchFile) -> Result<(), End> {
         let Routes::Recognised(survey) = &self.routes else {
@@ -43,7 +46,13 @@ impl Replay<'_> {
         };
         let mut progress = Progress::new("playing");
         let mut number = 0_u64;
-        while let Some(message) = file.next_message()? {
+        loop {
+            while let Some(message) = file.ahead(AHEAD) {
+                self.played[channel].preview(self.tape.last(), message);
+            }
+            let Some(message) = file.next_message()? else {
+                return Ok(());
+            };
             number += 1;
             if number.is_multiple_of(LOOK) {
                 if self.stop.is_set() {
@@ -61,7 +70,6 @@ impl Replay<'_> {
                 self.step(channel, &format!("message {number} at byte {}", message.offset))?;
             }
         }
-        Ok(())
     }
 
     /// Makes a channel of a file of records.

@@ -1,14 +1,16 @@
 //! Archives of events: no first reading, no arbitration, no decoding of packets; the same channels behind the
 //! same calls.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use tickwire_archive::{Archive, ArchiveError, ChannelFacts, packets};
+use tickwire_archive::{Archive, ArchiveError, ChannelFacts, Cursor};
 use tickwire_book::BooksConfig;
-use tickwire_market::BookState;
+use tickwire_market::{BookState, InstrumentId, Nanos};
 
 use tickwire_console::failure::Failure;
+use tickwire_runtime::clock::tsc;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::Reception;
@@ -51,31 +53,134 @@ fn damaged(path: &Path) -> impl FnOnce(ArchiveError) -> End + '_ {
     }
 }
 
+fn opened(path: &Path) -> Result<Archive, End> {
+    let cannot = |e| End::Failed(Failure::system(format!("cannot open {}: {e}", path.display())));
+    Archive::open(File::open(path).map_err(cannot)?).map_err(damaged(path))
+}
+
+/// An archive that is played.
+struct Reel {
+    path: PathBuf,
+    cursor: Cursor,
+    /// By channel of the archive: the channel that it is played into.
+    places: Vec<usize>,
+    /// Channels and instruments of which blocks are read, where not all are.
+    wanted: Option<HashSet<(u32, InstrumentId)>>,
+    /// When the packet that it came to was received, or a later time of a packet before it.
+    now: Nanos,
+}
+
 impl Replay<'_> {
-    /// Plays archives one after the other; channels of one name go on.
+    /// Plays archives together, packet by packet in order of time; of one time, those of the file that was
+    /// named first come first.
     pub(super) fn archives(&mut self, files: &[PathBuf]) -> Result<(), End> {
-        let mut names: Vec<String> = Vec::new();
+        let mut reels: Vec<Reel> = Vec::new();
+        let mut names: HashMap<String, PathBuf> = HashMap::new();
         for path in files {
-            let cannot = |e| End::Failed(Failure::system(format!("cannot open {}: {e}", path.display())));
-            let archive = Archive::open(File::open(path).map_err(cannot)?).map_err(damaged(path))?;
+            let archive = opened(path)?;
             let mut places = Vec::new();
             for facts in archive.channels() {
-                let known = names.iter().position(|name| *name == facts.name);
-                places.push(match known {
-                    Some(place) => place,
-                    None => {
-                        names.push(facts.name.clone());
-                        self.add_archived(path, facts)?
-                    }
-                });
+                if let Some(other) = names.insert(facts.name.clone(), path.clone()) {
+                    // Numbers of instruments and orders are those of a session: books of one would be wrong
+                    // for the other.
+                    return Err(End::Failed(Failure::config(format!(
+                        "{} and {} both have the channel {}, and an archive does not go on where another one ends: play each by itself, or make one archive of both recordings if they are of one day",
+                        other.display(),
+                        path.display(),
+                        facts.name
+                    ))));
+                }
+                places.push(self.add_archived(path, facts)?);
             }
-            self.archive(path, &archive, &places)?;
             if archive.blocks().is_empty() {
                 self.empty
                     .push(format!("{} is an archive without an event", path.display()));
             }
+            reels.push(Reel {
+                path: path.clone(),
+                wanted: self.wanted(&archive),
+                cursor: Cursor::new(archive),
+                places,
+                now: Nanos::ZERO,
+            });
         }
-        Ok(())
+        let (begin, mut reading) = (tsc(), 0);
+        let played = self.reels(&mut reels, &mut reading);
+        self.block_ticks = (tsc() - begin).saturating_sub(reading);
+        played
+    }
+
+    /// Plays them to their end; `reading`: the processor's ticks that reading blocks took.
+    fn reels(&mut self, reels: &mut Vec<Reel>, reading: &mut u64) -> Result<(), End> {
+        let (mut progress, mut number) = (Progress::new("playing"), 0_u64);
+        let mut at = 0;
+        while at < reels.len() {
+            match self.step_on(&mut reels[at], number, &mut progress, reading)? {
+                true => at += 1,
+                false => _ = reels.remove(at),
+            }
+        }
+        loop {
+            let soonest = match reels.len() {
+                0 => return Ok(()),
+                1 => 0,
+                count => (0..count).min_by_key(|at| reels[*at].now).unwrap_or(0),
+            };
+            let reel = &mut reels[soonest];
+            number += 1;
+            let packet = reel.cursor.packet();
+            self.tape.advance(reel.now.max(self.tape.last()), self.stop)?;
+            let channel = reel.places[packet.channel];
+            self.played[channel].on_message(packet.now, packet.bytes);
+            if self.args.step {
+                self.step(channel, &format!("packet {number} of {}", reel.path.display()))?;
+            }
+            while let Some(packet) = reel.cursor.ahead() {
+                self.played[reel.places[packet.channel]].preview(packet.now, packet.bytes);
+            }
+            if !self.step_on(reel, number, &mut progress, reading)? {
+                reels.remove(soonest);
+            }
+        }
+    }
+
+    /// Goes on to an archive's next packet; whether there is one. One that is damaged ends there, and is said.
+    #[inline]
+    fn step_on(
+        &mut self,
+        reel: &mut Reel,
+        number: u64,
+        progress: &mut Progress,
+        reading: &mut u64,
+    ) -> Result<bool, End> {
+        loop {
+            match reel.cursor.advance() {
+                Ok(true) => {
+                    reel.now = reel.cursor.packet().now.max(reel.now);
+                    return Ok(true);
+                }
+                Ok(false) => {
+                    if self.stop.is_set() {
+                        return Err(End::Interrupted);
+                    }
+                    let begin = tsc();
+                    let wanted = &reel.wanted;
+                    let holds = |hold: &(u32, InstrumentId)| wanted.as_ref().is_none_or(|w| w.contains(hold));
+                    let read = reel.cursor.read_block(|facts| facts.holds.iter().any(holds));
+                    *reading += tsc() - begin;
+                    match read {
+                        Ok(true) => progress.show(&reel.path, number, reel.cursor.offset()),
+                        Ok(false) => return Ok(false),
+                        Err(e) => return self.ended(damaged(&reel.path)(e)),
+                    }
+                }
+                Err(e) => return self.ended(damaged(&reel.path)(e)),
+            }
+        }
+    }
+
+    fn ended(&mut self, end: End) -> Result<bool, End> {
+        self.spoilt(end).map(|()| false)
     }
 
     fn add_archived(&mut self, path: &Path, facts: &ChannelFacts) -> Result<usize, End> {
@@ -130,47 +235,13 @@ impl Replay<'_> {
         Ok(self.played.len() - 1)
     }
 
-    fn archive(&mut self, path: &Path, archive: &Archive, places: &[usize]) -> Result<(), End> {
-        let mut progress = Progress::new("playing");
-        let wanted = self.wanted(archive);
-        let (mut buffer, mut number) = (Vec::new(), 0_u64);
-        for (at, facts) in archive.blocks().iter().enumerate() {
-            if self.stop.is_set() {
-                return Err(End::Interrupted);
-            }
-            progress.show(path, number, facts.place);
-            let holds = |hold: &(u32, _)| wanted.as_ref().is_none_or(|wanted| wanted.contains(hold));
-            if !facts.holds.iter().any(holds) {
-                continue;
-            }
-            let block = archive.block(at, &mut buffer).map_err(damaged(path))?;
-            let mut packets = packets(block, places.len());
-            for packet in packets.by_ref() {
-                number += 1;
-                self.tape.advance(packet.now.max(self.tape.last()), self.stop)?;
-                let channel = places[packet.channel];
-                self.played[channel].on_message(packet.now, packet.bytes);
-                if self.args.step {
-                    self.step(channel, &format!("packet {number} of the archive"))?;
-                }
-            }
-            if packets.is_damaged() {
-                return Err(damaged(path)(ArchiveError::Block(at)));
-            }
-        }
-        Ok(())
-    }
-
     /// Channels and instruments of which blocks are read, where not all are: those wanted, and feeds as a
     /// whole.
-    fn wanted(
-        &self,
-        archive: &Archive,
-    ) -> Option<std::collections::HashSet<(u32, tickwire_market::InstrumentId)>> {
+    fn wanted(&self, archive: &Archive) -> Option<HashSet<(u32, InstrumentId)>> {
         let symbols = self.symbols.as_ref()?;
-        let mut wanted = std::collections::HashSet::new();
+        let mut wanted = HashSet::new();
         for (channel, facts) in archive.channels().iter().enumerate() {
-            wanted.insert((channel as u32, tickwire_market::InstrumentId::WHOLE_FEED));
+            wanted.insert((channel as u32, InstrumentId::WHOLE_FEED));
             let of = facts
                 .instruments
                 .iter()

@@ -19,13 +19,12 @@ use std::time::Duration;
 
 use tickwire_book::{Applied, Books, BooksConfig, OrderView};
 use tickwire_feed::{FeedState, Line};
-use tickwire_lab::Histogram;
 use tickwire_market::{
     Counter, Counters, Currency, EventFlags, EventKind, Instrument, InstrumentId, MarketEvent, Nanos,
     OrderId, PointValue, Port, Price, SeqNo, Side, Symbol, Venue, Volume,
 };
 use tickwire_runtime::capture::CaptureError;
-use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::Recording;
 use tickwire_wire::dbn::{self, LevelRow, Record};
 use tickwire_wire::{Malformed, itch50};
@@ -44,7 +43,6 @@ pub(super) struct Records<F> {
     known: Vec<Known>,
     pub(super) counters: Counters,
     cost: Cost,
-    clock: Clock,
     pub(super) next: SeqNo,
     is_lobster: bool,
     /// Symbols that are wanted, and by instrument whether it is one of them; `None`: all are.
@@ -197,14 +195,11 @@ impl RecordsFile {
             numbers: Numbers::default(),
             known: Vec::new(),
             counters: Counters::default(),
-            cost: Cost {
-                name: self.name,
-                packets: 0,
-                bytes: 0,
-                per_packet: Histogram::new(),
-                busy_ticks: 0,
+            // What it costs is of interest where the books are all there is.
+            cost: match F::HEARS_EXECUTIONS {
+                true => Cost::new(self.name),
+                false => Cost::timed(self.name, self.clock),
             },
-            clock: self.clock,
             next: SeqNo(1),
             is_lobster: self.is_lobster,
             wanted: self.symbols.map(|symbols| (symbols, Vec::new())),
@@ -684,19 +679,12 @@ impl<F: Follow> Play for Records<F> {
     fn on_datagram(&mut self, _: Nanos, _: Port, _: Line, _: &[u8]) {}
 
     fn on_message(&mut self, _: Nanos, message: &[u8]) {
-        // What it costs is of interest where the books are all there is.
-        let begin = if F::HEARS_EXECUTIONS { 0 } else { tsc() };
+        let begin = self.cost.begin();
         match self.is_lobster {
             true => self.lobster(message),
             false => self.dbn(message),
         }
-        self.cost.packets += 1;
-        self.cost.bytes += message.len() as u64;
-        if !F::HEARS_EXECUTIONS {
-            let ticks = tsc() - begin;
-            self.cost.busy_ticks += ticks;
-            self.cost.per_packet.record(self.clock.span_ns(ticks));
-        }
+        self.cost.note(begin, message.len());
     }
 
     fn finish(&mut self, _: Nanos) {

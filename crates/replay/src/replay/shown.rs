@@ -10,7 +10,7 @@ use tickwire_market::{BookState, Counter, Counters, InstrumentId, Side};
 use tickwire_venues::protocol::Protocol;
 
 use super::{About, LEFT_OUT_MAX, Replay, Routes, line_name};
-use crate::played::{Play, of_books};
+use crate::played::{Play, Times, of_books};
 
 impl Replay<'_> {
     pub(super) fn print(&mut self) -> Result<(), Failure> {
@@ -65,7 +65,15 @@ impl Replay<'_> {
     fn channel_json(&self, played: &dyn Play, about: &About) -> serde_json::Value {
         let (counters, cost) = (played.counters(), played.cost());
         let messages = counters.get(Counter::Messages);
-        let busy_ns = self.clock.span_ns(cost.busy_ticks);
+        // Of packets that were not timed: null.
+        let per_message = cost.times.as_ref().map(|times| match messages {
+            0 => 0.0,
+            messages => times.busy_ns() as f64 / messages as f64,
+        });
+        let per_packet = cost
+            .times
+            .as_ref()
+            .map(|times| tickwire_control::summary::summary_json(&times.per_packet));
         serde_json::json!({
             "name": cost.name,
             "protocol": about.protocol,
@@ -85,8 +93,8 @@ impl Replay<'_> {
             "next_sequence_number": played.next_seq().0,
             "counters": tickwire_control::results::counters_by_id(&counters),
             "state_hash": format!("{:016x}", of_books(played, |books| books.state_hash()).unwrap_or_default()),
-            "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
-            "ns_per_packet": tickwire_control::summary::summary_json(&cost.per_packet),
+            "ns_per_message": per_message,
+            "ns_per_packet": per_packet,
             "partial": about.end.partial.as_ref().map(|p| serde_json::json!({
                 "books": p.books,
                 "complete": p.whole,
@@ -111,11 +119,11 @@ impl Replay<'_> {
     fn to_text(&self) -> String {
         let mut text = String::new();
         let mut all = Counters::default();
-        let (mut busy_ns, mut incomplete) = (0, Vec::new());
+        let (mut busy_ns, mut incomplete) = (self.clock.span_ns(self.block_ticks), Vec::new());
         for (played, about) in self.played.iter().zip(&self.about) {
             text += &self.books_text(&**played, about.end.partial.is_some());
             all.merge(&played.counters());
-            busy_ns += self.clock.span_ns(played.cost().busy_ticks);
+            busy_ns += played.cost().times.as_ref().map_or(0, |times| times.busy_ns());
             let lost = played.counters().get(Counter::MessagesLost);
             let name = &played.cost().name;
             if let Some(partial) = &about.end.partial {
@@ -144,7 +152,7 @@ impl Replay<'_> {
         for played in &self.played {
             let (counters, cost) = (played.counters(), played.cost());
             let messages = counters.get(Counter::Messages);
-            let ns = self.clock.span_ns(cost.busy_ticks) as f64 / messages.max(1) as f64;
+            let of_one = |times: &Times| format!("{:.1}", times.busy_ns() as f64 / messages.max(1) as f64);
             feeds = feeds.row([
                 cost.name.clone(),
                 format!("{:?}", played.state()),
@@ -152,20 +160,24 @@ impl Replay<'_> {
                 cost.packets.to_string(),
                 messages.to_string(),
                 counters.get(Counter::Gaps).to_string(),
-                format!("{ns:.1}"),
+                cost.times.as_deref().map(of_one).unwrap_or_default(),
             ]);
         }
         text += &format!("\n{}", feeds.to_text(tickwire_console::terminal::width()));
         text += &self.found_text();
         text += &tickwire_control::summary::counter_table(&all);
         text += &self.frames_text();
-        text += "\nhandler and books, per packet (per message for files), ns\n";
-        let rows: Vec<_> = self
-            .played
-            .iter()
-            .map(|p| (p.cost().name.as_str(), &p.cost().per_packet))
+        let timed = self.played.iter().map(|p| p.cost());
+        let rows: Vec<_> = timed
+            .filter_map(|cost| Some((cost.name.as_str(), &cost.times.as_ref()?.per_packet)))
             .collect();
-        text += &tickwire_control::summary::percentile_table(&rows);
+        text += &match rows.is_empty() {
+            true => "\nthe packets of an archive are not timed one by one\n".to_string(),
+            false => {
+                let table = tickwire_control::summary::percentile_table(&rows);
+                format!("\nhandler and books, per packet (per message for files), ns\n{table}")
+            }
+        };
         let messages = all.get(Counter::Messages);
         if messages > 0 && busy_ns > 0 {
             text += &format!(

@@ -133,7 +133,7 @@ pub struct Survey {
 /// follows from their sizes, and of DBN from the header.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files {
-    /// Messages of ITCH files.
+    /// Messages of ITCH files, counted until they are more than books get room for.
     pub messages: u64,
     /// Records of DBN files, at most; 1 << 40 of compressed ones.
     pub records: u64,

@@ -127,7 +127,7 @@ impl Replay<'_> {
     }
 
     /// A damaged capture ends where the damage is, and is said; the others go on.
-    fn spoilt(&mut self, end: End) -> Result<(), End> {
+    pub(super) fn spoilt(&mut self, end: End) -> Result<(), End> {
         match end {
             End::Damaged(message) => {
                 self.damage = Some(message);

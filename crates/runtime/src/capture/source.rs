@@ -218,6 +218,12 @@ impl Source {
         Ok(&self.buffer[self.start..self.end.min(self.start + len)])
     }
 
+    /// What is in memory of the bytes that are not taken yet.
+    #[inline]
+    pub(crate) fn in_memory(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
     /// Takes `len` bytes, which were peeked at before.
     #[inline]
     pub(crate) fn take(&mut self, len: usize) -> &[u8] {

@@ -10,6 +10,7 @@ use tickwire_runtime::recordfile::RecordFile;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::{dbn, itch50};
 
+use super::super::ROOM_MAX;
 use super::{Files, Stopped};
 use crate::progress::Progress;
 use crate::tape::{End, Frame, Speed, Tape};
@@ -81,7 +82,10 @@ pub(super) fn read(
         match Recording::open(file, itch50::message_size).map_err(refused)? {
             Recording::Packets(reader) => packets(file, reader, stop, &mut progress, &mut each)?,
             Recording::Messages(mut reader) => {
-                while let Ok(Some(_)) = reader.next_message() {
+                // More than the books get room for need not be counted.
+                while held.messages < ROOM_MAX
+                    && let Ok(Some(_)) = reader.next_message()
+                {
                     held.messages += 1;
                     look(held.messages, file, reader.offset(), stop, &mut progress)?;
                 }

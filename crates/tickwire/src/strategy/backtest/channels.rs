@@ -8,7 +8,6 @@ use tickwire_backtest::{Backtest, BacktestConfig, Entrant, GhostConfig, Ghosts};
 use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_lab::Histogram;
 use tickwire_market::{
     Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Port,
     SeqNo, Symbol, Venue,
@@ -224,13 +223,7 @@ impl<S: Strategy + 'static> WithChannel for Boxed<S> {
             point: self.point,
             known: vec![false; books.instruments as usize],
             news: Vec::new(),
-            cost: Cost {
-                name: self.name,
-                packets: 0,
-                bytes: 0,
-                per_packet: Histogram::new(),
-                busy_ticks: 0,
-            },
+            cost: Cost::new(self.name),
         }))
     }
 }
@@ -279,17 +272,32 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
 }
 
 impl<C: Channel, S: Strategy> Tested<C, S> {
-    fn play(&mut self, bytes: usize, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
+    fn with_sink(&mut self, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
         let mut shared = self.shared.borrow_mut();
         let (test, ghosts) = shared.run();
         let mut sink = Sink {
-            test: &mut *test,
+            test,
             ghosts,
             feed: self.feed,
             known: &mut self.known,
             news: &mut self.news,
         };
         play(&mut self.channel, &mut sink);
+    }
+
+    fn play(&mut self, bytes: usize, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
+        self.with_sink(play);
+        self.define_news();
+        self.cost.note(0, bytes);
+    }
+
+    /// Tells the strategy's side who was named for the first time, or defined.
+    fn define_news(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        let mut shared = self.shared.borrow_mut();
+        let (test, _) = shared.run();
         for id in self.news.drain(..) {
             match self.channel.instrument(id) {
                 Some(instrument) => {
@@ -302,8 +310,6 @@ impl<C: Channel, S: Strategy> Tested<C, S> {
                 None => self.known[id.index()] = false,
             }
         }
-        self.cost.packets += 1;
-        self.cost.bytes += bytes as u64;
     }
 }
 
@@ -321,6 +327,10 @@ impl<C: Channel, S: Strategy> Play for Tested<C, S> {
         self.play(message.len() + 2, |channel, sink| {
             channel.on_message(now, message, sink)
         });
+    }
+
+    fn preview(&mut self, now: Nanos, message: &[u8]) {
+        self.with_sink(|channel, sink| channel.preview(now, message, sink));
     }
 
     fn finish(&mut self, _now: Nanos) {
