@@ -283,6 +283,87 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
     }
 }
 
+/// The same of another host's memory, which a mirror keeps: daemon, publisher and mirror are programs of their
+/// own. Run by `cargo xtask aeron`.
+#[cfg(feature = "aeron")]
+#[test]
+fn a_mirror_of_a_daemon_ends_with_the_books_of_the_exchange() {
+    let home = Folder::new("daemon-mirrored");
+    let config = config(&home, LOSSY, "");
+    let mut daemon = Daemon::start(&home, &config, &[]);
+    let there = home.0.join("there");
+    let [port] = free_ports();
+    let channel = format!("aeron:udp?endpoint=224.20.30.41:{port}|interface=127.0.0.1/8");
+    let side = |role: &str, folder: &Path| {
+        let log = std::fs::File::create(home.0.join(format!("{role}.log"))).expect("a file");
+        let child = tickwire()
+            .args(["mirror", role, "--channel", &channel, "--folder"])
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log)
+            .spawn();
+        Guard(child.expect("the program starts"))
+    };
+    let mut sides = [side("publish", &daemon.folder), side("receive", &there)];
+    let mut attached = None;
+    wait_for("a region on the other host", || {
+        attached = Attachment::attach(&there).ok();
+        attached.is_some()
+    });
+    let (here, there) = (daemon.attach(), attached.expect("it is there"));
+    let mut exchange = exchange(&home, &config);
+    wait_for("the end of the session on the other host", || {
+        states(&there.reader()) == [SourceState::Ended; 3]
+    });
+    assert!(exchange.wait(PATIENCE).expect("it ends").success());
+    let counters = |region: &Attachment| -> Vec<Vec<u64>> {
+        let of = |source: u16| region.reader().counters(source).expect("one release");
+        (0..3)
+            .map(|source| of(source).iter().map(|(_, count)| count).collect())
+            .collect()
+    };
+    wait_for("the last counters", || counters(&there) == counters(&here));
+    for (venue, sources) in [("exchange", &[0][..]), ("bzx", &[1, 2])] {
+        let theirs = top(&books_of_exchange(&home, venue), 10);
+        assert!(theirs.len() > 60, "{}", theirs.len());
+        assert!(
+            books_of_region(&there.reader(), sources) == theirs,
+            "{venue}: books differ"
+        );
+    }
+    assert!(
+        (0..3).any(|source| {
+            let counters = there.reader().counters(source).expect("one release");
+            counters.get(tickwire_market::Counter::MessagesMissed) > 0
+        }),
+        "nothing was lost, so nothing was shown"
+    );
+    // Consolidated books are mirrored, too.
+    let best = |region: &Attachment| -> Vec<(Symbol, Vec<(Price, u64)>)> {
+        let (reader, mut copy) = (region.reader(), SuperCopy::default());
+        let mut all = Vec::new();
+        for (slot, symbol) in reader.supers() {
+            reader
+                .read_super(slot, &mut copy)
+                .expect("nobody writes for long");
+            let levels = Side::BOTH.into_iter().filter_map(|side| copy.side(side).first());
+            all.push((symbol, levels.map(|level| (level.price, level.qty.0)).collect()));
+        }
+        all
+    };
+    assert!(!best(&here).is_empty());
+    assert_eq!(best(&there), best(&here));
+    daemon.stop();
+    wait_for("the word that the daemon has ended", || {
+        there.health() == WriterHealth::Ended
+    });
+    for side in &mut sides {
+        signal(side.0.id(), "TERM");
+        assert_eq!(side.wait(PATIENCE).expect("it ends").code(), Some(130));
+    }
+}
+
 /// A part of a session of every venue, as a capture that does not end.
 fn unended_capture(home: &Folder, config: &Path) -> PathBuf {
     let whole = home.0.join("whole.pcap");

@@ -1,12 +1,13 @@
 //! Where rows go: one file, or a file for every date, venue and symbol.
 //!
 //! ```text
-//! one file     rows ─► batch ─► writer ─► .NAME.part ─► NAME
+//! one file     rows ─► batch ─► a thread of its own: writer ─► .NAME.part ─► NAME
 //! partitions   rows ─► a block for every partition ─► spool, a file without a name, blocks of a partition linked backwards
 //!              at the end, partition by partition: blocks ─► batches ─► writer ─► date=…/venue=…/symbol=…/SCHEMA.EXT
 //! ```
 //! A file has its name only when it is whole and on the disk ([`files::Pending`]). Memory does not grow with
-//! the recording: a batch, and of partitions a block of a few KiB each. A folder of partitions says in
+//! the recording: three batches (one is filled while one is written and one waits; then whoever fills waits),
+//! and of partitions a block of a few KiB each. A folder of partitions says in
 //! `.tickwire-export` what it is an export of; the same export begun again writes only the partitions that
 //! are not there.
 
@@ -15,6 +16,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
 
 use tickwire_console::failure::Failure;
 use tickwire_market::{Date, Nanos, Venue};
@@ -162,6 +165,92 @@ impl Table {
     }
 }
 
+/// A table that a thread of its own writes, while the next rows are made.
+struct Writer {
+    path: PathBuf,
+    full: Option<SyncSender<Order>>,
+    /// Batches that were written, empty again.
+    empty: Receiver<Batch>,
+    thread: Option<JoinHandle<Result<(), Failure>>>,
+}
+
+/// What the thread is told.
+enum Order {
+    Rows(Batch, Names),
+    /// Nothing comes any more: the file takes its name.
+    Finish,
+}
+
+impl Writer {
+    fn new(mut table: Table) -> Result<Writer, Failure> {
+        let (full, orders) = sync_channel(1);
+        let (written, empty) = channel();
+        let path = table.path.clone();
+        let write = move || {
+            for order in orders {
+                match order {
+                    Order::Rows(mut batch, names) => {
+                        table.rows(&batch, &names)?;
+                        batch.clear();
+                        // Nobody wants it any more at the end.
+                        let _ = written.send(batch);
+                    }
+                    Order::Finish => return table.finish(),
+                }
+            }
+            // Given up: the file goes away without a name.
+            Ok(())
+        };
+        let thread = std::thread::Builder::new()
+            .name("export-writer".into())
+            .spawn(write);
+        Ok(Writer {
+            thread: Some(thread.map_err(|e| cannot(&path, e))?),
+            path,
+            full: Some(full),
+            empty,
+        })
+    }
+
+    /// Hands the rows of a batch over, and leaves an empty one.
+    fn rows(&mut self, batch: &mut Batch, names: &Names) -> Result<(), Failure> {
+        let next = match self.empty.try_recv() {
+            Ok(batch) => batch,
+            Err(_) => Batch::new(batch.columns.clone()),
+        };
+        let full = std::mem::replace(batch, next);
+        self.tell(Order::Rows(full, names.clone()))
+    }
+
+    fn tell(&mut self, order: Order) -> Result<(), Failure> {
+        let sent = self.full.as_ref().is_some_and(|full| full.send(order).is_ok());
+        if sent { Ok(()) } else { self.join() }
+    }
+
+    /// Waits for the thread; what it failed at.
+    fn join(&mut self) -> Result<(), Failure> {
+        self.full = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(written)) => written,
+            Some(Err(_)) => Err(cannot(&self.path, "the thread that writes it panicked")),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(mut self, batch: &mut Batch, names: &Names) -> Result<(), Failure> {
+        self.rows(batch, names)?;
+        self.tell(Order::Finish)?;
+        self.join()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // A file that was given up is away before anybody is told so.
+        let _ = self.join();
+    }
+}
+
 /// Whose rows a block has: day since 1970-01-01, word of the symbol.
 type Key = (u32, u64);
 
@@ -234,7 +323,7 @@ impl Spool {
 }
 
 enum Target {
-    One(Option<Table>, Batch),
+    One(Option<Writer>, Batch),
     Partitions(PathBuf, Box<Spool>),
     Handed(Box<Hand>, Batch),
 }
@@ -288,7 +377,10 @@ impl Out {
         format.check(schema)?;
         let columns = schema.columns();
         let target = match is_partitioned {
-            false => Target::One(Some(Table::create(path, format, schema)?), Batch::new(columns)),
+            false => {
+                let writer = Writer::new(Table::create(path, format, schema)?)?;
+                Target::One(Some(writer), Batch::new(columns))
+            }
             true => Target::Partitions(path.to_path_buf(), Box::new(begin(path, what)?)),
         };
         Ok(Out::to(target, (schema, format), span, ROWS))
@@ -357,14 +449,11 @@ impl Out {
             }
             self.count(row);
         }
-        if let Target::One(Some(table), batch) = &mut self.target
+        if let Target::One(Some(writer), batch) = &mut self.target
             && batch.rows() >= self.rows
+            && let Err(failure) = writer.rows(batch, &self.names)
         {
-            let written = table.rows(batch, &self.names);
-            batch.clear();
-            if let Err(failure) = written {
-                self.fail(failure);
-            }
+            self.fail(failure);
         }
     }
 
@@ -380,10 +469,9 @@ impl Out {
             return Err(failure);
         }
         match &mut self.target {
-            Target::One(table, batch) => {
-                if let Some(mut table) = table.take() {
-                    table.rows(batch, &self.names)?;
-                    table.finish()?;
+            Target::One(writer, batch) => {
+                if let Some(writer) = writer.take() {
+                    writer.finish(batch, &self.names)?;
                     self.done.files = 1;
                 }
             }
