@@ -118,8 +118,10 @@ fn shown(text: &str, is_right: bool) -> (u32, u32) {
             passed += count(" passed");
             failed += count(" failed");
         }
-        let is_shown =
-            line.contains(" events a second") || line.contains("panicked") || line.contains("not tested");
+        let is_shown = (is_own && line.starts_with("kept:"))
+            || line.contains(" events a second")
+            || line.contains("panicked")
+            || line.contains("not tested");
         if is_shown || !is_right {
             println!("{line}");
         }

@@ -359,7 +359,7 @@ fn a_mirror_of_a_daemon_ends_with_the_books_of_the_exchange() {
         there.health() == WriterHealth::Ended
     });
     for side in &mut sides {
-        signal(side.0.id(), "TERM");
+        signal("TERM", side.0.id());
         assert_eq!(side.wait(PATIENCE).expect("it ends").code(), Some(130));
     }
 }

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use tickwire_aeron::MirrorCommand;
+use tickwire_aeron::links::{Link, Streams};
+use tickwire_aeron::{MirrorCommand, Offered, Outlet, Stream};
 use tickwire_market::{
     BookState, EventKind, InstrumentId, Level, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Symbol,
     Venue, Volume,
@@ -46,6 +47,8 @@ fn play() {
     let words: Vec<&str> = role.lines().collect();
     match words[0] {
         "handler" => handler(Path::new(words[1])),
+        "lead" => lead(Path::new(words[1]), words[2], words[3].parse().expect("a count")),
+        "follow" => follow(Path::new(words[1]), words[2]),
         _ => {
             #[derive(Parser)]
             struct Line {
@@ -187,6 +190,107 @@ fn handler(folder: &Path) {
                 println!("done");
                 return;
             }
+        }
+    }
+}
+
+/// Where entries of a journal go, and where it is said that they are kept.
+const ENTRIES: &str = "aeron:udp?endpoint=224.20.30.43:40470|interface=10.77.0.0/24|term-length=1m";
+const KEPT: &str = "aeron:udp?endpoint=10.77.0.1:40480|term-length=1m";
+const ENTRY_BYTES: usize = 200;
+
+/// A journal of one host: in memory only, written, or on the disk.
+struct Journal {
+    file: fs::File,
+    keeps: String,
+}
+
+impl Journal {
+    fn new(folder: &Path, keeps: &str) -> Journal {
+        fs::create_dir_all(folder).expect("a folder");
+        Journal {
+            file: fs::File::create(folder.join("journal")).expect("a file"),
+            keeps: keeps.into(),
+        }
+    }
+
+    fn append(&mut self, entry: &[u8]) {
+        if self.keeps != "memory" {
+            self.file.write_all(entry).expect("written");
+        }
+        if self.keeps == "disk" {
+            self.file.sync_data().expect("kept");
+        }
+    }
+}
+
+/// Sends entries one at a time: each is kept here and by one of two others before the next. Says how long
+/// that took.
+fn lead(folder: &Path, keeps: &str, count: usize) {
+    let link = Link::open(&folder.join("aeron"), false).expect("a driver");
+    let mut out = Streams::open(&link, ENTRIES, 7800).expect("a channel");
+    let mut kept = link.subscription(KEPT, 7810).expect("a channel");
+    let mut journal = Journal::new(folder, keeps);
+    println!("leads");
+    // By how many each entry is kept, told by its number; warm first.
+    let warm = 2_000;
+    let mut answers = vec![0_u8; warm + count];
+    let mut took = Vec::with_capacity(count);
+    let take = |answers: &mut Vec<u8>, frame: &[u8]| {
+        let number = u64::from_le_bytes(*frame.first_chunk().expect("a number"));
+        answers[number as usize] += 1;
+    };
+    wait_until("both others to listen", || out.is_heard(Stream::Live));
+    for number in 0..warm + count {
+        let mut entry = [0; ENTRY_BYTES];
+        entry[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        let begin = Instant::now();
+        while out.offer(Stream::Live, &entry) != Offered::Taken {}
+        journal.append(&entry);
+        while answers[number] == 0 {
+            // Three hosts and their drivers share the cores of this machine.
+            if !kept.poll(&mut answers, take).expect("the driver is there") {
+                std::thread::yield_now();
+            }
+        }
+        if number >= warm {
+            took.push(begin.elapsed().as_nanos() as u64);
+        }
+    }
+    took.sort_unstable();
+    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize] as f64 / 1e3;
+    println!(
+        "kept: {keeps}: an entry of {ENTRY_BYTES} bytes at two of three hosts, µs: min {:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1}, count {}",
+        at(0.0),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+        at(1.0),
+        took.len()
+    );
+}
+
+/// Keeps entries and says so.
+fn follow(folder: &Path, keeps: &str) {
+    struct Follower {
+        journal: Journal,
+        back: Streams,
+    }
+    let link = Link::open(&folder.join("aeron"), false).expect("a driver");
+    let mut entries = link.subscription(ENTRIES, 7800).expect("a channel");
+    let mut follower = Follower {
+        journal: Journal::new(folder, keeps),
+        back: Streams::open(&link, KEPT, 7810).expect("a channel"),
+    };
+    println!("follows");
+    let take = |follower: &mut Follower, entry: &[u8]| {
+        follower.journal.append(entry);
+        while follower.back.offer(Stream::Live, &entry[..8]) != Offered::Taken {}
+    };
+    loop {
+        if !entries.poll(&mut follower, take).expect("the driver is there") {
+            std::thread::yield_now();
         }
     }
 }
@@ -549,6 +653,22 @@ fn one_packet_of_a_hundred_is_lost_and_no_event_is() {
         wait_until("the end", || follower.held.health() == WriterHealth::Ended);
     }
     drop(mirrors);
+}
+
+/// What a journal of several hosts would cost: no part of the product, and the figures of its design
+/// (docs/adr/0019-a-journal-of-several-hosts.md).
+#[test]
+fn an_entry_is_kept_by_two_of_three_hosts() {
+    let Some(hosts) = Hosts::new(2) else { return };
+    for (keeps, count) in [("memory", "20000"), ("written", "20000"), ("disk", "2000")] {
+        let folder = |host| hosts.folder(host).display().to_string();
+        let mut others: Vec<Program> = (1..=2)
+            .map(|host| hosts.start(host, &["follow", &folder(host), keeps], 0))
+            .collect();
+        others.iter_mut().for_each(|other| _ = other.expect("follows"));
+        let mut leader = hosts.start(0, &["lead", &folder(0), keeps, count], 0);
+        println!("{}", leader.expect("kept:"));
+    }
 }
 
 #[test]

@@ -219,11 +219,10 @@ struct Use {
 }
 
 impl Sink {
-    /// Room for books that these events are played into: what they needed here and as much again, of orders four
-    /// times as much, so that few are in each other's way.
+    /// Room for books that these events are played into: what they needed here, and as much again.
     fn room(&self) -> [u32; 3] {
         let config = self.books.config();
-        let orders = self.use_of.orders_most.saturating_mul(4).saturating_add(64);
+        let orders = self.use_of.orders_most.saturating_mul(2).saturating_add(64);
         let levels = (self.books.levels_needed() as u32).saturating_mul(2).max(64);
         [
             self.use_of.instruments.min(config.instruments),
