@@ -283,8 +283,8 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
     }
 }
 
-/// The same of another host's memory, which a mirror keeps: daemon, publisher and mirror are programs of their
-/// own. Run by `cargo xtask aeron`.
+/// The same of another host's memory, which a mirror keeps: daemon, publisher and mirror are programs of
+/// their own. Run by `cargo xtask aeron`.
 #[cfg(feature = "aeron")]
 #[test]
 fn a_mirror_of_a_daemon_ends_with_the_books_of_the_exchange() {

@@ -95,8 +95,8 @@ impl Buddies {
         Some(block)
     }
 
-    /// Blocks that a pool has to have for the same calls to have the same answers: what was handed out, as one
-    /// block or in whole blocks of the largest class.
+    /// Blocks that a pool has to have for the same calls to have the same answers: what was handed out, as
+    /// one block or in whole blocks of the largest class.
     pub(crate) fn needed(&self) -> usize {
         let (high, top) = (self.high as usize, 1 << (CLASSES - 1));
         match high {

@@ -1,9 +1,10 @@
 //! A configuration file's text becomes a value.
 //!
-//! `toml` parses; what it has parsed is handed to serde by one reader here. Its own hands it on by three (tables,
-//! values, values with their place), and every type that stands in a configuration is then compiled three times in
-//! every crate that reads one. Otherwise both say the same, with two differences: a section that is a struct has to be
-//! written as a table (`toml` takes an array of its values in order too), and no integer has more than 64 bits.
+//! `toml` parses; what it has parsed is handed to serde by one reader here. Its own hands it on by three
+//! (tables, values, values with their place), and every type that stands in a configuration is then compiled
+//! three times in every crate that reads one. Otherwise both say the same, with two differences: a section
+//! that is a struct has to be written as a table (`toml` takes an array of its values in order too), and no
+//! integer has more than 64 bits.
 
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -120,7 +121,8 @@ enum Number {
 
 /// By this key `toml` hands a date on; a test looks whether it still does.
 const DATE: &str = "$__toml_private_datetime";
-/// By this name `toml::Spanned` asks for start, end and value, in this order; a test looks whether it still does.
+/// By this name `toml::Spanned` asks for start, end and value, in this order; a test looks whether it still
+/// does.
 const SPANNED: &str = "$__serde_spanned_private_Spanned";
 
 impl<'de> Item<'de> {

@@ -42,9 +42,9 @@ pub trait Channel {
         let _ = (now, message, sink);
     }
 
-    /// Looks at a message that [`Channel::on_message`] is to take at `now`, some messages later, and tells the
-    /// sink which order it is about. Each is shown once and in order, and no message that was not shown comes
-    /// between two that were. Ignoring it is always correct.
+    /// Looks at a message that [`Channel::on_message`] is to take at `now`, some messages later, and tells
+    /// the sink which order it is about. Each is shown once and in order, and no message that was not shown
+    /// comes between two that were. Ignoring it is always correct.
     fn preview<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
         let _ = (now, message, sink);
     }

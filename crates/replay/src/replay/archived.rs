@@ -144,7 +144,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Goes on to an archive's next packet; whether there is one. One that is damaged ends there, and is said.
+    /// Goes on to an archive's next packet; whether there is one. One that is damaged ends there, and is
+    /// said.
     #[inline]
     fn step_on(
         &mut self,
