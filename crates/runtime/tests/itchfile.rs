@@ -185,11 +185,8 @@ fn real_recordings_are_told_by_their_first_bytes() {
 }
 
 fn numbered(bytes: Vec<u8>) -> ItchFile {
-    let lengths: tickwire_runtime::itchfile::MessageLen = |kind| {
-        (b'A'..=b'Z')
-            .contains(&kind)
-            .then(|| usize::from(kind - b'A') + 1)
-    };
+    let lengths: tickwire_runtime::itchfile::MessageLen =
+        |kind: u8| kind.is_ascii_uppercase().then(|| usize::from(kind - b'A') + 1);
     match Recording::from_reader("memory", std::io::Cursor::new(bytes), lengths).unwrap() {
         Recording::Messages(file) => file,
         other => panic!("{other:?}"),

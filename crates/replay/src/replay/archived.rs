@@ -75,17 +75,19 @@ impl Replay<'_> {
     /// named first come first.
     pub(super) fn archives(&mut self, files: &[PathBuf]) -> Result<(), End> {
         let mut reels: Vec<Reel> = Vec::new();
-        let mut names: HashMap<String, PathBuf> = HashMap::new();
-        for path in files {
+        // By channel: which file has it.
+        let mut names: HashMap<String, usize> = HashMap::new();
+        for (nth, path) in files.iter().enumerate() {
             let archive = opened(path)?;
             let mut places = Vec::new();
             for facts in archive.channels() {
-                if let Some(other) = names.insert(facts.name.clone(), path.clone()) {
+                let other = names.insert(facts.name.clone(), nth);
+                if let Some(other) = other.filter(|other| *other != nth) {
                     // Numbers of instruments and orders are those of a session: books of one would be wrong
                     // for the other.
                     return Err(End::Failed(Failure::config(format!(
                         "{} and {} both have the channel {}, and an archive does not go on where another one ends: play each by itself, or make one archive of both recordings if they are of one day",
-                        other.display(),
+                        files[other].display(),
                         path.display(),
                         facts.name
                     ))));
