@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use common::{Folder, run, text, tickwire};
@@ -317,7 +318,7 @@ fn directory_of(number: u16, stock: &[u8; 8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_archive_of_days_that_number_stocks_anew_is_refused() {
+fn archives_and_tables_of_days_that_number_stocks_anew_are_refused() {
     let folder = Folder::new("archive-days");
     let day = |name: &str, stock: &[u8; 8]| {
         let path = folder.0.join(name);
@@ -325,16 +326,43 @@ fn an_archive_of_days_that_number_stocks_anew_is_refused() {
         path.display().to_string()
     };
     let (monday, tuesday) = (day("monday", b"AAPL    "), day("tuesday", b"MSFT    "));
-    let out = folder.0.join("days.events").display().to_string();
-    let made = |files: &[&str]| run(&[&["archive", "--out", &out], files].concat());
-    assert!(made(&[&monday, &monday]).status.success());
-    let refused = made(&[&monday, &tuesday]);
-    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    assert!(
-        text(&refused.stderr).contains("instrument 7 was AAPL and is MSFT now"),
-        "{}",
-        text(&refused.stderr)
-    );
+    let place = |name: &str| folder.0.join(name).display().to_string();
+    let (events, table, partitions) = (place("days.events"), place("days.csv"), place("days"));
+    for words in [
+        &["archive", "--out", &events][..],
+        &["export", "--schema", "definition", "--out", &table],
+        &[
+            "export",
+            "--schema",
+            "definition",
+            "--format",
+            "csv",
+            "--partition",
+            "--out",
+            &partitions,
+        ],
+    ] {
+        let made = |files: &[&str]| run(&[words, files].concat());
+        let done = made(&[&monday, &monday]);
+        assert!(done.status.success(), "{words:?}: {}", text(&done.stderr));
+        for whole in [&events, &table] {
+            let _ = std::fs::remove_file(whole);
+        }
+        let _ = std::fs::remove_dir_all(&partitions);
+        let refused = made(&[&monday, &tuesday]);
+        assert_eq!(
+            refused.status.code(),
+            Some(2),
+            "{words:?}: {}",
+            text(&refused.stderr)
+        );
+        assert!(
+            text(&refused.stderr).contains("instrument 7 was AAPL and is MSFT now"),
+            "{words:?}: {}",
+            text(&refused.stderr)
+        );
+        assert!(!Path::new(&events).exists() && !Path::new(&table).exists());
+    }
 }
 
 #[test]

@@ -246,16 +246,10 @@ impl Channel for ArchiveChannel {
         let previewed = self.ahead.take();
         match message.first() {
             Some(head) if head & END != 0 => self.end = message.to_vec(),
-            Some(head) => {
-                if head & BEGINS != 0 {
-                    // The next archive goes on.
-                    self.end.clear();
-                }
-                match previewed {
-                    Some(packet) => self.tell_waiting(packet, sink),
-                    None => self.tell(now, message, sink),
-                }
-            }
+            Some(_) => match previewed {
+                Some(packet) => self.tell_waiting(packet, sink),
+                None => self.tell(now, message, sink),
+            },
             None => self.counters.bump(Counter::Malformed),
         }
     }

@@ -660,11 +660,6 @@ impl Cursor {
         }
     }
 
-    /// The archive.
-    pub fn archive(&self) -> &Archive {
-        &self.archive
-    }
-
     /// How far into the file reading has come.
     pub fn offset(&self) -> u64 {
         let block = self

@@ -1,13 +1,14 @@
 //! Recordings as archives of events: `tickwire archive`. See [`tickwire_archive`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::RecordingArgs;
+use crate::batch::Names;
+use crate::{RecordingArgs, renumbered};
 use tickwire_archive::{ArchiveWriter, ChannelFacts, Known};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
@@ -186,7 +187,7 @@ impl WithChannel for Boxed {
             shared: self.shared,
             number,
             protocol: self.protocol,
-            named: HashMap::new(),
+            named: Names::default(),
             cost: Cost::new(self.name),
         })
     }
@@ -274,12 +275,12 @@ struct Archiving<C> {
     number: usize,
     protocol: Protocol,
     /// Who an instrument's number was defined to be.
-    named: HashMap<InstrumentId, Symbol>,
+    named: Names,
     cost: Cost,
 }
 
 impl<C: Channel> Archiving<C> {
-    /// An archive has one name for a number, and a venue that gives numbers anew every day has several.
+    /// Instruments that the packet defines get their names.
     fn note_definitions(&mut self) {
         let defined = self
             .sink
@@ -287,17 +288,13 @@ impl<C: Channel> Archiving<C> {
             .iter()
             .filter(|event| event.kind == EventKind::Definition);
         for id in defined.map(|event| event.instrument) {
-            let Some(symbol) = self.channel.instrument(id).map(|known| known.symbol) else {
+            let Some(now) = self.channel.instrument(id) else {
                 continue;
             };
-            if let Some(before) = self.named.insert(id, symbol).filter(|before| *before != symbol) {
-                let name = &self.cost.name;
-                self.shared.borrow_mut().failed.get_or_insert_with(|| {
-                    Failure::config(format!(
-                        "{name}: instrument {} was {before} and is {symbol} now: the recordings are of several days, and an archive has one name for a number; make an archive of each day",
-                        id.0
-                    ))
-                });
+            if let Some(before) = self.named.insert(0, id, now.symbol) {
+                let mut shared = self.shared.borrow_mut();
+                let failure = renumbered(&self.cost.name, before, now, "make an archive of");
+                shared.failed.get_or_insert(failure);
             }
         }
     }

@@ -47,8 +47,8 @@ impl Batch {
 pub struct Names(Vec<Vec<Option<Symbol>>>);
 
 impl Names {
-    /// An instrument has a name.
-    pub fn insert(&mut self, channel: usize, id: InstrumentId, symbol: Symbol) {
+    /// An instrument has a name; another one that it had before.
+    pub fn insert(&mut self, channel: usize, id: InstrumentId, symbol: Symbol) -> Option<Symbol> {
         if self.0.len() <= channel {
             self.0.resize(channel + 1, Vec::new());
         }
@@ -56,7 +56,7 @@ impl Names {
         if of.len() <= id.index() {
             of.resize(id.index() + 1, None);
         }
-        of[id.index()] = Some(symbol);
+        of[id.index()].replace(symbol).filter(|before| *before != symbol)
     }
 
     /// The symbol of an instrument, if it is known.

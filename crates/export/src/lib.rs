@@ -44,7 +44,9 @@ use std::rc::Rc;
 
 use tickwire_book::{Books, BooksConfig, Depth, OrderView};
 use tickwire_console::failure::Failure;
-use tickwire_market::{Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Venue};
+use tickwire_market::{
+    Counters, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Symbol, Venue,
+};
 use tickwire_replay::played::{Follow, Keep, Play};
 use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile, ReplayArgs};
 use tickwire_runtime::signal::StopFlag;
@@ -231,6 +233,15 @@ fn fill(
     Ok((done, ReadAll { fed, left_out }))
 }
 
+/// Rows and archives have one name for a number, and a venue that gives numbers anew every day has several.
+/// `what` to do with each day.
+fn renumbered(feed: &str, before: Symbol, now: &Instrument, what: &str) -> Failure {
+    Failure::config(format!(
+        "{feed}: instrument {} was {before} and is {} now: the recordings are of several days that number instruments anew; {what} each day by itself",
+        now.id.0, now.symbol
+    ))
+}
+
 /// Nobody has what was asked for.
 fn none_of(schema: Schema) -> Failure {
     Failure::config(match schema {
@@ -353,6 +364,13 @@ struct Writing {
 }
 
 impl Writing {
+    /// An instrument has a name; another one that it had before.
+    fn name(&mut self, instrument: &Instrument) -> Option<Symbol> {
+        self.rows.defined(instrument);
+        let mut out = self.out.borrow_mut();
+        out.names.insert(self.channel, instrument.id, instrument.symbol)
+    }
+
     /// The packet is over: its instruments have names now.
     fn hand_over(&mut self) {
         if self.rows.pending.is_empty() && self.rows.tops.is_empty() {
@@ -390,11 +408,11 @@ impl Keep for Writing {
     }
 
     fn defined(&mut self, instrument: &Instrument) {
-        self.out
-            .borrow_mut()
-            .names
-            .insert(self.channel, instrument.id, instrument.symbol);
-        self.rows.defined(instrument);
+        if let Some(before) = self.name(instrument) {
+            let mut out = self.out.borrow_mut();
+            let feed = out.venues[self.channel].name();
+            out.fail(renumbered(feed, before, instrument, "export"));
+        }
     }
 
     fn packet(&mut self, _: Nanos, _: usize, _: &dyn Fn() -> Counters) {
@@ -416,7 +434,8 @@ impl Follow for Writing {
     }
 
     fn defined(&mut self, instrument: &Instrument, _: Option<PointValue>) {
-        Keep::defined(self, instrument);
+        // A file of records may name what was asked for first, and each instrument by a definition later.
+        self.name(instrument);
     }
 
     fn order(&self, order: OrderId) -> Option<OrderView> {
