@@ -7,7 +7,7 @@
 //! - [`failure`]: why a command ended, one sentence and an exit code.
 //! - [`health`]: sockets whose errors are counted, said once and survived.
 //! - [`version`](version()): what the program calls itself, in reports too.
-//! - [`settings`]: the text of a configuration file becomes a value.
+//! - [`settings`]: the text of a configuration file becomes a value, and a value such a text.
 //! - [`terminal`]: how wide it is, whether it takes colours.
 //!
 //! ```

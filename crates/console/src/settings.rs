@@ -1,4 +1,4 @@
-//! A configuration file's text becomes a value.
+//! A configuration file's text becomes a value, and a value the text of a file ([`write`]).
 //!
 //! `toml` parses; what it has parsed is handed to serde by one reader here. Its own hands it on by three
 //! (tables, values, values with their place), and every type that stands in a configuration is then compiled
@@ -6,13 +6,17 @@
 //! that is a struct has to be written as a table (`toml` takes an array of its values in order too), and no
 //! integer has more than 64 bits.
 
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::vec;
 
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, Unexpected, Visitor};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+mod writer;
+
+pub use writer::write;
 
 /// Reads the text of a file.
 ///

@@ -544,7 +544,7 @@ feeds = ["nasdaq"]
         assert_eq!(daemon.threads(&config.feed)[0].wait, Wait::Poll);
         // Printed with every default filled in, it reads back as the same.
         let again: DaemonConfig =
-            tickwire_console::settings::read(&toml::to_string_pretty(&config).unwrap()).unwrap();
+            tickwire_console::settings::read(&tickwire_console::settings::write(&config).unwrap()).unwrap();
         assert_eq!(again.daemon, config.daemon);
     }
 

@@ -303,7 +303,7 @@ impl<S: Serialize + DeserializeOwned + Default> Scenario<S> {
 
     /// As TOML with every default filled in.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("every scenario has a TOML form")
+        tickwire_console::settings::write(self).expect("every scenario has a TOML form")
     }
 }
 

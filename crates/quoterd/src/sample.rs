@@ -91,7 +91,7 @@ pub fn text(options: u32, now: Nanos) -> Result<String, Failure> {
     struct Feeds {
         feed: Vec<FeedConfig>,
     }
-    let feeds = toml::to_string_pretty(&Feeds { feed })
+    let feeds = tickwire_console::settings::write(&Feeds { feed })
         .map_err(|e| Failure::system(format!("a feed has no TOML form: {e}")))?;
     Ok(text + &feeds)
 }

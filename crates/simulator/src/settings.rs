@@ -105,7 +105,7 @@ impl MarketConfig {
 
     /// As TOML with every default filled in.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("every configuration value has a TOML form")
+        tickwire_console::settings::write(self).expect("every configuration value has a TOML form")
     }
 }
 

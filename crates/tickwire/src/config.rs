@@ -302,7 +302,7 @@ impl Config {
 
     /// As TOML with every default filled in.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("every configuration value has a TOML form")
+        tickwire_console::settings::write(self).expect("every configuration value has a TOML form")
     }
 }
 

@@ -94,7 +94,7 @@ fn a_file_is_written_as_it_was_read() {
         feed: Vec<FeedConfig>,
     }
     let feed = FeedFile::parse(GOOD).unwrap().feeds;
-    let text = toml::to_string(&Feeds { feed: feed.clone() }).unwrap();
+    let text = tickwire_console::settings::write(&Feeds { feed: feed.clone() }).unwrap();
     assert_eq!(FeedFile::parse(&text).unwrap().feeds, feed, "{text}");
 }
 
@@ -339,7 +339,7 @@ fn a_group_may_name_its_source() {
     assert_eq!(ports.sources[Port::Live as usize], [at([0, 1]), at([1, 1])]);
     assert_eq!(ports.sources[Port::Retransmission as usize], [at([0, 2]), None]);
     assert_eq!(ports.sources[Port::Snapshot as usize], [None, None]);
-    let printed = toml::to_string(&file.feeds[0]).expect("printable");
+    let printed = tickwire_console::settings::write(&file.feeds[0]).expect("printable");
     for source in [
         "source_a = \"10.0.0.1\"",
         "source_b = \"10.0.1.1\"",
