@@ -25,6 +25,7 @@ mod fuzz;
 mod hardware;
 mod interop;
 mod keys;
+mod lanes;
 mod licences;
 mod locks;
 mod miri;

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 
+use crate::lanes::{COMPUTING, Lane, lanes};
+
 /// What a step may know.
 pub(crate) struct Context {
     /// The step's name; also of its log.
     pub(crate) step: &'static str,
     verbose: bool,
-    /// Who waits until the shorter lane of tests has ended.
+    /// Who waits until the lane of tests that compute has ended.
     waiting: Option<Sender<()>>,
 }
 
@@ -57,7 +59,7 @@ impl Context {
         }
     }
 
-    /// The same, telling somebody when the shorter lane of tests has ended.
+    /// The same, telling somebody when the lane of tests that compute has ended.
     pub(crate) fn tells(self, waiting: Sender<()>) -> Context {
         Context {
             waiting: Some(waiting),
@@ -238,17 +240,6 @@ const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 /// How many cores a program may count on, for `wait = "auto"` (`tickwire_runtime::affinity`).
 const CORES: &str = "TICKWIRE_CORES";
 
-/// The lane that ends first; other steps of `check` take its place.
-const SHORTER: &str = "units";
-
-/// Test programs run one after the other in a lane, and the lanes beside each other: most of the first wait
-/// for processes and sockets, and may not wait for a processor for long; most of the second compute, and
-/// step back. Benchmarks have a step of their own.
-const LANES: [(&str, i8, &[&[&str]]); 2] = [
-    ("integration", 0, &[&["--test", "*"]]),
-    (SHORTER, 5, &[&["--lib", "--bins", "--examples"], &["--doc"]]),
-];
-
 /// Has this thread, and what it starts, step back behind others who want a processor, by so many steps of
 /// `nice`. Where there is no `renice` it goes on as before.
 pub(crate) fn step_back(by: i8) {
@@ -270,11 +261,11 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
         return ctx.count_tests(&built, again);
     }
     let lanes: Vec<Finished> = std::thread::scope(|scope| {
-        let lanes = LANES.map(|(name, back, commands)| {
+        let lanes = lanes().map(|lane| {
             scope.spawn(move || {
-                step_back(back);
-                let finished = lane(ctx, name, commands);
-                if let Some(waiting) = ctx.waiting.as_ref().filter(|_| name == SHORTER) {
+                step_back(lane.back);
+                let finished = run_lane(ctx, &lane);
+                if let Some(waiting) = ctx.waiting.as_ref().filter(|_| lane.name == COMPUTING) {
                     // Who has gone does not wait.
                     let _ = waiting.send(());
                 }
@@ -295,17 +286,18 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     ctx.count_tests(&all, again)
 }
 
-/// The commands of a lane, one after the other, whatever becomes of them.
-fn lane(ctx: &Context, name: &str, commands: &[&[&str]]) -> Finished {
-    let finished = (1..).zip(commands).map(|(nth, targets)| {
-        let log = format!("{}-{name}-{nth}", ctx.step);
+/// The calls of a lane, one after the other, whatever becomes of them.
+fn run_lane(ctx: &Context, lane: &Lane) -> Finished {
+    let finished = (1..).zip(&lane.calls).map(|(nth, targets)| {
+        let log = format!("{}-{}-{nth}", ctx.step, lane.name);
         let mut command = test_command();
         // Exchange, trader and feed of a test share two cores with the tests beside them: whoever spins there
         // takes the time of all. Tests of spinning take it back.
-        if name != SHORTER && std::env::var_os(CORES).is_none() {
+        let are_programs = targets.iter().any(|word| word == "--test");
+        if are_programs && std::env::var_os(CORES).is_none() {
             command.env(CORES, "1");
         }
-        ctx.execute_as(&log, command.args(*targets).args(crate::deadline::arguments()))
+        ctx.execute_as(&log, command.args(targets).args(crate::deadline::arguments()))
     });
     finished.fold(Finished::of_nothing(), |all, one| Finished {
         success: all.success && one.success,

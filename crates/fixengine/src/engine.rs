@@ -38,6 +38,7 @@ use crate::observer::{Observer, Row, Standing};
 use crate::report::Report;
 use crate::settings::{Host, Setup, Tls, TransportSetup};
 use crate::steps::Probes;
+use crate::store::OpenedStore;
 use crate::users::Users;
 
 /// Sessions and their connections.
@@ -366,7 +367,17 @@ impl Engine {
                 bound.push(address);
             }
         }
-        sessions.into_iter().try_for_each(|setup| engine.add(setup))?;
+        // Who reads that it listens may rely on its stores.
+        let stores = sessions
+            .iter()
+            .map(|setup| crate::store::opened(setup, &observer))
+            .collect::<Result<Vec<_>, _>>()?;
+        for at in &engine.addresses {
+            observer.say(format_args!("listening on {at}"));
+        }
+        for (setup, store) in sessions.into_iter().zip(stores) {
+            engine.add(setup, store);
+        }
         for setup in templates {
             let most = setup.template.unwrap_or_default();
             engine.say_of(&setup, format_args!("at most {most} sessions of"));
@@ -387,7 +398,6 @@ impl Engine {
             .local_addr()
             .map_err(|e| Error::system(format!("the listening socket failed: {e}")))?;
         self.addresses.push(at);
-        self.observer.say(format_args!("listening on {at}"));
         self.connections.listeners.push(Listener {
             socket: listener,
             health: NamedHealth::new(BackOff::SEND, format!("accepting connections at {at}")),
@@ -398,8 +408,8 @@ impl Engine {
         Ok(())
     }
 
-    fn add(&mut self, setup: Setup) -> Result<(), Error> {
-        let store = crate::store::open(&setup, &self.observer)?;
+    fn add(&mut self, setup: Setup, store: OpenedStore) {
+        let store = store.told(&self.observer);
         self.say_of(&setup, format_args!("session"));
         let session = self.table.add(setup.config, store, setup.rules);
         self.table
@@ -433,7 +443,6 @@ impl Engine {
                 is_wanted: true,
             });
         }
-        Ok(())
     }
 
     fn say_of(&self, setup: &Setup, what: std::fmt::Arguments<'_>) {

@@ -181,21 +181,56 @@ fn sync_all(now: Instant) -> Duration {
     next.unwrap_or(IDLE).clamp(Duration::from_millis(1), IDLE)
 }
 
+/// A store that was opened, and what is to be told of it.
+pub(crate) struct OpenedStore {
+    store: Box<dyn Store + Send>,
+    /// What was found, of a file.
+    found: Option<String>,
+    /// What of it is damaged.
+    damage: Vec<String>,
+}
+
+impl OpenedStore {
+    /// Tells the observer what was found.
+    pub(crate) fn told(self, observer: &Arc<dyn Observer>) -> Box<dyn Store + Send> {
+        if let Some(found) = self.found {
+            observer.say(format_args!("{found}"));
+        }
+        for line in self.damage {
+            observer.warn(format_args!("{line}"));
+        }
+        self.store
+    }
+}
+
 /// The store of a session, as configured; the observer is told what was found.
 ///
 /// # Errors
 /// The file cannot be opened, is another session's or in use, or is no store.
 pub fn open(setup: &Setup, observer: &Arc<dyn Observer>) -> Result<Box<dyn Store + Send>, Error> {
+    Ok(opened(setup, observer)?.told(observer))
+}
+
+/// The same; what was found is told later.
+pub(crate) fn opened(setup: &Setup, observer: &Arc<dyn Observer>) -> Result<OpenedStore, Error> {
     let c = &setup.config;
     let Some(file) = &setup.store else {
-        return Ok(Box::new(MemoryStore::new(c.store_messages, c.store_bytes)));
+        return Ok(OpenedStore {
+            store: Box::new(MemoryStore::new(c.store_messages, c.store_bytes)),
+            found: None,
+            damage: Vec::new(),
+        });
     };
     let store = open_file(file, &identity(setup), observer)?;
-    observer.say(format_args!("store {}: {}", file.path.display(), summary(&store)));
-    for line in damage(&store) {
-        observer.warn(format_args!("store {}: {line}", file.path.display()));
-    }
-    Ok(Box::new(store))
+    let path = file.path.display();
+    Ok(OpenedStore {
+        found: Some(format!("store {path}: {}", summary(&store))),
+        damage: damage(&store)
+            .into_iter()
+            .map(|line| format!("store {path}: {line}"))
+            .collect(),
+        store: Box::new(store),
+    })
 }
 
 /// The store of a session that no QuickFIX file speaks of: room for `bytes` of messages when it is new.

@@ -1,14 +1,15 @@
 //! A value becomes the text of a configuration file.
 //!
-//! `toml` prints; what it prints is gathered by one writer here. Its own serializers are five (documents, values
-//! in a line, arrays of tables, keys, and one that looks what a value will be), and every type that stands in a
-//! configuration is then compiled five times in every crate that prints one.
+//! `toml` prints; what it prints is gathered by one writer here. Its own serializers are five (documents,
+//! values in a line, arrays of tables, keys, and one that looks what a value will be), and every type that
+//! stands in a configuration is then compiled five times in every crate that prints one.
 
 use std::fmt;
 
 use serde::ser::{self, Serialize, Serializer};
 
-/// The text of a file: tables below what stands in no table, one value a line, long arrays one element a line.
+/// The text of a file: tables below what stands in no table, one value a line, long arrays one element a
+/// line.
 ///
 /// # Errors
 /// What TOML has no form for: nothing at all, or a list, where a table has to be; a key that is no text.
