@@ -31,6 +31,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("mutants", "mutants.rs"),
     ("notebooks", "wheels.rs"),
     ("oracle", "oracle"),
+    ("perf", "perf.rs"),
     ("pictures", "pictures.rs"),
     ("promtool", "promtool.rs"),
     ("properties", "properties.rs"),

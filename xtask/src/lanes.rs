@@ -1,7 +1,7 @@
 //! Which test programs run one after the other, and which beside each other.
 //!
 //! Programs that start programs of ours mostly wait, for processes and sockets: two lanes of them use what a
-//! third one leaves, in which tests compute.
+//! third one leaves, in which tests compute. When one has ended, other steps of `check` take its place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,9 +15,6 @@ pub(crate) struct Lane {
     /// What selects the targets of each call of cargo.
     pub(crate) calls: Vec<Vec<String>>,
 }
-
-/// The lane that computes; when it has ended, other steps of `check` take its place.
-pub(crate) const COMPUTING: &str = "computing";
 
 /// The program with everything: its tests start it.
 const PROGRAM: &str = "apps/tickwire";
@@ -50,7 +47,7 @@ pub(crate) fn lanes() -> [Lane; 3] {
         alone("programs", &programs),
         alone("hosts", &hosts),
         Lane {
-            name: COMPUTING,
+            name: "computing",
             back: 5,
             calls: vec![
                 words(&["--lib", "--bins", "--examples"]),
@@ -106,7 +103,7 @@ fn dealt(packages: &[(String, BTreeSet<String>)]) -> [BTreeSet<String>; 3] {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{COMPUTING, HOSTS, PROGRAM, lanes};
+    use super::{HOSTS, PROGRAM, lanes};
 
     #[test]
     fn every_test_program_runs_once() {
@@ -138,7 +135,6 @@ mod tests {
             );
         }
         assert!(lanes.iter().all(|lane| !lane.calls.is_empty()));
-        assert_eq!(lanes[2].name, COMPUTING);
         assert!(
             lanes[2].calls.concat().contains(&"killed".to_owned()),
             "declared ones, too"

@@ -32,6 +32,7 @@ mod miri;
 mod mutants;
 mod oracle;
 mod packages;
+mod perf;
 mod pictures;
 mod promtool;
 mod properties;
@@ -191,6 +192,8 @@ The project's own commands.
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
   cargo xtask counts [PATH…] [--write] [--list]
                                 instructions of the hot paths under Callgrind, against docs/results/counts.tsv
+  cargo xtask perf [--against COMMIT] [--minutes N] [--only TEXT] [--write] [--list]
+                                times of the paths beside those of an older build, by turns; not part of check
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
   cargo xtask aarch64           compiles everything for AArch64 without linking; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
@@ -277,6 +280,7 @@ fn main() -> ExitCode {
         ["miri", rest @ ..] => miri::run(rest),
         ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["perf", rest @ ..] => perf::run(rest),
         ["wheels", rest @ ..] => wheels::run(rest),
         ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
         ["dist", rest @ ..] => dist::run(rest),

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 
-use crate::lanes::{COMPUTING, Lane, lanes};
+use crate::lanes::{Lane, lanes};
 
 /// What a step may know.
 pub(crate) struct Context {
     /// The step's name; also of its log.
     pub(crate) step: &'static str,
     verbose: bool,
-    /// Who waits until the lane of tests that compute has ended.
+    /// Who waits until a lane of tests has ended.
     waiting: Option<Sender<()>>,
 }
 
@@ -59,7 +59,7 @@ impl Context {
         }
     }
 
-    /// The same, telling somebody when the lane of tests that compute has ended.
+    /// The same, telling somebody when a lane of tests has ended.
     pub(crate) fn tells(self, waiting: Sender<()>) -> Context {
         Context {
             waiting: Some(waiting),
@@ -265,8 +265,8 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
             scope.spawn(move || {
                 step_back(lane.back);
                 let finished = run_lane(ctx, &lane);
-                if let Some(waiting) = ctx.waiting.as_ref().filter(|_| lane.name == COMPUTING) {
-                    // Who has gone does not wait.
+                if let Some(waiting) = &ctx.waiting {
+                    // Who does not wait any more, or has gone, hears nothing.
                     let _ = waiting.send(());
                 }
                 finished

@@ -1,4 +1,4 @@
-//! A configuration file's text becomes a value, and a value the text of a file ([`write`]).
+//! A configuration file's text becomes a value, and a value the text of a file ([`write`](write())).
 //!
 //! `toml` parses; what it has parsed is handed to serde by one reader here. Its own hands it on by three
 //! (tables, values, values with their place), and every type that stands in a configuration is then compiled
