@@ -61,6 +61,8 @@ pub struct Template {
     /// One's complement sums of what does not change, in memory order.
     ip_sum: u64,
     tcp_sum: u64,
+    /// Of TCP's pseudo header alone.
+    pseudo_sum: u64,
 }
 
 impl Template {
@@ -96,6 +98,7 @@ impl Template {
             length,
             ip_sum: sum(&headers[14..34], 0),
             tcp_sum,
+            pseudo_sum: sum(&headers[26..34], u64::from(6_u16.to_be())),
         }
     }
 
@@ -108,6 +111,26 @@ impl Template {
     /// payload longer than a packet.
     #[inline]
     pub fn write(&self, frame: &mut [u8], numbers: &Numbers, payload: &[u8]) -> Option<usize> {
+        let (length, tcp) = self.lay(frame, numbers, payload)?;
+        frame[50..52].copy_from_slice(&finish(sum(payload, tcp)));
+        Some(length)
+    }
+
+    /// Writes a train of segments as one, which the kernel or the card cuts: the TCP checksum is of the
+    /// pseudo header alone, and whoever cuts it makes it whole (Linux, segmentation offloads). Otherwise as
+    /// [`Template::write`].
+    #[inline]
+    pub fn write_train(&self, frame: &mut [u8], numbers: &Numbers, payload: &[u8]) -> Option<usize> {
+        let (length, _) = self.lay(frame, numbers, payload)?;
+        let tcp = (length - ETHERNET - 20) as u16;
+        let pseudo = fold(self.pseudo_sum + u64::from(tcp.to_be()));
+        frame[50..52].copy_from_slice(&pseudo.to_ne_bytes());
+        Some(length)
+    }
+
+    /// Writes everything but the TCP checksum; the length, and that checksum's sum without the payload.
+    #[inline]
+    fn lay(&self, frame: &mut [u8], numbers: &Numbers, payload: &[u8]) -> Option<(usize, u64)> {
         let length = self.length + payload.len();
         let packet = u16::try_from(length - ETHERNET).ok()?;
         let frame = frame.get_mut(..length)?;
@@ -130,8 +153,7 @@ impl Template {
             headers[62..66].copy_from_slice(&theirs.to_be_bytes());
             tcp += u64::from(ours.to_be()) + u64::from(theirs.to_be());
         }
-        headers[50..52].copy_from_slice(&finish(sum(payload, tcp)));
-        Some(length)
+        Some((length, tcp))
     }
 }
 
@@ -269,6 +291,7 @@ pub const fn is_after(a: u32, b: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
     use std::vec::Vec;
 
     const ENDS: Ends = Ends {
@@ -285,6 +308,29 @@ mod tests {
             total = (total & 0xFFFF) + (total >> 16);
         }
         total
+    }
+
+    #[test]
+    fn a_train_has_the_checksum_that_is_left_to_be_finished() {
+        let numbers = Numbers {
+            seq: 0xFFFF_FF00,
+            ack: 77,
+            window: 502,
+            stamps: (1, 2),
+        };
+        for has_stamps in [false, true] {
+            let template = Template::new(&ENDS, has_stamps);
+            let payload: Vec<u8> = (0..60_001).map(|n| n as u8).collect();
+            let mut frame = vec![0; 65_600];
+            let length = template.write_train(&mut frame, &numbers, &payload).unwrap();
+            assert_eq!(checksum(&frame[ETHERNET..length]), Some(Checksum::Partial));
+            assert_eq!(tcp(&frame[..length]).unwrap().payload, payload);
+            assert!(complete(&mut frame[ETHERNET..length]));
+            let mut whole = vec![0; 65_600];
+            assert_eq!(template.write(&mut whole, &numbers, &payload), Some(length));
+            assert_eq!(frame, whole);
+            assert_eq!(template.write_train(&mut frame, &numbers, &[0; 65_536]), None);
+        }
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct Counts {
     pub delegated: u64,
     /// Segments that they made.
     pub segments: u64,
+    /// Trains of them that left as one frame, which the kernel or the card cut.
+    pub trains: u64,
     /// Bookings; one books all that left before it.
     pub booked: u64,
     /// Bookings that the kernel did not take at once.
@@ -110,6 +112,7 @@ impl Counts {
         for (to, from) in [
             (&mut self.delegated, other.delegated),
             (&mut self.segments, other.segments),
+            (&mut self.trains, other.trains),
             (&mut self.booked, other.booked),
             (&mut self.booked_again, other.booked_again),
             (&mut self.written_twice, other.written_twice),
@@ -157,6 +160,7 @@ impl fmt::Display for Counts {
             self.held, self.injected
         )?;
         for (count, what) in [
+            (self.trains, "trains as one frame"),
             (self.booked_again, "bookings repeated"),
             (self.written_twice, "written as well"),
             (self.not_started, "trains not started at once"),

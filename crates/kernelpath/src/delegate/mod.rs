@@ -56,7 +56,7 @@ pub use way::Way;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use tickwire_kernel::segment::{Ends, HEADERS_MAX, Numbers, Template};
+use tickwire_kernel::segment::{ETHERNET, Ends, HEADERS_MAX, Numbers, Template};
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::monotonic;
 use tickwire_runtime::tcp::TcpStream;
@@ -72,6 +72,8 @@ use stamps::Stamps;
 
 /// Bytes of a frame's place in a ring.
 const FRAME: usize = 2048;
+/// Of a frame with a train of segments: the longest packet of IPv4.
+const TRAIN: usize = ETHERNET + u16::MAX as usize;
 /// What leaves before it is booked, at most: more than a quoter's burst.
 const UNBOOKED_BYTES_MAX: usize = 256 << 10;
 /// The send buffer that is asked for, bytes; the kernel makes twice as much of it.
@@ -199,6 +201,8 @@ pub struct Delegate {
     unbooked_segments: u32,
     send_buffer: u32,
     frame: Box<[u8; FRAME]>,
+    /// Where a train is written as one frame; empty where it cannot leave so.
+    train: Box<[u8]>,
     /// When the kernel was last asked for everything, nanoseconds, and what had been received then.
     prepared: (u64, u64),
     counts: Counts,
@@ -241,8 +245,10 @@ impl Delegate {
             Ok(begun) => begun,
             Err(why) => return Err(Box::new(NotDelegated { way, why })),
         };
+        let train_bytes = if way.takes_trains() { TRAIN } else { 0 };
         let mut delegate = Delegate {
             way,
+            train: vec![0; train_bytes].into_boxed_slice(),
             watched: begun.watched,
             template: Template::new(&begun.ends, begun.stamps.is_some()),
             ends: begun.ends,
@@ -320,9 +326,8 @@ impl Delegate {
         if self.unbooked.is_empty() {
             self.watched.begin(numbers.seq);
         }
-        let mut sent = 0;
-        let mut segments = 0;
-        for payload in bytes.chunks(self.room.segment_bytes) {
+        let (mut sent, mut segments) = self.launch_trains(&mut numbers, bytes);
+        for payload in bytes[sent..].chunks(self.room.segment_bytes) {
             let length = self.template.write(&mut self.frame[..], &numbers, payload);
             let Some(frame) = length.and_then(|length| self.frame.get(..length)) else {
                 break;
@@ -352,6 +357,35 @@ impl Delegate {
         }
         self.counts.delegated += 1;
         Ok(())
+    }
+
+    /// Sends what is longer than a segment as frames with many, where the way takes them; how many bytes and
+    /// segments have left so.
+    #[inline]
+    fn launch_trains(&mut self, numbers: &mut Numbers, bytes: &[u8]) -> (usize, u32) {
+        let (segment, headers) = (self.room.segment_bytes, self.template.headers());
+        let (mut sent, mut segments) = (0, 0);
+        if bytes.len() <= segment || !self.way.takes_trains() {
+            return (sent, segments);
+        }
+        let whole = (TRAIN - headers) / segment * segment;
+        for payload in bytes
+            .chunks(whole.max(segment))
+            .filter(|payload| payload.len() > segment)
+        {
+            let length = self.template.write_train(&mut self.train, numbers, payload);
+            let Some(frame) = length.and_then(|length| self.train.get(..length)) else {
+                break;
+            };
+            if !self.way.put_train(frame, headers, segment) {
+                break;
+            }
+            numbers.seq = numbers.seq.wrapping_add(payload.len() as u32);
+            sent += payload.len();
+            segments += payload.len().div_ceil(segment) as u32;
+            self.counts.trains += 1;
+        }
+        (sent, segments)
     }
 
     /// Why a message of so many bytes cannot leave past the kernel; `None` if it can.

@@ -24,8 +24,9 @@ enum Port {
     /// A ring of the interface.
     Ring(Box<XdpSocket>),
     /// Every queue of the interface has a ring already, as when market data is received there by AF_XDP: a
-    /// system call for each frame.
-    Packet(PacketSocket),
+    /// system call for each frame. The second one takes trains of segments, one call for each, until the
+    /// interface has refused one.
+    Packet(PacketSocket, Option<PacketSocket>),
 }
 
 /// The way to a peer. It is made before the connection, as a program that comes to an interface may stop a
@@ -131,8 +132,30 @@ impl Way {
     pub(super) fn put(&mut self, frame: &[u8]) -> bool {
         match &mut self.port {
             Port::Ring(ring) => ring.send(frame),
-            Port::Packet(socket) => socket.send(frame).unwrap_or(false),
+            Port::Packet(socket, _) => socket.send(frame).unwrap_or(false),
         }
+    }
+
+    /// Whether a train of segments can leave as one frame.
+    #[inline]
+    pub(super) fn takes_trains(&self) -> bool {
+        matches!(self.port, Port::Packet(_, Some(_)))
+    }
+
+    /// Sends a train of segments, see [`PacketSocket::send_train`]; `false` if nothing of it has left. It is
+    /// not tried again then.
+    #[inline]
+    pub(super) fn put_train(&mut self, frame: &[u8], headers: usize, segment: usize) -> bool {
+        let Port::Packet(_, trains) = &mut self.port else {
+            return false;
+        };
+        let has_left = trains
+            .as_ref()
+            .is_some_and(|socket| socket.send_train(frame, headers, segment).unwrap_or(false));
+        if !has_left {
+            *trains = None;
+        }
+        has_left
     }
 
     /// Starts what was put on the way; `false` if the interface does not take all of it.
@@ -158,7 +181,7 @@ impl Way {
                 let copy = if ring.is_zero_copy() { "without" } else { "with" };
                 format!("by AF_XDP {copy} a copy, queue {},", ring.queue())
             }
-            Port::Packet(_) => "by a packet socket, as every queue has an AF_XDP socket,".to_owned(),
+            Port::Packet(..) => "by a packet socket, as every queue has an AF_XDP socket,".to_owned(),
         };
         format!("{by} of {}", self.interface.name())
     }
@@ -179,8 +202,11 @@ fn open(interface: &Interface) -> Result<Port, DelegateError> {
             Err(error) => return Err(error.into()),
         }
     }
-    let socket = PacketSocket::open(interface.index(), false);
-    socket
-        .map(Port::Packet)
-        .map_err(|error| DelegateError::System("open a packet socket", error))
+    let socket = PacketSocket::open(interface.index(), false)
+        .map_err(|error| DelegateError::System("open a packet socket", error))?;
+    // Not every kernel has it: segments leave one by one then.
+    Ok(Port::Packet(
+        socket,
+        PacketSocket::open_for_trains(interface.index()).ok(),
+    ))
 }

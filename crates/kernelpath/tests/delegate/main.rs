@@ -55,6 +55,10 @@ const TESTS: &[(&str, Test)] = &[
     ("a_full_send_buffer_is_raised_and_booked_again", full_buffer),
     ("a_burst_leaves_as_one_train_and_is_booked_by_one_call", train),
     (
+        "a_train_leaves_as_one_frame_where_market_data_has_the_queue",
+        train_beside_market_data,
+    ),
+    (
         "what_is_booked_counts_as_sent_while_the_kernels_own_segments_wait",
         corked,
     ),
@@ -386,6 +390,38 @@ fn train() -> Result<(), Skip> {
     Ok(())
 }
 
+/// The same where market data has the interface's queue: a train leaves as one frame that is cut on its way,
+/// and segment by segment over an interface that cuts none.
+fn train_beside_market_data() -> Result<(), Skip> {
+    for cuts in [true, false] {
+        let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
+        allow_at_once(&pair, "64");
+        if !cuts {
+            let short = ["link", "set", "veth0", "gso_max_size", "1500"];
+            pair.ip(0, &short).expect("iproute2 of 2018 or later");
+        }
+        inside(&pair, 0, || {
+            let _receiver = market_data();
+            let mut client = Client::connect(address);
+            assert!(client.delegate.in_use().contains("packet socket"));
+            // A whole number of segments, one byte more, and many.
+            for (n, message) in (1..).zip([1_448, 1_449, 2 * 1_448, 3_000, 28 * 1_100, 44 * 1_448]) {
+                client.send(message).expect("sent");
+                let counts = client.delegate.counts();
+                assert_eq!((counts.delegated, counts.booked), (n, n), "{counts}");
+                client.until("the answers", |own| own.heard == own.sent / REPLY * REPLY);
+            }
+            let counts = client.finish(&peer, true);
+            assert_eq!((counts.by_kernel(), counts.not_started), (0, 0), "{counts}");
+            assert_eq!(counts.segments, 1 + 2 + 2 + 3 + 22 + 44, "{counts}");
+            assert_eq!(counts.retransmissions, 0, "{counts}");
+            // One segment is no train.
+            assert_eq!(counts.trains, if cuts { 5 } else { 0 }, "{counts}");
+        });
+    }
+    Ok(())
+}
+
 /// The kernel keeps a small segment back while one of its own waits in the interface's queue. What is booked
 /// then must count as sent all the same: else the peer acknowledges what the kernel does not know of, and a
 /// loss is never mended.
@@ -491,22 +527,27 @@ fn two() -> Result<(), Skip> {
     Ok(())
 }
 
+/// A receiver that has all queues of the interface, with the guard in its program.
+fn market_data() -> KernelReceiver {
+    let spec = FilterSpec {
+        channels: vec![ChannelSpec {
+            framing: Framing::Any,
+            groups: vec![Group::new([233, 54, 12, 111], 26_477)],
+            set: 0,
+        }],
+        guard: true,
+        ..FilterSpec::default()
+    };
+    let interface = Interface::find("veth0").expect("it is there");
+    let receiver = KernelReceiver::attach(spec, &interface, &ReceiverConfig::default());
+    receiver.expect("attached")
+}
+
 /// Market data by AF_XDP at the same interface: its program guards.
 fn beside_a_filter() -> Result<(), Skip> {
     let (pair, peer, address) = direct(Kind::Linux, TALKING)?;
     inside(&pair, 0, || {
-        let spec = FilterSpec {
-            channels: vec![ChannelSpec {
-                framing: Framing::Any,
-                groups: vec![Group::new([233, 54, 12, 111], 26_477)],
-                set: 0,
-            }],
-            guard: true,
-            ..FilterSpec::default()
-        };
-        let interface = Interface::find("veth0").expect("it is there");
-        let receiver = KernelReceiver::attach(spec, &interface, &ReceiverConfig::default());
-        let receiver = receiver.expect("attached");
+        let receiver = market_data();
         let mut client = Client::connect(address);
         assert!(client.delegate.in_use().contains("packet socket"));
         client.early_answers(100);
