@@ -144,9 +144,17 @@ const PROGRAMS: &[Program] = &[
                 "encode NewOrderSingle, template, ms time",
                 0,
             ),
-            figure("report in FIX", "ExecutionReport in, checksum", 0),
-            figure("report in FIX, validated", "ExecutionReport in, validated", 0),
-            figure("market data in FIX", "MarketDataIncrementalRefresh in", 0),
+            figure("report in FIX", "ExecutionReport in, checksum, 16 fields", 0),
+            figure(
+                "report in FIX, validated",
+                "ExecutionReport in, validated, 16 fields",
+                0,
+            ),
+            figure(
+                "market data in FIX",
+                "MarketDataIncrementalRefresh in, 4 entries",
+                0,
+            ),
             figure(
                 "report in FIX through the session",
                 "ExecutionReport through the session",
