@@ -240,6 +240,27 @@ pub(crate) fn programs_unstripped() -> Vec<String> {
         .collect()
 }
 
+/// What is handed on and measured does not take from the build that is to be quick what makes that quick.
+pub(crate) fn profiles() -> Vec<String> {
+    let text = crate::source::read(&crate::run::root().join("Cargo.toml"));
+    let root: toml::Table = text.parse().expect("cargo has read it");
+    let said = |profile: &str, key: &str| root["profile"][profile].get(key).map(ToString::to_string);
+    [
+        ("dist", "opt-level", "3"),
+        ("dist", "lto", "\"fat\""),
+        ("dist", "codegen-units", "1"),
+        ("bench", "inherits", "\"dist\""),
+    ]
+    .into_iter()
+    .filter(|(profile, key, wanted)| said(profile, key).as_deref() != Some(wanted))
+    .map(|(profile, key, wanted)| {
+        format!(
+            "Cargo.toml: profile.{profile}: {key} = {wanted} has to stand there, else it is what profile.release has"
+        )
+    })
+    .collect()
+}
+
 /// A build script that has Cargo watch a file which is not there is run, and its package built, at every
 /// call of Cargo.
 pub(crate) fn built_each_time() -> Vec<String> {

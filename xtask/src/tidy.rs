@@ -46,6 +46,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("program", crate::packages::programs_alike()),
         ("unstripped", crate::packages::programs_unstripped()),
         ("built each time", crate::packages::built_each_time()),
+        ("profile", crate::packages::profiles()),
         ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
