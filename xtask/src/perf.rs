@@ -1,8 +1,8 @@
 //! `cargo xtask perf`: whether the paths became slower, by ratio to an older build in the same minutes.
 //!
-//! Times on a shared machine move by tens of percent from hour to hour. So two builds of the programs take turns:
-//! the one of these sources and the one of a commit that the table names. Each turn gives a ratio, and the
-//! ratios of all turns an interval; what is compared with the table is that.
+//! Times on a shared machine move by tens of percent from hour to hour. So two builds of the programs take
+//! turns: the one of these sources and the one of a commit that the table names. Each turn gives a ratio, and
+//! the ratios of all turns an interval; what is compared with the table is that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
