@@ -334,21 +334,22 @@ fn commit(name: &str) -> Result<String, String> {
 fn older(commit: &str) -> Result<Sources, String> {
     let place = target_dir().join("perf").join(commit);
     let folder = place.join("sources");
-    if !folder.join("Cargo.toml").exists() {
+    let quiet = |git: &mut Command| must(git.stdout(Stdio::null()));
+    if !folder.join(".git").exists() {
         let _ = std::fs::remove_dir_all(&folder);
-        let clone = |git: &mut Command| must(git.stdout(Stdio::null()));
-        clone(
+        quiet(
             Command::new("git")
                 .args(["clone", "--quiet", "--no-checkout"])
                 .arg(root())
                 .arg(&folder),
         )?;
-        clone(
-            Command::new("git")
-                .args(["checkout", "--quiet", commit])
-                .current_dir(&folder),
-        )?;
     }
+    // Whatever somebody has done there.
+    quiet(
+        Command::new("git")
+            .args(["checkout", "--quiet", "--force", commit])
+            .current_dir(&folder),
+    )?;
     Ok(Sources {
         target: place.join("target"),
         folder,
