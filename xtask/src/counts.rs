@@ -6,10 +6,10 @@
 //! as what is handed on is built (profile `bench`, which is `dist` with line numbers).
 
 use crate::command::{self, Findings};
-use crate::run::{Context, Outcome, cargo, must, root, target_dir, words};
+use crate::run::{Context, Outcome, cargo, must, root, said, target_dir, words};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -248,20 +248,6 @@ fn once(program: &Path, path: &str, share: &str) -> Result<(u64, u64), String> {
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
         .ok_or_else(|| format!("{path}: Callgrind did not say what it collected: {error}"))?;
     Ok((units, instructions))
-}
-
-/// What a program writes to standard output and standard error, if it succeeds.
-fn said(command: &mut Command) -> Result<(String, String), String> {
-    let program = Path::new(command.get_program()).to_owned();
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|e| crate::run::cannot_start(&program, &e))?;
-    let [out, error] =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if output.status.success() {
-        Ok((out, error))
-    } else {
-        Err(format!("{}: {}: {error}", words(command), output.status))
-    }
 }
 
 fn valgrind() -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::run::{cargo, must, python_with, root, target_dir};
+use crate::run::{cargo, must, python_with, root, said, target_dir};
 
 const HELP: &str = "\
 Makes what is handed on, below target/handed: a tarball, a Debian package with the systemd unit, manual pages of every command,
@@ -87,17 +87,6 @@ fn write(to: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     fs::write(to, text).map_err(io(to))
 }
 
-fn said(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!(
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        )),
-    }
-}
-
 /// Debian's word for this machine's architecture.
 fn debian() -> &'static str {
     match std::env::consts::ARCH {
@@ -130,7 +119,7 @@ fn made(programs: Option<PathBuf>) -> Result<Vec<String>, String> {
         }
     };
     let tickwire = programs.join("tickwire");
-    let version = said(Command::new(&tickwire).arg("--version"))?;
+    let version = said(Command::new(&tickwire).arg("--version"))?.0;
     let number = version.split_whitespace().nth(1).unwrap_or("0").to_owned();
     println!("{}", version.trim());
     let handed = target_dir().join("handed");
@@ -158,7 +147,7 @@ fn made(programs: Option<PathBuf>) -> Result<Vec<String>, String> {
         }
         Err(why) => left_out.push(format!("the bill of materials: {why}")),
     }
-    let sums = said(Command::new("sha256sum").args(&files).current_dir(&handed))?;
+    let sums = said(Command::new("sha256sum").args(&files).current_dir(&handed))?.0;
     write(&handed.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     for file in &files {
@@ -194,7 +183,7 @@ fn fill(tree: &Path, programs: &Path, left_out: &mut Vec<String>) -> Result<(), 
     // For everybody to read.
     must(Command::new("chmod").args(["-R", "a+rX"]).arg(&man))?;
     for (shell, file) in SHELLS {
-        let text = said(Command::new(&tickwire).args(["completions", shell]))?;
+        let text = said(Command::new(&tickwire).args(["completions", shell]))?.0;
         write(&tree.join("share/completions").join(file), text)?;
     }
     let share = tree.join("share/tickwire");
@@ -315,7 +304,7 @@ fn deb(tree: &Path, handed: &Path, number: &str) -> Result<Option<String>, Strin
             .arg(&package)
             .arg(handed.join(&file)),
     )?;
-    let contents = said(Command::new("dpkg-deb").arg("--contents").arg(handed.join(&file)))?;
+    let contents = said(Command::new("dpkg-deb").arg("--contents").arg(handed.join(&file)))?.0;
     for needed in [
         "usr/bin/tickwire",
         "tickwire-feed.service",

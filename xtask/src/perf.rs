@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::command::{self, Findings};
-use crate::run::{cargo, must, root, target_dir};
+use crate::run::{cargo, must, root, said, target_dir};
 
 const HELP: &str = "\
 Measures the paths of a packet, of books, of shared memory, of orders and of quotes in two builds, by turns: of these sources, and of
@@ -25,7 +25,7 @@ the commit that docs/results/perf.tsv names. Both are built as what is handed on
   cargo xtask perf --list              the figures
 
 A figure is time of these sources over time of the commit: 1 is as fast, 0.5 twice as fast. Its interval is from the least to the
-greatest ratio of its turns but one at either end, which holds the median in 93 of 100 cases and more. A figure whose whole interval
+greatest ratio of its turns but one at either end, which holds the median in 87 of 100 cases and more. A figure whose whole interval
 is more than 5 % above the table's ratio is a regression, and the commits since the table was written are named. Run it where nothing
 else runs. Exit code 1: something became slower. 2: it could not be measured.
 ";
@@ -247,15 +247,14 @@ fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
 type Ratios = BTreeMap<&'static str, Vec<f64>>;
 
 fn work(plan: Plan<'_>) -> Result<Findings, String> {
-    let chosen = |program: &Program| {
-        let figures = program.figures.iter();
-        figures.filter(|figure| figure.name.contains(plan.only)).count() > 0
-    };
-    let programs: Vec<&Program> = PROGRAMS.iter().filter(|program| chosen(program)).collect();
+    let is_chosen = |figure: &Figure| figure.name.contains(plan.only);
+    let programs = PROGRAMS
+        .iter()
+        .filter(|program| program.figures.iter().any(is_chosen));
+    let programs: Vec<&Program> = programs.collect();
+    let figures = || programs.iter().flat_map(|program| program.figures);
     if plan.lists {
-        for figure in programs.iter().flat_map(|program| program.figures) {
-            println!("{}", figure.name);
-        }
+        figures().for_each(|figure| println!("{}", figure.name));
         return Ok(Findings::default());
     }
     if programs.is_empty() {
@@ -277,15 +276,11 @@ fn work(plan: Plan<'_>) -> Result<Findings, String> {
     ];
     let ratios = measured(&programs, &sides, Duration::from_secs(60 * plan.minutes))?;
     let kept = table.as_ref().filter(|_| plan.against.is_none() && !plan.writes);
-    let (mut findings, mut worse) = (Findings::default(), false);
+    let mut findings = Findings::default();
     println!("time of these sources over that of {base}, by turns:");
-    for figure in programs.iter().flat_map(|program| program.figures) {
-        if let Some(turns) = ratios
-            .get(figure.name)
-            .filter(|_| figure.name.contains(plan.only))
-        {
+    for figure in figures().filter(|figure| is_chosen(figure)) {
+        if let Some(turns) = ratios.get(figure.name) {
             let (line, is_good) = judged(figure.name, turns, kept);
-            worse |= !is_good;
             println!("{} {line}", if is_good { "ok    " } else { "SLOWER" });
             findings.good += usize::from(is_good);
             findings.bad += usize::from(!is_good);
@@ -296,7 +291,7 @@ fn work(plan: Plan<'_>) -> Result<Findings, String> {
         std::fs::write(root().join(TABLE), text).map_err(|e| format!("{TABLE}: {e}"))?;
         println!("written: {TABLE}");
     }
-    if worse {
+    if findings.bad > 0 {
         let since = kept.map_or(base.as_str(), |table| table.of.as_str());
         println!("what became slower did so in {since}..{}", commit("HEAD")?);
     }
@@ -327,7 +322,7 @@ fn commit(name: &str) -> Result<String, String> {
         "--short=12",
         &format!("{name}^{{commit}}"),
     ]);
-    said(git.current_dir(root())).map(|text| text.trim().to_owned())
+    said(git.current_dir(root())).map(|(text, _)| text.trim().to_owned())
 }
 
 /// The sources of a commit, in a folder of their own.
@@ -411,10 +406,16 @@ fn measured(programs: &[&Program], sides: &[Vec<PathBuf>; 2], time: Duration) ->
             }
             for figure in program.figures {
                 let [base, own] = [&printed[0], &printed[1]].map(|text| number(text, figure));
-                if let (Some(base), Some(own)) = (base, own) {
-                    ratios.entry(figure.name).or_default().push(own / base);
-                } else if turn == 0 {
-                    println!("       {}: not in both builds", figure.name);
+                let own = own.ok_or_else(|| {
+                    format!(
+                        "{}: no line '{}' in what these sources print",
+                        figure.name, figure.line
+                    )
+                })?;
+                match base {
+                    Some(base) => ratios.entry(figure.name).or_default().push(own / base),
+                    None if turn == 0 => println!("       {}: the older build has none", figure.name),
+                    None => {}
                 }
             }
         }
@@ -431,18 +432,7 @@ fn output(program: &Path, of: &Program) -> Result<String, String> {
         // As `cargo bench` calls it.
         command.arg("--bench");
     }
-    said(&mut command)
-}
-
-fn said(command: &mut Command) -> Result<String, String> {
-    let output = command
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|e| format!("{command:?}: {e}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(format!("{command:?} failed: {}", output.status)),
-    }
+    said(&mut command).map(|(text, _)| text)
 }
 
 /// A figure in what was printed, nanoseconds where there is a unit.

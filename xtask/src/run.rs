@@ -426,6 +426,20 @@ pub(crate) fn must(command: &mut Command) -> Result<(), String> {
     }
 }
 
+/// What a program writes to standard output and standard error, if it succeeds.
+pub(crate) fn said(command: &mut Command) -> Result<(String, String), String> {
+    let program = Path::new(command.get_program()).to_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|e| cannot_start(&program, &e))?;
+    let [out, error] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if output.status.success() {
+        Ok((out, error))
+    } else {
+        Err(format!("{}: {}: {error}", words(command), output.status))
+    }
+}
+
 /// Of a program that is not there, most often.
 pub(crate) fn cannot_start(program: &Path, e: &std::io::Error) -> String {
     format!("{}: {e}; is it installed?", program.display())

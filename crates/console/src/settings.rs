@@ -515,8 +515,8 @@ impl<'de> de::VariantAccess<'de> for Held<'de> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::Deserialize;
     use serde::de::IgnoredAny;
+    use serde::{Deserialize, Serialize};
     use toml::Spanned;
 
     use super::read;
@@ -581,9 +581,9 @@ mod tests {
         Text(String),
     }
 
-    #[derive(Deserialize, PartialEq, Debug)]
+    #[derive(Deserialize, Serialize, Clone, PartialEq, Debug)]
     #[serde(rename_all = "lowercase")]
-    enum Shape {
+    pub(super) enum Shape {
         Point,
         Circle(f64),
         Box { a: u8, b: u8 },

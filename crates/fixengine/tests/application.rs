@@ -441,6 +441,22 @@ fn a_timer_comes_once_and_an_application_ends_its_engine() {
 }
 
 #[test]
+fn an_engine_without_its_store_has_not_said_that_it_listens() {
+    let dir = folder("no-store");
+    let setup = acceptor().kept_in(&dir);
+    let file = setup.store.as_ref().expect("kept in a file").path.clone();
+    std::fs::create_dir_all(file).expect("in the file's place");
+    let calls = Calls::default();
+    let heard = calls.clone();
+    let observer = move |_: Level, text: std::fmt::Arguments<'_>| heard.note(text.to_string());
+    let begun = start(vec![setup], Party::default(), Arc::new(observer));
+    assert!(begun.is_err(), "a folder is no store");
+    let said = calls.all();
+    assert!(said.iter().all(|line| !line.starts_with("listening")), "{said:?}");
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+#[test]
 fn what_cannot_begin_and_what_panics_is_an_error() {
     let first = start(vec![acceptor()], Party::default(), silent()).expect("it listens");
     let mut second = acceptor();

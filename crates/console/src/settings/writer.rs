@@ -4,9 +4,8 @@
 //! values in a line, arrays of tables, keys, and one that looks what a value will be), and every type that
 //! stands in a configuration is then compiled five times in every crate that prints one.
 
-use std::fmt;
-
-use serde::ser::{self, Serialize, Serializer};
+use serde::ser::{self, Error as _, Serialize, Serializer};
+use toml::ser::Error;
 
 /// The text of a file: tables below what stands in no table, one value a line, long arrays one element a
 /// line.
@@ -25,8 +24,10 @@ use serde::ser::{self, Serialize, Serializer};
 /// assert_eq!(tickwire_console::settings::write(&limits).unwrap(), "max_order_quantity = 500\n");
 /// ```
 pub fn write<T: Serialize>(value: &T) -> Result<String, String> {
-    let node = value.serialize(Gather).map_err(|fault| fault.0)?;
-    toml::to_string_pretty(&node).map_err(|e| e.to_string())
+    let text = value
+        .serialize(Gather)
+        .and_then(|node| toml::to_string_pretty(&node));
+    text.map_err(|e| e.to_string())
 }
 
 /// What a file is made of, in the order in which it was given.
@@ -68,24 +69,6 @@ impl Serialize for Node {
     }
 }
 
-/// Why a value has no form.
-#[derive(Debug)]
-struct Fault(String);
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl ser::Error for Fault {
-    fn custom<T: fmt::Display>(message: T) -> Fault {
-        Fault(message.to_string())
-    }
-}
-
 /// Makes a node of any value.
 struct Gather;
 
@@ -121,10 +104,6 @@ impl Pairs {
         }
     }
 
-    fn push(&mut self, key: &str, node: Node) {
-        self.of.push((key.to_owned(), node));
-    }
-
     fn into_node(mut self) -> Node {
         match self.of.pop() {
             Some((_, Node::Text(text))) if self.date => Node::Date(text),
@@ -139,7 +118,7 @@ impl Pairs {
 /// Methods that take a value as it is.
 macro_rules! scalars {
     ($($method:ident($type:ty) => $node:expr;)*) => {
-        $(fn $method(self, value: $type) -> Result<Node, Fault> {
+        $(fn $method(self, value: $type) -> Result<Node, Error> {
             Ok($node(value))
         })*
     };
@@ -147,7 +126,7 @@ macro_rules! scalars {
 
 impl Serializer for Gather {
     type Ok = Node;
-    type Error = Fault;
+    type Error = Error;
     type SerializeSeq = Elements;
     type SerializeTuple = Elements;
     type SerializeTupleStruct = Elements;
@@ -172,24 +151,24 @@ impl Serializer for Gather {
         serialize_str(&str) => |value| Node::Text(String::from(value));
     }
 
-    fn serialize_bytes(self, value: &[u8]) -> Result<Node, Fault> {
+    fn serialize_bytes(self, value: &[u8]) -> Result<Node, Error> {
         value.serialize(self)
     }
 
-    fn serialize_none(self) -> Result<Node, Fault> {
+    fn serialize_none(self) -> Result<Node, Error> {
         Ok(Node::Nothing)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Node, Fault> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Node, Error> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<Node, Fault> {
-        Err(Fault("unsupported unit type".into()))
+    fn serialize_unit(self) -> Result<Node, Error> {
+        Err(Error::custom("unsupported unit type"))
     }
 
-    fn serialize_unit_struct(self, name: &'static str) -> Result<Node, Fault> {
-        Err(Fault(format!("unsupported {name} type")))
+    fn serialize_unit_struct(self, name: &'static str) -> Result<Node, Error> {
+        Err(Error::custom(format_args!("unsupported {name} type")))
     }
 
     fn serialize_unit_variant(
@@ -197,7 +176,7 @@ impl Serializer for Gather {
         _name: &'static str,
         _index: u32,
         variant: &'static str,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, Error> {
         self.serialize_str(variant)
     }
 
@@ -205,7 +184,7 @@ impl Serializer for Gather {
         self,
         _name: &'static str,
         value: &T,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, Error> {
         value.serialize(self)
     }
 
@@ -215,22 +194,22 @@ impl Serializer for Gather {
         _index: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, Error> {
         Ok(of_variant(Some(variant), value.serialize(self)?))
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<Elements, Fault> {
+    fn serialize_seq(self, length: Option<usize>) -> Result<Elements, Error> {
         Ok(Elements {
             variant: None,
             of: Vec::with_capacity(length.unwrap_or(0)),
         })
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Elements, Fault> {
+    fn serialize_tuple(self, length: usize) -> Result<Elements, Error> {
         self.serialize_seq(Some(length))
     }
 
-    fn serialize_tuple_struct(self, _name: &'static str, length: usize) -> Result<Elements, Fault> {
+    fn serialize_tuple_struct(self, _name: &'static str, length: usize) -> Result<Elements, Error> {
         self.serialize_seq(Some(length))
     }
 
@@ -240,18 +219,18 @@ impl Serializer for Gather {
         _index: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<Elements, Fault> {
+    ) -> Result<Elements, Error> {
         Ok(Elements {
             variant: Some(variant),
             of: Vec::with_capacity(length),
         })
     }
 
-    fn serialize_map(self, length: Option<usize>) -> Result<Pairs, Fault> {
+    fn serialize_map(self, length: Option<usize>) -> Result<Pairs, Error> {
         Ok(Pairs::new(None, length.unwrap_or(0)))
     }
 
-    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Pairs, Fault> {
+    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Pairs, Error> {
         Ok(Pairs {
             date: name == DATE,
             ..Pairs::new(None, length)
@@ -264,7 +243,7 @@ impl Serializer for Gather {
         _index: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<Pairs, Fault> {
+    ) -> Result<Pairs, Error> {
         Ok(Pairs::new(Some(variant), length))
     }
 }
@@ -274,14 +253,14 @@ macro_rules! elements {
     ($($way:ident $method:ident;)*) => {
         $(impl ser::$way for Elements {
             type Ok = Node;
-            type Error = Fault;
+            type Error = Error;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
                 self.of.push(value.serialize(Gather)?);
                 Ok(())
             }
 
-            fn end(self) -> Result<Node, Fault> {
+            fn end(self) -> Result<Node, Error> {
                 Ok(of_variant(self.variant, Node::List(self.of)))
             }
         })*
@@ -300,15 +279,14 @@ macro_rules! fields {
     ($($way:ident)*) => {
         $(impl ser::$way for Pairs {
             type Ok = Node;
-            type Error = Fault;
+            type Error = Error;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Fault> {
-                let node = value.serialize(Gather)?;
-                self.push(key, node);
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+                self.of.push((key.to_owned(), value.serialize(Gather)?));
                 Ok(())
             }
 
-            fn end(self) -> Result<Node, Fault> {
+            fn end(self) -> Result<Node, Error> {
                 Ok(self.into_node())
             }
         })*
@@ -319,27 +297,27 @@ fields! { SerializeStruct SerializeStructVariant }
 
 impl ser::SerializeMap for Pairs {
     type Ok = Node;
-    type Error = Fault;
+    type Error = Error;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Fault> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.key = Some(match key.serialize(Gather)? {
             Node::Text(text) => text,
             Node::Bool(value) => value.to_string(),
             Node::Signed(value) => value.to_string(),
             Node::Unsigned(value) => value.to_string(),
-            _ => return Err(Fault("map key was not a string".into())),
+            _ => return Err(Error::custom("map key was not a string")),
         });
         Ok(())
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Fault> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let node = value.serialize(Gather)?;
         let key = self.key.take().unwrap_or_default();
         self.of.push((key, node));
         Ok(())
     }
 
-    fn end(self) -> Result<Node, Fault> {
+    fn end(self) -> Result<Node, Error> {
         Ok(self.into_node())
     }
 }
@@ -350,6 +328,7 @@ mod tests {
 
     use serde::Serialize;
 
+    use super::super::tests::Shape;
     use super::write;
 
     #[derive(Serialize, Default)]
@@ -394,15 +373,6 @@ mod tests {
     #[derive(Serialize, Clone)]
     struct Leaf {
         z: Vec<String>,
-    }
-
-    #[derive(Serialize, Clone)]
-    #[serde(rename_all = "lowercase")]
-    enum Shape {
-        Point,
-        Circle(f64),
-        Box { a: u8, b: u8 },
-        Line(u8, u8),
     }
 
     #[derive(Serialize, Default)]

@@ -369,10 +369,7 @@ impl Delegate {
             return (sent, segments);
         }
         let whole = (TRAIN - headers) / segment * segment;
-        for payload in bytes
-            .chunks(whole.max(segment))
-            .filter(|payload| payload.len() > segment)
-        {
+        for payload in bytes.chunks(whole).filter(|payload| payload.len() > segment) {
             let length = self.template.write_train(&mut self.train, numbers, payload);
             let Some(frame) = length.and_then(|length| self.train.get(..length)) else {
                 break;

@@ -411,12 +411,20 @@ fn train_beside_market_data() -> Result<(), Skip> {
                 assert_eq!((counts.delegated, counts.booked), (n, n), "{counts}");
                 client.until("the answers", |own| own.heard == own.sent / REPLY * REPLY);
             }
+            let burst: Vec<u8> = (client.sent..client.sent + 28 * 1_100).map(pattern).collect();
+            arm(OnAllocation::Count);
+            let launched = client.delegate.launch(&mut client.stream, &burst);
+            let booked = launched.and_then(|()| client.delegate.settle(&mut client.stream));
+            let count = disarm();
+            booked.expect("launched and booked");
+            assert_eq!(count.allocations, 0, "{count:?}");
+            client.sent += burst.len() as u64;
             let counts = client.finish(&peer, true);
             assert_eq!((counts.by_kernel(), counts.not_started), (0, 0), "{counts}");
-            assert_eq!(counts.segments, 1 + 2 + 2 + 3 + 22 + 44, "{counts}");
+            assert_eq!(counts.segments, 1 + 2 + 2 + 3 + 22 + 44 + 22, "{counts}");
             assert_eq!(counts.retransmissions, 0, "{counts}");
             // One segment is no train.
-            assert_eq!(counts.trains, if cuts { 5 } else { 0 }, "{counts}");
+            assert_eq!(counts.trains, if cuts { 6 } else { 0 }, "{counts}");
         });
     }
     Ok(())
