@@ -37,10 +37,11 @@ pub fn main() -> ExitCode {
         }
     };
     // Before anything else: no thread is pinned yet.
-    let done = tickwire_control::process::count_cores()
-        .and_then(|()| StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}"))))
-        .and_then(|stop| run(&cli.command, &stop));
-    tickwire_console::finish();
+    let done = tickwire_console::run(|| {
+        tickwire_control::process::count_cores()?;
+        let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
+        run(&cli.command, &stop)
+    });
     match done.and_then(|()| tickwire_console::out::failure().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

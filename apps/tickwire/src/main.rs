@@ -59,8 +59,9 @@ fn main() -> ExitCode {
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
-    let done = tickwire_control::client::trust(cli.owner.as_deref()).and_then(|()| run(&cli.command));
-    tickwire_console::finish();
+    let done = tickwire_console::run(|| {
+        tickwire_control::client::trust(cli.owner.as_deref()).and_then(|()| run(&cli.command))
+    });
     let done = done.and_then(|code| tickwire_console::out::failure().map_or(Ok(code), Err));
     match done {
         Ok(code) => code,

@@ -3,7 +3,8 @@
 //! - [`print!`], [`println!`], [`eprint!`], [`eprintln!`]: the standard library's macros of these names panic
 //!   when a reader has gone (`| head -c 1`) or a disk is full; with
 //!   `#[macro_use] extern crate tickwire_console;` at a crate's root these take their place.
-//! - [`say`], [`warn`], [`note`]: lines from threads that must never wait for a terminal or a pipe.
+//! - [`say`], [`warn`], [`note`]: lines from threads that must never wait for a terminal or a pipe; [`run`]
+//!   has them written before a program ends, or unwinds.
 //! - [`failure`]: why a command ended, one sentence and an exit code.
 //! - [`health`]: sockets whose errors are counted, said once and survived.
 //! - [`version`](version()): what the program calls itself, in reports too.
@@ -17,10 +18,9 @@
 //!     std::fs::read_to_string(path).map_err(|e| Failure::system(format!("cannot read {path}: {e}")))
 //! }
 //!
-//! let failure = read("/no/such/file").unwrap_err();
+//! let failure = tickwire_console::run(|| read("/no/such/file")).unwrap_err();
 //! assert_eq!(failure.code, Code::System);
 //! tickwire_console::warn(format_args!("{failure}"));
-//! tickwire_console::finish();
 //! ```
 #![forbid(unsafe_code)]
 
@@ -37,5 +37,5 @@ pub mod terminal;
 
 mod version;
 
-pub use queue::{finish, note, say, start, warn};
+pub use queue::{note, run, say, start, warn};
 pub use version::{Version, set_version, version};

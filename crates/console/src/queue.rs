@@ -2,8 +2,8 @@
 //!
 //! A terminal that is stopped, or a pipe that nobody reads, blocks whoever writes to it. So lines go into a
 //! bounded queue, and a thread for each of the two streams writes them. A line that finds no room is dropped
-//! and counted; when there is room again, it is said how many were. [`finish`] waits for what is left, as
-//! long as somebody reads.
+//! and counted; when there is room again, it is said how many were. [`run`] waits for what is left, as long
+//! as somebody reads.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Lines that wait for a reader.
 const LINES: usize = 1 << 14;
-/// How long [`finish`] waits for a reader who does not read on.
+/// How long [`run`] waits for a reader who does not read on.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(2);
@@ -44,8 +44,21 @@ pub fn note(text: Arguments<'_>) {
     ERRORS.put(format!("{text}\n"));
 }
 
+/// Runs a program: whatever it has said is written, or nobody reads it, before this returns. Before it
+/// unwinds too: what a program says last of all is often why.
+pub fn run<T>(program: impl FnOnce() -> T) -> T {
+    struct Finish;
+    impl Drop for Finish {
+        fn drop(&mut self) {
+            finish();
+        }
+    }
+    let _finish = Finish;
+    program()
+}
+
 /// Returns when everything said so far is written, or nobody reads it.
-pub fn finish() {
+fn finish() {
     for stream in [&OUT, &ERRORS] {
         // One that was never spoken to has nothing to write, and is not made for it.
         if let Some(stream) = LazyLock::get(stream) {
@@ -132,6 +145,24 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
     use std::sync::mpsc::Sender;
+
+    #[test]
+    fn a_program_that_unwinds_has_its_last_words_written() {
+        let before = || ERRORS.counts.written.load(Ordering::Acquire);
+        let (had, until) = (before(), Arc::new(Mutex::new(0)));
+        let put = until.clone();
+        let ended = std::panic::catch_unwind(move || {
+            run(|| {
+                for _ in 0..1_000 {
+                    warn(format_args!("the last words of a program"));
+                }
+                *put.lock().expect("no panic") = ERRORS.counts.put.load(Ordering::Acquire);
+                std::panic::resume_unwind(Box::new(()))
+            })
+        });
+        assert!(ended.is_err());
+        assert!(before() >= *until.lock().expect("no panic") && before() >= had + 1_000);
+    }
 
     /// A reader who reads nothing until he is told to.
     struct Stopped {

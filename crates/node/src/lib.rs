@@ -80,6 +80,7 @@ pub mod hot;
 pub mod link;
 pub mod live;
 pub mod memory;
+pub mod panics;
 pub mod session;
 pub mod settings;
 pub mod silence;

@@ -32,6 +32,7 @@ use crate::host::{self, Desk, Host, Path};
 use crate::hot::{EntrySession, HotPath, OrderSession, session_in_memory};
 use crate::link::Entry;
 use crate::live::{Hosting, Live};
+use crate::panics::KeptPanics;
 use crate::session::Said;
 use crate::settings::{NodeConfig, SendWay};
 use tickwire_console::failure::Failure;
@@ -266,15 +267,20 @@ where
     let control = folder
         .map(|folder| ControlThread::open(folder, &config.access, desk()))
         .transpose()?;
+    let panics = KeptPanics::begin();
     let traded = catch_unwind(AssertUnwindSafe(|| trader.trade()));
     let outcome = match traded {
-        Ok(outcome) => outcome,
+        Ok(outcome) => {
+            panics.say();
+            outcome
+        }
         Err(panic) => {
             warn(format_args!(
                 "ALERT: {} panicked: everything is cancelled",
                 trader.host.path.rule.callback()
             ));
             trader.leave();
+            panics.say();
             resume_unwind(panic)
         }
     };

@@ -24,6 +24,7 @@ use tickwire_node::controls::beat::Beat;
 use tickwire_node::controls::{Guards, check_venue_cancels};
 use tickwire_node::host::{self, Host, Line};
 use tickwire_node::link::Link;
+use tickwire_node::panics::KeptPanics;
 use tickwire_node::settings::{FIRST_SESSION, SendWay};
 use tickwire_node::trader::SILENCE_NS;
 use tickwire_venues::receiver::books_of;
@@ -142,6 +143,8 @@ impl<'a> Opening<'a> {
         state: Option<State>,
         mut link: Link,
     ) -> Result<Outcome, Failure> {
+        // Let go of behind the connection, with which the venue cancels: a panic is said when that is done.
+        let _panics = KeptPanics::begin();
         let Opening {
             run,
             receiver,

@@ -259,37 +259,40 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
-    // Before anything else: no thread is pinned yet.
-    let done = tickwire_control::process::count_cores()
-        .and_then(|()| StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}"))))
-        .and_then(|stop| match &own.command {
-            OwnCommand::Backtest(args) => backtest::run::<S>(args, &stop),
-            OwnCommand::Run(args) => {
-                sides::side(&args.config, args.results.as_deref(), None, |config, results| {
-                    live::<S>(config, &args.config, results, false, &stop)
-                })
-            }
-            OwnCommand::Sim(args) => sim::<S>(args, &stop),
-            OwnCommand::Exchange(args) => sides::exchange(args, &stop),
-            OwnCommand::Trade(args) => {
-                let file = args.config.clone().unwrap_or_default();
-                sides::side(
-                    &file,
-                    args.results.as_deref(),
-                    args.child_of,
-                    |config, results| live::<S>(config, &file, results, args.child_of.is_some(), &stop),
-                )
-            }
-            OwnCommand::Check(args) => check::<S>(args),
-            OwnCommand::Sample(args) => sample(args, &stop),
-        });
-    tickwire_console::finish();
+    let done = tickwire_console::run(|| command::<S>(&own.command));
     match done.and_then(|()| tickwire_console::out::failure().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{}: {failure}", name.unwrap_or_default());
             ExitCode::from(failure.code as u8)
         }
+    }
+}
+
+fn command<S: Strategy + DeserializeOwned + 'static>(command: &OwnCommand) -> Result<(), Failure> {
+    // Before anything else: no thread is pinned yet.
+    tickwire_control::process::count_cores()?;
+    let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
+    match command {
+        OwnCommand::Backtest(args) => backtest::run::<S>(args, &stop),
+        OwnCommand::Run(args) => {
+            sides::side(&args.config, args.results.as_deref(), None, |config, results| {
+                live::<S>(config, &args.config, results, false, &stop)
+            })
+        }
+        OwnCommand::Sim(args) => sim::<S>(args, &stop),
+        OwnCommand::Exchange(args) => sides::exchange(args, &stop),
+        OwnCommand::Trade(args) => {
+            let file = args.config.clone().unwrap_or_default();
+            sides::side(
+                &file,
+                args.results.as_deref(),
+                args.child_of,
+                |config, results| live::<S>(config, &file, results, args.child_of.is_some(), &stop),
+            )
+        }
+        OwnCommand::Check(args) => check::<S>(args),
+        OwnCommand::Sample(args) => sample(args, &stop),
     }
 }
 

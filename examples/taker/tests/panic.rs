@@ -1,6 +1,9 @@
 //! A strategy of one's own with a fault: nothing of it stays at the venue, and the callback is named.
 
+use std::io::{PipeWriter, Read, Write};
 use std::process::Command;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
 fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
@@ -45,6 +48,56 @@ fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
     let told = String::from_utf8_lossy(&tested.stderr);
     assert_eq!(tested.status.code(), Some(101), "{told}");
     assert!(told.contains("the strategy panicked in on_book"), "{told}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn has_room(pipe: &PipeWriter) -> bool {
+    let mut asked = [PollFd::new(pipe, PollFlags::OUT)];
+    poll(&mut asked, Some(&Timespec::default())).expect("a pipe") > 0
+}
+
+/// The pipe is full before anything is said: what the panic says could only be waited with.
+#[test]
+fn a_panic_cancels_though_nobody_reads_what_it_says() {
+    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-unread-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let config = folder.join("strategy.toml");
+    std::fs::write(&config, "[strategy]\nafter = 200\n").expect("written");
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let mut filled = 0;
+    while has_room(&writer) {
+        filled += (&writer).write(&[b'\n'; 4_096]).expect("room for a page");
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_faulty"))
+        .args(["sim", "--seconds", "20", "-c"])
+        .arg(&config)
+        .arg("--dir")
+        .arg(&folder)
+        .stderr(writer)
+        .spawn()
+        .expect("it runs");
+    let exchange = folder.join("exchange.json");
+    let written = (0..2_400).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let text = std::fs::read_to_string(&exchange).ok()?;
+        serde_json::from_str::<serde_json::Value>(&text).ok()
+    });
+    let mut told = Vec::new();
+    reader.read_to_end(&mut told).expect("its end");
+    let told = String::from_utf8_lossy(&told[filled..]).into_owned();
+    let ended = child.wait().expect("it ends");
+    let written = written.unwrap_or_else(|| panic!("the exchange has not ended: {told}"));
+    for order in ["1", "2", "3"] {
+        assert_eq!(
+            written["orders"][order]["status"], "4",
+            "order {order} of {written}"
+        );
+    }
+    // It was asked to, and the day ended with the logout: a client that says nothing has them cancelled at
+    // the day's end, or by the heartbeats that he missed.
+    let published = written["messages"].as_u64().expect("a count");
+    assert!(published < 20 * 20_000, "{published} messages: {told}");
+    assert_eq!(ended.code(), Some(4), "{told}");
     let _ = std::fs::remove_dir_all(&folder);
 }
 

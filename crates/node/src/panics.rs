@@ -1,0 +1,82 @@
+//! What a panic of the trading thread says, kept until its orders are cancelled.
+//!
+//! The standard library's hook writes the message and the backtrace before anything unwinds. Names for a
+//! backtrace are looked up in the whole program's symbols, and whoever reads standard error may read no more:
+//! until then, or for ever, orders would stay at the venue that nobody watches any more.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
+use std::panic::PanicHookInfo;
+use std::sync::Once;
+
+use tickwire_console::note;
+
+thread_local! {
+    static OF_THIS_THREAD: RefCell<Panics> = const { RefCell::new(Panics::AreSaid) };
+}
+
+/// What becomes of a thread's panics.
+enum Panics {
+    /// They are no business of ours.
+    AreSaid,
+    AreKept,
+    Kept(String, Backtrace),
+}
+
+/// While this is there, what the panics of this thread say is kept; dropped, or by [`KeptPanics::say`], it is
+/// said.
+#[must_use]
+pub struct KeptPanics(());
+
+impl KeptPanics {
+    /// Begins to keep, on the calling thread alone. What other threads say is said at once, as before.
+    pub fn begin() -> KeptPanics {
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                if !keep(panic) {
+                    before(panic);
+                }
+            }));
+        });
+        OF_THIS_THREAD.with_borrow_mut(|panics| *panics = Panics::AreKept);
+        KeptPanics(())
+    }
+
+    /// Says what was kept; it never waits for a reader. What comes after is said at once.
+    pub fn say(self) {
+        drop(self);
+    }
+}
+
+impl Drop for KeptPanics {
+    fn drop(&mut self) {
+        let kept = OF_THIS_THREAD.with_borrow_mut(|panics| std::mem::replace(panics, Panics::AreSaid));
+        if let Panics::Kept(words, trace) = kept {
+            match trace.status() {
+                BacktraceStatus::Captured => note(format_args!("{words}\nstack backtrace:\n{trace}")),
+                _ => note(format_args!(
+                    "{words}\nnote: run with `RUST_BACKTRACE=1` for a backtrace"
+                )),
+            }
+        }
+    }
+}
+
+/// Keeps it where this thread keeps; of two, the first: the second comes of what the first has left.
+fn keep(panic: &PanicHookInfo<'_>) -> bool {
+    OF_THIS_THREAD.with(|panics| {
+        // Borrowed already: a panic of what stands here, which is said.
+        let Ok(mut panics) = panics.try_borrow_mut() else {
+            return false;
+        };
+        if !matches!(*panics, Panics::AreKept) {
+            return false;
+        }
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        *panics = Panics::Kept(format!("thread '{name}' {panic}"), Backtrace::capture());
+        true
+    })
+}
