@@ -1,25 +1,30 @@
-//! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, by cargo-mutants, and
-//! sees whether a test notices.
+//! `cargo xtask mutants`: breaks one rule after the other in code that others rely on, and sees whether a
+//! test notices. What is broken cargo-mutants says; one build holds all of it.
+
+mod race;
+mod switch;
 
 use crate::command::{self, Findings};
 use crate::run::{by_hand, root, target_dir};
+use race::Fate;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-Changes engine, books and arbiter in one place at a time (cargo-mutants, `cargo install cargo-mutants --locked`), in a copy of the
-sources, and runs their tests each time. A change that no test notices is looked up in docs/mutants.md, where those that change
-nothing are listed with the reason; any other one is a finding. Tests that read recorded data are left out: a mutant must die of what
-every clone has.
+Changes engine, books and arbiter in one place at a time, as cargo-mutants lists them (`cargo install cargo-mutants --locked`), in a copy
+of the sources, and runs their tests each time. All changes stand in one build, each switched on by its number; those in what the
+compiler works out (constants) are built one by one, by cargo-mutants. A change that no test notices is looked up in docs/mutants.md,
+where those that change nothing are listed with the reason; any other one is a finding. Tests that read recorded data are left out: a
+mutant must die of what every clone has.
 
   cargo xtask mutants [NAME…] [--shard K/N] [--list]
 
   NAME         engine, book, super-books, arbiter (all)
-  --shard K/N  only every Nth mutant, from the Kth on, 0 to N-1 (all; engine takes hours, so take shares of it)
+  --shard K/N  only every Nth mutant, from the Kth on, 0 to N-1 (all)
   --list       says how many mutants each has and runs none
 
-What cargo-mutants writes is below target/mutants. Exit code 1: a mutant lives that docs/mutants.md does not judge. 2: the command
+What became of each is written to target/mutants/NAME.tsv. Exit code 1: a mutant lives that docs/mutants.md does not judge. 2: the command
 line, or there is no cargo-mutants.
 ";
 
@@ -108,13 +113,13 @@ const PROFILE: &[(&str, &str)] = &[
 const TIMEOUT: &str = "60";
 
 #[derive(Debug)]
-struct Plan<'a> {
+struct Plan {
     targets: Vec<&'static str>,
-    shard: Option<&'a str>,
+    shard: Option<(usize, usize)>,
     only_lists: bool,
 }
 
-fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
+fn plan(words: &[&str]) -> Result<Plan, String> {
     let mut plan = Plan {
         targets: Vec::new(),
         shard: None,
@@ -127,11 +132,11 @@ fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
             "--shard" => {
                 let text = *words.next().ok_or("--shard needs K/N behind it")?;
                 let parts = text.split_once('/').and_then(|(k, n)| {
-                    let (k, n): (u32, u32) = (k.parse().ok()?, n.parse().ok()?);
-                    (k < n).then_some(())
+                    let (k, n): (usize, usize) = (k.parse().ok()?, n.parse().ok()?);
+                    (k < n).then_some((k, n))
                 });
-                parts.ok_or_else(|| format!("--shard: '{text}' is no K/N with K below N"))?;
-                plan.shard = Some(text);
+                plan.shard =
+                    Some(parts.ok_or_else(|| format!("--shard: '{text}' is no K/N with K below N"))?);
             }
             other => {
                 let known = TARGETS.iter().find(|target| target.name == other);
@@ -174,8 +179,8 @@ fn cargo_mutants(target: &Target) -> Command {
     command
 }
 
-/// The mutants that lived, as [`named`].
-fn run_one(target: &Target, shard: Option<&str>) -> Result<Vec<String>, String> {
+/// The mutants that lived of these, as [`named`], each in a build of its own.
+fn run_alone(target: &Target, names: &[&str]) -> Result<Vec<String>, String> {
     let out = target_dir().join("mutants").join(target.name);
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut command = cargo_mutants(target);
@@ -183,22 +188,27 @@ fn run_one(target: &Target, shard: Option<&str>) -> Result<Vec<String>, String> 
         .args(["--baseline", "skip", "--timeout", TIMEOUT, "--no-shuffle"])
         .arg("--output")
         .arg(&out)
+        .args(names.iter().map(|name| format!("--re=^{}$", literal(name))))
         .args(
             target
                 .tests_of
                 .iter()
                 .flat_map(|package| ["--test-package", package]),
-        );
-    if let Some(shard) = shard {
-        command.args(["--shard", shard, "--sharding", "round-robin"]);
-    }
-    command
+        )
         .arg("--")
         .args(target.tests)
         .envs(PROFILE.iter().copied())
         .env("TICKWIRE_SHARED", out.join("nothing-recorded"));
     command.status().map_err(|e| format!("cargo mutants: {e}"))?;
     lived(&out.join("mutants.out/missed.txt"))
+}
+
+/// A text as a regular expression that means it.
+fn literal(text: &str) -> String {
+    let special = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && !"/:_,'\"<>=&".contains(c);
+    text.chars()
+        .flat_map(|c| special(c).then_some('\\').into_iter().chain([c]))
+        .collect()
 }
 
 fn lived(file: &Path) -> Result<Vec<String>, String> {
@@ -211,7 +221,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     command::run("mutants", HELP, words, plan, work)
 }
 
-fn work(plan: Plan<'_>) -> Result<Findings, String> {
+fn work(plan: Plan) -> Result<Findings, String> {
     let version = by_hand("cargo").args(["mutants", "--version"]).output();
     if !version.is_ok_and(|output| output.status.success()) {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".into());
@@ -219,20 +229,47 @@ fn work(plan: Plan<'_>) -> Result<Findings, String> {
     let document = std::fs::read_to_string(root().join("docs/mutants.md")).unwrap_or_default();
     let judged = judged(&document);
     let mut findings = Findings::default();
+    let mut first = 0;
     for target in TARGETS
         .iter()
         .filter(|target| plan.targets.contains(&target.name))
     {
+        let mut mutants = race::mutants_of(target, first)?;
+        first += mutants.len() as u32;
         if plan.only_lists {
-            let output = cargo_mutants(target).arg("--list").output();
-            let text = output.map(|output| output.stdout).unwrap_or_default();
-            let lines = text.iter().filter(|byte| **byte == b'\n').count();
-            println!("{:<12} {lines} mutants", target.name);
+            println!("{:<12} {} mutants", target.name, mutants.len());
             continue;
         }
-        let lived = run_one(target, plan.shard)?;
+        if let Some((k, n)) = plan.shard {
+            mutants = mutants.into_iter().skip(k).step_by(n).collect();
+        }
+        println!("{:<12} {} mutants", target.name, mutants.len());
+        let fates = race::race(target, mutants)?;
+        let file = race::write(target, &fates)?;
+        let of = |fate: Fate| fates.iter().filter(move |(_, is)| *is == fate);
+        let alone: Vec<&str> = of(Fate::NoSwitch)
+            .map(|(mutant, _)| mutant.name.as_str())
+            .collect();
+        let mut lived: Vec<String> = of(Fate::Alive)
+            .filter_map(|(mutant, _)| named(&mutant.name))
+            .collect();
+        if !alone.is_empty() {
+            lived.extend(run_alone(target, &alone)?);
+        }
+        let noticed = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Noticed(_)));
+        let endless = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Endless(_)));
         let (known, new): (Vec<_>, Vec<_>) = lived.iter().partition(|mutant| judged.contains(*mutant));
-        println!("{:<12} {} judged, {} new", target.name, known.len(), new.len());
+        println!(
+            "{:<12} {} noticed, {} endless, {} not built, {} built alone, {} judged, {} new: {}",
+            target.name,
+            noticed.count(),
+            endless.count(),
+            of(Fate::NotBuilt).count(),
+            alone.len(),
+            known.len(),
+            new.len(),
+            file.display()
+        );
         new.iter().for_each(|mutant| println!("  lives: {mutant}"));
         findings.good += known.len();
         findings.bad += new.len();
@@ -247,7 +284,7 @@ mod tests {
     #[test]
     fn options_are_read_and_what_is_unknown_is_named() {
         let plan = plan(&["book", "--shard", "1/4"]).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!((plan.targets, plan.shard), (vec!["book"], Some("1/4")));
+        assert_eq!((plan.targets, plan.shard), (vec!["book"], Some((1, 4))));
         assert_eq!(super::plan(&[]).map(|plan| plan.targets.len()), Ok(TARGETS.len()));
         let said = |words: &[&str]| super::plan(words).err().unwrap_or_default();
         assert!(said(&["--shard", "4/4"]).contains("no K/N"));
