@@ -222,7 +222,7 @@ The project's own commands.
   cargo xtask supply [--advisories DIR] [--write]
                                 advisories, bill of materials, table of packages (docs/supply-chain.md); not part of check
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
-  cargo xtask mutants [NAME…] [--shard K/N] [--list]
+  cargo xtask mutants [NAME…] [--shard K/N] [--again] [--list]
                                 breaks engine, books and arbiter in one place at a time, to see that tests notice (docs/mutants.md);
                                 needs cargo-mutants; not part of check
   cargo xtask properties [CRATE…] [--cases N] [--seed S]

@@ -5,23 +5,23 @@ mod race;
 mod switch;
 
 use crate::command::{self, Findings};
-use crate::run::{by_hand, root, target_dir};
+use crate::run::{by_hand, root};
 use race::Fate;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 Changes engine, books and arbiter in one place at a time, as cargo-mutants lists them (`cargo install cargo-mutants --locked`), in a copy
 of the sources, and runs their tests each time. All changes stand in one build, each switched on by its number; those in what the
-compiler works out (constants) are built one by one, by cargo-mutants. A change that no test notices is looked up in docs/mutants.md,
+compiler works out (constants) are built one by one. A change that no test notices is looked up in docs/mutants.md,
 where those that change nothing are listed with the reason; any other one is a finding. Tests that read recorded data are left out: a
 mutant must die of what every clone has.
 
-  cargo xtask mutants [NAME…] [--shard K/N] [--list]
+  cargo xtask mutants [NAME…] [--shard K/N] [--again] [--list]
 
   NAME         engine, book, super-books, arbiter (all)
   --shard K/N  only every Nth mutant, from the Kth on, 0 to N-1 (all)
+  --again      only those that lived in the run before: for whoever has written tests since
   --list       says how many mutants each has and runs none
 
 What became of each is written to target/mutants/NAME.tsv. Exit code 1: a mutant lives that docs/mutants.md does not judge. 2: the command
@@ -102,20 +102,12 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Optimising takes longer than the tests run, and only what a mutant changes is to be built anew.
-const PROFILE: &[(&str, &str)] = &[
-    ("CARGO_PROFILE_TEST_OPT_LEVEL", "0"),
-    ("CARGO_PROFILE_TEST_INCREMENTAL", "true"),
-    ("CARGO_PROFILE_TEST_CODEGEN_UNITS", "256"),
-];
-
-/// A test of a mutant that takes longer, in seconds, has noticed it: without one they take a few.
-const TIMEOUT: &str = "60";
-
 #[derive(Debug)]
 struct Plan {
     targets: Vec<&'static str>,
     shard: Option<(usize, usize)>,
+    /// Only those that lived.
+    again: bool,
     only_lists: bool,
 }
 
@@ -123,12 +115,14 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
     let mut plan = Plan {
         targets: Vec::new(),
         shard: None,
+        again: false,
         only_lists: false,
     };
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         match word {
             "--list" => plan.only_lists = true,
+            "--again" => plan.again = true,
             "--shard" => {
                 let text = *words.next().ok_or("--shard needs K/N behind it")?;
                 let parts = text.split_once('/').and_then(|(k, n)| {
@@ -179,43 +173,6 @@ fn cargo_mutants(target: &Target) -> Command {
     command
 }
 
-/// The mutants that lived of these, as [`named`], each in a build of its own.
-fn run_alone(target: &Target, names: &[&str]) -> Result<Vec<String>, String> {
-    let out = target_dir().join("mutants").join(target.name);
-    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let mut command = cargo_mutants(target);
-    command
-        .args(["--baseline", "skip", "--timeout", TIMEOUT, "--no-shuffle"])
-        .arg("--output")
-        .arg(&out)
-        .args(names.iter().map(|name| format!("--re=^{}$", literal(name))))
-        .args(
-            target
-                .tests_of
-                .iter()
-                .flat_map(|package| ["--test-package", package]),
-        )
-        .arg("--")
-        .args(target.tests)
-        .envs(PROFILE.iter().copied())
-        .env("TICKWIRE_SHARED", out.join("nothing-recorded"));
-    command.status().map_err(|e| format!("cargo mutants: {e}"))?;
-    lived(&out.join("mutants.out/missed.txt"))
-}
-
-/// A text as a regular expression that means it.
-fn literal(text: &str) -> String {
-    let special = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && !"/:_,'\"<>=&".contains(c);
-    text.chars()
-        .flat_map(|c| special(c).then_some('\\').into_iter().chain([c]))
-        .collect()
-}
-
-fn lived(file: &Path) -> Result<Vec<String>, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    Ok(text.lines().filter_map(named).collect())
-}
-
 /// The command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     command::run("mutants", HELP, words, plan, work)
@@ -243,29 +200,30 @@ fn work(plan: Plan) -> Result<Findings, String> {
         if let Some((k, n)) = plan.shard {
             mutants = mutants.into_iter().skip(k).step_by(n).collect();
         }
+        let before = race::read(target);
+        if plan.again {
+            mutants.retain(|mutant| {
+                before
+                    .get(&mutant.name)
+                    .is_some_and(|fate| fate.starts_with("alive"))
+            });
+        }
         println!("{:<12} {} mutants", target.name, mutants.len());
         let fates = race::race(target, mutants)?;
-        let file = race::write(target, &fates)?;
+        let file = race::write(target, before, &fates)?;
         let of = |fate: Fate| fates.iter().filter(move |(_, is)| *is == fate);
-        let alone: Vec<&str> = of(Fate::NoSwitch)
-            .map(|(mutant, _)| mutant.name.as_str())
-            .collect();
-        let mut lived: Vec<String> = of(Fate::Alive)
+        let lived: Vec<String> = of(Fate::Alive)
             .filter_map(|(mutant, _)| named(&mutant.name))
             .collect();
-        if !alone.is_empty() {
-            lived.extend(run_alone(target, &alone)?);
-        }
         let noticed = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Noticed(_)));
         let endless = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Endless(_)));
         let (known, new): (Vec<_>, Vec<_>) = lived.iter().partition(|mutant| judged.contains(*mutant));
         println!(
-            "{:<12} {} noticed, {} endless, {} not built, {} built alone, {} judged, {} new: {}",
+            "{:<12} {} noticed, {} endless, {} not built, {} judged, {} new: {}",
             target.name,
             noticed.count(),
             endless.count(),
             of(Fate::NotBuilt).count(),
-            alone.len(),
             known.len(),
             new.len(),
             file.display()

@@ -157,7 +157,7 @@ const DISTRUSTED_MAX: usize = 32;
 struct Distrusted {
     waiting: [InstrumentId; DISTRUSTED_MAX],
     len: usize,
-    /// There were more: all from this book on are looked at.
+    /// There were too many: all from this book on are looked at.
     rest: Option<u32>,
 }
 
@@ -172,7 +172,7 @@ impl Distrusted {
     fn push(&mut self, instrument: InstrumentId) {
         match self.waiting.get_mut(self.len) {
             Some(place) => (*place, self.len) = (instrument, self.len + 1),
-            None => self.rest = Some(0),
+            None => (self.len, self.rest) = (0, Some(0)), // Those that wait are found among the others.
         }
     }
 }

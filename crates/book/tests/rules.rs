@@ -2,8 +2,8 @@
 
 use tickwire_book::{Applied, BookError, Books, BooksConfig, Depth, QueuePosition, Relay};
 use tickwire_market::{
-    BookState, Counter, EventFlags, EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, UpdateFlags,
-    Volume,
+    BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderId, Price, Side,
+    UpdateFlags, Volume,
 };
 
 const STOCK: InstrumentId = InstrumentId(1);
@@ -490,6 +490,175 @@ fn a_book_that_became_stale_by_itself_is_named_once() {
     // It is stale already: whoever makes it right knows.
     books.apply(&unusable);
     assert_eq!(books.next_distrusted(), None);
+}
+
+#[test]
+fn of_many_books_that_became_stale_each_is_named_once() {
+    const BOOKS: u32 = 100;
+    for (first, step) in [(0, 1), (0, 3), (40, 2)] {
+        let mut books = Books::new(BooksConfig {
+            instruments: BOOKS,
+            orders: 100,
+            levels: 4_096,
+            ..Default::default()
+        });
+        let stale: Vec<InstrumentId> = (first..BOOKS).step_by(step).map(InstrumentId).collect();
+        for instrument in stale.iter().filter(|id| **id != InstrumentId::WHOLE_FEED) {
+            books.apply(&MarketEvent {
+                instrument: *instrument,
+                flags: EventFlags::UNUSABLE,
+                ..feed(EventKind::Gap)
+            });
+        }
+        let sink: &mut dyn EventSink = &mut books;
+        let named = std::iter::from_fn(|| sink.next_distrusted()).take(2 * BOOKS as usize);
+        let mut named: Vec<InstrumentId> = named.collect();
+        named.sort();
+        let wanted: Vec<_> = stale
+            .into_iter()
+            .filter(|id| *id != InstrumentId::WHOLE_FEED)
+            .collect();
+        assert_eq!(named, wanted);
+        assert_eq!(books.next_distrusted(), None);
+    }
+}
+
+#[test]
+fn books_made_with_the_levels_that_were_needed_have_room_and_with_half_of_them_have_none() {
+    let with = |levels: usize| {
+        let mut books = Books::new(BooksConfig {
+            depth: Depth::ByPrice,
+            instruments: 3,
+            levels: levels as u32,
+            ..Default::default()
+        });
+        let mut refused = 0;
+        for (nth, side) in (0..300).zip(Side::BOTH.into_iter().cycle()) {
+            let level = MarketEvent {
+                kind: EventKind::Level,
+                ..order(0, side, 10_000 + nth, 5)
+            };
+            refused += u32::from(matches!(books.apply(&level), Applied::Rejected(BookError::Full)));
+        }
+        (refused, books.levels_needed())
+    };
+    let (refused, needed) = with(32_768);
+    assert_eq!(refused, 0);
+    assert!((300..3_000).contains(&needed), "{needed}");
+    assert_eq!(with(needed), (0, needed));
+    assert!(with(needed / 2).0 > 0, "half of {needed}");
+}
+
+#[test]
+fn a_book_that_has_become_small_gives_its_levels_to_others() {
+    let mut books = Books::new(BooksConfig {
+        depth: Depth::ByPrice,
+        instruments: 3,
+        levels: 1_024,
+        ..Default::default()
+    });
+    let level = |instrument: u32, price: u32, qty: u64| MarketEvent {
+        kind: EventKind::Level,
+        instrument: InstrumentId(instrument),
+        ..order(0, Side::Bid, price, qty)
+    };
+    for turn in 0..4 {
+        let instrument = 1 + turn % 2;
+        for price in 1..=512 {
+            changed(&mut books, level(instrument, price, 5));
+        }
+        // One stays.
+        for price in 2..=512 {
+            changed(&mut books, level(instrument, price, 0));
+        }
+    }
+}
+
+#[test]
+fn a_side_has_room_for_32_768_levels_and_no_more() {
+    let mut books = Books::new(BooksConfig {
+        depth: Depth::ByPrice,
+        instruments: 2,
+        levels: 131_072,
+        ..Default::default()
+    });
+    let level = |price: u32| MarketEvent {
+        kind: EventKind::Level,
+        ..order(0, Side::Bid, price, 5)
+    };
+    for price in 1..=32_768 {
+        changed(&mut books, level(price));
+    }
+    assert_eq!(rejected(&mut books, level(32_769)), BookError::Full);
+}
+
+#[test]
+fn a_level_has_room_for_1_048_575_orders_and_no_more() {
+    let mut books = Books::new(BooksConfig {
+        instruments: 2,
+        orders: 1 << 20,
+        levels: 64,
+        ..Default::default()
+    });
+    for id in 1..1 << 20 {
+        changed(&mut books, order(id, Side::Bid, 100, 1));
+    }
+    let one_more = order(1 << 20, Side::Bid, 100, 1);
+    assert_eq!(rejected(&mut books, one_more), BookError::Full);
+    let level = books.book(STOCK).and_then(|book| book.levels(Side::Bid).next());
+    assert_eq!(
+        level.map(|level| (level.qty.0, level.orders)),
+        Some(((1 << 20) - 1, (1 << 20) - 1))
+    );
+}
+
+#[test]
+fn the_quote_of_one_participant_is_no_top_of_the_book() {
+    let mut books = books(Depth::ByPrice);
+    let quote = MarketEvent {
+        kind: EventKind::Quote,
+        ask_price: Price::from_4dp(200),
+        ask_qty: Volume(3),
+        ..order(0, Side::Bid, 100, 2)
+    };
+    let of_one = MarketEvent {
+        code: *b"XNAS    ",
+        ..quote
+    };
+    assert!(matches!(books.apply(&of_one), Applied::None));
+    assert!(
+        books
+            .book(STOCK)
+            .is_none_or(|book| book.levels(Side::Bid).next().is_none())
+    );
+    changed(&mut books, quote);
+}
+
+#[test]
+fn a_quote_may_be_as_large_as_a_level() {
+    let mut books = books(Depth::ByPrice);
+    let largest = (1 << 44) - 1;
+    for (qty, ask_qty, fits) in [
+        (largest, 1, true),
+        (1, largest, true),
+        (largest + 1, 1, false),
+        (1, largest + 1, false),
+    ] {
+        let quote = MarketEvent {
+            kind: EventKind::Quote,
+            ask_price: Price::from_4dp(200),
+            ask_qty: Volume(ask_qty),
+            ..order(0, Side::Bid, 100, qty)
+        };
+        match books.apply(&quote) {
+            Applied::Update(update) => {
+                assert!(fits, "{qty} and {ask_qty}");
+                assert_eq!(update.qty, [Volume(qty), Volume(ask_qty)]);
+            }
+            Applied::Rejected(error) => assert_eq!((error, fits), (BookError::QtyRange, false)),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

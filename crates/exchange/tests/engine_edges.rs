@@ -3,10 +3,10 @@
 //! a change of the engine that no test noticed (`cargo xtask mutants`, docs/mutants.md).
 
 use tickwire_exchange::{
-    CrossFill, Engine, EngineConfig, Execution, Firm, Listener, NaiveEngine, NewOrder, Order,
-    PROTECTIONS_MAX, PostOnly, Protection, QuoteEntry, Reject, Rules, Twin,
+    AuctionKind, CrossFill, Engine, EngineConfig, Execution, Firm, Listener, NaiveEngine, NewOrder, OnBreach,
+    Order, PROTECTIONS_MAX, PostOnly, PriceBands, Protection, QuoteEntry, Reject, Rules, Twin,
 };
-use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
+use tickwire_market::{InstrumentId, OrderType, Price, Qty, Side, TradingStatus};
 use tickwire_persist::{Persist, StateReader};
 use tickwire_testdata::Rng;
 
@@ -183,6 +183,8 @@ fn quotes_and_protections_have_room_for_so_many_and_no_more() {
     let (mut engine, _) = both(CONFIG, Rules::default());
     for firm in 1..=CONFIG.max_orders {
         assert_eq!(quote(&mut engine, Firm(firm), 1), Ok(()));
+        let shown = engine.last_in_queue(ONE, Side::Bid, 0).map(|order| order.mpid);
+        assert_eq!(shown, Some(limit(Side::Bid, cents(1), 1).mpid), "it has no name");
         // Taken back, its place stays.
         assert_eq!(quote(&mut engine, Firm(firm), 0), Ok(()));
     }
@@ -197,6 +199,163 @@ fn quotes_and_protections_have_room_for_so_many_and_no_more() {
     }
     assert_eq!(engine.set_protection(Firm(2), 0, limits), Err(Reject::Full));
     assert_eq!(engine.set_protection(Firm(1), 0, limits), Ok(()), "it has one");
+}
+
+#[test]
+fn rules_and_the_number_of_orders_are_told() {
+    let rules = Rules {
+        group: 7,
+        ..Rules::default()
+    };
+    let (mut engine, _) = both(CONFIG, rules);
+    assert_eq!(engine.rules(ONE), Some(&rules));
+    assert_eq!(engine.rules(InstrumentId(9)), None);
+    for resting in 0..3 {
+        assert_eq!(engine.live_orders(), resting);
+        engine.submit(&limit(Side::Ask, cents(100), 1), &mut ()).unwrap();
+    }
+}
+
+#[test]
+fn a_static_band_alone_refuses() {
+    let rules = Rules {
+        bands: PriceBands {
+            static_ppm: 100_000,
+            on_breach: OnBreach::Reject,
+            ..PriceBands::default()
+        },
+        ..Rules::default()
+    };
+    let (mut engine, mut naive) = both(CONFIG, rules);
+    engine.set_reference(ONE, cents(100)).unwrap();
+    naive.set_reference(ONE, cents(100)).unwrap();
+    for (price, expected) in [(110, Ok(())), (111, Err(Reject::PriceBand))] {
+        let order = limit(Side::Bid, cents(price), 1);
+        assert_eq!(engine.submit(&order, &mut ()).map(drop), expected, "{price}");
+        assert_eq!(naive.submit(&order, &mut ()).map(drop), expected, "{price}");
+    }
+}
+
+#[test]
+fn a_stop_is_at_most_the_largest_price() {
+    let rules = Rules {
+        price_max: cents(500),
+        ..Rules::default()
+    };
+    let (mut engine, mut naive) = both(CONFIG, rules);
+    for (stop, expected) in [
+        (500, Ok(())),
+        (501, Err(Reject::StopPrice)),
+        (900, Err(Reject::StopPrice)),
+    ] {
+        let order = NewOrder {
+            stop: Some(cents(stop)),
+            ..limit(Side::Bid, cents(400), 1)
+        };
+        assert_eq!(engine.submit(&order, &mut ()).map(drop), expected, "{stop}");
+        assert_eq!(naive.submit(&order, &mut ()).map(drop), expected, "{stop}");
+    }
+}
+
+#[test]
+fn a_post_only_order_is_not_priced_beyond_the_largest_price() {
+    let rules = Rules {
+        price_max: cents(500),
+        post_only: PostOnly::Reprice,
+        ..Rules::default()
+    };
+    let (mut engine, mut naive) = both(CONFIG, rules);
+    let order = NewOrder {
+        post_only: true,
+        ..limit(Side::Ask, cents(400), 1)
+    };
+    let bid = limit(Side::Bid, cents(500), 1);
+    engine.submit(&bid, &mut ()).unwrap();
+    naive.submit(&bid, &mut ()).unwrap();
+    let refused = Err(Reject::PostOnly);
+    assert_eq!(engine.submit(&order, &mut ()), refused);
+    assert_eq!(naive.submit(&order, &mut ()), refused);
+}
+
+/// The prices at which auctions traded.
+#[derive(Default)]
+struct Crosses(Vec<Price>);
+
+impl Listener for Crosses {
+    fn rested(&mut self, _: &Order) {}
+    fn executed(&mut self, _: &Execution) {}
+    fn reduced(&mut self, _: &Order, _: Qty) {}
+    fn deleted(&mut self, _: &Order) {}
+    fn expired(&mut self, _: &Order) {}
+    fn replaced(&mut self, _: &Order, _: &Order, _: bool) {}
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        self.0.push(fill.price);
+    }
+}
+
+#[test]
+fn an_auction_far_from_its_reference_is_at_the_price_at_which_it_trades() {
+    let (mut engine, mut naive) = both(CONFIG, Rules::default());
+    let (mut ours, mut theirs) = (Crosses::default(), Crosses::default());
+    engine.set_reference(ONE, cents(100)).unwrap();
+    naive.set_reference(ONE, cents(100)).unwrap();
+    engine
+        .begin_auction(ONE, AuctionKind::Opening, &mut ours)
+        .unwrap();
+    naive
+        .begin_auction(ONE, AuctionKind::Opening, &mut theirs)
+        .unwrap();
+    for side in Side::BOTH {
+        let order = limit(side, cents(300), 5);
+        engine.submit(&order, &mut ours).unwrap();
+        naive.submit(&order, &mut theirs).unwrap();
+    }
+    engine.uncross(ONE, TradingStatus::Trading, &mut ours).unwrap();
+    naive.uncross(ONE, TradingStatus::Trading, &mut theirs).unwrap();
+    assert_eq!(ours.0, [cents(300); 2]);
+    assert_eq!(theirs.0, [cents(300); 2]);
+}
+
+#[test]
+fn without_limits_and_without_a_reference_an_auction_has_no_price() {
+    for (reference, trades) in [(None, 0), (Some(cents(100)), 2)] {
+        let (mut engine, mut naive) = both(CONFIG, Rules::default());
+        let (mut ours, mut theirs) = (Crosses::default(), Crosses::default());
+        if let Some(price) = reference {
+            engine.set_reference(ONE, price).unwrap();
+            naive.set_reference(ONE, price).unwrap();
+        }
+        engine
+            .begin_auction(ONE, AuctionKind::Opening, &mut ours)
+            .unwrap();
+        naive
+            .begin_auction(ONE, AuctionKind::Opening, &mut theirs)
+            .unwrap();
+        for side in Side::BOTH {
+            let order = NewOrder {
+                order_type: OrderType::Market,
+                ..limit(side, Price::ZERO, 5)
+            };
+            engine.submit(&order, &mut ours).unwrap();
+            naive.submit(&order, &mut theirs).unwrap();
+        }
+        engine.uncross(ONE, TradingStatus::Trading, &mut ours).unwrap();
+        naive.uncross(ONE, TradingStatus::Trading, &mut theirs).unwrap();
+        assert_eq!(ours.0.len(), trades);
+        assert_eq!(theirs.0.len(), trades);
+    }
+}
+
+#[test]
+fn an_engine_without_an_order_is_saved_and_taken_up() {
+    let (engine, _) = both(CONFIG, Rules::default());
+    let mut again = Engine::new(CONFIG);
+    assert_eq!(again.load(&mut StateReader::new(&saved(&engine))), Ok(()));
+    for _ in 0..CONFIG.max_orders {
+        again.submit(&limit(Side::Ask, cents(100), 1), &mut ()).unwrap();
+    }
+    let full = again.submit(&limit(Side::Ask, cents(100), 1), &mut ());
+    assert_eq!(full, Err(Reject::Full));
 }
 
 fn saved(engine: &Engine) -> Vec<u8> {

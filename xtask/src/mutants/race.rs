@@ -35,8 +35,6 @@ pub(super) enum Fate {
     Endless(String),
     /// The compiler refuses it.
     NotBuilt,
-    /// The compiler works it out: only a build of its own shows it.
-    NoSwitch,
     Alive,
 }
 
@@ -108,9 +106,9 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
 pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, String> {
     let tree = target_dir().join("mutants/tree");
     copy(&tree)?;
-    let mut left_out: BTreeMap<u32, Fate> = BTreeMap::new();
-    build(target, &tree, &mutants, &mut left_out)?;
-    let programs = programs(target, &tree)?;
+    let (mut not_built, mut alone) = (BTreeSet::new(), BTreeSet::new());
+    build(target, &tree, &mutants, &mut not_built, &mut alone)?;
+    let programs = programs(target, &tree, true)?;
     let next = AtomicUsize::new(0);
     let fates: Mutex<Vec<Option<Fate>>> = Mutex::new(vec![None; mutants.len()]);
     let began = Instant::now();
@@ -121,11 +119,12 @@ pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, Strin
                 loop {
                     let nth = next.fetch_add(1, Ordering::Relaxed);
                     let Some(mutant) = mutants.get(nth) else { return };
-                    let fate = match left_out.get(&mutant.change.id) {
-                        Some(fate) => fate.clone(),
-                        None => fate(&programs, mutant.change.id),
+                    let fate = match mutant.change.id {
+                        id if not_built.contains(&id) => Some(Fate::NotBuilt),
+                        id if alone.contains(&id) => None,
+                        id => Some(fate(&programs, id)),
                     };
-                    if fate == Fate::Alive {
+                    if fate == Some(Fate::Alive) {
                         println!("  lives: {}", mutant.name);
                     }
                     if nth % 100 == 99 {
@@ -137,18 +136,55 @@ pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, Strin
                         );
                     }
                     if let Ok(mut fates) = fates.lock() {
-                        fates[nth] = Some(fate);
+                        fates[nth] = fate;
                     }
                 }
             });
         }
     });
     let fates = fates.into_inner().map_err(|e| e.to_string())?;
-    Ok(mutants
-        .into_iter()
-        .zip(fates)
-        .map(|(mutant, fate)| (mutant, fate.unwrap_or(Fate::NoSwitch)))
-        .collect())
+    let mut done = Vec::new();
+    for (mutant, fate) in mutants.into_iter().zip(fates) {
+        let fate = match fate {
+            Some(fate) => fate,
+            None => alone_in_a_build(target, &tree, &mutant, &programs)?,
+        };
+        done.push((mutant, fate));
+    }
+    Ok(done)
+}
+
+/// One without a switch, with no other in the file.
+fn alone_in_a_build(
+    target: &Target,
+    tree: &Path,
+    mutant: &Mutant,
+    known: &[Program],
+) -> Result<Fate, String> {
+    let (
+        file,
+        Change {
+            span, replacement, ..
+        },
+    ) = (&mutant.file, &mutant.change);
+    let source = fs::read_to_string(root().join(file)).map_err(|e| format!("{file}: {e}"))?;
+    let (before, after) = (&source[..span.start], &source[span.end..]);
+    let there = tree.join(file);
+    let switched = fs::read(&there).map_err(|e| format!("{}: {e}", there.display()))?;
+    write_if_new(&there, format!("{before}{replacement}{after}").as_bytes())?;
+    let fate = match programs(target, tree, false) {
+        Ok(mut programs) => {
+            for program in &mut programs {
+                let same = known.iter().find(|known| known.name == program.name);
+                program.takes = same.map_or(program.takes, |known| known.takes);
+            }
+            fate(&programs, u32::MAX)
+        }
+        Err(_) => Fate::NotBuilt,
+    };
+    println!("  built alone, {fate:?}: {}", mutant.name);
+    write_if_new(&there, &switched)?;
+    Ok(fate)
 }
 
 /// The sources as they are, in a folder of their own; what has not changed keeps its time.
@@ -194,7 +230,8 @@ fn build(
     target: &Target,
     tree: &Path,
     mutants: &[Mutant],
-    left_out: &mut BTreeMap<u32, Fate>,
+    not_built: &mut BTreeSet<u32>,
+    alone: &mut BTreeSet<u32>,
 ) -> Result<(), String> {
     let crate_root = root_of(target);
     let text = fs::read_to_string(root().join(&crate_root)).map_err(|e| format!("{crate_root}: {e}"))?;
@@ -205,11 +242,11 @@ fn build(
             let source = fs::read_to_string(root().join(file)).map_err(|e| format!("{file}: {e}"))?;
             let changes: Vec<Change> = mutants
                 .iter()
-                .filter(|mutant| mutant.file == file && !left_out.contains_key(&mutant.change.id))
+                .filter(|mutant| mutant.file == file && !not_built.contains(&mutant.change.id))
                 .map(|mutant| mutant.change.clone())
                 .collect();
             let switched = switch::switch(&source, &changes).map_err(|e| format!("{file}:{e}"))?;
-            left_out.extend(switched.without.iter().map(|id| (*id, Fate::NoSwitch)));
+            alone.extend(&switched.without);
             write_if_new(&tree.join(file), switched.text.as_bytes())?;
             written.insert(file, switched);
         }
@@ -241,7 +278,7 @@ fn build(
                 target.package
             ));
         }
-        left_out.extend(refused.into_iter().map(|id| (id, Fate::NotBuilt)));
+        not_built.extend(refused);
     }
     Ok(())
 }
@@ -296,8 +333,8 @@ fn gather<'a>(message: &'a Value, marks: &mut Vec<&'a Value>) {
     }
 }
 
-/// The programs of tests, the quickest first, none of which may fail without a mutant.
-fn programs(target: &Target, tree: &Path) -> Result<Vec<Program>, String> {
+/// The programs of tests, the quickest first; run once where `is_tried`, none of them may fail.
+fn programs(target: &Target, tree: &Path, is_tried: bool) -> Result<Vec<Program>, String> {
     let mut packages = vec![target.package];
     packages.extend(target.tests_of.iter().filter(|name| **name != target.package));
     let mut build = cargo_in(tree);
@@ -305,7 +342,7 @@ fn programs(target: &Target, tree: &Path) -> Result<Vec<Program>, String> {
     build.args(packages.iter().flat_map(|name| ["--package", name]));
     let output = build
         .args(target.tests)
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::null())
         .output()
         .map_err(|e| format!("cargo test: {e}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -330,12 +367,14 @@ fn programs(target: &Target, tree: &Path) -> Result<Vec<Program>, String> {
                 .unwrap_or_default(),
             takes: Duration::from_secs(600),
         };
-        let began = Instant::now();
-        match run(&program, u32::MAX) {
-            Ran::Passed => program.takes = began.elapsed(),
-            _ => return Err(format!("{} fails without a mutant", program.name)),
+        if is_tried {
+            let began = Instant::now();
+            match run(&program, u32::MAX) {
+                Ran::Passed => program.takes = began.elapsed(),
+                _ => return Err(format!("{} fails without a mutant", program.name)),
+            }
+            println!("  {:<24} {:.1} s", program.name, program.takes.as_secs_f64());
         }
-        println!("  {:<24} {:.1} s", program.name, program.takes.as_secs_f64());
         programs.push(program);
     }
     if programs.is_empty() {
@@ -411,19 +450,35 @@ fn ended(child: &mut Child, how: Ran) -> Ran {
     how
 }
 
-/// What became of every one, for whoever looks one up.
-pub(super) fn write(target: &Target, fates: &Fates) -> Result<PathBuf, String> {
-    let file = target_dir().join("mutants").join(format!("{}.tsv", target.name));
-    let lines = fates.iter().map(|(mutant, fate)| {
+fn file_of(target: &Target) -> PathBuf {
+    target_dir().join("mutants").join(format!("{}.tsv", target.name))
+}
+
+/// What became of the mutants in runs before, by name; nothing where there was none.
+pub(super) fn read(target: &Target) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(file_of(target)).unwrap_or_default();
+    let rows = text.lines().filter_map(|line| line.rsplit_once('\t'));
+    rows.map(|(fate, name)| (name.to_owned(), fate.to_owned()))
+        .collect()
+}
+
+/// Writes what became of every one, for whoever looks one up.
+pub(super) fn write(
+    target: &Target,
+    mut known: BTreeMap<String, String>,
+    fates: &Fates,
+) -> Result<PathBuf, String> {
+    for (mutant, fate) in fates {
         let fate = match fate {
             Fate::Noticed(by) => format!("noticed\t{by}"),
             Fate::Endless(by) => format!("endless\t{by}"),
             Fate::NotBuilt => "not built\t".to_owned(),
-            Fate::NoSwitch => "no switch\t".to_owned(),
             Fate::Alive => "alive\t".to_owned(),
         };
-        format!("{fate}\t{}\n", mutant.name)
-    });
+        known.insert(mutant.name.clone(), fate);
+    }
+    let lines = known.iter().map(|(name, fate)| format!("{fate}\t{name}\n"));
+    let file = file_of(target);
     write_if_new(&file, lines.collect::<String>().as_bytes())?;
     Ok(file)
 }
