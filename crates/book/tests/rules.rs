@@ -593,6 +593,25 @@ fn a_side_has_room_for_32_768_levels_and_no_more() {
 }
 
 #[test]
+fn a_cleared_table_has_room_for_as_many_orders_as_before() {
+    let mut books = Books::new(BooksConfig {
+        instruments: 2,
+        orders: 4,
+        levels: 64,
+        ..Default::default()
+    });
+    // All of one place: one stands there, and four beside.
+    for _ in 0..3 {
+        for nth in 1..=5 {
+            changed(&mut books, order(nth * 4, Side::Bid, 100, 1));
+        }
+        let one_more = order(24, Side::Bid, 100, 1);
+        assert_eq!(rejected(&mut books, one_more), BookError::Full);
+        books.apply(&feed(EventKind::Clear));
+    }
+}
+
+#[test]
 fn a_level_has_room_for_1_048_575_orders_and_no_more() {
     let mut books = Books::new(BooksConfig {
         instruments: 2,

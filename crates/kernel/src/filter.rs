@@ -565,11 +565,6 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Whether the program counts what it drops of each instrument of such channels.
-    fn counts_instruments(&self, framing: Framing) -> bool {
-        self.spec.statistics && matches!(framing, Framing::Itch | Framing::Nyse)
-    }
-
     /// Moves the channel on behind a packet that nobody wants, and counts it.
     fn filtered(&mut self) {
         let raced = self.exits.raced;
@@ -643,7 +638,8 @@ impl<'s> Generator<'s> {
         } = self.exits;
         let raced = self.exits.raced;
         // Who counts by instrument ends by himself.
-        if self.uses(|framing| framing != Framing::Any && !self.counts_instruments(framing)) {
+        let counts = |framing: Framing| self.spec.statistics && framing.has_numbers();
+        if self.uses(|framing| framing != Framing::Any && !counts(framing)) {
             self.a.bind(unwanted);
             self.filtered();
             self.drop_it();

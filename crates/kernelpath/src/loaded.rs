@@ -450,7 +450,7 @@ impl LoadedFilter {
     /// Beyond the channels or [`layout::BITS`].
     pub fn dropped(&self, channel: u16, bit: usize) -> Option<u64> {
         let spec = &self.spec.channels[usize::from(channel)];
-        if !matches!(spec.framing, Framing::Itch | Framing::Nyse) {
+        if !spec.framing.has_numbers() {
             return None;
         }
         assert!(bit < layout::BITS, "a set has no bit {bit}");

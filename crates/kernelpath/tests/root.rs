@@ -242,7 +242,7 @@ fn verdicts() -> Result<(), Skip> {
         for (bit, dropped) in dropped.iter().enumerate() {
             assert_eq!(loaded.dropped(0, bit), Some(*dropped), "{framing:?}: {bit}");
         }
-        let counts = statistics && matches!(framing, Framing::Itch | Framing::Nyse);
+        let counts = statistics && framing.has_numbers();
         assert_eq!(dropped.iter().sum::<u64>() > 100, counts);
         if let Some(Map::Hash { entries, .. }) = model.machine.map(layout::ORDERS) {
             assert!(!entries.is_empty());

@@ -22,6 +22,9 @@ use crate::run::{by_hand, root, target_dir};
 pub(super) struct Mutant {
     /// As cargo-mutants writes it, with line and column.
     pub(super) name: String,
+    /// As docs/mutants.md names it: without line and column, which move; of several that are called the same
+    /// in a file, the one, counted from the top.
+    pub(super) known_as: String,
     file: String,
     change: Change,
 }
@@ -78,6 +81,7 @@ pub(super) fn mutants_of(target: &Target, first: u32) -> Result<Vec<Mutant>, Str
         };
         mutants.push(Mutant {
             name: word("name"),
+            known_as: String::new(),
             change: Change {
                 id,
                 genre: Genre::named(&word("genre"))
@@ -88,7 +92,33 @@ pub(super) fn mutants_of(target: &Target, first: u32) -> Result<Vec<Mutant>, Str
             file,
         });
     }
+    name_apart(&mut mutants);
     Ok(mutants)
+}
+
+fn name_apart(mutants: &mut [Mutant]) {
+    let base = |mutant: &Mutant| named(&mutant.name).unwrap_or_else(|| mutant.name.clone());
+    let mut all: BTreeMap<String, usize> = BTreeMap::new();
+    for mutant in mutants.iter() {
+        *all.entry(base(mutant)).or_default() += 1;
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for mutant in mutants {
+        let name = base(mutant);
+        let nth = seen.entry(name.clone()).or_default();
+        *nth += 1;
+        mutant.known_as = match all[&name] {
+            1 => name,
+            _ => format!("{name} #{nth}"),
+        };
+    }
+}
+
+/// The line of cargo-mutants without line and column.
+fn named(line: &str) -> Option<String> {
+    let (place, what) = line.trim().split_once(": ")?;
+    let file = place.split(':').next()?;
+    Some(format!("{file}: {what}"))
 }
 
 /// Line and column as bytes from the start; both count from 1, columns in characters.
@@ -486,6 +516,34 @@ pub(super) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mutant_is_named_without_its_line_and_apart_from_others_of_its_name() {
+        let mutant = |name: &str| Mutant {
+            name: name.into(),
+            known_as: String::new(),
+            file: String::new(),
+            change: Change {
+                id: 0,
+                genre: Genre::Expression,
+                span: 0..0,
+                replacement: String::new(),
+            },
+        };
+        let mut mutants = [
+            mutant("crates/book/src/books.rs:216:42: replace > with >= in Books::new"),
+            mutant("crates/book/src/books.rs:217:5: replace > with < in Books::new"),
+            mutant("crates/book/src/books.rs:218:9: replace > with >= in Books::new"),
+        ];
+        name_apart(&mut mutants);
+        let names = mutants.map(|mutant| mutant.known_as.replace("crates/book/src/books.rs: ", ""));
+        let wanted = [
+            "replace > with >= in Books::new #1",
+            "replace > with < in Books::new",
+            "replace > with >= in Books::new #2",
+        ];
+        assert_eq!(names, wanted);
+    }
 
     #[test]
     fn columns_count_characters() {

@@ -74,6 +74,12 @@ impl Framing {
         matches!(self, Framing::Nyse | Framing::Cqs | Framing::OpenBook)
     }
 
+    /// Whether messages name their instrument by a small number: with [`FilterSpec::statistics`] what is
+    /// dropped is counted by it.
+    pub const fn has_numbers(self) -> bool {
+        matches!(self, Framing::Itch | Framing::Nyse | Framing::OpenBook)
+    }
+
     /// Whether orders of wanted instruments are followed by their numbers.
     pub const fn follows_orders(self) -> bool {
         matches!(self, Framing::Pitch)
@@ -190,7 +196,7 @@ pub struct FilterSpec {
     /// program can be attached in the driver only, and to the one interface that it was loaded for.
     pub wire_time: bool,
     /// Whether more is counted: what was dropped of each instrument whose number stands in its messages
-    /// (ITCH, NYSE; [`layout::DROPPED`], a mebibyte a set), and the messages of each followed order (PITCH).
+    /// ([`Framing::has_numbers`]; [`layout::DROPPED`], a mebibyte a set), and the messages of each followed order (PITCH).
     /// A dropped packet is walked twice then.
     pub statistics: bool,
 }
@@ -386,7 +392,7 @@ impl FilterSpec {
             put(layout::SET, spec.set.into());
             let set = sizes.sets_at() + usize::from(spec.set) * layout::SET_SIZE;
             let (types, least) = spec.framing.tables();
-            if matches!(spec.framing, Framing::Itch | Framing::Nyse | Framing::OpenBook) {
+            if spec.framing.has_numbers() {
                 sets[set] |= 1;
             }
             sets[set + layout::TYPES..set + layout::SIZES].copy_from_slice(&types);

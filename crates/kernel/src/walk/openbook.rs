@@ -47,7 +47,7 @@ pub(crate) fn header(g: &mut Generator<'_>) {
 }
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
+    let (wanted, doubt) = (g.exits.wanted, g.exits.doubt);
     let (full, delta, done) = (g.a.label(), g.a.label(), g.a.label());
     let part = |offset: usize| PAYLOAD + offset as i16;
     g.a.load(Size::B, R2, R7, part(offset_of!(PacketHeader, num_msgs)));
@@ -89,5 +89,16 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     // The last message must end within what the sender says; bytes behind it are ignored.
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Gt, R1, R0, doubt);
-    g.a.jump(unwanted);
+    if g.spec.statistics {
+        // Until here it was how many numbers the packet takes: one.
+        g.a.store(Size::D, R10, stack::COUNT, R2);
+    }
+    g.unwanted(HEADER, |g, over| {
+        g.within(INDEX + 4, over);
+        g.a.load(Size::H, R0, R4, PAYLOAD + SIZE);
+        g.a.from_big_endian(R0, 16);
+        g.a.alu(Op::Add, R1, R0);
+        g.a.load(Size::W, R0, R4, PAYLOAD + INDEX);
+        g.a.from_big_endian(R0, 32);
+    });
 }

@@ -15,7 +15,7 @@ use tickwire_market::SeqNo;
 use tickwire_testdata::Rng;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::zerocopy::IntoBytes;
-use tickwire_wire::{itch50, mdp3, moldudp64, pitch, xdp};
+use tickwire_wire::{itch50, mdp3, moldudp64, openbook, pitch, xdp};
 
 pub(crate) const LINES: [Group; 2] = [
     Group::new([233, 54, 12, 111], 26477),
@@ -502,6 +502,20 @@ pub(crate) fn instruments_of(framing: Framing, payload: &[u8]) -> Vec<usize> {
                 let at = if kind == 105 { 12 } else { 8 };
                 let index = rest[at..].first_chunk::<4>().expect("an index");
                 found.push(u32::from_le_bytes(*index) as usize);
+                rest = &rest[usize::from(size)..];
+            }
+            found
+        }
+        // Sizes and indices of full updates and of deltas stand at the same places.
+        Framing::OpenBook => {
+            let head = openbook::PacketHeader::SIZE;
+            let (mut rest, mut found) = (&payload[head..], Vec::new());
+            let count = payload[core::mem::offset_of!(openbook::PacketHeader, num_msgs)];
+            for _ in 0..count {
+                let size = u16::from_be_bytes([rest[0], rest[1]]);
+                let index =
+                    rest[core::mem::offset_of!(openbook::DeltaHead, symbol_index)..].first_chunk::<4>();
+                found.push(u32::from_be_bytes(*index.expect("an index")) as usize);
                 rest = &rest[usize::from(size)..];
             }
             found
