@@ -233,6 +233,10 @@ fn a_stale_source_leaves_at_once_is_marked_and_comes_back_as_a_whole() {
                 .with(SuperFlags::BEST_BID)
         )
     );
+    assert!(
+        !update.changed.any(SuperFlags::NATIONAL),
+        "it is no consolidated feed"
+    );
     assert_eq!(bench.shares(Side::Bid), [(100, 1, 5)]);
     assert_eq!(bench.book().away(), feeds(&[0]));
     assert_eq!(bench.book().member(0).unwrap().presence, Presence::Stale);
@@ -414,6 +418,8 @@ fn a_symbol_that_is_not_wanted_any_more_leaves_and_can_come_back() {
     bench.level(A, Side::Bid, 101, 5);
     bench.level(B, Side::Bid, 100, 5);
     bench.apply(A, undefine_event(STOCK)).unwrap();
+    let update = bench.last();
+    assert!(update.changed.has(SuperFlags::FEEDS) && !update.changed.any(SuperFlags::TRADE));
     assert_eq!(bench.shares(Side::Bid), [(100, 1, 5)]);
     assert_eq!(bench.book().feeds(), feeds(&[1, 2, 3]));
     assert_eq!(
@@ -582,4 +588,83 @@ fn a_change_of_the_third_venue_is_three_from_the_best() {
     bench.apply(C, of_stock(EventKind::Gap)).unwrap();
     let update = bench.last();
     assert_eq!(update.first[Side::Bid as usize], 2, "{update:?}");
+}
+
+#[test]
+fn a_feed_of_a_mask_is_the_bit_of_its_number() {
+    for feed in 0..32 {
+        assert_eq!(FeedMask::one(feed), FeedMask(1 << feed));
+    }
+    assert_eq!(format!("{:?}", feeds(&[0, 3, 31])), "{0, 3, 31}");
+}
+
+#[test]
+fn who_comes_and_goes_by_a_call_does_so_at_the_time_of_the_last_event() {
+    let mut bench = Bench::new();
+    bench.level(A, Side::Bid, 101, 5);
+    let now = Nanos(bench.clock);
+    bench.told.clear();
+    let told = &mut bench.told;
+    let mut sink = |_: &SuperRef<'_>, update: &SuperUpdate| told.push(*update);
+    bench.books.undefine(A, STOCK, &mut sink).unwrap();
+    assert_eq!(bench.last().recv_ts, now);
+    bench.define(A, STOCK, "ABC").unwrap();
+    assert_eq!(bench.last().recv_ts, now);
+}
+
+#[test]
+fn a_feed_that_is_away_leaves_without_a_change_of_the_ladders() {
+    let mut bench = Bench::new();
+    bench.level(A, Side::Bid, 101, 5);
+    bench.level(B, Side::Bid, 100, 5);
+    bench.apply(A, whole(EventKind::Gap)).unwrap();
+    bench.told.clear();
+    bench.apply(A, undefine_event(STOCK)).unwrap();
+    let update = bench.last();
+    assert!(update.changed.has(SuperFlags::FEEDS));
+    assert!(!update.changed.any(SuperFlags::BIDS.with(SuperFlags::BEST_BID)));
+}
+
+#[test]
+fn a_side_has_room_for_32_768_shares_and_no_more() {
+    let mut bench = Bench::with(SuperConfig {
+        symbols: 4,
+        members: 16,
+        shares: 131_072,
+        ..SuperConfig::default()
+    });
+    bench.apply(A, whole(EventKind::Recovered)).unwrap();
+    bench.define(A, STOCK, "ABC").unwrap();
+    for price in 1..=32_768 {
+        bench.level(A, Side::Bid, price, 1);
+    }
+    let one_more = bench.apply(A, level(Side::Bid, 32_769, 1));
+    assert_eq!(one_more, Err(SuperError::Full));
+}
+
+#[test]
+fn what_is_different_has_a_bit_each() {
+    let all = [
+        SuperFlags::BEST_BID,
+        SuperFlags::BEST_ASK,
+        SuperFlags::BIDS,
+        SuperFlags::ASKS,
+        SuperFlags::FEEDS,
+        SuperFlags::MARKET,
+        SuperFlags::NATIONAL,
+        SuperFlags::DIFFERENCE,
+        SuperFlags::TRADE,
+    ];
+    for (bit, flags) in all.into_iter().enumerate() {
+        assert_eq!(flags.0, 1 << bit);
+    }
+}
+
+#[test]
+fn every_error_of_a_consolidated_book_has_words_of_its_own() {
+    use SuperError::*;
+    let all = [Source, Instrument, Depth, UnknownLevel, QtyRange, Taken, Full];
+    let words: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), all.len());
+    assert!(words.iter().all(|word| word.len() > 5), "{words:?}");
 }
