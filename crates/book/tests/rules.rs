@@ -278,6 +278,12 @@ fn an_order_without_room_makes_its_book_stale_until_it_is_cleared() {
         BookError::Full
     );
     assert_eq!(books.counters().get(Counter::BookFull), 1);
+    let another = order(6, Side::Bid, 100, 10);
+    let outcome = books.apply(&another).outcome();
+    let mut last = None;
+    let mut sink = |event: &MarketEvent| last = Some((event.kind, event.instrument));
+    books.relay(&another, outcome, Relay::Levels, &mut sink);
+    assert_eq!(last, Some((EventKind::Gap, STOCK)));
     assert_eq!(books.book(STOCK).unwrap().state(), BookState::Stale);
     assert_eq!(books.book(InstrumentId(2)).unwrap().state(), BookState::Live);
     books.apply(&feed(EventKind::Recovered));

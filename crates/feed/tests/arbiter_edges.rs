@@ -406,3 +406,247 @@ fn waiting_for_a_snapshot_the_newest_packets_are_kept() {
     );
     assert_eq!(arbiter.first_held(), Some(SeqNo(11)));
 }
+
+/// Runs its time-outs until recovery is given up: when.
+fn given_up(arbiter: &mut Arbiter) -> Nanos {
+    let mut now = Nanos::ZERO;
+    while !arbiter.is_given_up() {
+        now = arbiter.poll_timeout().expect("something is due").max(now);
+        assert!(now < Nanos(60 * Nanos::SECOND), "it is never given up");
+        arbiter.handle_timeout(now);
+        while arbiter.poll_request().is_some() {}
+    }
+    now
+}
+
+/// Requests that nobody answers, given up after a second.
+fn unanswered() -> ArbiterConfig {
+    let config = by_snapshot();
+    ArbiterConfig {
+        snapshot: false,
+        request_attempts: u8::MAX,
+        ..config
+    }
+}
+
+#[test]
+fn only_what_fills_a_gap_is_progress() {
+    let half = 500 * Nanos::MILLI;
+    let with = |what: &dyn Fn(&mut Arbiter)| {
+        let mut arbiter = by_both(unanswered());
+        for line in [Line::A, Line::B] {
+            on(&mut arbiter, 2, line, 10, 1);
+        }
+        what(&mut arbiter);
+        given_up(&mut arbiter)
+    };
+    let plain = Nanos(2 + Nanos::SECOND);
+    assert_eq!(with(&|_| {}), plain);
+    let answered = |arbiter: &mut Arbiter| {
+        on(arbiter, half, Line::Retransmit, 5, 1);
+    };
+    assert_eq!(with(&answered), Nanos(half + Nanos::SECOND));
+    let goes_on = |arbiter: &mut Arbiter| {
+        on(arbiter, half, Line::A, 11, 1);
+    };
+    assert_eq!(with(&goes_on), plain, "what follows fills nothing");
+    let another_gap = |arbiter: &mut Arbiter| {
+        for line in [Line::A, Line::B] {
+            on(arbiter, half, line, 20, 1);
+        }
+    };
+    assert_eq!(with(&another_gap), plain, "nor does another gap");
+}
+
+#[test]
+fn while_recovery_is_given_up_a_gap_too_large_for_requests_brings_no_snapshot() {
+    let mut config = unanswered();
+    (config.snapshot, config.request_gap_max) = (true, 10);
+    let mut arbiter = by_both(config);
+    for line in [Line::A, Line::B] {
+        on(&mut arbiter, 2, line, 100, 1);
+    }
+    arbiter.handle_timeout(Nanos(Nanos::MILLI));
+    assert!(arbiter.awaits_snapshot());
+    let now = given_up(&mut arbiter);
+    drain(&mut arbiter);
+    for line in [Line::A, Line::B] {
+        on(&mut arbiter, now.0 + 1, line, 300, 1);
+    }
+    arbiter.handle_timeout(now.after(Nanos::SECOND));
+    assert!(!arbiter.awaits_snapshot() && arbiter.is_given_up());
+}
+
+/// Line A tells of message 20, and then goes on with 5 to 12: nobody has sent 20.
+fn refute(arbiter: &mut Arbiter) {
+    on(arbiter, 10, Line::A, 20, 1);
+    for first in 5..13 {
+        on(arbiter, 20 + first, Line::A, first, 1);
+    }
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 1);
+}
+
+#[test]
+fn a_snapshot_that_is_awaited_for_another_reason_is_awaited_still() {
+    let mut arbiter = by_both(by_snapshot());
+    arbiter.distrust(Nanos(2), SeqNo(3));
+    on(&mut arbiter, 10, Line::A, 20, 1);
+    arbiter.await_snapshot(Nanos(11));
+    for first in 5..13 {
+        on(&mut arbiter, 20 + first, Line::A, first, 1);
+    }
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 1);
+    assert!(arbiter.awaits_snapshot(), "messages 1 and 2 are in doubt");
+}
+
+#[test]
+fn of_two_numbers_ahead_the_first_is_what_is_refuted() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    on(&mut arbiter, 8, Line::A, 20, 1);
+    on(&mut arbiter, 9, Line::A, 100, 1);
+    for first in 5..13 {
+        on(&mut arbiter, 20 + first, Line::A, first, 1);
+    }
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 1);
+    drain(&mut arbiter);
+    assert_eq!((arbiter.next_seq(), arbiter.missing()), (SeqNo(13), 0));
+    assert!(arbiter.is_whole());
+}
+
+#[test]
+fn an_end_ahead_goes_with_the_number_that_told_of_it() {
+    let mut arbiter = begun();
+    arbiter.on_heartbeat(Nanos(5), Line::A, SESSION, SeqNo(30), true);
+    refute(&mut arbiter);
+    drain(&mut arbiter);
+    assert_eq!(packet(&mut arbiter, 40, 13, 17), Verdict::Deliver { skip: 0 });
+    assert_eq!(
+        (arbiter.next_seq(), arbiter.state()),
+        (SeqNo(30), FeedState::Live)
+    );
+}
+
+#[test]
+fn live_packets_leave_room_for_answers() {
+    let mut arbiter = by_both(ArbiterConfig {
+        buffer_packets: 16,
+        ..ArbiterConfig::default()
+    });
+    let mut first = 100;
+    while on(&mut arbiter, 2, Line::A, first, 1) == Verdict::Buffered {
+        first += 1;
+        assert!(first < 120, "there is no end of room");
+    }
+    assert!(arbiter.held() < 16, "some is left");
+    assert_eq!(on(&mut arbiter, 3, Line::Retransmit, 50, 1), Verdict::Buffered);
+}
+
+#[test]
+fn of_packets_that_begin_alike_the_one_that_is_kept_stays() {
+    let mut config = by_snapshot();
+    config.buffer_packets = 2;
+    let mut arbiter = by_both(config);
+    arbiter.await_snapshot(Nanos(2));
+    for first in [10, 11] {
+        assert_eq!(on(&mut arbiter, 3, Line::A, first, 1), Verdict::Buffered);
+    }
+    assert_eq!(on(&mut arbiter, 4, Line::B, 10, 9), Verdict::Overflow);
+}
+
+#[test]
+fn a_lost_message_is_passed_over_when_its_turn_has_come() {
+    let mut arbiter = by_both(by_snapshot());
+    for first in [6, 9] {
+        for line in [Line::A, Line::B] {
+            on(&mut arbiter, 2, line, first, if first == 6 { 2 } else { 1 });
+        }
+    }
+    arbiter.handle_timeout(Nanos(100 * Nanos::MILLI));
+    assert!(arbiter.awaits_snapshot(), "5 and 8 will not come");
+    arbiter.resume_at(Nanos(200 * Nanos::MILLI), SeqNo(6));
+    let released: Vec<u64> = std::iter::from_fn(|| arbiter.next_buffered().map(|it| it.first.0)).collect();
+    assert_eq!(released.first(), Some(&6), "{released:?}");
+    assert!(arbiter.next_seq() >= SeqNo(8));
+}
+
+#[test]
+fn after_a_silence_a_jump_may_be_larger() {
+    // Four messages so far, sixteen times as many may have been missed in a silence.
+    let allowed = 5 + 100 + 16 * 4;
+    for (first, is_believed) in [(allowed, true), (allowed + 1, false)] {
+        let mut arbiter = by_both(ArbiterConfig {
+            jump_max: 100,
+            ..ArbiterConfig::default()
+        });
+        let verdict = on(&mut arbiter, 1_000, Line::A, first, 1);
+        assert_eq!(verdict != Verdict::Ignored, is_believed, "{first}");
+    }
+}
+
+/// Both lines alive at this time, with nothing new.
+fn alive(arbiter: &mut Arbiter, at: u64) {
+    for line in [Line::A, Line::B] {
+        arbiter.on_heartbeat(Nanos(at), line, SESSION, SeqNo(5), false);
+    }
+}
+
+#[test]
+fn three_packets_far_ahead_have_to_last_while_the_other_line_says_otherwise() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    let late = 100 * Nanos::SECOND;
+    alive(&mut arbiter, late);
+    for nth in 0..3 {
+        let verdict = on(&mut arbiter, late + nth, Line::A, 1_000_000 + nth, 1);
+        assert_eq!(verdict, Verdict::Ignored, "{nth}");
+    }
+    let lasts = late + 2 * Nanos::SECOND;
+    assert_eq!(on(&mut arbiter, lasts, Line::A, 1_000_003, 1), Verdict::Buffered);
+}
+
+#[test]
+fn the_other_lines_word_for_a_jump_counts_for_as_long_as_it_is_heard() {
+    let quiet = 3 * Nanos::SECOND;
+    for (after, is_believed) in [(quiet - 1, true), (quiet, false)] {
+        let mut arbiter = by_both(ArbiterConfig::default());
+        let late = 100 * Nanos::SECOND;
+        alive(&mut arbiter, late);
+        assert_eq!(on(&mut arbiter, late, Line::B, 1_000_000, 1), Verdict::Ignored);
+        let verdict = on(&mut arbiter, late + after, Line::A, 1_000_000, 1);
+        assert_eq!(verdict != Verdict::Ignored, is_believed, "{after}");
+    }
+}
+
+fn of_other(arbiter: &mut Arbiter, at: u64, line: Line) -> Verdict {
+    arbiter.on_packet(Nanos(at), line, OTHER, SeqNo(1), 1, b"packet")
+}
+
+#[test]
+fn another_session_needs_both_lines_of_late() {
+    let (second, quiet) = (Nanos::SECOND, 3 * Nanos::SECOND);
+    for (after, is_believed) in [(quiet - 1, true), (quiet, false)] {
+        let mut arbiter = by_both(ArbiterConfig::default());
+        assert_eq!(of_other(&mut arbiter, second, Line::A), Verdict::Ignored);
+        // Line A says nothing more of its own session, which would take its word back.
+        let at = Nanos(second + after - 1);
+        arbiter.on_heartbeat(at, Line::B, SESSION, SeqNo(5), false);
+        let verdict = of_other(&mut arbiter, second + after, Line::B);
+        assert_eq!(verdict != Verdict::Ignored, is_believed, "{after}");
+    }
+}
+
+#[test]
+fn where_there_is_one_line_another_session_has_to_insist() {
+    let mut arbiter = Arbiter::new(ArbiterConfig {
+        confirm_packets: 3,
+        ..ArbiterConfig::default()
+    });
+    packet(&mut arbiter, 1, 1, 4);
+    for nth in 1..3 {
+        assert_eq!(
+            of_other(&mut arbiter, 1 + nth, Line::A),
+            Verdict::Ignored,
+            "{nth}"
+        );
+    }
+    assert_eq!(of_other(&mut arbiter, 9, Line::A), Verdict::Deliver { skip: 0 });
+}
