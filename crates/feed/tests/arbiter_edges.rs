@@ -635,6 +635,16 @@ fn another_session_needs_both_lines_of_late() {
 }
 
 #[test]
+fn two_other_sessions_are_no_other_session() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    assert_eq!(of_other(&mut arbiter, 2, Line::A), Verdict::Ignored);
+    let third = SessionId(*b"S000000003");
+    let verdict = arbiter.on_packet(Nanos(3), Line::B, third, SeqNo(1), 1, b"packet");
+    assert_eq!(verdict, Verdict::Ignored);
+    assert_eq!(arbiter.session(), Some(SESSION));
+}
+
+#[test]
 fn where_there_is_one_line_another_session_has_to_insist() {
     let mut arbiter = Arbiter::new(ArbiterConfig {
         confirm_packets: 3,
