@@ -80,3 +80,42 @@ fn keep(panic: &PanicHookInfo<'_>) -> bool {
         true
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn kept() -> Option<String> {
+        OF_THIS_THREAD.with_borrow(|panics| match panics {
+            Panics::Kept(words, _) => Some(words.clone()),
+            Panics::AreSaid | Panics::AreKept => None,
+        })
+    }
+
+    #[test]
+    fn the_first_panic_of_the_thread_is_kept_until_it_is_said() {
+        let panics = KeptPanics::begin();
+        assert_eq!(kept(), None);
+        for nth in 1..=2 {
+            // The second one comes of what the first has left, and is said at once.
+            let ended = catch_unwind(AssertUnwindSafe(|| panic!("number {nth}")));
+            assert!(ended.is_err());
+        }
+        let words = kept().expect("one is kept");
+        assert!(
+            words.contains("number 1") && words.contains("panics.rs"),
+            "{words}"
+        );
+        // Another thread's is none of it.
+        let other = std::thread::spawn(|| {
+            let ended = catch_unwind(|| panic!("another thread's"));
+            (ended.is_err(), kept())
+        });
+        assert_eq!(other.join().expect("it ends"), (true, None));
+        panics.say();
+        assert_eq!(kept(), None);
+        let ended = catch_unwind(|| panic!("said at once"));
+        assert!(ended.is_err() && kept().is_none());
+    }
+}

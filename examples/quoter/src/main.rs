@@ -23,9 +23,7 @@ fn main() -> ExitCode {
         eprintln!("usage: quoter FILE; docs/quoter.md says what is in it");
         return ExitCode::from(2);
     };
-    let done = quote(Path::new(&file));
-    tickwire_console::finish();
-    match done {
+    match tickwire_console::run(|| quote(Path::new(&file))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("quoter: {failure}");

@@ -122,9 +122,7 @@ fn main() -> ExitCode {
         eprintln!("usage: recorder FEEDS.toml EVENTS.csv; examples/*.toml are files of feeds");
         return ExitCode::from(2);
     };
-    let done = record(Path::new(&feeds), Path::new(&events));
-    tickwire_console::finish();
-    match done {
+    match tickwire_console::run(|| record(Path::new(&feeds), Path::new(&events))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("recorder: {failure}");

@@ -142,7 +142,7 @@ pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, Strin
     let next = AtomicUsize::new(0);
     let fates: Mutex<Vec<Option<Fate>>> = Mutex::new(vec![None; mutants.len()]);
     let began = Instant::now();
-    let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let jobs = cores();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
@@ -182,6 +182,14 @@ pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, Strin
         done.push((mutant, fate));
     }
     Ok(done)
+}
+
+/// How many tests run at once; two where `nproc` does not say.
+fn cores() -> usize {
+    let output = by_hand("nproc").output();
+    let said = output.map(|output| output.stdout).unwrap_or_default();
+    let cores = String::from_utf8_lossy(&said).trim().parse();
+    cores.unwrap_or(2).max(1)
 }
 
 /// One without a switch, with no other in the file.
@@ -331,8 +339,8 @@ fn rendered(said: &str) -> Vec<String> {
     words.take(5).collect()
 }
 
-/// The mutants in whose lines the compiler found errors; of several marks of an error the first one counts, and
-/// what it says beside them where they name none.
+/// The mutants in whose lines the compiler found errors; of several marks of an error the first one counts,
+/// and what it says beside them where they name none.
 fn refused(said: &str, written: &BTreeMap<&str, Switched>) -> BTreeSet<u32> {
     let mut refused = BTreeSet::new();
     for error in errors(said) {

@@ -196,8 +196,8 @@ pub struct FilterSpec {
     /// program can be attached in the driver only, and to the one interface that it was loaded for.
     pub wire_time: bool,
     /// Whether more is counted: what was dropped of each instrument whose number stands in its messages
-    /// ([`Framing::has_numbers`]; [`layout::DROPPED`], a mebibyte a set), and the messages of each followed order (PITCH).
-    /// A dropped packet is walked twice then.
+    /// ([`Framing::has_numbers`]; [`layout::DROPPED`], a mebibyte a set), and the messages of each followed
+    /// order (PITCH). A dropped packet is walked twice then.
     pub statistics: bool,
 }
 

@@ -23,9 +23,7 @@ fn main() -> ExitCode {
         eprintln!("usage: options-venue FILE RESULTS; docs/exchange.md says what is in FILE");
         return ExitCode::from(2);
     };
-    let done = open(Path::new(&file), Path::new(&results));
-    tickwire_console::finish();
-    match done {
+    match tickwire_console::run(|| open(Path::new(&file), Path::new(&results))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("options-venue: {failure}");
