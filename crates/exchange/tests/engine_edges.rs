@@ -293,57 +293,45 @@ impl Listener for Crosses {
     }
 }
 
-#[test]
-fn an_auction_far_from_its_reference_is_at_the_price_at_which_it_trades() {
+/// At which prices an opening auction of these orders traded, by both engines.
+fn opened(reference: Option<Price>, orders: &[NewOrder]) -> [Vec<Price>; 2] {
     let (mut engine, mut naive) = both(CONFIG, Rules::default());
     let (mut ours, mut theirs) = (Crosses::default(), Crosses::default());
-    engine.set_reference(ONE, cents(100)).unwrap();
-    naive.set_reference(ONE, cents(100)).unwrap();
+    if let Some(price) = reference {
+        engine.set_reference(ONE, price).unwrap();
+        naive.set_reference(ONE, price).unwrap();
+    }
     engine
         .begin_auction(ONE, AuctionKind::Opening, &mut ours)
         .unwrap();
     naive
         .begin_auction(ONE, AuctionKind::Opening, &mut theirs)
         .unwrap();
-    for side in Side::BOTH {
-        let order = limit(side, cents(300), 5);
-        engine.submit(&order, &mut ours).unwrap();
-        naive.submit(&order, &mut theirs).unwrap();
+    for order in orders {
+        engine.submit(order, &mut ours).unwrap();
+        naive.submit(order, &mut theirs).unwrap();
     }
     engine.uncross(ONE, TradingStatus::Trading, &mut ours).unwrap();
     naive.uncross(ONE, TradingStatus::Trading, &mut theirs).unwrap();
-    assert_eq!(ours.0, [cents(300); 2]);
-    assert_eq!(theirs.0, [cents(300); 2]);
+    [ours.0, theirs.0]
+}
+
+#[test]
+fn an_auction_far_from_its_reference_is_at_the_price_at_which_it_trades() {
+    let orders = Side::BOTH.map(|side| limit(side, cents(300), 5));
+    let traded = vec![cents(300); 2];
+    assert_eq!(opened(Some(cents(100)), &orders), [traded.clone(), traded]);
 }
 
 #[test]
 fn without_limits_and_without_a_reference_an_auction_has_no_price() {
-    for (reference, trades) in [(None, 0), (Some(cents(100)), 2)] {
-        let (mut engine, mut naive) = both(CONFIG, Rules::default());
-        let (mut ours, mut theirs) = (Crosses::default(), Crosses::default());
-        if let Some(price) = reference {
-            engine.set_reference(ONE, price).unwrap();
-            naive.set_reference(ONE, price).unwrap();
-        }
-        engine
-            .begin_auction(ONE, AuctionKind::Opening, &mut ours)
-            .unwrap();
-        naive
-            .begin_auction(ONE, AuctionKind::Opening, &mut theirs)
-            .unwrap();
-        for side in Side::BOTH {
-            let order = NewOrder {
-                order_type: OrderType::Market,
-                ..limit(side, Price::ZERO, 5)
-            };
-            engine.submit(&order, &mut ours).unwrap();
-            naive.submit(&order, &mut theirs).unwrap();
-        }
-        engine.uncross(ONE, TradingStatus::Trading, &mut ours).unwrap();
-        naive.uncross(ONE, TradingStatus::Trading, &mut theirs).unwrap();
-        assert_eq!(ours.0.len(), trades);
-        assert_eq!(theirs.0.len(), trades);
-    }
+    let orders = Side::BOTH.map(|side| NewOrder {
+        order_type: OrderType::Market,
+        ..limit(side, Price::ZERO, 5)
+    });
+    assert_eq!(opened(None, &orders), [vec![], vec![]]);
+    let traded = vec![cents(100); 2];
+    assert_eq!(opened(Some(cents(100)), &orders), [traded.clone(), traded]);
 }
 
 #[test]

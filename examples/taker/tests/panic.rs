@@ -1,16 +1,23 @@
 //! A strategy of one's own with a fault: nothing of it stays at the venue, and the callback is named.
 
 use std::io::{PipeWriter, Read, Write};
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-#[test]
-fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
-    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-{}", std::process::id()));
+/// A folder with the configuration of a strategy that panics after so many books.
+fn folder_of(name: &str, after: u32) -> (PathBuf, PathBuf) {
+    let folder = std::env::temp_dir().join(format!("tickwire-test-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let config = folder.join("strategy.toml");
-    std::fs::write(&config, "[strategy]\nafter = 200\n").expect("written");
+    std::fs::write(&config, format!("[strategy]\nafter = {after}\n")).expect("written");
+    (folder, config)
+}
+
+#[test]
+fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
+    let (folder, config) = folder_of("panics", 200);
     let output = Command::new(env!("CARGO_BIN_EXE_faulty"))
         .args(["sim", "--seconds", "5", "-c"])
         .arg(&config)
@@ -59,10 +66,7 @@ fn has_room(pipe: &PipeWriter) -> bool {
 /// The pipe is full before anything is said: what the panic says could only be waited with.
 #[test]
 fn a_panic_cancels_though_nobody_reads_what_it_says() {
-    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-unread-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let config = folder.join("strategy.toml");
-    std::fs::write(&config, "[strategy]\nafter = 200\n").expect("written");
+    let (folder, config) = folder_of("panics-unread", 200);
     let (mut reader, writer) = std::io::pipe().expect("a pipe");
     let mut filled = 0;
     while has_room(&writer) {
@@ -103,10 +107,7 @@ fn a_panic_cancels_though_nobody_reads_what_it_says() {
 
 #[test]
 fn over_two_sessions_each_cancels_its_own() {
-    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-two-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let config = folder.join("strategy.toml");
-    std::fs::write(&config, "[strategy]\nafter = 400\n").expect("written");
+    let (folder, config) = folder_of("panics-two", 400);
     let output = Command::new(env!("CARGO_BIN_EXE_faulty"))
         .args([
             "sim",
