@@ -4,7 +4,7 @@
 use tickwire_feed::{
     Arbiter, ArbiterConfig, FeedState, Line, RecoveryLimits, SessionId, Situation, Start, Verdict,
 };
-use tickwire_market::{Counter, Nanos, SeqNo};
+use tickwire_market::{Counter, Nanos, Port, SeqNo};
 
 const SESSION: SessionId = SessionId(*b"S000000001");
 
@@ -632,6 +632,18 @@ fn another_session_needs_both_lines_of_late() {
         let verdict = of_other(&mut arbiter, second + after, Line::B);
         assert_eq!(verdict != Verdict::Ignored, is_believed, "{after}");
     }
+}
+
+#[test]
+fn a_server_is_blamed_for_what_it_says_and_not_for_what_a_line_says() {
+    let mut arbiter = begun();
+    arbiter.planner_mut().set_servers(Port::Requests, 2);
+    let asked = |arbiter: &Arbiter| arbiter.planner().server(Port::Requests);
+    assert_eq!(on(&mut arbiter, 2, Line::A, 0, 1), Verdict::Ignored);
+    assert_eq!(asked(&arbiter), 0, "line A has no number");
+    let answer = on(&mut arbiter, 3, Line::Retransmit, 50, 1);
+    assert_eq!(answer, Verdict::Ignored, "nobody asked for message 50");
+    assert_eq!(asked(&arbiter), 1);
 }
 
 #[test]
