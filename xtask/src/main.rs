@@ -50,6 +50,7 @@ mod source;
 mod supply;
 mod tables;
 mod tidy;
+mod unread;
 mod wheels;
 
 use run::{Context, Outcome};

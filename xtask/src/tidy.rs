@@ -57,6 +57,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("clock that is set", wall_read_elsewhere()),
         ("import", crate::rooms::check()),
         ("receive loop", crate::receive_loop::others(&rust_files())),
+        ("unread line", crate::unread::others(&rust_files())),
         ("silent skip", silent_skips()),
         ("lock file", crate::locks::stale()),
         ("size", crate::sizes::beyond(&rust_files())),

@@ -18,9 +18,12 @@
 //!     std::fs::read_to_string(path).map_err(|e| Failure::system(format!("cannot read {path}: {e}")))
 //! }
 //!
-//! let failure = tickwire_console::run(|| read("/no/such/file")).unwrap_err();
-//! assert_eq!(failure.code, Code::System);
-//! tickwire_console::warn(format_args!("{failure}"));
+//! let code = tickwire_console::run(|| {
+//!     let failure = read("/no/such/file").unwrap_err();
+//!     tickwire_console::warn(format_args!("{failure}"));
+//!     failure.code
+//! });
+//! assert_eq!(code, Code::System);
 //! ```
 #![forbid(unsafe_code)]
 

@@ -23,8 +23,8 @@ enum Panics {
     Kept(String, Backtrace),
 }
 
-/// While this is there, what the panics of this thread say is kept; dropped, or by [`KeptPanics::say`], it is
-/// said.
+/// While this is there, what the panics of this thread say is kept; it is said when this is dropped, which
+/// never waits for a reader. Declare it in front of what has the connections.
 #[must_use]
 pub struct KeptPanics(());
 
@@ -43,11 +43,6 @@ impl KeptPanics {
         OF_THIS_THREAD.with_borrow_mut(|panics| *panics = Panics::AreKept);
         KeptPanics(())
     }
-
-    /// Says what was kept; it never waits for a reader. What comes after is said at once.
-    pub fn say(self) {
-        drop(self);
-    }
 }
 
 impl Drop for KeptPanics {
@@ -64,19 +59,24 @@ impl Drop for KeptPanics {
     }
 }
 
-/// Keeps it where this thread keeps; of two, the first: the second comes of what the first has left.
+/// Keeps it where this thread keeps; what a later one says stands behind the first, whose backtrace counts:
+/// it comes of what the first has left.
 fn keep(panic: &PanicHookInfo<'_>) -> bool {
     OF_THIS_THREAD.with(|panics| {
         // Borrowed already: a panic of what stands here, which is said.
         let Ok(mut panics) = panics.try_borrow_mut() else {
             return false;
         };
-        if !matches!(*panics, Panics::AreKept) {
-            return false;
-        }
         let thread = std::thread::current();
-        let name = thread.name().unwrap_or("without a name");
-        *panics = Panics::Kept(format!("thread '{name}' {panic}"), Backtrace::capture());
+        let said = format!("thread '{}' {panic}", thread.name().unwrap_or("without a name"));
+        match &mut *panics {
+            Panics::AreSaid => return false,
+            Panics::AreKept => *panics = Panics::Kept(said, Backtrace::capture()),
+            Panics::Kept(words, _) => {
+                words.push('\n');
+                words.push_str(&said);
+            }
+        }
         true
     })
 }
@@ -94,11 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_panic_of_the_thread_is_kept_until_it_is_said() {
+    fn panics_of_the_thread_are_kept_until_they_are_said() {
         let panics = KeptPanics::begin();
         assert_eq!(kept(), None);
         for nth in 1..=2 {
-            // The second one comes of what the first has left, and is said at once.
             let ended = catch_unwind(AssertUnwindSafe(|| panic!("number {nth}")));
             assert!(ended.is_err());
         }
@@ -113,7 +112,7 @@ mod tests {
             (ended.is_err(), kept())
         });
         assert_eq!(other.join().expect("it ends"), (true, None));
-        panics.say();
+        drop(panics);
         assert_eq!(kept(), None);
         let ended = catch_unwind(|| panic!("said at once"));
         assert!(ended.is_err() && kept().is_none());

@@ -247,10 +247,12 @@ where
 {
     let clock = Clock::calibrate();
     if let Some(warning) = clock.warning() {
-        eprintln!("warning: {warning}");
+        warn(format_args!("{warning}"));
     }
     tickwire_control::process::pin(config.trader.core)?;
     alloc::populate_large_blocks();
+    // Let go of behind the connections: a panic is said when its orders are cancelled.
+    let _panics = KeptPanics::begin();
     let mut trader = Trader::start(config, clock, (is_child, stop), rule)?;
     let shared = trader.shared.clone();
     let (words, heard) = spsc::ring(WORDS_WAITING);
@@ -267,20 +269,15 @@ where
     let control = folder
         .map(|folder| ControlThread::open(folder, &config.access, desk()))
         .transpose()?;
-    let panics = KeptPanics::begin();
     let traded = catch_unwind(AssertUnwindSafe(|| trader.trade()));
     let outcome = match traded {
-        Ok(outcome) => {
-            panics.say();
-            outcome
-        }
+        Ok(outcome) => outcome,
         Err(panic) => {
             warn(format_args!(
                 "ALERT: {} panicked: everything is cancelled",
                 trader.host.path.rule.callback()
             ));
             trader.leave();
-            panics.say();
             resume_unwind(panic)
         }
     };
@@ -586,10 +583,10 @@ where
                         )));
                     }
                     if open > 0 {
-                        eprintln!(
-                            "warning: {open} orders have no end {} s after the feed's; the exchange may still hold them",
+                        warn(format_args!(
+                            "{open} orders have no end {} s after the feed's; the exchange may still hold them",
                             ANSWERS_PATIENCE_NS / Nanos::SECOND
-                        );
+                        ));
                     }
                     self.end = End::LoggingOut;
                     let lines = self.host.lines.iter().zip(&mut self.host.path.sessions);

@@ -244,12 +244,12 @@ impl<'a> Opening<'a> {
         }
         path.take_over(now, talk.pending, &talk.rest);
         if !run.is_child {
-            eprintln!(
+            tickwire_console::note(format_args!(
                 "quoting {} options of {} expiries on {}",
                 ids.len(),
                 chain.expiries().len(),
                 run.section.underlying.0
-            );
+            ));
         }
         let control = match &run.section.control {
             Some(folder) => {

@@ -63,7 +63,8 @@ fn has_room(pipe: &PipeWriter) -> bool {
     poll(&mut asked, Some(&Timespec::default())).expect("a pipe") > 0
 }
 
-/// The pipe is full before anything is said: what the panic says could only be waited with.
+/// The pipe is full before anything is said: neither the strategy's notes nor what the panic says may be
+/// waited with.
 #[test]
 fn a_panic_cancels_though_nobody_reads_what_it_says() {
     let (folder, config) = folder_of("panics-unread", 200);

@@ -16,7 +16,7 @@ use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::session::TakenUp;
 use crate::trader::{Routes, Rule, Wants};
 use tickwire_console::failure::Failure;
-use tickwire_console::warn;
+use tickwire_console::{note, warn};
 
 impl<S: Strategy> Rule for Live<S> {
     fn wants_all_feeds(&self) -> bool {
@@ -239,7 +239,7 @@ impl<S: Strategy> Rule for Live<S> {
         for hosted in &mut hot.rule.hosted {
             let lost = hosted
                 .conductor
-                .take_notes(|note| eprintln!("note: {} {}", note.text, note.value));
+                .take_notes(|said| note(format_args!("note: {} {}", said.text, said.value)));
             if lost > 0 {
                 warn(format_args!(
                     "{lost} notes of the strategy were dropped: more than 1,024 in 0.1 s"
@@ -609,7 +609,7 @@ impl<S: Strategy> Rule for Live<S> {
             hot.rule.hosted[at]
                 .conductor
                 .strategy()
-                .figures(&mut |name, value| eprintln!("{prefix}{name}: {value}"));
+                .figures(&mut |name, value| note(format_args!("{prefix}{name}: {value}")));
         }
     }
 }

@@ -20,6 +20,7 @@ impl Strategy for Faulty {
 
     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
         self.books += 1;
+        ctx.note("books", i64::from(self.books));
         if self.books == self.after {
             let orders = ctx.open_orders().count();
             panic!("{orders} orders are open");
