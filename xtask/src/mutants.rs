@@ -171,27 +171,21 @@ fn work(plan: Plan) -> Result<Findings, String> {
     let document = std::fs::read_to_string(root().join("docs/mutants.md")).unwrap_or_default();
     let judged = judged(&document);
     let mut findings = Findings::default();
-    let mut first = 0;
     for target in TARGETS
         .iter()
         .filter(|target| plan.targets.contains(&target.name))
     {
-        let mut mutants = race::mutants_of(target, first)?;
-        first += mutants.len() as u32;
+        let mut mutants = race::mutants_of(target)?;
         if plan.only_lists {
             println!("{:<12} {} mutants", target.name, mutants.len());
             continue;
         }
+        let before = race::read(target, &mutants);
         if let Some((k, n)) = plan.shard {
             mutants = mutants.into_iter().skip(k).step_by(n).collect();
         }
-        let before = race::read(target);
         if plan.again {
-            mutants.retain(|mutant| {
-                before
-                    .get(&mutant.name)
-                    .is_some_and(|fate| fate.starts_with("alive"))
-            });
+            mutants.retain(|mutant| race::lived(&before, mutant));
         }
         println!("{:<12} {} mutants", target.name, mutants.len());
         let fates = race::race(target, mutants)?;

@@ -58,8 +58,8 @@ const MORE: Duration = Duration::from_secs(20);
 /// Kilobytes of address space of a test: a mutant that takes memory for ever has been noticed.
 const MEMORY_KB: &str = "6000000";
 
-/// The mutants of a target, numbered from `first` on.
-pub(super) fn mutants_of(target: &Target, first: u32) -> Result<Vec<Mutant>, String> {
+/// The mutants of a target, numbered from 0 on.
+pub(super) fn mutants_of(target: &Target) -> Result<Vec<Mutant>, String> {
     let output = cargo_mutants(target)
         .args(["--list", "--json"])
         .output()
@@ -68,7 +68,7 @@ pub(super) fn mutants_of(target: &Target, first: u32) -> Result<Vec<Mutant>, Str
         serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo mutants --list --json: {e}"))?;
     let mut sources: BTreeMap<String, String> = BTreeMap::new();
     let mut mutants = Vec::new();
-    for (mutant, id) in listed.iter().zip(first..) {
+    for (mutant, id) in listed.iter().zip(0..) {
         let word = |key: &str| mutant[key].as_str().unwrap_or_default().to_owned();
         let file = word("file");
         if !sources.contains_key(&file) {
@@ -138,7 +138,7 @@ pub(super) fn race(target: &Target, mutants: Vec<Mutant>) -> Result<Fates, Strin
     copy(&tree)?;
     let (mut not_built, mut alone) = (BTreeSet::new(), BTreeSet::new());
     build(target, &tree, &mutants, &mut not_built, &mut alone)?;
-    let programs = programs(target, &tree, true)?;
+    let programs = tried(built(target, &tree)??)?;
     let next = AtomicUsize::new(0);
     let fates: Mutex<Vec<Option<Fate>>> = Mutex::new(vec![None; mutants.len()]);
     let began = Instant::now();
@@ -210,11 +210,15 @@ fn alone_in_a_build(
     let there = tree.join(file);
     let switched = fs::read(&there).map_err(|e| format!("{}: {e}", there.display()))?;
     write_if_new(&there, format!("{before}{replacement}{after}").as_bytes())?;
-    let fate = match programs(target, tree, false) {
+    let fate = match built(target, tree)? {
         Ok(mut programs) => {
             for program in &mut programs {
-                let same = known.iter().find(|known| known.name == program.name);
-                program.takes = same.map_or(program.takes, |known| known.takes);
+                let is_same =
+                    |known: &&Program| (&known.name, &known.folder) == (&program.name, &program.folder);
+                program.takes = known
+                    .iter()
+                    .find(is_same)
+                    .map_or(program.takes, |known| known.takes);
             }
             fate(&programs, u32::MAX)
         }
@@ -233,11 +237,27 @@ fn copy(tree: &Path) -> Result<(), String> {
         .output()
         .map_err(|e| format!("git: {e}"))?;
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut kept = BTreeSet::new();
     for name in listed.lines() {
         let Ok(bytes) = fs::read(root().join(name)) else {
             continue;
         };
         write_if_new(&tree.join(name), &bytes)?;
+        kept.insert(tree.join(name));
+    }
+    prune(tree, &kept)
+}
+
+/// Takes away what is in no source any more: Cargo would find tests in it.
+fn prune(folder: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), String> {
+    let why = |e: std::io::Error| format!("{}: {e}", folder.display());
+    for entry in fs::read_dir(folder).map_err(why)? {
+        let path = entry.map_err(why)?.path();
+        if path.is_dir() {
+            prune(&path, kept)?;
+        } else if !kept.contains(&path) {
+            fs::remove_file(&path).map_err(why)?;
+        }
     }
     Ok(())
 }
@@ -371,8 +391,8 @@ fn gather<'a>(message: &'a Value, marks: &mut Vec<&'a Value>) {
     }
 }
 
-/// The programs of tests, the quickest first; run once where `is_tried`, none of them may fail.
-fn programs(target: &Target, tree: &Path, is_tried: bool) -> Result<Vec<Program>, String> {
+/// The programs of tests, or what the compiler refuses; nothing is known of how long they take.
+fn built(target: &Target, tree: &Path) -> Result<Result<Vec<Program>, String>, String> {
     let mut packages = vec![target.package];
     packages.extend(target.tests_of.iter().filter(|name| **name != target.package));
     let mut build = cargo_in(tree);
@@ -385,7 +405,11 @@ fn programs(target: &Target, tree: &Path, is_tried: bool) -> Result<Vec<Program>
         .map_err(|e| format!("cargo test: {e}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
-        return Err(rendered(&said).join("\n"));
+        let refused = rendered(&said).join("\n");
+        return match refused.is_empty() {
+            true => Err(format!("cargo test --no-run: {}", output.status)),
+            false => Ok(Err(refused)),
+        };
     }
     let mut programs = Vec::new();
     for line in said
@@ -396,7 +420,7 @@ fn programs(target: &Target, tree: &Path, is_tried: bool) -> Result<Vec<Program>
         else {
             continue;
         };
-        let mut program = Program {
+        programs.push(Program {
             name: line["target"]["name"].as_str().unwrap_or_default().to_owned(),
             file: file.into(),
             folder: Path::new(manifest)
@@ -404,19 +428,23 @@ fn programs(target: &Target, tree: &Path, is_tried: bool) -> Result<Vec<Program>
                 .map(Path::to_owned)
                 .unwrap_or_default(),
             takes: Duration::from_secs(600),
-        };
-        if is_tried {
-            let began = Instant::now();
-            match run(&program, u32::MAX) {
-                Ran::Passed => program.takes = began.elapsed(),
-                _ => return Err(format!("{} fails without a mutant", program.name)),
-            }
-            println!("  {:<24} {:.1} s", program.name, program.takes.as_secs_f64());
-        }
-        programs.push(program);
+        });
     }
-    if programs.is_empty() {
-        return Err(format!("{} has no tests", target.package));
+    match programs.is_empty() {
+        true => Err(format!("{} has no tests", target.package)),
+        false => Ok(Ok(programs)),
+    }
+}
+
+/// The same, the quickest first: run once without a mutant, where none of them may fail.
+fn tried(mut programs: Vec<Program>) -> Result<Vec<Program>, String> {
+    for program in &mut programs {
+        let began = Instant::now();
+        match run(program, u32::MAX) {
+            Ran::Passed => program.takes = began.elapsed(),
+            _ => return Err(format!("{} fails without a mutant", program.name)),
+        }
+        println!("  {:<24} {:.1} s", program.name, program.takes.as_secs_f64());
     }
     programs.sort_by_key(|program| program.takes);
     Ok(programs)
@@ -492,32 +520,43 @@ fn file_of(target: &Target) -> PathBuf {
     target_dir().join("mutants").join(format!("{}.tsv", target.name))
 }
 
-/// What became of the mutants in runs before, by name; nothing where there was none.
-pub(super) fn read(target: &Target) -> BTreeMap<String, String> {
+/// What became of mutants in runs before: their rows, by what they are known as.
+pub(super) type Rows = BTreeMap<String, String>;
+
+/// The rows of the runs before, of mutants that there still are; none where there was no run.
+pub(super) fn read(target: &Target, mutants: &[Mutant]) -> Rows {
     let text = fs::read_to_string(file_of(target)).unwrap_or_default();
-    let rows = text.lines().filter_map(|line| line.rsplit_once('\t'));
-    rows.map(|(fate, name)| (name.to_owned(), fate.to_owned()))
+    let known: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.known_as.as_str()).collect();
+    let named = text
+        .lines()
+        .filter_map(|row| Some((row.split('\t').nth(2)?, row)));
+    let rows = named.filter(|(name, _)| known.contains(name));
+    rows.map(|(name, row)| (name.to_owned(), row.to_owned()))
         .collect()
 }
 
-/// Writes what became of every one, for whoever looks one up.
-pub(super) fn write(
-    target: &Target,
-    mut known: BTreeMap<String, String>,
-    fates: &Fates,
-) -> Result<PathBuf, String> {
+/// Whether one lived in the run before.
+pub(super) fn lived(rows: &Rows, mutant: &Mutant) -> bool {
+    rows.get(&mutant.known_as)
+        .is_some_and(|row| row.starts_with("alive\t"))
+}
+
+/// Writes what became of every one, for whoever looks one up: fate, the program that noticed, what it is
+/// known as, its line.
+pub(super) fn write(target: &Target, mut rows: Rows, fates: &Fates) -> Result<PathBuf, String> {
     for (mutant, fate) in fates {
-        let fate = match fate {
-            Fate::Noticed(by) => format!("noticed\t{by}"),
-            Fate::Endless(by) => format!("endless\t{by}"),
-            Fate::NotBuilt => "not built\t".to_owned(),
-            Fate::Alive => "alive\t".to_owned(),
+        let (fate, by) = match fate {
+            Fate::Noticed(by) => ("noticed", by.as_str()),
+            Fate::Endless(by) => ("endless", by.as_str()),
+            Fate::NotBuilt => ("not built", ""),
+            Fate::Alive => ("alive", ""),
         };
-        known.insert(mutant.name.clone(), fate);
+        let row = format!("{fate}\t{by}\t{}\t{}", mutant.known_as, mutant.name);
+        rows.insert(mutant.known_as.clone(), row);
     }
-    let lines = known.iter().map(|(name, fate)| format!("{fate}\t{name}\n"));
     let file = file_of(target);
-    write_if_new(&file, lines.collect::<String>().as_bytes())?;
+    let text: String = rows.values().map(|row| format!("{row}\n")).collect();
+    write_if_new(&file, text.as_bytes())?;
     Ok(file)
 }
 

@@ -146,9 +146,9 @@ impl<'ast> Visit<'ast> for Finder {
     }
 
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
-        let guard = arm.guard.as_ref().map(|(_, guard)| bytes(guard));
-        let guard = guard.filter(|_| arm.guard.as_ref().is_none_or(|(_, guard)| !has_let(guard)));
-        if arm.guard.is_none() || guard.is_some() {
+        let binds = arm.guard.as_ref().is_some_and(|(_, guard)| has_let(guard));
+        if !binds {
+            let guard = arm.guard.as_ref().map(|(_, guard)| bytes(guard));
             self.places.extend(guard.clone().map(Place::Guard));
             self.places.push(Place::Arm {
                 whole: bytes(arm),
