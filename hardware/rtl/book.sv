@@ -111,6 +111,8 @@ module book
   logic [1:0]   reference_reg;                // 0: so far, 1: before the event under way
   logic [1:0][15:0] far_reg;
   logic [SET_ADDRESS-1:0] sweep_reg;
+  logic         empties_reg;                  // the sweep is that of an event
+  wire logic    empties = (state_reg == IDLE) && in_valid && in_ready && (in.kind == EV_CLEAR);
 
   // ---------------------------------------------------------------- store
   localparam int PLACES = 8 + SPARES;          // 4 of the first bucket, 4 of the second, the spare ones
@@ -134,7 +136,7 @@ module book
         spare_reg[i]     <= store_data;
         spare_low_reg[i] <= store_low;
       end
-    if (rst || clear) spare_reg <= '0;
+    if (rst || clear || empties) spare_reg <= '0;
   end
 
   wire logic [ID_BITS-1:0] wanted = (state_reg == COMPARE_NEW) ? event_reg.new_id : event_reg.id;
@@ -303,7 +305,12 @@ module book
     case (state_reg)
       CLEARING: begin
         sweep_reg <= sweep_reg + 1'b1;
-        if (&sweep_reg) state_reg <= IDLE;
+        if (&sweep_reg) begin
+          state_reg   <= IDLE;
+          settled     <= 1'b1;
+          start_book  <= empties_reg;
+          empties_reg <= 1'b0;
+        end
       end
 
       IDLE: if (in_valid && in_ready) begin
@@ -311,6 +318,16 @@ module book
         settled   <= 1'b0;
         case (in.kind)
           EV_TRADE, EV_STATUS, EV_LIVE: state_reg <= OTHER;
+          EV_CLEAR: begin
+            state_reg   <= CLEARING;
+            sweep_reg   <= '0;
+            empties_reg <= 1'b1;
+            top_reg     <= '0;
+            next_reg    <= '0;
+            sum_reg     <= '0;
+            far_reg     <= '0;
+            events      <= events + 32'd1;
+          end
           default:                      state_reg <= READ;
         endcase
       end
@@ -503,6 +520,7 @@ module book
     if (rst || clear) begin
       state_reg             <= CLEARING;
       sweep_reg             <= '0;
+      empties_reg           <= 1'b0;
       top_reg               <= '0;
       next_reg              <= '0;
       sum_reg               <= '0;

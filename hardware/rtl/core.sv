@@ -1,5 +1,6 @@
-// The core: three lines of ITCH 5.0 in MoldUDP64 (A, B, and software's own), arbitrated, one book, the strategy,
-// the gate, OUCH 5.0 orders out. Registers are written and read by software; `register_map` in README.md.
+// The core: three lines of a feed (A, B, and software's own), arbitrated, one book, the strategy, the gate, orders
+// out. `feed_line` and `order_tx` are those of the venue: ITCH 5.0 in MoldUDP64 and OUCH 5.0, or MOEX's FAST and FIX.
+// Registers are written and read by software; `register_map` in README.md.
 `default_nettype none
 
 module core
@@ -55,14 +56,17 @@ module core
   logic [7:0]       cfg_market;
   logic [31:0]      cfg_base, cfg_watchdog, cfg_low, cfg_high, cfg_size, cfg_position, cfg_token_clocks;
   logic [15:0]      cfg_tokens, cfg_patience, cfg_sum;
+  logic [23:0]      cfg_second;
+  logic [7:0]       cfg_text_sum;
   logic             cfg_stop_at_fcs;
   logic [7:0]       seq_high;
 
-  // Addresses below 64; 64 to 89 are the prepared frame.
+  // Addresses below 64; from 64 on the prepared frame.
   localparam logic [7:0] CONTROL = 8'd0, ADDRESS_A = 8'd1, PORT_A = 8'd4, SESSION = 8'd7, LOCATE = 8'd10, MARKET = 8'd11,
       BASE = 8'd12, PATIENCE = 8'd13, SEQ_HIGH = 8'd14, SEQ_LOW = 8'd15, WATCHDOG = 8'd16, LOW = 8'd17, HIGH = 8'd18,
       SIZE = 8'd19, POSITION = 8'd20, TOKENS = 8'd21, TOKEN_CLOCKS = 8'd22, LEFT = 8'd23, HELD = 8'd24, HELD_ADD = 8'd25,
-      SUM = 8'd26, SEQUENCE = 8'd27, USER_REF = 8'd28, ALIVE = 8'd29, FRAME = 8'd64;
+      SUM = 8'd26, SEQUENCE = 8'd27, USER_REF = 8'd28, ALIVE = 8'd29, TEXT_SUM = 8'd30,
+      MESSAGE = 8'd31, SECOND = 8'd32, MILLISECOND = 8'd33, NUMBER = 8'd34, FRAME = 8'd64;
 
   wire logic control = write && (address == CONTROL);
   wire logic arm     = control && write_data[0];
@@ -96,6 +100,8 @@ module core
         TOKENS:         cfg_tokens <= write_data[15:0];
         TOKEN_CLOCKS:   cfg_token_clocks <= write_data;
         SUM:            cfg_sum <= write_data[15:0];
+        TEXT_SUM:       cfg_text_sum <= write_data[7:0];
+        SECOND:         cfg_second <= write_data[23:0];
         default: ;
       endcase
     end
@@ -118,6 +124,8 @@ module core
       cfg_tokens      <= '0;
       cfg_token_clocks <= '0;
       cfg_sum         <= '0;
+      cfg_text_sum    <= '0;
+      cfg_second      <= '0;
     end
   end
 
@@ -127,7 +135,7 @@ module core
   event_t  [2:0] head;
   logic    [2:0] tick_good, tick_bad, tick_fcs, tick_foreign, tick_full;
   for (genvar i = 0; i < 3; i++) begin : line
-    itch_line rx (
+    feed_line rx (
         .clk, .rst, .cfg_address(cfg_address[i]), .cfg_port(cfg_port[i]), .cfg_session, .cfg_locate, .cfg_market,
         .rx_data(rx_data[i]), .rx_keep(rx_keep[i]), .rx_valid(rx_valid[i]), .rx_last(rx_last[i]), .rx_error(rx_error[i]),
         .packet_valid(packet_valid[i]), .packet(packet[i]), .packet_pop(packet_pop[i]), .head(head[i]),
@@ -146,18 +154,32 @@ module core
       .out_valid(stream_valid), .out(stream), .out_ready(stream_ready), .gap, .live(stream_live), .expected, .tick_duplicate
   );
 
+  logic   numbered_valid, numbered_ready, number_hole;
+  event_t numbered;
+  if (NUMBERED) begin : numbers
+    event_numbers check (
+        .clk, .rst, .set_next(write && (address == NUMBER)), .value(write_data), .in_valid(stream_valid), .in(stream),
+        .in_ready(stream_ready), .out_valid(numbered_valid), .out(numbered), .out_ready(numbered_ready), .hole(number_hole)
+    );
+  end else begin : no_numbers
+    assign numbered_valid = stream_valid;
+    assign numbered       = stream;
+    assign stream_ready   = numbered_ready;
+    assign number_hole    = 1'b0;
+  end
+
   // ---------------------------------------------------------------- book and strategy
   logic   start_book, start_trade, strategy_busy, live, has_last, trading, reference, settled, book_ready, room, stray;
   level_t bid, ask;
   logic [31:0] last_price, last_qty, events;
   logic [SEQ_BITS-1:0] book_seq;
   book #(.TICK(TICK), .SET_ADDRESS(SET_ADDRESS), .HAS_TRADE(HAS_TRADE)) book_of_one (
-      .clk, .rst, .cfg_base, .clear, .in_valid(stream_valid && room), .in(stream), .in_ready(book_ready),
+      .clk, .rst, .cfg_base, .clear, .in_valid(numbered_valid && room), .in(numbered), .in_ready(book_ready),
       .start_book, .start_trade, .strategy_busy, .live, .bid, .ask, .has_last, .last_price, .last_qty, .seq(book_seq),
       .trading, .reference, .settled, .fault(book_fault), .events,
       .trace_valid, .trace_ask, .trace_far, .trace_price, .trace_qty, .trace_orders
   );
-  assign stream_ready = book_ready && room;
+  assign numbered_ready = book_ready && room;
 
   logic        want_valid;
   logic        want_ask;
@@ -183,6 +205,7 @@ module core
     fault[FAULT_GAP]  = gap;
     fault[FAULT_FCS]  = cfg_stop_at_fcs && |tick_fcs[1:0];
     fault[FAULT_STRAY] = stray;
+    fault[FAULT_NUMBER] = number_hole;
   end
   always_ff @(posedge clk) begin
     faults <= (forget ? '0 : faults) | fault;
@@ -193,10 +216,10 @@ module core
   logic gate_valid, gate_ready, armed, expired, tx_take;
   order_t passed_order;
   logic signed [33:0] held;
-  logic [31:0] left, passed, sequence_number, user_ref;
+  logic [31:0] left, passed, sequence_number, user_ref, message_number;
   logic [15:0] tokens;
   logic [BLOCKS-1:0][31:0] blocked;
-  gate last_gate (
+  gate #(.QTY_MOST(QTY_MOST), .PRICE_MOST(PRICE_MOST)) last_gate (
       .clk, .rst, .arm, .disarm, .alive(write && (address == ALIVE)), .cfg_watchdog, .cfg_low, .cfg_high, .cfg_size,
       .cfg_position, .cfg_tokens, .cfg_token_clocks, .set_left(write && (address == LEFT)),
       .set_held(write && (address == HELD)), .add_held(write && (address == HELD_ADD)), .value(write_data),
@@ -206,11 +229,13 @@ module core
   );
   assign queue_ready = gate_ready && settled;
 
-  ouch_tx tx (
-      .clk, .rst, .write(write && (address >= FRAME) && (address < FRAME + 8'd32)), .write_address(5'(address - FRAME)),
-      .write_data, .cfg_sum, .set_sequence(write && (address == SEQUENCE)), .set_user_ref(write && (address == USER_REF)),
-      .value(write_data), .in_valid(gate_valid), .in(passed_order), .in_ready(tx_take),
-      .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref
+  order_tx tx (
+      .clk, .rst, .write(write && (address >= FRAME) && (address < FRAME + 8'd128)), .write_address(7'(address - FRAME)),
+      .write_data, .cfg_sum, .cfg_text_sum, .cfg_second, .set_sequence(write && (address == SEQUENCE)),
+      .set_user_ref(write && (address == USER_REF)), .set_message(write && (address == MESSAGE)),
+      .set_time(write && (address == MILLISECOND)), .value(write_data), .in_valid(gate_valid), .in(passed_order),
+      .in_ready(tx_take), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref,
+      .message_number
   );
 
   // ---------------------------------------------------------------- counters
@@ -250,6 +275,7 @@ module core
       8'd9:  read_data <= sequence_number;
       8'd10: read_data <= user_ref;
       8'd11: read_data <= count_duplicate;
+      8'd12: read_data <= message_number;
       default: begin
         for (int i = 0; i < BLOCKS; i++) if (address == 8'(16 + i)) read_data <= blocked[i];
         for (int i = 0; i < 3; i++) begin

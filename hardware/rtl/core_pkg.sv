@@ -7,8 +7,8 @@ package core_pkg;
   // Sequence numbers are 64 bits on the wire; the core takes 40 (a Nasdaq day uses 29) and refuses more.
   localparam int SEQ_BITS = 40;
 
-  // So are order numbers (2^32 is not reached in a day).
-  localparam int ID_BITS = 40;
+  // Order numbers: of ITCH binary (2^32 is not reached in a day), of MOEX twelve decimal digits, four bits each.
+  localparam int ID_BITS = 48;
 
   typedef enum logic [3:0] {
     EV_ADD,
@@ -18,7 +18,9 @@ package core_pkg;
     EV_REPLACE,
     EV_TRADE,
     EV_STATUS,
-    EV_LIVE    // from the arbiter: the stream is whole, or is not any more
+    EV_LIVE,   // from the arbiter: the stream is whole, or is not any more
+    EV_CLEAR,  // the instrument has no orders
+    EV_NONE    // nothing for a book, but it has a number
   } kind_t;
 
   typedef struct packed {
@@ -27,7 +29,8 @@ package core_pkg;
     logic                printable;  // EXECUTE: counts as a trade. STATUS: trades. LIVE: whole
     logic                priced;     // EXECUTE: at `price`. STATUS: of the whole feed
     logic [ID_BITS-1:0]  id;
-    logic [ID_BITS-1:0]  new_id;     // REPLACE
+    logic [ID_BITS-1:0]  new_id;     // REPLACE. Of a feed that numbers each instrument's events: that number, as far
+                                     // as event_numbers, which puts `id` here
     logic [31:0]         qty;
     logic [31:0]         price;
     logic [SEQ_BITS-1:0] seq;
@@ -63,9 +66,10 @@ package core_pkg;
     FAULT_PRICE,        // not on the tick, or better than the window of prices
     FAULT_BLIND,        // the best of a side lies outside the window of prices
     FAULT_FCS,          // a frame with a bad checksum came, and the core is told to stop at one
-    FAULT_STRAY         // an order wanted a place that the queue behind the strategy did not have
+    FAULT_STRAY,        // an order wanted a place that the queue behind the strategy did not have
+    FAULT_NUMBER        // the instrument's own numbers have a hole
   } fault_t;
-  localparam int FAULTS = 9;
+  localparam int FAULTS = 10;
 
   // Why an order was not sent, in the order of the gate's checks.
   typedef enum logic [3:0] {

@@ -8,7 +8,10 @@
 
 module gate
   import core_pkg::*;
-(
+#(
+    parameter logic [31:0] QTY_MOST = '1,    // what an order's text has room for
+    parameter logic [31:0] PRICE_MOST = '1
+) (
     input  wire logic               clk,
     input  wire logic               rst,
 
@@ -66,9 +69,9 @@ module gate
     holds[BLOCK_DISARMED]  = !armed;
     holds[BLOCK_STOPPED]   = !is_healthy;
     holds[BLOCK_TRADING]   = !trading;
-    holds[BLOCK_SIZE]      = (in.qty == '0) || (in.qty > cfg_size);
+    holds[BLOCK_SIZE]      = (in.qty == '0) || (in.qty > cfg_size) || (in.qty > QTY_MOST);
     holds[BLOCK_REFERENCE] = !reference;
-    holds[BLOCK_COLLAR]    = (in.price < cfg_low) || (in.price > cfg_high);
+    holds[BLOCK_COLLAR]    = (in.price < cfg_low) || (in.price > cfg_high) || (in.price > PRICE_MOST);
     holds[BLOCK_DUPLICATE] = has_last_reg && (last_reg == in);
     holds[BLOCK_POSITION]  = is_over;
     holds[BLOCK_TOKENS]    = (tokens == '0);

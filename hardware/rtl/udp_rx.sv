@@ -19,6 +19,7 @@ module udp_rx (
     input  wire logic        rx_error,      // with rx_last: bad FCS
 
     output logic [3:0]       word,          // 0 to 7 the frame's first words, then 8
+    output logic             ours,          // the frame is for this line, as far as its words say; whole from word 5 on
     output logic [15:0]      payload_end,   // byte behind the datagram, counted from the frame's first; from word 5 on
 
     output logic             end_valid,     // a frame is over
@@ -95,6 +96,7 @@ module udp_rx (
   wire logic [16:0] fold = {1'b0, sum_reg[15:0]} + {13'd0, sum_reg[19:16]};
 
   assign word        = word_reg;
+  assign ours        = ours_reg;
   assign payload_end = payload_end_reg;
   assign end_valid   = end_reg;
   // A frame shorter than its headers leaves old values behind: 42 bytes are asked for.

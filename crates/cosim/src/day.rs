@@ -1,4 +1,4 @@
-//! A day of ITCH: the packets of a capture, each once, in sequence.
+//! A day of a feed: the packets of a capture, each once, in sequence.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use tickwire_wire_nasdaq::moldudp64::{self, Payload};
 
 use crate::CosimError;
 
-/// Packets of one MoldUDP64 session, in sequence and without a hole.
+/// Packets of one feed, of ITCH of one MoldUDP64 session, in sequence and without a hole.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Day {
-    /// The session.
+    /// The session of MoldUDP64.
     pub session: [u8; 10],
     /// Datagrams.
     pub packets: Vec<Packet>,
@@ -68,6 +68,11 @@ impl Day {
             }
         }
         let session = session.ok_or(CosimError::NoPackets)?;
+        Ok(Day::in_sequence(session, found, left_out))
+    }
+
+    /// Packets as far as there is no hole.
+    pub(crate) fn in_sequence(session: [u8; 10], found: BTreeMap<u64, Packet>, left_out: u64) -> Day {
         let mut day = Day {
             session,
             packets: Vec::with_capacity(found.len()),
@@ -82,7 +87,7 @@ impl Day {
                 day.left_out += 1;
             }
         }
-        Ok(day)
+        day
     }
 
     /// A file of messages with two bytes of length before each, as packets of several.

@@ -1,7 +1,7 @@
 //! What the core's gate does, in software: which order leaves. Checks that depend on clocks (tokens,
 //! watchdog) have tests of their own in `hardware/tests`.
 
-use tickwire_market::{OrderIntent, Side};
+use tickwire_market::{Nanos, OrderIntent, Side};
 use tickwire_rtl::frame::{Filled, wire_price};
 
 use crate::stimulus::Settings;
@@ -15,10 +15,15 @@ pub(crate) struct Gate {
     pub(crate) left: u32,
     pub(crate) sequence: u32,
     pub(crate) user_ref: u32,
+    pub(crate) message: u32,
+    /// What the core's clock says.
+    pub(crate) time: Nanos,
+    /// What an order has room for: quantity and price.
+    most: (u32, u32),
 }
 
 impl Gate {
-    pub(crate) fn new(settings: &Settings) -> Gate {
+    pub(crate) fn new(settings: &Settings, most: (u32, u32)) -> Gate {
         Gate {
             settings: *settings,
             is_armed: true,
@@ -26,6 +31,9 @@ impl Gate {
             left: settings.orders,
             sequence: settings.sequence,
             user_ref: settings.user_ref,
+            message: settings.message,
+            time: settings.time,
+            most,
         }
     }
 
@@ -48,7 +56,8 @@ impl Gate {
         };
         let passes = self.is_armed
             && qty.0 > 0
-            && qty.0 <= self.settings.size
+            && qty.0 <= self.settings.size.min(self.most.0)
+            && price <= self.most.1
             && (low..=high).contains(&price)
             && fits
             && self.left > 0;
@@ -58,12 +67,15 @@ impl Gate {
         let filled = Filled {
             sequence: self.sequence,
             user_ref: self.user_ref,
+            message: self.message,
+            time: self.time,
             side: *side,
             qty: *qty,
             price,
         };
         self.sequence = self.sequence.wrapping_add(segment);
         self.user_ref = self.user_ref.wrapping_add(1);
+        self.message += 1;
         self.held += change;
         self.left -= 1;
         // With the last order that is left the gate closes itself.

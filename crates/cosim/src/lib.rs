@@ -22,6 +22,7 @@
 mod compare;
 mod day;
 mod gate;
+mod moex;
 mod record;
 mod simulator;
 mod software;
@@ -31,9 +32,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tickwire_language::{Diagnostic, Engine, Program};
-use tickwire_market::Price;
-use tickwire_rtl::frame::{Link, OrderText, prepared};
-use tickwire_rtl::{Design, Refusal, Target, generate};
+use tickwire_market::{InstrumentId, Nanos, Price};
+use tickwire_rtl::frame::{Link, OrderText, OuchText, prepared};
+use tickwire_rtl::{Design, Refusal, Target, Venue, generate};
 use tickwire_wire_nasdaq::itch50;
 
 pub use compare::{Comparison, Difference, compare};
@@ -41,14 +42,14 @@ pub use day::{Day, Packet};
 pub use record::{Change, Frame, Record};
 pub use simulator::{Simulator, is_there};
 pub use software::{Done, Rung, Sent, Surroundings, Told, run};
-pub use stimulus::{Random, Settings, Step, Stimulus, Troubles, make};
+pub use stimulus::{Random, Settings, Step, Stimulus, Troubles, Work, make};
 
 /// Why there is nothing to compare.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CosimError {
     /// A capture that cannot be read.
     Capture(PathBuf, String),
-    /// No capture has packets of ITCH.
+    /// No capture has packets of the feed.
     NoPackets,
     /// The day does not name the strategy's instrument, or has no order of it.
     NoInstrument(String),
@@ -68,7 +69,7 @@ impl std::fmt::Display for CosimError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CosimError::Capture(file, e) | CosimError::File(file, e) => write!(f, "{}: {e}", file.display()),
-            CosimError::NoPackets => f.write_str("no capture has packets of ITCH in MoldUDP64"),
+            CosimError::NoPackets => f.write_str("no capture has packets of the feed that the core reads"),
             CosimError::NoInstrument(symbol) => write!(f, "the captures have no orders of {symbol}"),
             CosimError::Source(wrong) => write!(f, "{} errors in the strategy's file", wrong.len()),
             CosimError::Refused(refusals) => {
@@ -120,7 +121,7 @@ impl Cosim {
             simulator: Simulator::make(&design, folder)?,
             program: Arc::new(program),
             design,
-            target: *target,
+            target: target.clone(),
             link: Link {
                 destination_mac: [2, 0, 0, 0, 0, 2],
                 source_mac: [2, 0, 0, 0, 0, 1],
@@ -151,16 +152,21 @@ impl Cosim {
     /// The day does not have the instrument.
     pub fn settings(&self, day: &Day) -> Result<Settings, CosimError> {
         let symbol = self.program.instruments[0].symbol;
-        let locate = day
-            .locate(&symbol)
-            .ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
-        let middle = day
-            .middle(locate)
-            .ok_or_else(|| CosimError::NoInstrument(symbol.to_string()))?;
+        let missing = || CosimError::NoInstrument(symbol.to_string());
+        let (instrument, middle) = match &self.target.venue {
+            Venue::Nasdaq => {
+                let locate = day.locate(&symbol).ok_or_else(missing)?;
+                (InstrumentId(locate.into()), day.middle(locate).ok_or_else(missing)?)
+            }
+            Venue::Moex(moex) => day.of_moex(moex, &symbol).ok_or_else(missing)?,
+        };
         let tick = step(self.target.tick);
         Ok(Settings {
-            locate,
+            instrument,
             base: (middle / tick).saturating_sub(2_048) * tick,
+            is_decimal: matches!(self.target.venue, Venue::Moex(_)),
+            // 10:00:00.123 on a Tuesday.
+            time: Nanos(1_493_719_200 * Nanos::SECOND + 123_000_000),
             ..Settings::default()
         })
     }
@@ -190,24 +196,32 @@ impl Cosim {
         troubles: &Troubles,
         engine: impl FnOnce(&Program) -> E,
     ) -> Result<Comparison, CosimError> {
-        let text = OrderText {
-            symbol: self.program.instruments[0].symbol,
-            capacity: b'O',
-            client_order_id: *b"TICKWIRE      ",
+        let symbol = self.program.instruments[0].symbol;
+        let missing = || CosimError::NoInstrument(symbol.to_string());
+        let text = match &self.target.venue {
+            Venue::Nasdaq => OrderText::Ouch(OuchText {
+                symbol,
+                capacity: b'O',
+                client_order_id: *b"TICKWIRE      ",
+            }),
+            Venue::Moex(moex) => OrderText::Fix(moex.text(&symbol).ok_or_else(missing)?),
         };
-        let symbol = || CosimError::NoInstrument(text.symbol.to_string());
-        let frame = prepared(&self.link, &text).ok_or_else(symbol)?;
-        let changes: Vec<u64> = day
-            .packets
-            .iter()
-            .map(|packet| changes(&packet.bytes, settings.locate))
-            .collect();
-        let stimulus = make(day, settings, &frame, troubles, |n| changes[n]);
+        let frame = prepared(&self.link, &text, settings.time).ok_or_else(missing)?;
+        let work: Vec<Work> = match &self.target.venue {
+            Venue::Nasdaq => {
+                let changes = day.packets.iter().map(|packet| changes(&packet.bytes, settings.instrument));
+                changes.map(|changes| Work { changes, decode: 0 }).collect()
+            }
+            Venue::Moex(moex) => day.work_of_moex(moex, &symbol),
+        };
+        let stimulus = make(day, settings, &frame, troubles, |n| work[n]);
         let around = Surroundings {
             link: &self.link,
             text: &text,
+            prepared: frame.bytes.len(),
             settings,
             tick: self.target.tick,
+            venue: &self.target.venue,
         };
         let software = run(
             day,
@@ -226,12 +240,12 @@ fn step(tick: Price) -> u32 {
 }
 
 /// How many changes of an instrument's book a packet comes to at most.
-fn changes(datagram: &[u8], locate: u16) -> u64 {
+fn changes(datagram: &[u8], instrument: InstrumentId) -> u64 {
     use tickwire_wire_nasdaq::moldudp64::{Payload, parse};
     let Ok(Payload::Messages(blocks)) = parse(datagram).map(|mold| mold.payload) else {
         return 0;
     };
     blocks
-        .filter(|message| itch50::stock_locate(message) == Some(locate))
+        .filter(|message| itch50::stock_locate(message).map(u32::from) == Some(instrument.0))
         .count() as u64
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use tickwire_book::{Books, BooksConfig};
 use tickwire_feed_core::{ArbiterConfig, Line};
+use tickwire_feed_moex::{MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed};
 use tickwire_feed_nasdaq::{ItchConfig, ItchDecoder, ItchFeed};
 use tickwire_language::{Engine, Machine, Program};
 use tickwire_market::{
     BookState, ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderIntent, Price, Qty, SeqNo, Side, Symbol, Venue,
+    OrderIntent, Price, Qty, SeqNo, Side, Symbol,
 };
-use tickwire_rtl::frame::{FRAME_SIZE, Link, OrderText, PAYLOAD_AT, written};
+use tickwire_rtl::frame::{Link, OrderText, PAYLOAD_AT, written};
+use tickwire_rtl::{Moex, Venue};
 use tickwire_trading::strategy::{
     BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
     Strategy, Subscription, TimerId, Trade,
@@ -49,12 +51,12 @@ pub struct Rung {
 }
 
 /// An order that left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sent {
     /// The message that caused it.
     pub seq: u64,
     /// The frame.
-    pub frame: [u8; FRAME_SIZE],
+    pub frame: Vec<u8>,
 }
 
 /// What the software did.
@@ -143,14 +145,15 @@ struct Out<'a> {
     gate: Gate,
     link: &'a Link,
     text: &'a OrderText,
+    /// Of TCP's payload.
+    segment: u32,
     sent: Vec<Sent>,
     unanswered: Vec<ClientOrderId>,
 }
 
 impl OrderPort for Out<'_> {
     fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
-        let segment = (FRAME_SIZE - PAYLOAD_AT) as u32;
-        let filled = self.gate.pass(request, segment).ok_or(Rejected::NoSession)?;
+        let filled = self.gate.pass(request, self.segment).ok_or(Rejected::NoSession)?;
         let frame = written(self.link, self.text, &filled).ok_or(Rejected::Unsupported)?;
         if let OrderIntent::New { id, cause, .. } = request {
             self.unanswered.push(*id);
@@ -183,7 +186,13 @@ impl<E: Engine> Host<'_, E> {
         let outcome = Outcome::of(&mut self.books[0], event);
         let changes = matches!(
             event.kind,
-            EventKind::Add | EventKind::Delete | EventKind::Replace | EventKind::Execute | EventKind::Reduce
+            EventKind::Add
+                | EventKind::Delete
+                | EventKind::Replace
+                | EventKind::Modify
+                | EventKind::Execute
+                | EventKind::Reduce
+                | EventKind::Clear
         );
         if is_ours && changes {
             match outcome {
@@ -223,7 +232,11 @@ impl<E: Engine> Host<'_, E> {
         touched.extend(before);
         match event.kind {
             EventKind::Add => touched = vec![(event.side, event.price)],
-            EventKind::Replace => touched.extend(before.map(|(side, _)| (side, event.price))),
+            EventKind::Replace | EventKind::Modify => {
+                touched.extend(before.map(|(side, _)| (side, event.price)));
+            }
+            // No level is left.
+            EventKind::Clear => touched.clear(),
             _ => {}
         }
         let Some(book) = self.books[0].book(self.instrument) else {
@@ -252,6 +265,61 @@ impl<E: Engine> Host<'_, E> {
     }
 }
 
+/// A feed that is followed from its first packet on.
+fn from_here(config: ArbiterConfig) -> ArbiterConfig {
+    ArbiterConfig {
+        start: tickwire_feed_core::Start::Here,
+        ..config
+    }
+}
+
+/// The order log of an exchange's market, of which one instrument passes. `None` where the templates lack
+/// something.
+pub(crate) fn moex_feed(moex: &Moex, symbol: &Symbol) -> Option<MoexFeed> {
+    let config = MoexConfig {
+        main_board: moex.board.clone().into_bytes(),
+        symbols: Some(vec![*symbol]),
+        ..MoexConfig::new(Arc::clone(&moex.templates))
+    };
+    let arbiter = ArbiterConfig {
+        snapshot: false,
+        ..from_here(MoexChannelConfig::arbiter())
+    };
+    Some(MoexFeed::new(arbiter, MoexDecoder::new(config).ok()?))
+}
+
+impl<E: Engine> Host<'_, E> {
+    /// Plays a day's steps into a feed.
+    fn play(&mut self, day: &Day, steps: &[Step], mut feed: impl FnMut(Nanos, &[u8], &mut Self)) {
+        let mut next = day.packets.first().map_or(1, |packet| packet.seq);
+        for step in steps {
+            match step {
+                Step::Packet(n, cycle) => {
+                    let packet = &day.packets[*n];
+                    for seq in packet.seq..packet.seq + u64::from(packet.messages) {
+                        self.done.arrived.insert(seq, *cycle);
+                    }
+                    feed(Nanos(*cycle), &packet.bytes, self);
+                    next = packet.seq + u64::from(packet.messages);
+                }
+                Step::Gap => {
+                    self.has_gap = true;
+                    self.out.gate.is_armed = false;
+                    self.whole(EventKind::Gap, next);
+                }
+                Step::Whole => {
+                    self.has_gap = false;
+                    self.whole(EventKind::Recovered, next);
+                }
+                Step::Armed(time) => {
+                    self.out.gate.is_armed = self.out.gate.left > 0;
+                    self.out.gate.time = *time;
+                }
+            }
+        }
+    }
+}
+
 impl<E: Engine> EventSink for Host<'_, E> {
     fn on_event(&mut self, event: &MarketEvent) {
         match event.kind {
@@ -270,10 +338,14 @@ pub struct Surroundings<'a> {
     pub link: &'a Link,
     /// What stands in every order.
     pub text: &'a OrderText,
+    /// Bytes of an order's frame.
+    pub prepared: usize,
     /// What the core is told.
     pub settings: &'a Settings,
     /// The price step.
     pub tick: Price,
+    /// Whose feed it is.
+    pub venue: &'a Venue,
 }
 
 /// Runs a day through the software.
@@ -285,7 +357,14 @@ pub fn run<E: Engine>(
     around: &Surroundings<'_>,
 ) -> Done {
     let symbol: Symbol = program.instruments[0].symbol;
-    let instrument = InstrumentId(around.settings.locate.into());
+    let instrument = around.settings.instrument;
+    let (venue, segment) = (
+        match around.venue {
+            Venue::Nasdaq => tickwire_market::Venue::Nasdaq,
+            Venue::Moex(_) => tickwire_market::Venue::Moex,
+        },
+        around.prepared - PAYLOAD_AT,
+    );
     let watched = Watched {
         strategy: Machine::new(Arc::clone(program), engine),
         told: Vec::new(),
@@ -306,7 +385,7 @@ pub fn run<E: Engine>(
         ..ConductorConfig::default()
     };
     let books = BooksConfig {
-        venue: Venue::Nasdaq,
+        venue,
         instruments: 1 << BITS,
         orders: 1 << 18,
         levels: 1 << 18,
@@ -317,9 +396,10 @@ pub fn run<E: Engine>(
         books: vec![Books::new(books)],
         conductor: Conductor::new(watched, &config),
         out: Out {
-            gate: Gate::new(around.settings),
+            gate: Gate::new(around.settings, around.venue.order_most()),
             link: around.link,
             text: around.text,
+            segment: segment as u32,
             sent: Vec::new(),
             unanswered: Vec::new(),
         },
@@ -329,7 +409,7 @@ pub fn run<E: Engine>(
     };
     let named = Instrument {
         id: instrument,
-        venue: Venue::Nasdaq,
+        venue,
         symbol,
         tick: around.tick,
         ..Instrument::default()
@@ -338,44 +418,25 @@ pub fn run<E: Engine>(
     host.conductor.start(Nanos::ZERO, markets, &mut host.out);
     host.conductor
         .define(Nanos::ZERO, 0, &named, None, markets, &mut host.out);
-    let decoder = ItchDecoder::new(ItchConfig {
-        symbols: None,
-        ..ItchConfig::default()
-    });
-    let start = ArbiterConfig {
-        start: tickwire_feed_core::Start::Here,
-        ..ArbiterConfig::default()
-    };
-    let mut feed = ItchFeed::new(start, decoder);
-    let mut next = day.packets.first().map_or(1, |packet| packet.seq);
-    let mut blocked = 0;
-    for step in steps {
-        match step {
-            Step::Packet(n, cycle) => {
-                let packet = &day.packets[*n];
-                for seq in packet.seq..packet.seq + u64::from(packet.messages) {
-                    host.done.arrived.insert(seq, *cycle);
-                }
-                feed.on_packet(Nanos(*cycle), Line::A, &packet.bytes, &mut host);
-                next = packet.seq + u64::from(packet.messages);
-            }
-            Step::Gap => {
-                host.has_gap = true;
-                host.out.gate.is_armed = false;
-                host.whole(EventKind::Gap, next);
-            }
-            Step::Whole => {
-                host.has_gap = false;
-                host.whole(EventKind::Recovered, next);
-            }
-            Step::Armed => host.out.gate.is_armed = host.out.gate.left > 0,
+    match around.venue {
+        Venue::Nasdaq => {
+            let decoder = ItchDecoder::new(ItchConfig {
+                symbols: None,
+                ..ItchConfig::default()
+            });
+            let mut feed = ItchFeed::new(from_here(ArbiterConfig::default()), decoder);
+            host.play(day, steps, |now, packet, host| feed.on_packet(now, Line::A, packet, host));
         }
-        blocked = host.conductor.strategy().strategy.outcomes().not_sent;
+        Venue::Moex(moex) => {
+            if let Some(mut feed) = moex_feed(moex, &symbol) {
+                host.play(day, steps, |now, packet, host| feed.on_packet(now, Line::A, packet, host));
+            }
+        }
     }
     let mut done = host.done;
     done.told = std::mem::take(&mut host.conductor.strategy_mut().told);
     done.sent = host.out.sent;
-    done.stopped = blocked;
+    done.stopped = host.conductor.strategy().strategy.outcomes().not_sent;
     done.held = host.out.gate.held;
     done
 }

@@ -1,7 +1,8 @@
 //! When which frame enters the core: both lines with gaps down to one clock, what they lose and damage, and
 //! what software does after a gap. One seed, one stimulus.
 
-use tickwire_rtl::frame::Prepared;
+use tickwire_market::{InstrumentId, Nanos};
+use tickwire_rtl::frame::{Prepared, clock_digits, decimal_digits};
 use tickwire_rtl::registers::{address, control};
 
 use crate::day::Day;
@@ -64,8 +65,8 @@ impl Default for Troubles {
 /// What the core is told before the day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// The instrument's stock locate.
-    pub locate: u16,
+    /// The instrument, as the software's decoder numbers it: of ITCH the stock locate.
+    pub instrument: InstrumentId,
     /// Price of the ladder's first step, in 1e-4.
     pub base: u32,
     /// Lowest and highest price of an order, in 1e-4.
@@ -78,14 +79,20 @@ pub struct Settings {
     pub orders: u32,
     /// TCP sequence number of the first order.
     pub sequence: u32,
-    /// UserRefNum of the first order.
+    /// UserRefNum of the first order, or the number in its ClOrdID.
     pub user_ref: u32,
+    /// FIX: MsgSeqNum of the first order.
+    pub message: u32,
+    /// FIX: the time that orders are sent at, UTC; a gap takes a second.
+    pub time: Nanos,
+    /// Numbers are written as decimal digits (FIX).
+    pub is_decimal: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            locate: 1,
+            instrument: InstrumentId(1),
             base: 0,
             collar: (1, u32::MAX - 1),
             size: 1_000_000,
@@ -93,6 +100,9 @@ impl Default for Settings {
             orders: u32::MAX,
             sequence: 0xffff_ff00,
             user_ref: 1,
+            message: 1,
+            time: Nanos::ZERO,
+            is_decimal: false,
         }
     }
 }
@@ -107,8 +117,8 @@ pub enum Step {
     Gap,
     /// What was missing has come.
     Whole,
-    /// The core is armed again.
-    Armed,
+    /// The core is armed again; what its clock says.
+    Armed(Nanos),
 }
 
 /// A stimulus with what it means.
@@ -129,7 +139,9 @@ pub struct Stimulus {
 /// How long a packet ahead waits for the other line.
 const PATIENCE: u64 = 4_000;
 /// Clocks of the book for a change, and for a replacement.
-const CHANGE_CLOCKS: u64 = 24;
+const CHANGE_CLOCKS: u64 = 28;
+/// Clocks by which a decoder of FAST may be behind: its queue has room for more.
+const DECODE_BEHIND: u64 = 120;
 
 /// A line of the stimulus: frames leave one behind the other.
 struct Line {
@@ -193,7 +205,7 @@ impl Maker<'_> {
             (address::SESSION, session(0, 4)),
             (address::SESSION + 1, session(4, 4)),
             (address::SESSION + 2, session(8, 2)),
-            (address::LOCATE, s.locate.into()),
+            (address::LOCATE, s.instrument.0),
             // A damaged frame does not stop the core: the other line is to bring what it held.
             (address::MARKET, u32::from(b'Q')),
             (address::BASE, s.base),
@@ -210,8 +222,14 @@ impl Maker<'_> {
             (address::HELD, 0),
             (address::SUM, frame.sum.into()),
             (address::SEQUENCE, s.sequence),
-            (address::USER_REF, s.user_ref),
+            (address::TEXT_SUM, frame.text_sum.into()),
+            (
+                address::USER_REF,
+                if s.is_decimal { decimal_digits(s.user_ref) } else { s.user_ref },
+            ),
+            (address::MESSAGE, decimal_digits(s.message)),
         ]);
+        writes.extend(clock(s.time));
         for (n, half) in frame.bytes.chunks(4).enumerate() {
             let mut bytes = [0; 4];
             bytes[..half.len()].copy_from_slice(half);
@@ -226,6 +244,12 @@ impl Maker<'_> {
         self.write(cycle + 10, address::CONTROL, control::ARM);
         cycle + 40
     }
+}
+
+/// The time of day, as it is written.
+fn clock(time: Nanos) -> [(u8, u32); 2] {
+    let (second, milli) = clock_digits(time);
+    [(address::SECOND, second), (address::MILLISECOND, milli)]
 }
 
 /// Group of a line.
@@ -279,14 +303,23 @@ fn framed(line: u8, datagram: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Makes a stimulus of a day. `changes` says how many changes of the book a packet comes to at most: frames
-/// are kept so far apart that the core's queues never fill, which would be a loss that no seed explains.
+/// What a packet asks of the core at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Changes of the book.
+    pub changes: u64,
+    /// Clocks of the line's decoder, where it does not keep up with the wire.
+    pub decode: u64,
+}
+
+/// Makes a stimulus of a day. `work` says what a packet asks at most: frames are kept so far apart that the core's
+/// queues never fill, which would be a loss that no seed explains.
 pub fn make(
     day: &Day,
     settings: &Settings,
     frame: &Prepared,
     troubles: &Troubles,
-    changes: impl Fn(usize) -> u64,
+    work: impl Fn(usize) -> Work,
 ) -> Stimulus {
     let mut maker = Maker {
         settings,
@@ -298,7 +331,9 @@ pub fn make(
         number,
         free_at: start,
     });
+    let changes = |n: usize| work(n).changes;
     let (mut at, mut busy_until, mut missing) = (start, start, Vec::new());
+    let (mut decoded_at, mut time) = (start, settings.time);
     for (n, packet) in day.packets.iter().enumerate() {
         let mut gap = 1;
         if !maker.random.chance(300_000) {
@@ -307,6 +342,8 @@ pub fn make(
         at += gap;
         // At most so many changes wait.
         at = at.max(busy_until.saturating_sub(40 * CHANGE_CLOCKS));
+        at = at.max(decoded_at.saturating_sub(DECODE_BEHIND + troubles.skew_max));
+        decoded_at = decoded_at.max(at + troubles.skew_max) + work(n).decode;
         let mut arrived: Option<u64> = None;
         let lag = maker.random.below(troubles.skew_max + 1);
         let starts = if maker.random.chance(200_000) {
@@ -335,15 +372,19 @@ pub fn make(
             for late in missing.drain(..) {
                 let end = maker.frame(&mut lines[2], cycle, &day.packets[late].bytes, false);
                 maker.out.steps.push(Step::Packet(late, end));
-                cycle = end + 40 + CHANGE_CLOCKS * changes(late);
+                cycle = end + 40 + work(late).decode + CHANGE_CLOCKS * changes(late);
             }
             cycle += 500;
             maker.write(cycle, address::CONTROL, control::RESUME | control::FORGET);
             maker.out.steps.extend([Step::Whole, Step::Packet(n, end)]);
             cycle += 500 + CHANGE_CLOCKS * changes(n) + 2_000;
-            maker.write(cycle, address::CONTROL, control::ARM);
-            maker.out.steps.push(Step::Armed);
-            at = cycle + 40;
+            time.0 += Nanos::SECOND + 1_000_000;
+            for (n, (address, value)) in clock(time).into_iter().enumerate() {
+                maker.write(cycle + n as u64, address, value);
+            }
+            maker.write(cycle + 20, address::CONTROL, control::ARM);
+            maker.out.steps.push(Step::Armed(time));
+            at = cycle + 60;
             lines
                 .iter_mut()
                 .for_each(|line| line.free_at = line.free_at.max(at));

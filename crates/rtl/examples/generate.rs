@@ -1,18 +1,31 @@
-//! Writes the core of a strategy file into a folder:
-//! `cargo run -p tickwire-rtl --example generate examples/hardware/core_taker.tw DIR`.
+//! Writes the core of a strategy file into a folder, for Nasdaq or, with a template file and the order log's template
+//! in it, for the Moscow Exchange:
+//! `cargo run -p tickwire-rtl --example generate examples/hardware/core_taker.tw DIR`,
+//! `… examples/hardware/core_moex.tw DIR examples/moex-templates.xml X-OLR-DEMO`.
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use tickwire_rtl::{Target, generate};
+use tickwire_market::Price;
+use tickwire_rtl::{Moex, Target, Venue, generate};
+use tickwire_wire_moex::fast::Plan;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, file, folder] = &arguments[..] else {
-        eprintln!("generate FILE DIR");
-        return ExitCode::from(2);
+    let ([_, file, folder], moex) = match &arguments[..] {
+        [program, file, folder] => ([program, file, folder], None),
+        [program, file, folder, templates, template] => ([program, file, folder], Some((templates, template))),
+        _ => {
+            eprintln!("generate FILE DIR [TEMPLATES TEMPLATE]");
+            return ExitCode::from(2);
+        }
     };
-    match run(file, Path::new(folder)) {
+    let target = match moex {
+        None => Ok(Target::default()),
+        Some((templates, template)) => moex_target(templates, template),
+    };
+    match target.and_then(|target| run(file, Path::new(folder), &target)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -21,12 +34,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(file: &str, folder: &Path) -> Result<(), String> {
+fn moex_target(templates: &str, template: &str) -> Result<Target, String> {
+    let text = std::fs::read_to_string(templates).map_err(|e| format!("{templates}: {e}"))?;
+    Ok(Target {
+        venue: Venue::Moex(Moex {
+            templates: Arc::new(Plan::parse(&text).map_err(|e| format!("{templates}: {e}"))?),
+            template: template.to_string(),
+            board: "CETS".to_string(),
+            sender: "TICKWIRE".to_string(),
+            target: "MFIXTRADECURR".to_string(),
+            account: "S01-00000F00".to_string(),
+            prefix: "TW".to_string(),
+        }),
+        tick: Price::from_4dp(25),
+        ..Target::default()
+    })
+}
+
+fn run(file: &str, folder: &Path, target: &Target) -> Result<(), String> {
     let source = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let no_files = |name: &str| Err(format!("{name}: this example loads no tables"));
     let program =
         tickwire_language::compile(&source, &no_files).map_err(|wrong| format!("{file}: {wrong:?}"))?;
-    let design = generate(&program, &source, &Target::default()).map_err(|refusals| {
+    let design = generate(&program, &source, target).map_err(|refusals| {
         refusals
             .iter()
             .map(|refusal| format!("{file}: {refusal}\n"))

@@ -1,4 +1,5 @@
-//! A strategy file as a core in hardware: ITCH 5.0 in, OUCH 5.0 orders out, at 64 bits a clock.
+//! A strategy file as a core in hardware: ITCH 5.0 in and OUCH 5.0 orders out, or MOEX's order log in FAST in and FIX
+//! 4.4 orders out, at 64 bits a clock.
 //!
 //! ```
 //! use tickwire_rtl::{Target, generate};
@@ -43,16 +44,20 @@ pub mod tables;
 mod widths;
 
 use std::fmt;
+use std::sync::Arc;
 
 use tickwire_language::ir::Event;
 use tickwire_language::{Program, Span};
-use tickwire_market::Price;
+use tickwire_market::{Price, Symbol};
+use tickwire_wire_moex::fast::Plan;
 
 use emit::Pipeline;
 
 /// What a core is built for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Target {
+    /// Which feed it reads and which orders it writes. Default Nasdaq's.
+    pub venue: Venue,
     /// The instrument's price step, a multiple of 0.0001 up to 1.00. Default 0.01.
     pub tick: Price,
     /// Places for orders of the instrument, rounded up to eight times a power of two, from 256 to 65 536. An
@@ -64,9 +69,74 @@ pub struct Target {
     pub handler_clocks: u32,
 }
 
+/// Whose feed a core reads, and whose orders it writes.
+#[derive(Clone, Debug)]
+pub enum Venue {
+    /// Nasdaq: ITCH 5.0 in MoldUDP64, OUCH 5.0 in SoupBinTCP.
+    Nasdaq,
+    /// Moscow Exchange: the order log of an ASTS market in FAST, FIX 4.4.
+    Moex(Moex),
+}
+
+/// What a core for the Moscow Exchange is made from.
+#[derive(Clone, Debug)]
+pub struct Moex {
+    /// The exchange's template file.
+    pub templates: Arc<Plan>,
+    /// The order log's template in it: `X-OLR-CURR`, `X-OLR-FOND`.
+    pub template: String,
+    /// The board (`TradingSessionID`) of an instrument whose symbol does not name one behind an `@`: `CETS`, `TQBR`.
+    pub board: String,
+    /// SenderCompID of the orders. Where digits lie follows from how long the texts are: another one of the same
+    /// length may be written into the prepared frame.
+    pub sender: String,
+    /// TargetCompID.
+    pub target: String,
+    /// Account.
+    pub account: String,
+    /// What ClOrdID begins with.
+    pub prefix: String,
+}
+
+impl Moex {
+    /// Symbol and board of an instrument.
+    pub fn instrument<'a>(&'a self, symbol: &'a Symbol) -> (&'a [u8], &'a [u8]) {
+        let name = symbol.as_bytes();
+        match name.iter().position(|byte| *byte == b'@') {
+            Some(at) => (&name[..at], &name[at + 1..]),
+            None => (name, self.board.as_bytes()),
+        }
+    }
+
+    /// What stands in every order of an instrument. `None` without a symbol.
+    pub fn text(&self, symbol: &Symbol) -> Option<frame::FixText> {
+        let (symbol, board) = self.instrument(symbol);
+        Some(frame::FixText {
+            sender: self.sender.clone(),
+            target: self.target.clone(),
+            account: self.account.clone(),
+            prefix: self.prefix.clone(),
+            symbol: Symbol::new(symbol)?,
+            board: String::from_utf8_lossy(board).into_owned(),
+        })
+    }
+}
+
+impl Venue {
+    /// What the venue's order has room for: the largest quantity, and the highest price in 1e-4.
+    pub fn order_most(&self) -> (u32, u32) {
+        match self {
+            // OUCH 5.0, Enter Order: below 1,000,000 shares, up to $199,999.99.
+            Venue::Nasdaq => (999_999, 1_999_999_900),
+            Venue::Moex(_) => (frame::QTY_MOST, frame::PRICE_MOST),
+        }
+    }
+}
+
 impl Default for Target {
     fn default() -> Target {
         Target {
+            venue: Venue::Nasdaq,
             tick: Price::from_4dp(100),
             orders: 16_384,
             handler_orders: 4,
@@ -221,22 +291,37 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    let mut files = vec![
-        File::new("itch50_pkg.sv", tables::itch50()),
-        File::new("ouch50_pkg.sv", tables::ouch50()),
-        File::new(
-            "strategy_pkg.sv",
-            page::parameters(program, target, &rule.handlers, has_trade(program)),
-        ),
-        File::new("strategy.sv", rule.module),
-    ];
+    let mut files = Vec::new();
+    let add = |files: &mut Vec<File>, modules: &[(&str, &str)]| {
+        files.extend(modules.iter().map(|(name, text)| File::new(name, text.to_string())));
+    };
     // The package that every module reads comes first.
-    let modules = files::MODULES
-        .iter()
-        .map(|(name, text)| File::new(name, text.to_string()));
-    let modules: Vec<File> = modules.collect();
-    files.splice(0..0, modules[..1].iter().cloned());
-    files.extend(modules[1..].iter().cloned());
+    add(&mut files, &files::MODULES[..1]);
+    let own = match &target.venue {
+        Venue::Nasdaq => {
+            files.push(File::new("itch50_pkg.sv", tables::itch50()));
+            files.push(File::new("ouch50_pkg.sv", tables::ouch50()));
+            &files::NASDAQ[..]
+        }
+        Venue::Moex(moex) => {
+            let whole = |message: String| vec![Refusal::new(program, Span::default(), message)];
+            let symbol = &program.instruments[0].symbol;
+            let (name, board) = moex.instrument(symbol);
+            let no_text = || whole("a text of the order is empty or has a separator in it".to_string());
+            let fix = moex.text(symbol).as_ref().and_then(tables::fix44).ok_or_else(no_text)?;
+            files.push(File::new("fast_pkg.sv", tables::fast(moex, name, board).map_err(whole)?));
+            files.push(File::new("fix44_pkg.sv", fix));
+            &files::MOEX[..]
+        }
+    };
+    files.push(File::new(
+        "strategy_pkg.sv",
+        page::parameters(program, target, &rule.handlers, has_trade(program)),
+    ));
+    files.push(File::new("strategy.sv", rule.module));
+    add(&mut files, &files::MODULES[1..]);
+    add(&mut files, own);
+    add(&mut files, &files::CORE);
     files.push(File::new("wrap.sv", page::wrap()));
     files.push(File::new(files::BENCH.0, files::BENCH.1.to_string()));
     files.push(File::new("core.sdc", page::constraints()));
@@ -274,7 +359,7 @@ fn whole_file(program: &Program, target: &Target) -> Vec<Refusal> {
             format!("{} instruments: the core carries 1", program.instruments.len()),
         );
     }
-    if let Some(used) = program.instruments.first()
+    if let (Some(used), Venue::Nasdaq) = (program.instruments.first(), &target.venue)
         && used.symbol.as_bytes().len() > 8
     {
         refuse(
@@ -292,8 +377,10 @@ fn whole_file(program: &Program, target: &Target) -> Vec<Refusal> {
             ),
         );
     }
+    let has_trades = matches!(target.venue, Venue::Nasdaq);
     for code in &program.handlers {
         let what = match code.event {
+            Event::Trade(_) if !has_trades => "the core reads the order log, which has no trades",
             Event::Book(_) | Event::Trade(_) | Event::Check(_) => continue,
             Event::Start | Event::Stop => {
                 "the core starts and stops with software's word: it has no such handler"

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tickwire_language::Program;
 
 use crate::registers::{BLOCKS, FAULTS, READ, WRITTEN};
-use crate::{HandlerReport, Target};
+use crate::{HandlerReport, Target, Venue};
 
 /// `strategy_pkg`: the parameters of the core.
 pub(crate) fn parameters(
@@ -20,6 +20,7 @@ pub(crate) fn parameters(
         .max()
         .unwrap_or(1)
         .max(1);
+    let (qty_most, price_most) = target.venue.order_most();
     format!(
         "// Parameters of the core for the strategy `{}`.\n\
          `default_nettype none\n\n\
@@ -27,13 +28,17 @@ pub(crate) fn parameters(
          localparam int TICK = {};           // price step, in 1e-4\n  \
          localparam int SET_ADDRESS = {};     // two buckets of four orders each: {} places\n  \
          localparam int ORDERS_MOST = {orders};      // orders of one handler\n  \
-         localparam bit HAS_TRADE = 1'b{};    // it has a handler for trades\n\n\
+         localparam bit HAS_TRADE = 1'b{};    // it has a handler for trades\n  \
+         localparam bit NUMBERED = 1'b{};     // the feed numbers each instrument's events\n  \
+         localparam logic [31:0] QTY_MOST = 32'd{qty_most};     // what an order has room for\n  \
+         localparam logic [31:0] PRICE_MOST = 32'd{price_most};  // in 1e-4\n\n\
          endpackage\n\n`default_nettype wire\n",
         program.name,
         target.tick.raw() / 100_000,
         target.set_address(),
         8_u32 << target.set_address(),
         u8::from(has_trade),
+        u8::from(matches!(target.venue, Venue::Moex(_))),
     )
 }
 
@@ -52,9 +57,13 @@ pub(crate) fn wrap() -> String {
 pub(crate) fn readme(program: &Program, target: &Target, handlers: &[HandlerReport]) -> String {
     let mut out = format!("# A core for the strategy `{}`\n\n", program.name);
     let used = program.instruments.first();
+    let (feed, orders) = match &target.venue {
+        Venue::Nasdaq => ("ITCH 5.0 in MoldUDP64".to_string(), "OUCH 5.0"),
+        Venue::Moex(moex) => (format!("MOEX's order log {} in FAST", moex.template), "FIX 4.4"),
+    };
     let _ = writeln!(
         out,
-        "ITCH 5.0 in MoldUDP64 on two lines and a third one of software's, the book of {}, the rule, the gate, OUCH 5.0 \
+        "{feed} on two lines and a third one of software's, the book of {}, the rule, the gate, {orders} \
          orders out: 64 bits a clock, meant for 156.25 MHz. Tick {}, {} places for orders, 4,096 price steps. `core.sv` is \
          the top, `wrap.sv` the same on few pins for timing. Written by `tickwire strategy rtl`; what it means and what \
          software has to do is in Tickwire's `docs/hardware.md`.\n",

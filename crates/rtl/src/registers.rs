@@ -35,7 +35,7 @@ const fn register(address: u8, name: &'static str, meaning: &'static str) -> Reg
 }
 
 /// Written by software. Nothing is allowed until it is.
-pub const WRITTEN: [Register; 31] = [
+pub const WRITTEN: [Register; 36] = [
     register(
         0,
         "CONTROL",
@@ -104,17 +104,26 @@ pub const WRITTEN: [Register; 31] = [
         "one's complement sum of pseudo header and segment of the prepared frame",
     ),
     register(27, "SEQUENCE", "TCP sequence number of the next order"),
-    register(28, "USER_REF", "OUCH UserRefNum of the next order"),
+    register(
+        28,
+        "USER_REF",
+        "OUCH UserRefNum of the next order; FIX: the number in its ClOrdID, four bits a digit",
+    ),
     register(29, "ALIVE", "software lives: see WATCHDOG"),
+    register(30, "TEXT_SUM", "FIX: the prepared message's bytes before its CheckSum, modulo 256"),
+    register(31, "MESSAGE", "FIX: MsgSeqNum of the next order, four bits a digit"),
+    register(32, "SECOND", "FIX: the time of day, HHMMSS, four bits a digit, taken with the next write of"),
+    register(33, "MILLISECOND", "FIX: its milliseconds, three digits"),
+    register(34, "NUMBER", "MOEX: the instrument's next RptSeq, after a snapshot; 0: any"),
     register(
         64,
         "FRAME",
-        "64 to 89: the prepared frame, four bytes each, the first in bits 7:0",
+        "64 to 191: the prepared frame, four bytes each, the first in bits 7:0",
     ),
 ];
 
 /// Read by software.
-pub const READ: [Register; 15] = [
+pub const READ: [Register; 16] = [
     register(
         0,
         "STATUS",
@@ -129,8 +138,9 @@ pub const READ: [Register; 15] = [
     register(7, "HELD", "the position, every order that left counted as traded"),
     register(8, "TOKENS", "orders that may leave now"),
     register(9, "SEQUENCE", "TCP sequence number of the next order"),
-    register(10, "USER_REF", "UserRefNum of the next order"),
+    register(10, "USER_REF", "UserRefNum of the next order, or the number in its ClOrdID"),
     register(11, "DUPLICATES", "packets that the other line had delivered"),
+    register(12, "MESSAGE", "FIX: MsgSeqNum of the next order, four bits a digit"),
     register(
         16,
         "BLOCKED",
@@ -145,7 +155,7 @@ pub const READ: [Register; 15] = [
 ];
 
 /// Why the book is not right, by bit.
-pub const FAULTS: [(&str, &str); 9] = [
+pub const FAULTS: [(&str, &str); 10] = [
     ("gap", "a message is missing on both lines"),
     (
         "unknown order",
@@ -170,6 +180,7 @@ pub const FAULTS: [(&str, &str); 9] = [
         "a damaged frame, where the core is told to stop at one",
     ),
     ("stray order", "an order found no room in its queue"),
+    ("number", "MOEX: the instrument's own numbers, RptSeq, have a hole"),
 ];
 
 /// Why an order was stopped, in the order in which the gate looks.
@@ -239,6 +250,16 @@ pub mod address {
     pub const USER_REF: u8 = 28;
     /// The watchdog's food.
     pub const ALIVE: u8 = 29;
-    /// 26 of them.
+    /// Of the prepared message.
+    pub const TEXT_SUM: u8 = 30;
+    /// MsgSeqNum.
+    pub const MESSAGE: u8 = 31;
+    /// The time of day.
+    pub const SECOND: u8 = 32;
+    /// Its milliseconds.
+    pub const MILLISECOND: u8 = 33;
+    /// RptSeq.
+    pub const NUMBER: u8 = 34;
+    /// 128 of them.
     pub const FRAME: u8 = 64;
 }

@@ -55,7 +55,7 @@ pub(crate) struct Instr {
 }
 
 impl Instr {
-    const EMPTY: Instr = Instr {
+    pub(crate) const EMPTY: Instr = Instr {
         op: Op::None,
         kind: Kind::Absent,
         optional: false,
@@ -255,6 +255,14 @@ impl<'a> TemplateRef<'a> {
     /// Its name.
     pub fn name(&self) -> &'a str {
         &self.template.name
+    }
+
+    pub(crate) fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
+    pub(crate) fn body(&self) -> u16 {
+        self.template.body
     }
 
     /// The fields of the message.

@@ -8,18 +8,22 @@
 // takes them back by reading, sends again what is lost, and reads everything that the venue says.
 `default_nettype none
 
-module ouch_tx
+module order_tx
   import core_pkg::*;
   import ouch50_pkg::*;
 (
     input  wire logic        clk,
     input  wire logic        rst,
     input  wire logic        write,
-    input  wire logic [4:0]  write_address,
+    input  wire logic [6:0]  write_address,   // half of a word
     input  wire logic [31:0] write_data,      // first byte of the frame in bits 7:0
     input  wire logic [15:0] cfg_sum,
+    input  wire logic [7:0]  cfg_text_sum,    // these are for text: nothing here
+    input  wire logic [23:0] cfg_second,
     input  wire logic        set_sequence,
     input  wire logic        set_user_ref,
+    input  wire logic        set_message,
+    input  wire logic        set_time,
     input  wire logic [31:0] value,
 
     input  wire logic        in_valid,
@@ -33,17 +37,18 @@ module ouch_tx
     input  wire logic        tx_ready,
 
     output logic [31:0]      sequence_number,
-    output logic [31:0]      user_ref
+    output logic [31:0]      user_ref,
+    output logic [31:0]      message_number
 );
 
-  wire logic unused = &{1'b0, in.seq, unused};
+  wire logic unused = &{1'b0, in.seq, cfg_text_sum, cfg_second, set_message, set_time, write_address[6:5], unused};
 
   localparam int WORDS = FRAME_SIZE / 8;
   localparam int SEGMENT = FRAME_SIZE - 54;
 
   (* ram_style = "distributed" *) logic [31:0] low_halves [16];
   (* ram_style = "distributed" *) logic [31:0] high_halves [16];
-  always_ff @(posedge clk) if (write) begin
+  always_ff @(posedge clk) if (write && (write_address[6:5] == '0)) begin
     if (write_address[0]) high_halves[write_address[4:1]] <= write_data;
     else low_halves[write_address[4:1]] <= write_data;
   end
@@ -141,6 +146,7 @@ module ouch_tx
   assign in_ready        = !busy_reg && moves;
   assign sequence_number = next_sequence_reg;
   assign user_ref        = next_user_ref_reg;
+  assign message_number  = '0;
 
 endmodule
 

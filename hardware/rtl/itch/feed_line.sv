@@ -1,8 +1,8 @@
-// One line of a feed: frames in, checked packets with their events out. A packet that fails a check leaves no
+// One line of ITCH: frames in, checked packets with their events out. A packet that fails a check leaves no
 // trace but a count, so that the other line's copy of it can be taken.
 `default_nettype none
 
-module itch_line
+module feed_line
   import core_pkg::*;
 #(
     parameter int EVENT_ADDRESS = 7,   // 128 events of one instrument wait at most; a packet has 93 messages at most
@@ -37,11 +37,11 @@ module itch_line
 
   logic [3:0]  word;
   logic [15:0] payload_end;
-  logic        end_valid, end_ours, end_good, end_fcs;
+  logic        ours, end_valid, end_ours, end_good, end_fcs;
 
   udp_rx udp (
       .clk, .rst, .cfg_address, .cfg_port, .rx_data, .rx_keep, .rx_valid, .rx_last, .rx_error,
-      .word, .payload_end, .end_valid, .end_ours, .end_good, .end_fcs
+      .word, .ours, .payload_end, .end_valid, .end_ours, .end_good, .end_fcs
   );
 
   logic                message_valid;
@@ -101,7 +101,7 @@ module itch_line
   assign tick_foreign = packet_foreign;
   assign tick_full    = packet_good && !is_malformed && !keeps;
 
-  wire logic unused = &{1'b0, head_valid, unused};
+  wire logic unused = &{1'b0, ours, head_valid, unused};
 
 endmodule
 

@@ -1,0 +1,259 @@
+//! Days of the Moscow Exchange made here, through software and simulated core: the exchange's templates of 2017 and
+//! 2020 and our own, its real packets, losses on both lines, damaged frames, gaps of one clock, a transmitter that is
+//! not always ready. Without Verilator this says so and ends: `cargo xtask hardware` has it. `SEED=N` chooses another
+//! day, `PACKETS=N` says how long it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Settings, Troubles, is_there};
+use tickwire_language::Interpreter;
+use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
+use tickwire_rtl::{Moex, Target, Venue};
+use tickwire_testdata::{not_tested, specs, unhex};
+use tickwire_wire_moex::fast::{Limits, Plan};
+use tickwire_wire_moex::moex::{Action, Decoder, Encoder, OrderEntry, OrderKind};
+
+const SYMBOL: &[u8] = b"USD000UTSTOM";
+const BOARD: &[u8] = b"CETS";
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+/// A template file and the order log's template in it.
+fn moex(file: &Path, template: &str) -> Moex {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    Moex {
+        templates: Arc::new(Plan::parse(&text).expect("the template file is right")),
+        template: template.to_string(),
+        board: "CETS".to_string(),
+        sender: "TICKWIRE".to_string(),
+        target: "MFIXTRADECURR".to_string(),
+        account: "S01-00000F00".to_string(),
+        prefix: "TW".to_string(),
+    }
+}
+
+fn demo() -> Moex {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    moex(&root.join("examples/moex-templates.xml"), "X-OLR-DEMO")
+}
+
+fn cosim(name: &str, moex: &Moex) -> Cosim {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hardware/core_moex.tw");
+    let source = std::fs::read_to_string(path).expect("the example is there");
+    let target = Target {
+        venue: Venue::Moex(moex.clone()),
+        tick: Price::from_4dp(25),
+        ..Target::default()
+    };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    Cosim::new(&source, &|_| Err(String::new()), &target, &folder).unwrap_or_else(|e| panic!("{e}"))
+}
+
+struct Standing {
+    id: u64,
+    side: Side,
+    price: i64,
+    qty: u64,
+}
+
+/// A price in 1e-4.
+fn price(units: i64) -> Price {
+    Price::from_raw(units * 100_000)
+}
+
+struct Maker {
+    random: Random,
+    standing: Vec<Standing>,
+    next: u64,
+    middle: i64,
+    /// RptSeq by instrument.
+    numbers: BTreeMap<(&'static [u8], &'static [u8]), u32>,
+}
+
+impl Maker {
+    fn entry(
+        &mut self,
+        (symbol, board): (&'static [u8], &'static [u8]),
+        action: Action,
+        order: &Standing,
+        is_bare: bool,
+    ) -> OrderEntry<'static> {
+        let number = self.numbers.entry((symbol, board)).or_default();
+        *number += 1;
+        let random = &mut self.random;
+        OrderEntry {
+            action,
+            kind: OrderKind::Order(order.side),
+            order_id: OrderId(order.id),
+            symbol,
+            board,
+            rpt_seq: *number,
+            price: (!is_bare).then(|| price(order.price)),
+            qty: (!is_bare).then(|| Volume(order.qty)),
+            date: Some(20_170_502),
+            time: Some(Nanos(36_000 * Nanos::SECOND + random.below(1_000) * 1_000_000)),
+            order_status: if random.chance(500_000) { b"O" } else { b"" },
+            session: if random.chance(500_000) { b"N" } else { b"" },
+        }
+    }
+
+    fn one(&mut self) -> OrderEntry<'static> {
+        if self.random.chance(200_000) {
+            let others: [(&[u8], &[u8]); 3] = [(b"EUR_RUB__TOM", BOARD), (b"USD000000TOD", BOARD), (SYMBOL, b"LICU")];
+            let other = others[self.random.below(3) as usize];
+            let order = Standing {
+                id: 900_000_000 + self.next,
+                side: if self.random.chance(500_000) { Side::Bid } else { Side::Ask },
+                price: 1 + self.random.below(2_000_000) as i64,
+                qty: 1 + self.random.below(1_000),
+            };
+            let action = [Action::New, Action::Change, Action::Delete][self.random.below(3) as usize];
+            return self.entry(other, action, &order, false);
+        }
+        let ours = (SYMBOL, BOARD);
+        if self.random.chance(100_000) {
+            self.middle += 25 * (self.random.below(3) as i64 - 1);
+        }
+        let choice = self.random.below(100);
+        if self.standing.len() < 10 || (choice < 50 && self.standing.len() < 150) {
+            let side = if self.random.chance(500_000) { Side::Bid } else { Side::Ask };
+            let away = 25 * (1 + self.random.below(12) as i64);
+            let order = Standing {
+                id: self.next,
+                side,
+                price: if side == Side::Ask { self.middle + away } else { self.middle - away },
+                // Round ones travel with an exponent.
+                qty: [1, 5, 7, 10, 137, 1_000, 30_000][self.random.below(7) as usize],
+            };
+            self.next += 1 + self.random.below(3);
+            let entry = self.entry(ours, Action::New, &order, false);
+            self.standing.push(order);
+            return entry;
+        }
+        let at = self.near();
+        if choice < 65 {
+            let qty = 1 + self.random.below(500);
+            let moved = if self.random.chance(200_000) { 25 } else { 0 };
+            let order = &mut self.standing[at];
+            order.qty = qty;
+            order.price += if order.side == Side::Ask { moved } else { -moved };
+            let order = Standing { ..*order };
+            return self.entry(ours, Action::Change, &order, false);
+        }
+        let order = self.standing.swap_remove(at);
+        // A deletion needs neither price nor quantity: sometimes both are NULL.
+        let is_bare = self.random.chance(400_000);
+        self.entry(ours, Action::Delete, &order, is_bare)
+    }
+
+    /// An order, mostly near the touch.
+    fn near(&mut self) -> usize {
+        let side = if self.random.chance(500_000) { Side::Bid } else { Side::Ask };
+        let mut of_side: Vec<usize> = (0..self.standing.len()).filter(|at| self.standing[*at].side == side).collect();
+        of_side.sort_by_key(|at| {
+            let price = self.standing[*at].price;
+            if side == Side::Ask { price } else { -price }
+        });
+        let far = self.random.below(4) * self.random.below(3);
+        of_side.get(far as usize).or(of_side.first()).copied().unwrap_or(0)
+    }
+}
+
+fn day(moex: &Moex, seed: u64, packets: u64) -> Day {
+    let mut encoder = Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let template = encoder.template(&moex.template).expect("the template is there");
+    let mut maker = Maker {
+        random: Random(seed),
+        standing: Vec::new(),
+        next: 172_500_000,
+        middle: 561_000,
+        numbers: BTreeMap::new(),
+    };
+    let mut day = Day::default();
+    let sent = Nanos(1_493_719_200 * Nanos::SECOND);
+    let mut buffer = vec![0; 2_000];
+    for seq in 1_000..1_000 + packets {
+        let count = match maker.random.below(100) {
+            0 => 5 + maker.random.below(20),
+            1..=19 => 2 + maker.random.below(3),
+            _ => 1,
+        };
+        // Now and then there is nothing in it.
+        let count = if maker.random.chance(10_000) { 0 } else { count };
+        let entries: Vec<OrderEntry<'_>> = (0..count).map(|_| maker.one()).collect();
+        let length = encoder.order_log(template, seq as u32, sent, &entries, &mut buffer);
+        let length = length.expect("it fits");
+        day.packets.push(Packet {
+            seq,
+            messages: 1,
+            bytes: buffer[..length].to_vec(),
+        });
+    }
+    day
+}
+
+#[track_caller]
+fn same(found: &Comparison, seed: u64) {
+    for difference in found.differences.iter().take(20) {
+        println!("{difference}");
+    }
+    assert_eq!(found.differing, 0, "seed {seed}");
+    println!(
+        "{} orders, {} tops, {} levels, {} counters the same; {} orders stopped; latency average {:.2}, p50 {}, p99 {}, {:?}",
+        found.orders,
+        found.tops,
+        found.levels,
+        found.counters,
+        found.stopped,
+        found.average().unwrap_or(0.0),
+        found.quantile(0.5).unwrap_or(0),
+        found.quantile(0.99).unwrap_or(0),
+        found.latency
+    );
+}
+
+fn compare(cosim: &Cosim, day: &Day, troubles: Troubles) -> Comparison {
+    let found = cosim.compare(day, &troubles, Interpreter::new);
+    found.unwrap_or_else(|e| panic!("seed {}: {e}", troubles.seed))
+}
+
+#[test]
+fn orders_books_and_counters_are_the_same() {
+    if !is_there() {
+        return not_tested("Verilator is not installed (apt-get install verilator)");
+    }
+    let seed = number("SEED", 1);
+    let moex = demo();
+    let cosim = cosim("core_moex", &moex);
+    for (n, troubles) in [
+        Troubles::default(),
+        Troubles {
+            loss: 30_000,
+            damage: 10_000,
+            gap_max: 8,
+            busy_percent: 30,
+            ..Troubles::default()
+        },
+        // Both lines lose so much that software has to mend the stream again and again.
+        Troubles {
+            loss: 150_000,
+            skew_max: 20,
+            ..Troubles::default()
+        },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let seed = seed * 10 + n as u64;
+        let found = compare(&cosim, &day(&moex, seed, number("PACKETS", 4_000)), Troubles { seed, ..troubles });
+        same(&found, seed);
+        assert!(found.orders > 50, "{} orders", found.orders);
+    }
+}
