@@ -1,6 +1,7 @@
 //! Days of the Moscow Exchange: which datagrams of a capture are the order log, and what a packet asks of a core.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,38 +42,30 @@ impl Day {
     pub fn read_moex(files: &[PathBuf], moex: &Moex) -> Result<Day, CosimError> {
         let mut decoder = decoder(moex).ok_or(CosimError::NoPackets)?;
         let template = moex.templates.template_named(&moex.template).map(|template| template.id());
-        let (mut targets, mut all, mut left_out) = (BTreeSet::new(), Vec::new(), 0);
-        for file in files {
-            let failed = |error: &dyn std::fmt::Display| CosimError::Capture(file.clone(), error.to_string());
-            let mut reader = CaptureReader::open(file).map_err(|e| failed(&e))?;
-            while let Some(packet) = reader.next_packet().map_err(|e| failed(&e))? {
-                let Ok(datagram) = udp(packet.link, packet.bytes) else {
-                    left_out += 1;
-                    continue;
-                };
-                let is_order_log = decoder
-                    .packet(datagram.payload)
-                    .is_ok_and(|message| Some(message.template_id()) == template);
-                if is_order_log {
-                    targets.insert(datagram.destination);
-                }
-                all.push((datagram.destination, datagram.payload.to_vec()));
+        let mut targets = BTreeSet::new();
+        each_datagram(files, |destination, bytes| {
+            let is_order_log = decoder
+                .packet(bytes)
+                .is_ok_and(|message| Some(message.template_id()) == template);
+            if is_order_log {
+                targets.insert(destination);
             }
-        }
-        let mut found = BTreeMap::new();
-        for (target, bytes) in all {
-            match preamble(&bytes).filter(|_| targets.contains(&target)) {
+        })?;
+        let (mut found, mut again) = (BTreeMap::new(), 0);
+        let left_out = each_datagram(files, |destination, bytes| {
+            match preamble(bytes).filter(|_| targets.contains(&destination)) {
                 Some(number) if !found.contains_key(&u64::from(number)) => {
                     let packet = Packet {
                         seq: number.into(),
                         messages: 1,
-                        bytes,
+                        bytes: bytes.to_vec(),
                     };
                     found.insert(packet.seq, packet);
                 }
-                _ => left_out += 1,
+                _ => again += 1,
             }
-        }
+        })?;
+        let left_out = left_out + again;
         match found.is_empty() {
             true => Err(CosimError::NoPackets),
             false => Ok(Day::in_sequence([0; 10], found, left_out)),
@@ -119,6 +112,22 @@ impl Day {
         };
         self.packets.iter().map(of_packet).collect()
     }
+}
+
+/// Every UDP datagram of captures with its destination; how many packets were none.
+fn each_datagram(files: &[PathBuf], mut each: impl FnMut(SocketAddr, &[u8])) -> Result<u64, CosimError> {
+    let mut left_out = 0;
+    for file in files {
+        let failed = |error: &dyn std::fmt::Display| CosimError::Capture(file.clone(), error.to_string());
+        let mut reader = CaptureReader::open(file).map_err(|e| failed(&e))?;
+        while let Some(packet) = reader.next_packet().map_err(|e| failed(&e))? {
+            match udp(packet.link, packet.bytes) {
+                Ok(datagram) => each(datagram.destination, datagram.payload),
+                Err(_) => left_out += 1,
+            }
+        }
+    }
+    Ok(left_out)
 }
 
 fn decoder(moex: &Moex) -> Option<Decoder> {

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Settings, Troubles, is_there};
+use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Troubles, is_there};
 use tickwire_language::Interpreter;
 use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
 use tickwire_rtl::{Moex, Target, Venue};
-use tickwire_testdata::{not_tested, specs, unhex};
-use tickwire_wire_moex::fast::{Limits, Plan};
-use tickwire_wire_moex::moex::{Action, Decoder, Encoder, OrderEntry, OrderKind};
+use tickwire_testdata::not_tested;
+use tickwire_wire_moex::fast::Limits;
+use tickwire_wire_moex::moex::{Action, Encoder, OrderEntry, OrderKind};
 
 const SYMBOL: &[u8] = b"USD000UTSTOM";
 const BOARD: &[u8] = b"CETS";
@@ -28,15 +28,7 @@ fn number(name: &str, default: u64) -> u64 {
 /// A template file and the order log's template in it.
 fn moex(file: &Path, template: &str) -> Moex {
     let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    Moex {
-        templates: Arc::new(Plan::parse(&text).expect("the template file is right")),
-        template: template.to_string(),
-        board: "CETS".to_string(),
-        sender: "TICKWIRE".to_string(),
-        target: "MFIXTRADECURR".to_string(),
-        account: "S01-00000F00".to_string(),
-        prefix: "TW".to_string(),
-    }
+    Moex::new(&text, template).expect("the template file is right")
 }
 
 fn demo() -> Moex {

@@ -5,11 +5,9 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use tickwire_market::Price;
 use tickwire_rtl::{Moex, Target, Venue, generate};
-use tickwire_wire_moex::fast::Plan;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -37,15 +35,7 @@ fn main() -> ExitCode {
 fn moex_target(templates: &str, template: &str) -> Result<Target, String> {
     let text = std::fs::read_to_string(templates).map_err(|e| format!("{templates}: {e}"))?;
     Ok(Target {
-        venue: Venue::Moex(Moex {
-            templates: Arc::new(Plan::parse(&text).map_err(|e| format!("{templates}: {e}"))?),
-            template: template.to_string(),
-            board: "CETS".to_string(),
-            sender: "TICKWIRE".to_string(),
-            target: "MFIXTRADECURR".to_string(),
-            account: "S01-00000F00".to_string(),
-            prefix: "TW".to_string(),
-        }),
+        venue: Venue::Moex(Moex::new(&text, template).map_err(|e| format!("{templates}: {e}"))?),
         tick: Price::from_4dp(25),
         ..Target::default()
     })

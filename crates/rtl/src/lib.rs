@@ -49,7 +49,7 @@ use std::sync::Arc;
 use tickwire_language::ir::Event;
 use tickwire_language::{Program, Span};
 use tickwire_market::{Price, Symbol};
-use tickwire_wire_moex::fast::Plan;
+use tickwire_wire_moex::fast::{Plan, TemplateError};
 
 use emit::Pipeline;
 
@@ -99,6 +99,22 @@ pub struct Moex {
 }
 
 impl Moex {
+    /// Of the text of the exchange's template file: the currency market's main board, and texts to be replaced.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn new(templates: &str, template: &str) -> Result<Moex, TemplateError> {
+        Ok(Moex {
+            templates: Arc::new(Plan::parse(templates)?),
+            template: template.to_string(),
+            board: "CETS".to_string(),
+            sender: "TICKWIRE".to_string(),
+            target: "MFIXTRADECURR".to_string(),
+            account: "S01-00000F00".to_string(),
+            prefix: "TW".to_string(),
+        })
+    }
+
     /// Symbol and board of an instrument.
     pub fn instrument<'a>(&'a self, symbol: &'a Symbol) -> (&'a [u8], &'a [u8]) {
         let name = symbol.as_bytes();

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tickwire_console::failure::Failure;
 use tickwire_cosim::{Comparison, Cosim, CosimError, Day, Troubles};
 use tickwire_language::Program;
 use tickwire_market::Price;
-use tickwire_rtl::{Target, generate};
+use tickwire_rtl::{Moex, Target, Venue, generate};
 
 use super::file::{compiled, engine, read, told};
 
@@ -20,12 +20,71 @@ pub(super) struct CoreArgs {
     /// Another value of a parameter of the file
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Whose feed the core reads and whose orders it writes
+    #[arg(long, value_enum, default_value_t = CoreVenue::Nasdaq)]
+    venue: CoreVenue,
+    #[command(flatten)]
+    moex: MoexArgs,
     /// Price step of the instrument
     #[arg(long, value_name = "PRICE", default_value = "0.01")]
     tick: String,
     /// Places for orders of the instrument; a third of them can be relied on
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(256..=65_536))]
     orders: u32,
+}
+
+/// Whose feed and orders.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum CoreVenue {
+    /// ITCH 5.0 in, OUCH 5.0 out
+    Nasdaq,
+    /// The order log in FAST in, FIX 4.4 out
+    Moex,
+}
+
+/// What a core for the Moscow Exchange is made from.
+#[derive(Args, Debug)]
+struct MoexArgs {
+    /// MOEX: template file of the feed
+    #[arg(long, value_name = "FILE")]
+    templates: Option<PathBuf>,
+    /// MOEX: the order log's template in it
+    #[arg(long, value_name = "NAME", default_value = "X-OLR-CURR")]
+    template: String,
+    /// MOEX: board of an instrument without one behind an @ in its symbol
+    #[arg(long, value_name = "BOARD", default_value = "CETS")]
+    board: String,
+    /// MOEX: SenderCompID of the orders; another one as long can be put into the frame later
+    #[arg(long, value_name = "TEXT", default_value = "TICKWIRE")]
+    sender: String,
+    /// MOEX: TargetCompID
+    #[arg(long, value_name = "TEXT", default_value = "MFIXTRADECURR")]
+    target: String,
+    /// MOEX: Account
+    #[arg(long, value_name = "TEXT", default_value = "S01-00000F00")]
+    account: String,
+    /// MOEX: what ClOrdID begins with, before its eight digits
+    #[arg(long, value_name = "TEXT", default_value = "TW")]
+    prefix: String,
+}
+
+impl MoexArgs {
+    fn moex(&self) -> Result<Moex, Failure> {
+        let file = self
+            .templates
+            .as_ref()
+            .ok_or_else(|| Failure::config("--venue moex needs --templates FILE, the feed's template file"))?;
+        let moex = Moex::new(&read(file)?, &self.template)
+            .map_err(|e| Failure::config(format!("{}: {e}", file.display())))?;
+        Ok(Moex {
+            board: self.board.clone(),
+            sender: self.sender.clone(),
+            target: self.target.clone(),
+            account: self.account.clone(),
+            prefix: self.prefix.clone(),
+            ..moex
+        })
+    }
 }
 
 /// What is written.
@@ -43,7 +102,7 @@ pub struct RtlArgs {
 pub struct CosimArgs {
     #[command(flatten)]
     core: CoreArgs,
-    /// Captures with ITCH 5.0 in MoldUDP64
+    /// Captures with the venue's feed
     #[arg(required = true, value_name = "CAPTURE")]
     captures: Vec<PathBuf>,
     /// Folder in which the core is made; what is there of the same core is used again
@@ -79,6 +138,10 @@ impl CoreArgs {
             .parse()
             .map_err(|_| Failure::config(format!("--tick {}: a price like 0.01 is wanted", self.tick)))?;
         Ok(Target {
+            venue: match self.venue {
+                CoreVenue::Nasdaq => Venue::Nasdaq,
+                CoreVenue::Moex => Venue::Moex(self.moex.moex()?),
+            },
             tick,
             orders: self.orders,
             ..Target::default()
@@ -167,8 +230,13 @@ pub(super) fn cosim(args: &CosimArgs) -> Result<(), Failure> {
         }
         e => Failure::system(e.to_string()),
     };
-    let day = Day::read(&args.captures).map_err(failed)?;
-    let cosim = Cosim::of(program, &source, &args.core.target()?, &args.output).map_err(failed)?;
+    let target = args.core.target()?;
+    let day = match &target.venue {
+        Venue::Nasdaq => Day::read(&args.captures),
+        Venue::Moex(moex) => Day::read_moex(&args.captures, moex),
+    };
+    let day = day.map_err(failed)?;
+    let cosim = Cosim::of(program, &source, &target, &args.output).map_err(failed)?;
     let runner = engine(cosim.program()).map_err(Failure::system)?;
     let found = cosim.compare(&day, &troubles, |_| runner).map_err(failed)?;
     show(&day, &found, args);
