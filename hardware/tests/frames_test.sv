@@ -1,4 +1,4 @@
-// udp_rx, mold_rx, itch_decode and packet_fifo together as itch_line: what of a frame comes through, and what of a bad
+// udp_rx, mold_rx, itch_decode and packet_fifo together as feed_line: what of a frame comes through, and what of a bad
 // one does not.
 `default_nettype none
 
@@ -15,7 +15,7 @@ module frames_test (output logic done, output int failures);
   logic        good, bad, fcs, foreign_one, full;
   packet_t     packet;
   event_t      head;
-  itch_line line (
+  feed_line line (
       .clk, .rst, .cfg_address(32'hef010203), .cfg_port(16'd26400), .cfg_session("SESSION 01"), .cfg_locate(16'd7),
       .cfg_market("Q"), .rx_data, .rx_keep, .rx_valid, .rx_last, .rx_error, .packet_valid, .packet, .packet_pop, .head,
       .event_pop, .tick_good(good), .tick_bad(bad), .tick_fcs(fcs), .tick_foreign(foreign_one), .tick_full(full)
@@ -142,16 +142,16 @@ module frames_test (output logic done, output int failures);
     p = {mold(64'd300, 1), block(itch_add(16'd7, 64'd1, 0, 32'd1, 32'd1))}; p[22+19] = "X";
     send(framed(p, 16'd26400), 0, 0);
     nothing("a side that there is not");
-    p = {mold(64'd300, 1), block(itch_add(16'd7, 64'h100_0000_0000, 0, 32'd1, 32'd1))};
+    p = {mold(64'd300, 1), block(itch_add(16'd7, 64'h1_0000_0000_0000, 0, 32'd1, 32'd1))};
     send(framed(p, 16'd26400), 0, 0);
-    nothing("an order's number of more than 40 bits");
+    nothing("an order's number of more than it has room for");
     p = {mold(64'd300, 1), block(itch_delete(16'd7, 64'd1))}; p[0] = "s";
     send(framed(p, 16'd26400), 0, 0);
     nothing("another session");
     check(foreigns == 1, "which is counted");
     p = {mold(64'h1_00_0000_0000, 1), block(itch_delete(16'd7, 64'd1))};
     send(framed(p, 16'd26400), 0, 0);
-    nothing("a sequence number of more than 40 bits");
+    nothing("a sequence number of more than it has room for");
     f = framed(p, 16'd26400);
     while (f.size() > 20) void'(f.pop_back());
     send(f, 0, 0);

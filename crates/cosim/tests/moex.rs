@@ -11,9 +11,9 @@ use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Troubles, is_there}
 use tickwire_language::Interpreter;
 use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
 use tickwire_rtl::{Moex, Target, Venue};
-use tickwire_testdata::not_tested;
+use tickwire_testdata::{captures, not_tested, specs, unhex};
 use tickwire_wire_moex::fast::Limits;
-use tickwire_wire_moex::moex::{Action, Encoder, OrderEntry, OrderKind};
+use tickwire_wire_moex::moex::{Action, Decoder, Encoder, OrderEntry, OrderKind, preamble};
 
 const SYMBOL: &[u8] = b"USD000UTSTOM";
 const BOARD: &[u8] = b"CETS";
@@ -248,4 +248,103 @@ fn orders_books_and_counters_are_the_same() {
         same(&found, seed);
         assert!(found.orders > 50, "{} orders", found.orders);
     }
+}
+
+/// The exchange's own templates, in which the fields lie otherwise and of which each has its own presence maps.
+#[tickwire_testdata::recorded_data("specs/moex")]
+#[test]
+fn the_exchanges_templates_make_the_same() {
+    if !is_there() {
+        return not_tested("Verilator is not installed (apt-get install verilator)");
+    }
+    let seed = number("SEED", 1) + 5;
+    for (file, template) in [
+        ("moex/templates-2017-03.xml", "X-OLR-CURR"),
+        ("moex/templates-2020-11.xml", "X-OLR-CURR"),
+    ] {
+        let moex = moex(&specs(file), template);
+        let cosim = cosim(&format!("core_moex-{}", file.split('/').next_back().unwrap_or(file)), &moex);
+        let troubles = Troubles {
+            seed,
+            loss: 20_000,
+            damage: 5_000,
+            busy_percent: 10,
+            ..Troubles::default()
+        };
+        let found = compare(&cosim, &day(&moex, seed, number("PACKETS", 4_000)), troubles);
+        same(&found, seed);
+        assert!(found.orders > 50, "{} orders", found.orders);
+    }
+}
+
+/// Messages of the order log as the exchange sent them. The recording begins in the middle of a day and has holes: orders
+/// that it only changes or deletes are added before it, and packets are numbered anew.
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
+#[test]
+fn recorded_packets_make_the_same() {
+    if !is_there() {
+        return not_tested("Verilator is not installed (apt-get install verilator)");
+    }
+    let (file, recording) = ("moex/templates-2017-03.xml", "moex-asts/packets-2017.hex");
+    let moex = moex(&specs(file), "X-OLR-CURR");
+    let text = std::fs::read_to_string(captures(recording)).expect("the recording can be read");
+    let mut decoder = Decoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let order_log = moex.templates.template_named(&moex.template).map(|template| template.id());
+    let (mut packets, mut known, mut missing, mut first) = (Vec::new(), Vec::new(), Vec::new(), None);
+    for bytes in text.lines().map(unhex) {
+        let Ok(message) = decoder.packet(&bytes) else {
+            continue;
+        };
+        if Some(message.template_id()) != order_log {
+            continue;
+        }
+        for entry in message.orders().flatten().filter(|entry| (entry.symbol, entry.board) == (SYMBOL, BOARD)) {
+            first.get_or_insert(entry.rpt_seq);
+            if entry.action != Action::New && !known.contains(&entry.order_id) {
+                missing.push(OrderEntry {
+                    action: Action::New,
+                    symbol: SYMBOL,
+                    board: BOARD,
+                    price: entry.price.or(Some(price(560_000))),
+                    qty: entry.qty.or(Some(Volume(1))),
+                    order_status: b"O",
+                    session: b"N",
+                    ..entry
+                });
+            }
+            known.push(entry.order_id);
+        }
+        packets.push(bytes);
+    }
+    let first = first.expect("the recording has the instrument");
+    let begins = preamble(&packets[0]).expect("a packet has a number");
+    let before = missing.len() as u32;
+    let mut encoder = Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let template = encoder.template(&moex.template).expect("the template is there");
+    let mut day = Day::default();
+    for (n, entry) in missing.iter_mut().enumerate() {
+        entry.rpt_seq = first - before + n as u32;
+        let (mut buffer, seq) = (vec![0; 2_000], begins - before + n as u32);
+        let sent = Nanos(1_493_719_200 * Nanos::SECOND);
+        let length = encoder.order_log(template, seq, sent, &[*entry], &mut buffer).expect("it fits");
+        day.packets.push(Packet {
+            seq: seq.into(),
+            messages: 1,
+            bytes: buffer[..length].to_vec(),
+        });
+    }
+    for (seq, mut bytes) in (begins..).zip(packets) {
+        bytes[..4].copy_from_slice(&seq.to_le_bytes());
+        let seq = u64::from(seq);
+        day.packets.push(Packet { seq, messages: 1, bytes });
+    }
+    let cosim = cosim("core_moex-templates-2017-03.xml", &moex);
+    let troubles = Troubles {
+        seed: 1,
+        loss: 50_000,
+        ..Troubles::default()
+    };
+    let found = compare(&cosim, &day, troubles);
+    same(&found, 1);
+    assert!(found.tops > 100, "{} tops", found.tops);
 }
