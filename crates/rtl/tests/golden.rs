@@ -3,17 +3,30 @@
 
 use std::path::{Path, PathBuf};
 
-use tickwire_rtl::{Target, generate};
+use tickwire_market::Price;
+use tickwire_rtl::{Moex, Target, Venue, generate};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target(name: &str) -> Target {
+    if name != "core_moex.tw" {
+        return Target::default();
+    }
+    let templates = std::fs::read_to_string(root().join("examples/moex-templates.xml")).expect("it is there");
+    Target {
+        venue: Venue::Moex(Moex::new(&templates, "X-OLR-DEMO").expect("the templates are right")),
+        tick: Price::from_4dp(25),
+        ..Target::default()
+    }
 }
 
 fn design(name: &str) -> tickwire_rtl::Design {
     let path = root().join("examples/hardware").join(name);
     let source = std::fs::read_to_string(&path).expect("the example is there");
     let program = tickwire_language::compile(&source, &|_| Err(String::new())).expect("the example is right");
-    let found = generate(&program, &source, &Target::default());
+    let found = generate(&program, &source, &target(name));
     found.unwrap_or_else(|refusals| panic!("{name}: {refusals:?}"))
 }
 
@@ -45,6 +58,10 @@ fn the_examples_become_what_is_committed() {
             ][..],
         ),
         ("core_pair.tw", &["strategy.sv", "strategy_pkg.sv"]),
+        (
+            "core_moex.tw",
+            &["strategy.sv", "strategy_pkg.sv", "fast_pkg.sv", "fix44_pkg.sv"],
+        ),
     ] {
         let design = design(name);
         let folder = golden.join(name.trim_end_matches(".tw"));

@@ -1,7 +1,7 @@
 //! What a core does not have is refused, with its line and the number; and whatever the text is, nothing
 //! panics.
 
-use tickwire_rtl::{Target, generate};
+use tickwire_rtl::{Moex, Target, Venue, generate};
 
 fn refusals(body: &str, target: &Target) -> Vec<(usize, String)> {
     let source = format!("strategy s\ninstrument a = \"A\"\n{body}");
@@ -25,6 +25,73 @@ fn refused(body: &str, line: usize, words: &str) {
             .any(|(at, message)| *at == line && message.contains(words)),
         "{words:?} in line {line} of {found:?}"
     );
+}
+
+/// An order log whose entries have these fields.
+fn order_log(entry: &str) -> String {
+    format!(
+        r#"<templates><template name="X-OLR" id="7"><uInt32 name="MsgSeqNum" id="34"/>
+        <sequence name="Orders"><length name="NoMDEntries" id="268"/>{entry}</sequence></template></templates>"#
+    )
+}
+
+const ENTRY: &str = r#"<string name="Symbol" id="55" presence="optional"><copy/></string>
+    <string name="Board" id="336" presence="optional"><copy/></string>
+    <int32 name="RptSeq" id="83" presence="optional"/>
+    <uInt32 name="Action" id="279" presence="optional"><copy/></uInt32>
+    <string name="Type" id="269" presence="optional"><copy/></string>
+    <string name="ID" id="278" presence="optional"/>
+    <decimal name="Px" id="270" presence="optional"><copy/></decimal>
+    <decimal name="Size" id="271" presence="optional"><copy/></decimal>"#;
+
+fn of_moex(templates: &str, template: &str) -> Target {
+    Target {
+        venue: Venue::Moex(Moex::new(templates, template).expect("the templates can be read")),
+        ..Target::default()
+    }
+}
+
+#[test]
+fn what_the_order_log_does_not_have_is_said() {
+    let said = |body: &str, target: &Target| {
+        let found = refusals(body, target);
+        let texts: Vec<String> = found.into_iter().map(|(_, message)| message).collect();
+        texts.join("; ")
+    };
+    let buys = "on book a {\n  buy a 1 @ 1.00 ioc\n}";
+    let right = of_moex(&order_log(ENTRY), "X-OLR");
+    assert_eq!(said(buys, &right), "");
+    assert!(said("on trade a { buy a 1 @ 1.00 ioc }", &right).contains("no trades"));
+    let last = "on book a {\n  if let p = a.last_trade { buy a 1 @ p ioc }\n}";
+    assert!(said(last, &right).contains("the last trade"), "{}", said(last, &right));
+    for (from, to, words) in [
+        ("id=\"83\" presence=\"optional\"/>", "id=\"83\"><increment/></int32>", "field 83"),
+        ("id=\"278\" presence=\"optional\"/>", "id=\"278\" presence=\"optional\" charset=\"unicode\"/>", "field 278"),
+        ("id=\"336\"", "id=\"337\"", "no field 336"),
+        ("<decimal name=\"Px\"", "<int32 name=\"Pz\" id=\"1\"><delta/></int32><decimal name=\"Px\"", ""),
+    ] {
+        let entry = ENTRY.replace(from, to);
+        assert_ne!(entry, ENTRY);
+        let found = said(buys, &of_moex(&order_log(&entry), "X-OLR"));
+        assert!(found.contains(words), "{words}: {found}");
+        assert_eq!(found.is_empty(), words.is_empty(), "{found}");
+    }
+    assert!(said(buys, &of_moex(&order_log(ENTRY), "X-OLX")).contains("no X-OLX"));
+    let optional = order_log(ENTRY).replace("<sequence name=\"Orders\">", "<sequence name=\"Orders\" presence=\"optional\">");
+    assert!(said(buys, &of_moex(&optional, "X-OLR")).contains("not always sent"));
+    let behind = order_log(ENTRY).replace("</sequence>", "</sequence><uInt32 name=\"Behind\" id=\"9\"/>");
+    assert!(said(buys, &of_moex(&behind, "X-OLR")).contains("not the last"));
+    let Venue::Moex(moex) = right.venue else {
+        panic!("it is MOEX's");
+    };
+    let empty = Target {
+        venue: Venue::Moex(Moex {
+            account: String::new(),
+            ..moex
+        }),
+        ..Target::default()
+    };
+    assert!(said(buys, &empty).contains("is empty"));
 }
 
 #[test]

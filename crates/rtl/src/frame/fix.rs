@@ -1,7 +1,7 @@
 //! NewOrderSingle of FIX 4.4 with every number of a fixed width: leading zeros are allowed (FIX 4.4, volume 1, "FIX
 //! Field Data Types"), and where each digit lies then does not change from order to order.
 
-use tickwire_fix::{Encoder, Precision, Stamp, Version, tag};
+use tickwire_fix::{Encoder, Index, Precision, Stamp, Version, tag};
 use tickwire_market::{Nanos, Qty, Side, Symbol};
 
 use super::{Filled, PAYLOAD_AT};
@@ -107,12 +107,9 @@ impl FixText {
             price: 0,
         };
         let message = self.message(&blank)?;
-        // Texts may hold what looks like a tag, but none holds a separator.
-        let value = |tag: u32| {
-            let wanted = format!("\u{1}{tag}=");
-            let found = message.windows(wanted.len()).position(|bytes| bytes == wanted.as_bytes());
-            found.map(|at| PAYLOAD_AT + at + wanted.len())
-        };
+        let mut index = Index::new(32);
+        let read = index.decode(&message).ok()?;
+        let value = |tag: u32| read.find(tag).map(|field| PAYLOAD_AT + field.offset());
         const DATE: usize = "YYYYMMDD-".len();
         Some(FixPlaces {
             frame_size: PAYLOAD_AT + message.len(),
@@ -123,7 +120,123 @@ impl FixText {
             transact: value(tag::TRANSACT_TIME)? + DATE,
             quantity: value(tag::ORDER_QTY)?,
             price: value(tag::PRICE)?,
-            check_sum: value(tag::CHECK_SUM)?,
+            // The last field, and its separator behind it.
+            check_sum: PAYLOAD_AT + message.len() - "nnn|".len(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Link, OrderText, decimal_digits, prepared, written};
+    use super::*;
+    use tickwire_fix::{Frame, NewOrderSingle, frame};
+
+    const LINK: Link = Link {
+        destination_mac: [2, 0, 0, 0, 0, 2],
+        source_mac: [2, 0, 0, 0, 0, 1],
+        source: [10, 1, 0, 2],
+        destination: [10, 1, 0, 1],
+        source_port: 40_000,
+        destination_port: 9_878,
+        acknowledged: 7,
+        window: 65_535,
+    };
+
+    fn text() -> FixText {
+        FixText {
+            sender: "TICKWIRE".to_string(),
+            target: "MFIXTRADECURR".to_string(),
+            // What looks like a field is none.
+            account: "S34=1 44=2".to_string(),
+            prefix: "TW".to_string(),
+            symbol: Symbol::new(b"USD000UTSTOM").expect("it fits"),
+            board: "CETS".to_string(),
+        }
+    }
+
+    fn order() -> Filled {
+        Filled {
+            sequence: 0xffff_fff0,
+            user_ref: 815,
+            message: 4_711,
+            // 2017-05-02 10:15:30.123.
+            time: Nanos(1_493_720_130 * Nanos::SECOND + 123_000_000),
+            side: Side::Ask,
+            qty: Qty(30_007),
+            price: 560_975,
+        }
+    }
+
+    #[test]
+    fn a_counterparty_reads_what_was_meant() {
+        let written = written(&LINK, &OrderText::Fix(text()), &order()).expect("it fits");
+        let message = &written[PAYLOAD_AT..];
+        assert_eq!(frame(message, 1_024), Frame::Whole(message.len()), "its length and its checksum are right");
+        let mut index = Index::new(32);
+        let message = index.decode(message).expect("it is a message");
+        let read = NewOrderSingle::decode(&message).expect("it is an order");
+        assert_eq!(read.cl_ord_id.as_bytes(), b"TW00000815");
+        assert_eq!(read.symbol, Symbol::new(b"USD000UTSTOM").expect("it fits"));
+        assert_eq!((read.side, read.qty), (Side::Ask, Qty(30_007)));
+        assert_eq!(read.price.map(|price| price.to_string()), Some("56.0975".to_string()));
+        assert_eq!(read.transact_time, order().time);
+        assert_eq!(read.time_in_force, tickwire_market::TimeInForce::ImmediateOrCancel);
+    }
+
+    #[test]
+    fn what_is_filled_in_lies_where_the_places_say() {
+        let (text, order) = (text(), order());
+        let frame = written(&LINK, &OrderText::Fix(text.clone()), &order).expect("it fits");
+        let places = text.places().expect("no text is empty");
+        let at = |place: usize, length: usize| String::from_utf8_lossy(&frame[place..place + length]).into_owned();
+        assert_eq!(frame.len(), places.frame_size);
+        assert_eq!(at(places.message, 8), "00004711");
+        assert_eq!(at(places.order, 8), "00000815");
+        assert_eq!(at(places.sending, 12), "10:15:30.123");
+        assert_eq!(at(places.transact, 12), "10:15:30.123");
+        assert_eq!((at(places.side, 1), at(places.quantity, 9)), ("2".to_string(), "000030007".to_string()));
+        assert_eq!(at(places.price, 10), "00056.0975");
+        assert_eq!(decimal_digits(order.message), 0x4711);
+        // And nothing else differs from what is prepared, but for numbers of TCP.
+        let prepared = prepared(&LINK, &OrderText::Fix(text), order.time).expect("it fits");
+        let filled = [
+            (38, 4),
+            (50, 2),
+            (places.message, 8),
+            (places.order, 8),
+            (places.sending, 12),
+            (places.transact, 12),
+            (places.side, 1),
+            (places.quantity, 9),
+            (places.price, 10),
+            (places.check_sum, 3),
+        ];
+        for (n, (is, was)) in frame.iter().zip(&prepared.bytes).enumerate() {
+            let is_filled = filled.iter().any(|(at, length)| (*at..at + length).contains(&n));
+            assert!(is == was || is_filled, "byte {n}: {was} is {is}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_no_order() {
+        let text = OrderText::Fix(text());
+        let most = Filled {
+            qty: Qty(QTY_MOST),
+            price: PRICE_MOST,
+            message: NUMBER_MOST,
+            user_ref: NUMBER_MOST,
+            ..order()
+        };
+        let length = written(&LINK, &text, &order()).map(|frame| frame.len());
+        assert_eq!(written(&LINK, &text, &most).map(|frame| frame.len()), length);
+        for wrong in [
+            Filled { qty: Qty(QTY_MOST + 1), ..most },
+            Filled { price: PRICE_MOST + 1, ..most },
+            Filled { message: NUMBER_MOST + 1, ..most },
+            Filled { user_ref: NUMBER_MOST + 1, ..most },
+        ] {
+            assert_eq!(written(&LINK, &text, &wrong), None, "{wrong:?}");
+        }
     }
 }
