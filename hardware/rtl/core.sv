@@ -194,8 +194,10 @@ module core
 
   logic   queue_valid, queue_ready;
   order_t queued;
+  order_t wanted;
+  assign wanted = '{ask: want_ask, qty: want_qty, price: want_price, seq: book_seq};
   order_queue #(.MOST(ORDERS_MOST)) queue (
-      .clk, .rst, .in_valid(want_valid), .in('{ask: want_ask, qty: want_qty, price: want_price, seq: book_seq}),
+      .clk, .rst, .in_valid(want_valid), .in(wanted),
       .room, .overflow(stray), .out_valid(queue_valid), .out(queued), .out_ready(queue_ready)
   );
 
@@ -229,12 +231,15 @@ module core
   );
   assign queue_ready = gate_ready && settled;
 
+  // What may leave in the next clock.
+  order_t soon;
+  assign soon = queue_valid ? queued : wanted;
   order_tx tx (
       .clk, .rst, .write(write && (address >= FRAME) && (address < FRAME + 8'd128)), .write_address(7'(address - FRAME)),
       .write_data, .cfg_sum, .cfg_text_sum, .cfg_second, .set_sequence(write && (address == SEQUENCE)),
       .set_user_ref(write && (address == USER_REF)), .set_message(write && (address == MESSAGE)),
-      .set_time(write && (address == MILLISECOND)), .value(write_data), .in_valid(gate_valid), .in(passed_order),
-      .in_ready(tx_take), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref,
+      .set_time(write && (address == MILLISECOND)), .value(write_data), .soon_valid(queue_valid ? !queue_ready : want_valid), .soon,
+      .in_valid(gate_valid), .in(passed_order), .in_ready(tx_take), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref,
       .message_number
   );
 

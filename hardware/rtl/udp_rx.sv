@@ -21,6 +21,7 @@ module udp_rx (
     output logic [3:0]       word,          // 0 to 7 the frame's first words, then 8
     output logic             ours,          // the frame is for this line, as far as its words say; whole from word 5 on
     output logic [15:0]      payload_end,   // byte behind the datagram, counted from the frame's first; from word 5 on
+    output logic [15:0]      payload_left,  // the same, counted from byte 40, with which word 5 begins
 
     output logic             end_valid,     // a frame is over
     output logic             end_ours,      // with it: it was for this line
@@ -31,7 +32,7 @@ module udp_rx (
   logic [3:0]  word_reg;
   logic [15:0] bytes_reg;
   logic        ours_reg;
-  logic [15:0] payload_end_reg;
+  logic [15:0] payload_end_reg, payload_left_reg;
   logic [19:0] sum_reg;
   logic        end_reg, end_error_reg;
   logic [15:0] frame_bytes_reg;
@@ -77,7 +78,10 @@ module udp_rx (
       bytes_reg       <= bytes_reg + 16'd8;
       ours_reg        <= (word_reg == 4'd0) ? 1'b1 : ours_reg && word_fits;
       sum_reg         <= (word_reg == 4'd0) ? '0 : sum_reg + 20'(header_halves);
-      if (word_reg == 4'd4) payload_end_reg <= big16(rx_data, 6) + 16'd34;
+      if (word_reg == 4'd4) begin
+        payload_end_reg  <= big16(rx_data, 6) + 16'd34;
+        payload_left_reg <= big16(rx_data, 6) - 16'd6;
+      end
       end_error_reg   <= rx_error;
       frame_bytes_reg <= bytes_reg + 16'(ones(rx_keep));
       if (rx_last) begin
@@ -98,6 +102,7 @@ module udp_rx (
   assign word        = word_reg;
   assign ours        = ours_reg;
   assign payload_end = payload_end_reg;
+  assign payload_left = payload_left_reg;
   assign end_valid   = end_reg;
   // A frame shorter than its headers leaves old values behind: 42 bytes are asked for.
   assign end_ours    = ours_reg && (frame_bytes_reg >= 16'd42);

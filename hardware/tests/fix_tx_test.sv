@@ -22,7 +22,8 @@ module fix_tx_test (output logic done, output int failures);
   logic        tx_valid, tx_last, tx_ready = 1;
   order_tx dut (
       .clk, .rst, .write, .write_address(address), .write_data, .cfg_sum(sum), .cfg_text_sum(text_sum), .cfg_second(second),
-      .set_sequence, .set_user_ref, .set_message, .set_time, .value, .in_valid(valid), .in(order), .in_ready(ready),
+      .set_sequence, .set_user_ref, .set_message, .set_time, .value, .soon_valid(valid), .soon(order), .in_valid(valid),
+      .in(order), .in_ready(ready),
       .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref, .message_number
   );
 

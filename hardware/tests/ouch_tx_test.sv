@@ -24,7 +24,7 @@ module ouch_tx_test (output logic done, output int failures);
   order_tx dut (
       .clk, .rst, .write, .write_address(address), .write_data, .cfg_sum(sum), .cfg_text_sum(8'd0), .cfg_second(24'd0),
       .set_sequence, .set_user_ref, .set_message(1'b0), .set_time(1'b0), .value,
-      .in_valid(valid), .in(queued), .in_ready(ready), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number,
+      .soon_valid(1'b0), .soon('0), .in_valid(valid), .in(queued), .in_ready(ready), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number,
       .user_ref, .message_number()
   );
   /* verilator lint_on PINCONNECTEMPTY */

@@ -6,7 +6,8 @@
 // ClOrdID, SendingTime and TransactTime, side, quantity, price, and both checksums. In between places of digits a
 // checksum is linear: digits at even places of the frame count 256 times in TCP's, those at odd ones once.
 //
-// The first word leaves three clocks after the order came: the checksum, which lies in word 6, needs the digits.
+// The first word leaves two clocks after the order came: the checksum, which lies in word 6, needs the digits, which
+// are begun a clock before.
 // The connection and the session are software's: it hands over the numbers while nothing is sent (`set_*`), takes
 // them back by reading, sends again what is lost, and reads everything that the venue says. It also keeps the clock:
 // it writes the time of day each millisecond, or as often as the venue wants it.
@@ -30,6 +31,8 @@ module order_tx
     input  wire logic        set_time,        // milliseconds: three digits
     input  wire logic [31:0] value,
 
+    input  wire logic        soon_valid,      // what may come in the next clock: its digits are made already
+    input  wire order_t      soon,
     input  wire logic        in_valid,
     input  wire order_t      in,
     output logic             in_ready,
@@ -51,7 +54,7 @@ module order_tx
   // Clocks until the numbers of the next order are summed.
   localparam int SETTLES = 4;
   // Clocks between an order and its first word.
-  localparam int WAITS = 2;
+  localparam int WAITS = 1;
 
   (* ram_style = "distributed" *) logic [31:0] low_halves [64];
   (* ram_style = "distributed" *) logic [31:0] high_halves [64];
@@ -137,8 +140,8 @@ module order_tx
 
   // ---------------------------------------------------------------- the order's own digits
   logic [8:0][3:0] qty_digits, price_digits;
-  decimal_digits of_qty (.clk, .in(in.qty), .out(qty_digits));
-  decimal_digits of_price (.clk, .in(in.price), .out(price_digits));
+  decimal_digits of_qty (.clk, .in(soon.qty), .out(qty_digits));
+  decimal_digits of_price (.clk, .in(soon.price), .out(price_digits));
   logic            ask_reg;
   logic [8:0][3:0] qty_reg, price_reg;
   sums_t           own_reg;
@@ -147,7 +150,19 @@ module order_tx
   logic [2:0][3:0] text_digits_reg;
   logic [15:0]     checksum_reg;
   // Order came, and then clock by clock.
-  logic [7:0]      at_reg;
+  logic [5:0]      at_reg;
+
+  // What is offered is what was to come a clock before, and its digits are under way.
+  logic   known_reg;
+  order_t soon_reg;
+  always_ff @(posedge clk) begin
+    soon_reg  <= soon;
+    known_reg <= soon_valid && !rst;
+  end
+`ifndef SYNTHESIS
+  always_ff @(posedge clk) if (!rst && starts)
+    assert (soon_reg == in) else $error("the digits under way are not those of the order");
+`endif
 
   wire logic [2:0][3:0] side = {8'd0, ask_reg ? 4'd2 : 4'd1};
   // 0 to 255 as three digits.
@@ -162,23 +177,23 @@ module order_tx
   assign text_sums = summed(36'(three(text_reg)), 3, CHECKSUM_PLACE);
 
   always_ff @(posedge clk) begin
-    at_reg <= {at_reg[6:0], starts};
-    // The digits stand four clocks after the order.
-    if (at_reg[3]) begin
+    at_reg <= {at_reg[4:0], starts};
+    // The digits stand three clocks after the order.
+    if (at_reg[2]) begin
       qty_reg   <= qty_digits;
       price_reg <= price_digits;
       own_reg   <= both(both(summed(qty_digits, 9, QUANTITY_PLACE), summed(36'(side), 1, SIDE_PLACE)),
                         both(summed(36'(price_digits[8:4]), 5, PRICE_PLACE), summed(36'(price_digits[3:0]), 4, PRICE_PLACE + 6)));
     end
-    if (at_reg[4]) begin
+    if (at_reg[3]) begin
       total_reg <= 21'(before_reg) + 21'({own_reg.even, 8'd0}) + 21'(own_reg.odd);
       text_reg  <= text_sum_reg + 8'(own_reg.even) + 8'(own_reg.odd);
     end
-    if (at_reg[5]) begin
+    if (at_reg[4]) begin
       text_digits_reg <= three(text_reg);
       whole_reg       <= total_reg + 21'({text_sums.even, 8'd0}) + 21'(text_sums.odd);
     end
-    if (at_reg[6]) checksum_reg <= ~folded(whole_reg);
+    if (at_reg[5]) checksum_reg <= ~folded(whole_reg);
     if (rst) at_reg <= '0;
   end
 
@@ -255,12 +270,12 @@ module order_tx
     end
   end
 
-  assign in_ready        = !busy_reg && moves && (settles_reg == '0);
+  assign in_ready        = !busy_reg && moves && (settles_reg == '0) && known_reg;
   assign sequence_number = next_reg.sequence_number;
   assign user_ref        = next_reg.order;
   assign message_number  = next_reg.message;
 
-  wire logic unused = &{1'b0, in.seq, at_reg[7], unused};
+  wire logic unused = &{1'b0, in.qty, in.price, in.seq, soon_reg, unused};
 
 endmodule
 

@@ -36,12 +36,12 @@ module feed_line
 );
 
   logic [3:0]  word;
-  logic [15:0] payload_end;
+  logic [15:0] payload_end, payload_left;
   logic        ours, end_valid, end_ours, end_good, end_fcs;
 
   udp_rx udp (
       .clk, .rst, .cfg_address, .cfg_port, .rx_data, .rx_keep, .rx_valid, .rx_last, .rx_error,
-      .word, .ours, .payload_end, .end_valid, .end_ours, .end_good, .end_fcs
+      .word, .ours, .payload_end, .payload_left, .end_valid, .end_ours, .end_good, .end_fcs
   );
 
   logic                message_valid;
@@ -101,7 +101,7 @@ module feed_line
   assign tick_foreign = packet_foreign;
   assign tick_full    = packet_good && !is_malformed && !keeps;
 
-  wire logic unused = &{1'b0, ours, head_valid, unused};
+  wire logic unused = &{1'b0, ours, payload_left, head_valid, unused};
 
 endmodule
 

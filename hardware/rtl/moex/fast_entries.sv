@@ -120,7 +120,7 @@ module fast_entries
   logic [SLOTS-1:0] of_a_reg, of_b_reg;
   logic             entry_reg, begins_reg;
   logic [31:0]      begins_number_reg;
-  // End of the message, clock by clock behind its last token.
+  // End of the message, clock by clock behind its last token, until its last event is out.
   logic [3:0]       over_reg, over_good_reg;
 
   always_ff @(posedge clk) begin
@@ -279,13 +279,14 @@ module fast_entries
     return (value <= 8'd8) ? value[3:0] : 4'd15;
   endfunction
 
-  logic        out_reg, malformed_reg, out_price_reg, out_size_reg;
-  event_t      event_reg;
+  // Price and size are multiplied out as they come, in two clocks. Mostly both stand long before the entry ends, and
+  // the event leaves at once; where one has just come it leaves two clocks later, and so does one right behind it.
   logic [31:0] price_mantissa_reg, size_mantissa_reg;
   logic [26:0] price_ten_reg, size_ten_reg;
-  logic        made_reg, made_malformed_reg, made_price_reg, made_size_reg;
-  event_t      made_event_reg;
   logic [58:0] price_product_reg, size_product_reg;
+  logic        fresh_reg, fresher_reg;      // a part of price or size came a clock ago, and in this one
+  logic        late_reg, later_reg, malformed_reg, later_malformed_reg, priced_reg, later_priced_reg;
+  event_t      late_event_reg, later_event_reg, event_now;
 
   wire logic [3:0] price_power = power(price_reg.exponent, PRICE_NULLABLE, 4'd4);
   wire logic [3:0] size_power  = power(size_reg.exponent, SIZE_NULLABLE, 4'd0);
@@ -296,54 +297,74 @@ module fast_entries
   wire logic is_price_bad = price_reg.wide || !price_reg.one || (price_power == 4'd15);
   wire logic is_size_bad  = !size_reg.there || is_empty_size || size_reg.wide || !size_reg.one || (size_power == 4'd15);
 
+  wire logic is_ours   = whole_reg && symbol_reg && board_reg;
+  wire logic is_sent   = is_priced && is_sized;            // with price and size
+  wire logic is_wrong  = !action_good_reg || !number_good_reg || !(bid_reg || ask_reg || empty_reg)
+                      || (!empty_reg && !id_good_reg) || (is_sent && (is_price_bad || is_size_bad));
+  wire logic is_late   = (is_sent && (fresh_reg || fresher_reg)) || late_reg || later_reg;
+
+  always_comb begin
+    event_now        = '0;
+    event_now.ask    = ask_reg;
+    event_now.id     = id_reg;
+    event_now.new_id = ID_BITS'(number_reg);
+    event_now.seq    = SEQ_BITS'(seq_reg);
+    event_now.kind   = EV_NONE;              // an order without a price: at the market, in an auction
+    if (empty_reg) event_now.kind = EV_CLEAR;
+    else if (is_delete || (is_priced && !is_sized)) event_now.kind = EV_DELETE;
+    else if (is_priced) event_now.kind = (action_reg == 2'd0) ? EV_ADD : EV_REPLACE;
+  end
+
   always_ff @(posedge clk) begin
-    out_reg <= whole_reg && symbol_reg && board_reg;
-    event_reg        <= '0;
-    event_reg.ask    <= ask_reg;
-    event_reg.id     <= id_reg;
-    event_reg.new_id <= ID_BITS'(number_reg);
-    event_reg.seq    <= SEQ_BITS'(seq_reg);
-    event_reg.kind   <= EV_NONE;            // an order without a price: at the market, in an auction
-    if (empty_reg) event_reg.kind <= EV_CLEAR;
-    else if (is_delete || (is_priced && !is_sized)) event_reg.kind <= EV_DELETE;
-    else if (is_priced) event_reg.kind <= (action_reg == 2'd0) ? EV_ADD : EV_REPLACE;
-    out_price_reg <= is_priced && is_sized;
-    out_size_reg  <= is_priced && is_sized;
-    malformed_reg <= !action_good_reg || !number_good_reg || !(bid_reg || ask_reg || empty_reg)
-                  || (!empty_reg && !id_good_reg) || (is_priced && is_sized && (is_price_bad || is_size_bad));
     price_mantissa_reg <= price_reg.mantissa;
     price_ten_reg      <= ten(price_power);
     size_mantissa_reg  <= size_reg.mantissa;
     size_ten_reg       <= ten(size_power);
-    // a clock later
-    made_reg           <= out_reg;
-    made_event_reg     <= event_reg;
-    made_malformed_reg <= malformed_reg;
-    made_price_reg     <= out_price_reg;
-    made_size_reg      <= out_size_reg;
     price_product_reg  <= 59'(price_mantissa_reg) * 59'(price_ten_reg);
     size_product_reg   <= 59'(size_mantissa_reg) * 59'(size_ten_reg);
+    fresher_reg <= has(SLOT_PRICE_EXPONENT) || has(SLOT_PRICE_MANTISSA) || has(SLOT_SIZE_EXPONENT) || has(SLOT_SIZE_MANTISSA);
+    fresh_reg   <= fresher_reg;
+    late_reg            <= is_ours && is_late;
+    late_event_reg      <= event_now;
+    malformed_reg       <= is_wrong;
+    priced_reg          <= is_sent;
+    later_reg           <= late_reg;
+    later_event_reg     <= late_event_reg;
+    later_malformed_reg <= malformed_reg;
+    later_priced_reg    <= priced_reg;
     if (rst) begin
-      out_reg  <= 1'b0;
-      made_reg <= 1'b0;
+      late_reg  <= 1'b0;
+      later_reg <= 1'b0;
     end
   end
 
-  wire logic too_much = (made_price_reg && (price_product_reg[58:32] != '0))
-                     || (made_size_reg && (size_product_reg[58:32] != '0));
+  wire logic is_now   = is_ours && !is_late;
+  wire logic has_both = later_reg ? later_priced_reg : is_sent;
   always_comb begin
-    out = made_event_reg;
-    if (made_price_reg) out.price = price_product_reg[31:0];
-    if (made_size_reg) out.qty = size_product_reg[31:0];
+    out = later_reg ? later_event_reg : event_now;
+    if (has_both) begin
+      out.price = price_product_reg[31:0];
+      out.qty   = size_product_reg[31:0];
+    end
   end
-  assign out_valid = made_reg;
-  assign end_valid = over_reg[3];
+  assign out_valid = later_reg || is_now;
+  wire logic is_wrong_one = (later_reg ? later_malformed_reg : is_wrong)
+                         || (has_both && ((price_product_reg[58:32] != '0) || (size_product_reg[58:32] != '0)));
+  wire logic is_over_now   = over_reg[1] && !(is_ours && is_late) && !late_reg && !later_reg;
+  wire logic is_over_later = over_reg[3] && !over_told_reg;
+  logic over_told_reg;                     // it was said two clocks before
+  logic over_told_before_reg;
+  always_ff @(posedge clk) begin
+    over_told_before_reg <= is_over_now && !rst;
+    over_told_reg        <= over_told_before_reg && !rst;
+  end
+  assign end_valid = is_over_now || is_over_later;
 
   // An event that cannot be makes its whole message one that cannot.
   logic malformed_message_reg;
-  wire logic is_malformed = malformed_message_reg || (made_reg && (made_malformed_reg || too_much));
+  wire logic is_malformed = malformed_message_reg || (out_valid && is_wrong_one);
   always_ff @(posedge clk) malformed_message_reg <= !rst && is_malformed && !end_valid;
-  assign end_good = over_good_reg[3] && !is_malformed;
+  assign end_good = (is_over_now ? over_good_reg[1] : over_good_reg[3]) && !is_malformed;
 
 endmodule
 

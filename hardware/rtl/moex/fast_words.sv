@@ -1,6 +1,6 @@
 // The FAST message of a datagram out of a frame's words, behind Ethernet, IPv4 and UDP headers and the four bytes of
-// the preamble: bytes 46 and on. A word waits here until the decoder takes it, which it does more slowly than words
-// can come. What does not fit ends the message early, and says so (`full`).
+// the preamble: bytes 46 and on. A word goes through as it comes, or waits until the decoder takes it, which it does
+// more slowly than words can come. What does not fit ends the message early, and says so (`full`).
 `default_nettype none
 
 module fast_words
@@ -16,7 +16,7 @@ module fast_words
     input  wire logic        rx_last,
     input  wire logic [3:0]  word,        // of udp_rx
     input  wire logic        ours,
-    input  wire logic [15:0] payload_end,
+    input  wire logic [15:0] payload_left,
 
     output logic             taken,       // words of the frame under way lie here
     output logic             full,        // and not all of them
@@ -42,7 +42,7 @@ module fast_words
 
   // Byte 40 is in lane 0 of word 5.
   wire logic is_first    = (word == 4'd5);
-  wire logic [15:0] left = is_first ? payload_end - 16'd40 : left_reg;
+  wire logic [15:0] left = is_first ? payload_left : left_reg;
   wire logic is_word     = rx_valid && ((is_first && ours) || ((word > 4'd5) && taken && !over_reg));
   wire logic is_end      = rx_last || (left <= 16'd8);
 
@@ -74,12 +74,12 @@ module fast_words
       over_reg <= is_end || is_tight;
       full     <= is_tight;
       taken    <= !(is_first && is_full);
-      if (!is_full) begin
+      if (!is_full && !passes) begin
         memory[write_reg[ADDRESS-1:0]] <= in;
         write_reg <= write_reg + 1'b1;
       end
     end
-    if (out_pop) read_reg <= read_reg + 1'b1;
+    if (out_pop && !passes) read_reg <= read_reg + 1'b1;
     if (rst) begin
       taken     <= 1'b0;
       over_reg  <= 1'b0;
@@ -90,8 +90,11 @@ module fast_words
   end
 
   waiting_t head;
-  assign head      = memory[read_reg[ADDRESS-1:0]];
-  assign out_valid = (write_reg != read_reg);
+  wire logic is_empty = (write_reg == read_reg);
+  // Nothing waits, and the word is taken as it comes.
+  wire logic passes = is_empty && is_word && out_pop;
+  assign head      = is_empty ? in : memory[read_reg[ADDRESS-1:0]];
+  assign out_valid = !is_empty || is_word;
   assign out_data  = head.data;
   assign out_first = head.first;
   assign out_last  = head.last;

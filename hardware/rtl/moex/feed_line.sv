@@ -40,11 +40,11 @@ module feed_line
 );
 
   logic [3:0]  word;
-  logic [15:0] payload_end;
+  logic [15:0] payload_end, payload_left;
   logic        ours, frame_end, end_ours, end_good, end_fcs;
   udp_rx udp (
       .clk, .rst, .cfg_address, .cfg_port, .rx_data, .rx_keep, .rx_valid, .rx_last, .rx_error,
-      .word, .ours, .payload_end, .end_valid(frame_end), .end_ours, .end_good, .end_fcs
+      .word, .ours, .payload_end, .payload_left, .end_valid(frame_end), .end_ours, .end_good, .end_fcs
   );
 
   logic        word_valid, word_first, word_last, word_pop, taken, full;
@@ -52,7 +52,7 @@ module feed_line
   logic [7:0]  word_keep;
   logic [31:0] number;
   fast_words #(.ADDRESS(WORD_ADDRESS)) words (
-      .clk, .rst, .rx_data, .rx_valid, .rx_last, .word, .ours, .payload_end, .taken, .full, .number,
+      .clk, .rst, .rx_data, .rx_valid, .rx_last, .word, .ours, .payload_left, .taken, .full, .number,
       .out_valid(word_valid), .out_data(word_data), .out_keep(word_keep), .out_first(word_first), .out_last(word_last),
       .out_pop(word_pop)
   );
@@ -135,7 +135,7 @@ module feed_line
   assign tick_foreign = 1'b0;
   assign tick_full    = (ends && !verdict.fcs && (verdict.full || (is_good && !keeps))) || lost;
 
-  wire logic unused = &{1'b0, cfg_session, cfg_locate, cfg_market, head_valid, unused};
+  wire logic unused = &{1'b0, cfg_session, cfg_locate, cfg_market, payload_end, head_valid, unused};
 
 endmodule
 

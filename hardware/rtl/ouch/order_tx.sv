@@ -26,6 +26,8 @@ module order_tx
     input  wire logic        set_time,
     input  wire logic [31:0] value,
 
+    input  wire logic        soon_valid,      // what may come in the next clock: nothing here
+    input  wire order_t      soon,
     input  wire logic        in_valid,
     input  wire order_t      in,
     output logic             in_ready,
@@ -41,7 +43,7 @@ module order_tx
     output logic [31:0]      message_number
 );
 
-  wire logic unused = &{1'b0, in.seq, cfg_text_sum, cfg_second, set_message, set_time, write_address[6:5], unused};
+  wire logic unused = &{1'b0, in.seq, soon_valid, soon, cfg_text_sum, cfg_second, set_message, set_time, write_address[6:5], unused};
 
   localparam int WORDS = FRAME_SIZE / 8;
   localparam int SEGMENT = FRAME_SIZE - 54;
