@@ -4,9 +4,9 @@
 // trace of it: nothing of one event is under way when the next is looked at.
 //
 // The best and the next best level of each side stand in registers, so the top after an event is known before
-// the ladder is: that of an added order two clocks after it came, of a replacement eight, of any other four. Then
+// the ladder is: that of an added order two clocks after it came, of a replacement ten, of any other five. Then
 // the ladder is brought up to date. Only where the best or the next best level is gone is the next best looked up
-// again: an added order takes 6 clocks, a replacement 16, anything else 8, and 11 more with that.
+// again: an added order takes 8 clocks, a replacement 22, anything else 10, and up to 12 more with that.
 //
 // Orders outside the window of prices are kept, and counted instead of put into the ladder. That is right as
 // long as they are worse than the best; where they are not, the book says so (`FAULT_PRICE`, `FAULT_BLIND`).
@@ -82,9 +82,9 @@ module book
   } rung_t;
 
   typedef enum logic [4:0] {
-    CLEARING, IDLE, OTHER, READ, COMPARE, DECIDE, TRADE_WAIT, READ_NEW, WAIT_NEW, COMPARE_NEW, DECIDE_NEW,
-    STEP, RUNG_READ, RUNG_WAIT, RUNG_WRITE, MAP_SUM, MAP_HIGH, MAP_LEAF, MAP_FIRST, MAP_NEXT, MAP_HIGH2, MAP_LEAF2,
-    MAP_LOW, NEXT_READ, NEXT_WAIT, NEXT_SET
+    CLEARING, IDLE, OTHER, READ, COMPARE, PICK, DECIDE, TRADE_WAIT, READ_NEW, WAIT_NEW, COMPARE_NEW, PICK_NEW, DECIDE_NEW,
+    OFFSET_AT, STEP, RUNG_READ, RUNG_WAIT, RUNG_SUM, RUNG_WRITE, MAP_SUM, MAP_HIGH, MAP_LEAF, MAP_FIRST, MAP_NEXT, MAP_HIGH2,
+    MAP_LEAF2, MAP_FIRST2, MAP_LOW, NEXT_READ, NEXT_WAIT, NEXT_SET
   } state_t;
 
   // Either bucket's number and the upper bits of an order's number give the lower bits back.
@@ -140,25 +140,28 @@ module book
   end
 
   wire logic [ID_BITS-1:0] wanted = (state_reg == COMPARE_NEW) ? event_reg.new_id : event_reg.id;
-  logic [PLACES-1:0] hits, vacant, free;
+  // One clock tells which places hold the order and which are vacant, the next what the order is and where one can go.
+  logic [PLACES-1:0] hits_reg, vacant_reg, free;
   entry_t            found;
-  always_comb begin
-    found = '0;
+  always_ff @(posedge clk) begin
     for (int i = 0; i < 8; i++) begin
-      hits[i]   = ways[i].valid && (ways[i].tag == wanted[ID_BITS-1:SET_ADDRESS]);
-      vacant[i] = !ways[i].valid;
-      found    |= hits[i] ? ways[i] : '0;
+      hits_reg[i]   <= ways[i].valid && (ways[i].tag == wanted[ID_BITS-1:SET_ADDRESS]);
+      vacant_reg[i] <= !ways[i].valid;
     end
     for (int i = 0; i < SPARES; i++) begin
-      hits[8+i]   = spare_reg[i].valid && ({spare_reg[i].tag, spare_low_reg[i]} == wanted);
-      vacant[8+i] = !spare_reg[i].valid;
-      found      |= hits[8+i] ? spare_reg[i] : '0;
+      hits_reg[8+i]   <= spare_reg[i].valid && ({spare_reg[i].tag, spare_low_reg[i]} == wanted);
+      vacant_reg[8+i] <= !spare_reg[i].valid;
     end
+  end
+  always_comb begin
+    found = '0;
+    for (int i = 0; i < 8; i++) found |= hits_reg[i] ? ways[i] : '0;
+    for (int i = 0; i < SPARES; i++) found |= hits_reg[8+i] ? spare_reg[i] : '0;
     // The emptier bucket first, a spare place last.
-    free = vacant;
-    if (vacant[7:0] != '0) free[PLACES-1:8] = '0;
-    if ((vacant[3:0] != '0) && (ones(vacant[3:0]) >= ones(vacant[7:4]))) free[7:4] = '0;
-    else if (vacant[7:4] != '0) free[3:0] = '0;
+    free = vacant_reg;
+    if (vacant_reg[7:0] != '0) free[PLACES-1:8] = '0;
+    if ((vacant_reg[3:0] != '0) && (ones(vacant_reg[3:0]) >= ones(vacant_reg[7:4]))) free[7:4] = '0;
+    else if (vacant_reg[7:4] != '0) free[3:0] = '0;
   end
   logic              hit_reg, room_reg;
   logic [PLACES-1:0] hit_place_reg, free_place_reg;
@@ -167,89 +170,130 @@ module book
   // ---------------------------------------------------------------- one change of a level
   logic        op_ask_reg, op_adds_reg, op_gone_reg, op_again_reg;   // gone: the order left; again: an addition follows
   logic [31:0] op_price_reg, op_qty_reg;
+  // From a price to its step in the ladder, a clock each: how far from the base, which step and whether there is one,
+  // what is left over. They follow `op_price_reg`, which stays as it is until the ladder is done.
+  logic [32:0]  offset_reg;
   logic [X-1:0] step_reg;
-  wire logic [32:0] offset = {1'b0, op_price_reg} - {1'b0, cfg_base};
-  wire logic        in_window = !offset[32] && (offset[31:0] < 32'(STEPS * TICK));
-  wire logic [OFFSET+RECIPROCAL_BITS-1:0] product = OFFSET'(offset) * RECIPROCAL_BITS'(RECIPROCAL);
-  wire logic [X-1:0] step_of = X'(product >> SHIFT);
-  wire logic [REST-1:0] rest = REST'(offset) - REST'(32'(step_reg) * 32'(TICK));
-  wire logic [X-1:0] place = op_ask_reg ? step_reg : ~step_reg;      // best first on either side
+  logic         in_window_reg;
+  logic [REST-1:0] rest_reg;
+  wire logic        is_taking = (state_reg == DECIDE) && (event_reg.kind != EV_ADD);
+  wire logic [31:0] price_now = is_taking ? found_reg.price : op_price_reg;
+  wire logic [OFFSET+RECIPROCAL_BITS-1:0] product = OFFSET'(offset_reg) * RECIPROCAL_BITS'(RECIPROCAL);
+  wire logic [X-1:0] step_of  = X'(product >> SHIFT);
+  wire logic [5:0]    high_of = op_ask_reg ? step_of[11:6] : ~step_of[11:6];
+  wire logic [X-1:0] place   = op_ask_reg ? step_reg : ~step_reg;      // best first on either side
 
   logic         rung_write;
   logic [X:0]   rung_write_address, rung_read_address;
-  rung_t        rung_data, rung;
+  rung_t        rung, rung_reg;
   block_ram #(.WIDTH($bits(rung_t)), .ADDRESS(X + 1)) rungs (
-      .clk, .write(rung_write), .write_address(rung_write_address), .write_data(rung_data),
+      .clk, .write(rung_write), .write_address(rung_write_address), .write_data(rung_reg),
       .read_address(rung_read_address), .read_data(rung)
   );
 
   // ---------------------------------------------------------------- map of levels in use
   (* ram_style = "distributed" *) logic [63:0] leaves [128];
   logic [1:0][63:0] sum_reg;
-  logic [6:0]  leaf_address;
-  wire logic [63:0] leaf_read = leaves[leaf_address];
-  // A leaf that the sum says is empty may hold old bits.
-  wire logic [63:0] leaf = sum_reg[leaf_address[6]][leaf_address[5:0]] ? leaf_read : '0;
-  logic [63:0] scanned_reg;
+  logic [6:0]  leaf_address_reg;
+  logic [63:0] leaf_reg;
+  logic        used_reg;                       // a leaf that the sum says is empty may hold old bits
+  logic [63:0] scanned_reg, rest_sum_reg;
   logic        scan_any;
   logic [5:0]  scan_at;
   lowest_set scan (.in(scanned_reg), .any(scan_any), .at(scan_at));
   logic [5:0]  high_reg;
-  logic [X-1:0] best_place_reg;
-  wire logic   is_set = leaf[place[5:0]];
+  wire logic   searching = (state_reg >= MAP_SUM);
 
-  // What stands at a level after the change.
+  always_ff @(posedge clk) begin
+    offset_reg <= {1'b0, price_now} - {1'b0, cfg_base};
+    rest_reg   <= REST'(offset_reg) - REST'(32'(step_reg) * 32'(TICK));
+    leaf_reg   <= leaves[leaf_address_reg];
+    used_reg   <= sum_reg[leaf_address_reg[6]][leaf_address_reg[5:0]];
+    if (!searching) begin
+      in_window_reg    <= !offset_reg[32] && (offset_reg[31:0] < 32'(STEPS * TICK));
+      step_reg         <= step_of;
+      leaf_address_reg <= {op_ask_reg, high_of};
+    end
+    if ((state_reg == MAP_NEXT) || (state_reg == MAP_LOW))
+      step_reg <= op_ask_reg ? {high_reg, scan_at} : ~{high_reg, scan_at};
+    if ((state_reg == MAP_HIGH) || (state_reg == MAP_HIGH2)) leaf_address_reg <= {op_ask_reg, scan_at};
+  end
+
+  // What stands at a level after the change: read, known to be in use or not, summed, written.
+  logic        is_set_reg, level_is_more_reg;
+  logic [63:0] bit_reg, kept_reg;
+  logic [63:0] high_bit_reg;
   rung_t was;
-  always_comb begin
-    was = is_set ? rung : '0;
+  assign was = is_set_reg ? rung : '0;
+  always_ff @(posedge clk) begin
+    is_set_reg   <= used_reg && leaf_reg[place[5:0]];
+    bit_reg      <= 64'd1 << place[5:0];
+    high_bit_reg <= 64'd1 << place[11:6];
+    kept_reg     <= used_reg ? (leaf_reg & ~bit_reg) : '0;
+    level_is_more_reg <= (was.qty >= 40'(op_qty_reg)) && (was.orders != '0);
     if (op_adds_reg) begin
-      rung_data.qty    = was.qty + 40'(op_qty_reg);
-      rung_data.orders = was.orders + 16'd1;
+      rung_reg.qty    <= was.qty + 40'(op_qty_reg);
+      rung_reg.orders <= was.orders + 16'd1;
     end else begin
-      rung_data.qty    = was.qty - 40'(op_qty_reg);
-      rung_data.orders = was.orders - 16'(op_gone_reg);
+      rung_reg.qty    <= was.qty - 40'(op_qty_reg);
+      rung_reg.orders <= was.orders - 16'(op_gone_reg);
     end
   end
-  wire logic in_use = (rung_data.orders != '0);
+  wire logic in_use = (rung_reg.orders != '0);
 
   // What the change makes of the next best level, where that can be told without looking for it.
   logic   betters_reg;                         // an addition that is better than the best was
   logic   was_best_reg;                        // the best level gives
   logic   searches_reg;                        // the first half of a replacement asks for a search
   level_t held_reg;                            // the top that waits for the trade to be told, or that was the top before
+  logic   next_same_reg, next_worse_reg, held_same_reg, top_same_reg;
   logic   searches, next_changes;
-  level_t next_after;
+  level_t next_after, next_of, top_of;
+  assign next_of = next_reg[op_ask_reg];
+  assign top_of  = top_reg[op_ask_reg];
+  always_ff @(posedge clk) begin
+    next_same_reg  <= next_of.valid && (next_of.price == op_price_reg);
+    next_worse_reg <= !next_of.valid || !is_better(op_ask_reg, next_of.price, op_price_reg);
+    held_same_reg  <= (op_price_reg == held_reg.price);
+    top_same_reg   <= (op_price_reg == top_of.price);
+  end
   always_comb begin
     searches     = 1'b0;
     next_changes = 1'b0;
-    next_after   = '{valid: 1'b1, price: op_price_reg, qty: rung_data.qty};
-    if (in_window) begin
+    next_after   = '{valid: 1'b1, price: op_price_reg, qty: rung_reg.qty};
+    if (in_window_reg) begin
       if (op_adds_reg) begin
-        if (betters_reg) begin
-          next_changes = 1'b1;
-          next_after   = held_reg;
-        end else if (op_price_reg != held_reg.price)
-          next_changes = !next_reg[op_ask_reg].valid || !is_better(op_ask_reg, next_reg[op_ask_reg].price, op_price_reg);
+        next_changes = betters_reg || (!held_same_reg && next_worse_reg);
+        if (betters_reg) next_after = held_reg;
       end else if (was_best_reg) searches = !in_use;
-      else if (next_reg[op_ask_reg].valid && (next_reg[op_ask_reg].price == op_price_reg)) begin
+      else if (next_same_reg) begin
         searches     = !in_use;
         next_changes = in_use;
       end
     end
   end
-  wire logic [63:0] leaf_next = in_use ? (leaf | (64'd1 << place[5:0])) : (leaf & ~(64'd1 << place[5:0]));
 
   always_comb begin
-    leaf_address = {op_ask_reg, place[11:6]};
-    if (state_reg == MAP_LEAF || state_reg == MAP_LEAF2) leaf_address = {op_ask_reg, high_reg};
-    store_read_address[0] = (state_reg == IDLE) ? first_of(in.id[2*SET_ADDRESS-1:0]) : first_of(event_reg.new_id[2*SET_ADDRESS-1:0]);
-    store_read_address[1] = (state_reg == IDLE) ? second_of(in.id[3*SET_ADDRESS-1:0]) : second_of(event_reg.new_id[3*SET_ADDRESS-1:0]);
+    case (state_reg)
+      IDLE: begin
+        store_read_address[0] = first_of(in.id[2*SET_ADDRESS-1:0]);
+        store_read_address[1] = second_of(in.id[3*SET_ADDRESS-1:0]);
+      end
+      READ: begin
+        store_read_address[0] = first_of(event_reg.id[2*SET_ADDRESS-1:0]);
+        store_read_address[1] = second_of(event_reg.id[3*SET_ADDRESS-1:0]);
+      end
+      default: begin
+        store_read_address[0] = first_of(event_reg.new_id[2*SET_ADDRESS-1:0]);
+        store_read_address[1] = second_of(event_reg.new_id[3*SET_ADDRESS-1:0]);
+      end
+    endcase
     rung_read_address   = {op_ask_reg, step_reg};
-    rung_write          = (state_reg == RUNG_WRITE) && in_window;
+    rung_write          = (state_reg == RUNG_WRITE) && in_window_reg;
     rung_write_address  = {op_ask_reg, step_reg};
   end
 
-  always_ff @(posedge clk) if (rung_write) leaves[leaf_address] <= leaf_next;
+  always_ff @(posedge clk) if (rung_write) leaves[leaf_address_reg] <= kept_reg | (in_use ? bit_reg : '0);
 
   // ---------------------------------------------------------------- what an event does to the top
   function automatic level_t with_added(input level_t top, input logic is_ask, input logic [31:0] price,
@@ -272,8 +316,16 @@ module book
   wire logic [31:0] taken = takes_part ? event_reg.qty : found_reg.qty;
   wire logic goes        = (taken == found_reg.qty);
   wire logic is_trade    = (event_reg.kind == EV_EXECUTE) && event_reg.printable;
-  level_t taken_top;
-  assign taken_top = with_taken(top_reg[found_reg.ask], next_reg[found_reg.ask], found_reg.price, taken);
+  // Of both sides at once; whose order it is is known as late as its price.
+  level_t bid_taken, ask_taken, taken_top, first_top_reg;
+  assign bid_taken = with_taken(top_reg[0], next_reg[0], found_reg.price, taken);
+  assign ask_taken = with_taken(top_reg[1], next_reg[1], found_reg.price, taken);
+  assign taken_top = found_reg.ask ? ask_taken : bid_taken;
+  logic new_better_reg, new_same_reg;         // the replacing order over what the top is without the replaced one
+  always_ff @(posedge clk) begin
+    new_better_reg <= !held_reg.valid || is_better(op_ask_reg, event_reg.price, held_reg.price);
+    new_same_reg   <= held_reg.valid && (event_reg.price == held_reg.price);
+  end
 
   always_comb begin
     store_write = 1'b0;
@@ -312,8 +364,13 @@ module book
   end
 
   // ---------------------------------------------------------------- the way of an event
-  wire logic [X-1:0] best_step = op_ask_reg ? best_place_reg : ~best_place_reg;
-  wire logic [31:0] best_price = cfg_base + 32'(best_step) * 32'(TICK);
+  // The price of a step that the map says is in use.
+  logic [X+7+$clog2(TICK):0] step_times_reg;
+  logic [31:0] step_price_reg;
+  always_ff @(posedge clk) begin
+    step_times_reg <= (X+8+$clog2(TICK))'(step_reg) * (X+8+$clog2(TICK))'(TICK);
+    step_price_reg <= cfg_base + 32'(step_times_reg);
+  end
 
   always_ff @(posedge clk) begin
     start_book  <= 1'b0;
@@ -339,8 +396,9 @@ module book
       end
 
       IDLE: if (in_valid && in_ready) begin
-        event_reg <= in;
-        settled   <= 1'b0;
+        event_reg     <= in;
+        first_top_reg <= top_reg[in.ask];
+        settled       <= 1'b0;
         case (in.kind)
           EV_TRADE, EV_STATUS, EV_LIVE: state_reg <= OTHER;
           EV_CLEAR: begin
@@ -381,25 +439,26 @@ module book
         state_reg    <= COMPARE;
         op_ask_reg   <= event_reg.ask;
         op_price_reg <= event_reg.price;
-        betters_reg  <= !top_reg[event_reg.ask].valid
-                     || is_better(event_reg.ask, event_reg.price, top_reg[event_reg.ask].price);
+        betters_reg  <= !first_top_reg.valid || is_better(event_reg.ask, event_reg.price, first_top_reg.price);
         searches_reg <= 1'b0;
         if (event_reg.kind == EV_ADD) begin    // needs nothing of the store: its checks follow, see `settled`
-          held_reg               <= top_reg[event_reg.ask];
-          top_reg[event_reg.ask] <= with_added(top_reg[event_reg.ask], event_reg.ask, event_reg.price, event_reg.qty);
+          held_reg               <= first_top_reg;
+          top_reg[event_reg.ask] <= with_added(first_top_reg, event_reg.ask, event_reg.price, event_reg.qty);
           start_book             <= 1'b1;
         end
       end
 
-      COMPARE, COMPARE_NEW: begin
-        hit_reg      <= |hits;
-        room_reg     <= |vacant;
+      COMPARE:     state_reg <= PICK;
+      COMPARE_NEW: state_reg <= PICK_NEW;
+
+      PICK, PICK_NEW: begin
+        hit_reg        <= |hits_reg;
+        room_reg       <= |vacant_reg;
         free_place_reg <= free & (~free + 1'b1);
-        step_reg     <= step_of;
-        if (state_reg == COMPARE) begin
-          hit_place_reg <= hits;
-          found_reg   <= found;
-          state_reg   <= DECIDE;
+        if (state_reg == PICK) begin
+          hit_place_reg <= hits_reg;
+          found_reg     <= found;
+          state_reg     <= DECIDE;
         end else state_reg <= DECIDE_NEW;
       end
 
@@ -411,14 +470,10 @@ module book
         op_again_reg <= 1'b0;
         state_reg    <= STEP;
         if (event_reg.kind == EV_ADD) begin
-          settled                <= 1'b1;
           state_reg              <= RUNG_WAIT;   // the ladder's step is known, and read in this clock
           fault[FAULT_DUPLICATE] <= hit_reg;
           fault[FAULT_STORE]     <= !room_reg;
           fault[FAULT_EXCESS]    <= (event_reg.qty == '0);
-          fault[FAULT_PRICE]     <= in_window ? (rest != '0) : (event_reg.ask == offset[32]);
-          // The top is this order, and no step of the ladder.
-          fault[FAULT_BLIND]     <= !in_window && (top_reg[event_reg.ask].price == event_reg.price);
         end else if (!hit_reg) begin
           settled              <= 1'b1;
           fault[FAULT_UNKNOWN] <= 1'b1;
@@ -427,7 +482,8 @@ module book
           op_ask_reg          <= found_reg.ask;
           op_price_reg        <= found_reg.price;
           held_reg            <= taken_top;
-          was_best_reg        <= top_reg[found_reg.ask].valid && (top_reg[found_reg.ask].price == found_reg.price);
+          was_best_reg        <= found_reg.ask ? (top_reg[1].valid && (top_reg[1].price == found_reg.price))
+                                               : (top_reg[0].valid && (top_reg[0].price == found_reg.price));
           fault[FAULT_EXCESS] <= takes_part ? ((event_reg.qty > found_reg.qty) || (event_reg.qty == '0))
                                             : ((event_reg.kind == EV_REPLACE) && (event_reg.qty == '0));
           if (event_reg.kind == EV_REPLACE) state_reg <= READ_NEW;
@@ -465,34 +521,45 @@ module book
       WAIT_NEW: state_reg <= COMPARE_NEW;
 
       DECIDE_NEW: begin
-        top_reg[op_ask_reg]    <= with_added(held_reg, op_ask_reg, event_reg.price, event_reg.qty);
+        top_reg[op_ask_reg]    <= new_better_reg ? '{valid: 1'b1, price: event_reg.price, qty: 40'(event_reg.qty)}
+                                : new_same_reg ? '{valid: 1'b1, price: held_reg.price, qty: held_reg.qty + 40'(event_reg.qty)}
+                                : held_reg;
         start_book             <= 1'b1;
         settled                <= 1'b1;
         fault[FAULT_DUPLICATE] <= hit_reg;
         fault[FAULT_STORE]     <= !room_reg;
-        fault[FAULT_PRICE]     <= in_window ? (rest != '0) : (op_ask_reg == offset[32]);
-        fault[FAULT_BLIND]     <= !in_window && (!held_reg.valid || is_better(op_ask_reg, event_reg.price, held_reg.price));
+        fault[FAULT_PRICE]     <= in_window_reg ? (rest_reg != '0) : (op_ask_reg == offset_reg[32]);
+        fault[FAULT_BLIND]     <= !in_window_reg && new_better_reg;
         op_price_reg           <= found_reg.price;
         op_again_reg           <= 1'b1;
-        betters_reg            <= !held_reg.valid || is_better(op_ask_reg, event_reg.price, held_reg.price);
-        state_reg              <= STEP;
+        betters_reg            <= new_better_reg;
+        state_reg              <= OFFSET_AT;
       end
 
-      STEP: begin
-        step_reg  <= step_of;
-        state_reg <= RUNG_READ;
-      end
+      OFFSET_AT: state_reg <= STEP;
+      STEP:      state_reg <= RUNG_READ;
       RUNG_READ: state_reg <= RUNG_WAIT;
-      RUNG_WAIT: state_reg <= RUNG_WRITE;
+      RUNG_WAIT: begin
+        state_reg <= RUNG_SUM;
+        if (event_reg.kind == EV_ADD) begin
+          settled            <= 1'b1;
+          fault[FAULT_PRICE] <= in_window_reg ? (rest_reg != '0) : (event_reg.ask == offset_reg[32]);
+          // The top is this order, and no step of the ladder.
+          fault[FAULT_BLIND] <= !in_window_reg && top_same_reg;
+        end
+      end
+      RUNG_SUM:  state_reg <= RUNG_WRITE;
 
       RUNG_WRITE: begin
         trace_valid  <= 1'b1;
         trace_ask    <= op_ask_reg;
-        trace_far    <= !in_window;
+        trace_far    <= !in_window_reg;
         trace_price  <= op_price_reg;
-        trace_qty    <= rung_data.qty;
-        trace_orders <= rung_data.orders;
-        if (in_window) sum_reg[op_ask_reg][place[11:6]] <= (leaf_next != '0);
+        trace_qty    <= rung_reg.qty;
+        trace_orders <= rung_reg.orders;
+        if (in_window_reg)
+          sum_reg[op_ask_reg] <= (sum_reg[op_ask_reg] & ~high_bit_reg)
+                               | ((in_use || (kept_reg != '0)) ? high_bit_reg : '0);
         else if (op_adds_reg) far_reg[op_ask_reg] <= far_reg[op_ask_reg] + 16'd1;
         else if (op_gone_reg) far_reg[op_ask_reg] <= far_reg[op_ask_reg] - 16'd1;
         state_reg <= (searches_reg || searches) ? MAP_SUM : IDLE;
@@ -503,7 +570,7 @@ module book
           op_adds_reg  <= 1'b1;
           op_price_reg <= event_reg.price;
           op_qty_reg   <= event_reg.qty;
-          state_reg    <= STEP;
+          state_reg    <= OFFSET_AT;
         end
       end
 
@@ -513,38 +580,36 @@ module book
         state_reg   <= MAP_HIGH;
       end
       MAP_HIGH, MAP_HIGH2: begin
-        high_reg  <= scan_at;
-        state_reg <= (state_reg == MAP_HIGH) ? MAP_LEAF : MAP_LEAF2;
+        high_reg     <= scan_at;
+        rest_sum_reg <= scanned_reg & (scanned_reg - 64'd1);
+        state_reg    <= (state_reg == MAP_HIGH) ? MAP_LEAF : MAP_LEAF2;
         if (!scan_any) begin
           next_reg[op_ask_reg] <= '0;
           state_reg            <= IDLE;
         end
       end
-      MAP_LEAF, MAP_LEAF2: begin
-        scanned_reg <= leaf;
-        state_reg   <= (state_reg == MAP_LEAF) ? MAP_FIRST : MAP_LOW;
-      end
+      MAP_LEAF:  state_reg <= MAP_FIRST;
+      MAP_LEAF2: state_reg <= MAP_FIRST2;
       MAP_FIRST: begin
-        best_place_reg <= {high_reg, scan_at};
-        scanned_reg    <= scanned_reg & ~(64'd1 << scan_at);
-        state_reg      <= MAP_NEXT;
+        scanned_reg <= leaf_reg & (leaf_reg - 64'd1);
+        state_reg   <= MAP_NEXT;
       end
       MAP_NEXT: begin
-        step_reg  <= op_ask_reg ? {high_reg, scan_at} : ~{high_reg, scan_at};
         state_reg <= NEXT_READ;
         if (!scan_any) begin
-          scanned_reg <= sum_reg[op_ask_reg] & ~(64'd1 << high_reg);
+          scanned_reg <= rest_sum_reg;
           state_reg   <= MAP_HIGH2;
         end
       end
-      MAP_LOW: begin
-        step_reg  <= op_ask_reg ? {high_reg, scan_at} : ~{high_reg, scan_at};
-        state_reg <= NEXT_READ;
+      MAP_FIRST2: begin
+        scanned_reg <= leaf_reg;
+        state_reg   <= MAP_LOW;
       end
+      MAP_LOW:   state_reg <= NEXT_READ;
       NEXT_READ: state_reg <= NEXT_WAIT;
       NEXT_WAIT: state_reg <= NEXT_SET;
       NEXT_SET: begin
-        next_reg[op_ask_reg] <= '{valid: 1'b1, price: cfg_base + 32'(step_reg) * 32'(TICK), qty: rung.qty};
+        next_reg[op_ask_reg] <= '{valid: 1'b1, price: step_price_reg, qty: rung.qty};
         state_reg            <= IDLE;
       end
 
@@ -592,18 +657,25 @@ module book
   // What the registers say is the best is the best of the map, and a level in use has orders and shares: as long as no
   // fault was raised.
   logic faulty_reg;
+  function automatic logic [X-1:0] best_step();
+    logic [X-1:0] best;
+    best = {high_reg, 6'd0};
+    for (int i = 63; i >= 0; i--) if (leaf_reg[i]) best[5:0] = 6'(i);
+    return op_ask_reg ? best : ~best;
+  endfunction
+  wire logic [31:0] best_price = cfg_base + 32'(best_step()) * 32'(TICK);
   always_ff @(posedge clk) faulty_reg <= !(rst || clear) && (faulty_reg || (fault != '0));
   always_ff @(posedge clk) if (!rst && !faulty_reg && (fault == '0)) begin
-    if (state_reg == MAP_NEXT)
-      assert (top_reg[op_ask_reg].valid && (top_reg[op_ask_reg].price == best_price))
-      else $error("the best level of the registers, %0d, is not that of the map, %0d", top_reg[op_ask_reg].price, best_price);
-    if (state_reg == RUNG_WRITE && in_window && !op_adds_reg)
-      assert (is_set && (was.qty >= 40'(op_qty_reg)) && (was.orders != '0) && (in_use == (rung_data.qty != '0)))
+    if (state_reg == MAP_FIRST)
+      assert (top_of.valid && (top_of.price == best_price))
+      else $error("the best level of the registers, %0d, is not that of the map, %0d", top_of.price, best_price);
+    if (state_reg == RUNG_WRITE && in_window_reg && !op_adds_reg)
+      assert (level_is_more_reg && (in_use == (rung_reg.qty != '0)))
       else $error("a level gives more than it has, at %0d", op_price_reg);
   end
-`else
-  wire logic unused = &{1'b0, best_price, unused};
 `endif
+
+  wire logic unused = &{1'b0, level_is_more_reg, step_times_reg, top_of, next_of, unused};
 
 endmodule
 
