@@ -82,7 +82,7 @@ module book
   } rung_t;
 
   typedef enum logic [4:0] {
-    CLEARING, IDLE, OTHER, READ, COMPARE, PICK, DECIDE, TRADE_WAIT, READ_NEW, WAIT_NEW, COMPARE_NEW, PICK_NEW, DECIDE_NEW,
+    CLEARING, IDLE, OTHER, READ, COMPARE, PICK, DECIDE, TRADE_WAIT, READ_NEW, TAKEN_NEW, WAIT_NEW, COMPARE_NEW, PICK_NEW, DECIDE_NEW,
     OFFSET_AT, STEP, RUNG_READ, RUNG_WAIT, RUNG_SUM, RUNG_WRITE, MAP_SUM, MAP_HIGH, MAP_LEAF, MAP_FIRST, MAP_NEXT, MAP_HIGH2,
     MAP_LEAF2, MAP_FIRST2, MAP_LOW, NEXT_READ, NEXT_WAIT, NEXT_SET
   } state_t;
@@ -122,9 +122,20 @@ module book
   entry_t                      store_data;
   logic [SET_ADDRESS-1:0]      store_low;      // of the order's number; the rest is the entry's tag
   entry_t [7:0]                ways;
+  // What is written is in its place two clocks after it was decided.
+  logic [PLACES-1:0]           place_write_reg;
+  logic [1:0][SET_ADDRESS-1:0] place_address_reg;
+  entry_t                      place_data_reg;
+  logic [SET_ADDRESS-1:0]      place_low_reg;
+  always_ff @(posedge clk) begin
+    place_write_reg   <= (store_write && !rst && !clear) ? store_place : '0;
+    place_address_reg <= store_write_address;
+    place_data_reg    <= store_data;
+    place_low_reg     <= store_low;
+  end
   for (genvar i = 0; i < 8; i++) begin : way
     block_ram #(.WIDTH($bits(entry_t)), .ADDRESS(SET_ADDRESS)) ram (
-        .clk, .write(store_write && store_place[i]), .write_address(store_write_address[i/4]), .write_data(store_data),
+        .clk, .write(place_write_reg[i]), .write_address(place_address_reg[i/4]), .write_data(place_data_reg),
         .read_address(store_read_address[i/4]), .read_data(ways[i])
     );
   end
@@ -132,9 +143,9 @@ module book
   logic [SPARES-1:0][SET_ADDRESS-1:0] spare_low_reg;    // the bits of its number that a tag does not have
   always_ff @(posedge clk) begin
     for (int i = 0; i < SPARES; i++)
-      if (store_write && store_place[8+i]) begin
-        spare_reg[i]     <= store_data;
-        spare_low_reg[i] <= store_low;
+      if (place_write_reg[8+i]) begin
+        spare_reg[i]     <= place_data_reg;
+        spare_low_reg[i] <= place_low_reg;
       end
     if (rst || clear || empties) spare_reg <= '0;
   end
@@ -516,8 +527,9 @@ module book
       // The new order's set is read after the old order was taken out: it may be the same set.
       READ_NEW: begin
         op_price_reg <= event_reg.price;
-        state_reg    <= WAIT_NEW;
+        state_reg    <= TAKEN_NEW;
       end
+      TAKEN_NEW: state_reg <= WAIT_NEW;
       WAIT_NEW: state_reg <= COMPARE_NEW;
 
       DECIDE_NEW: begin

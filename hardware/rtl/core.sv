@@ -168,18 +168,30 @@ module core
     assign number_hole    = 1'b0;
   end
 
+  // An event waits in a register for the book.
+  logic   next_valid_reg, book_takes;
+  event_t next_event_reg;
+  assign numbered_ready = !next_valid_reg || book_takes;
+  always_ff @(posedge clk) begin
+    if (numbered_ready) begin
+      next_valid_reg <= numbered_valid;
+      next_event_reg <= numbered;
+    end
+    if (rst) next_valid_reg <= 1'b0;
+  end
+
   // ---------------------------------------------------------------- book and strategy
   logic   start_book, start_trade, strategy_busy, live, has_last, trading, reference, settled, book_ready, room, stray;
   level_t bid, ask;
   logic [31:0] last_price, last_qty, events;
   logic [SEQ_BITS-1:0] book_seq;
   book #(.TICK(TICK), .SET_ADDRESS(SET_ADDRESS), .HAS_TRADE(HAS_TRADE)) book_of_one (
-      .clk, .rst, .cfg_base, .clear, .in_valid(numbered_valid && room), .in(numbered), .in_ready(book_ready),
+      .clk, .rst, .cfg_base, .clear, .in_valid(next_valid_reg && room), .in(next_event_reg), .in_ready(book_ready),
       .start_book, .start_trade, .strategy_busy, .live, .bid, .ask, .has_last, .last_price, .last_qty, .seq(book_seq),
       .trading, .reference, .settled, .fault(book_fault), .events,
       .trace_valid, .trace_ask, .trace_far, .trace_price, .trace_qty, .trace_orders
   );
-  assign numbered_ready = book_ready && room;
+  assign book_takes = next_valid_reg && book_ready && room;
 
   logic        want_valid;
   logic        want_ask;
@@ -215,6 +227,11 @@ module core
   end
 
   // ---------------------------------------------------------------- gate and frames
+  // What is offered in the next clock.
+  order_t    soon;
+  wire logic comes = queue_valid ? !queue_ready : want_valid;
+  assign soon = queue_valid ? queued : wanted;
+
   logic gate_valid, gate_ready, armed, expired, tx_take;
   order_t passed_order;
   logic signed [33:0] held;
@@ -226,19 +243,16 @@ module core
       .cfg_position, .cfg_tokens, .cfg_token_clocks, .set_left(write && (address == LEFT)),
       .set_held(write && (address == HELD)), .add_held(write && (address == HELD_ADD)), .value(write_data),
       .healthy(stream_live && live && (fault == '0)), .trading, .reference,
-      .in_valid(queue_valid && settled), .in(queued), .in_ready(gate_ready), .out_valid(gate_valid), .out(passed_order),
+      .soon_valid(comes), .soon, .in_valid(queue_valid && settled), .in(queued), .in_ready(gate_ready), .out_valid(gate_valid), .out(passed_order),
       .out_ready(tx_take), .armed, .expired, .held, .left, .tokens, .passed, .blocked
   );
   assign queue_ready = gate_ready && settled;
 
-  // What may leave in the next clock.
-  order_t soon;
-  assign soon = queue_valid ? queued : wanted;
   order_tx tx (
       .clk, .rst, .write(write && (address >= FRAME) && (address < FRAME + 8'd128)), .write_address(7'(address - FRAME)),
       .write_data, .cfg_sum, .cfg_text_sum, .cfg_second, .set_sequence(write && (address == SEQUENCE)),
       .set_user_ref(write && (address == USER_REF)), .set_message(write && (address == MESSAGE)),
-      .set_time(write && (address == MILLISECOND)), .value(write_data), .soon_valid(queue_valid ? !queue_ready : want_valid), .soon,
+      .set_time(write && (address == MILLISECOND)), .value(write_data), .soon_valid(comes), .soon,
       .in_valid(gate_valid), .in(passed_order), .in_ready(tx_take), .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready, .sequence_number, .user_ref,
       .message_number
   );

@@ -4,6 +4,9 @@
 // Armed by software, and disarmed by: a fault of the feed or the book, the watchdog (software has not written
 // for `cfg_watchdog` clocks), the last order that was left. Only software arms again.
 // The position counts every order that left as traded, until software writes what is held.
+//
+// What an order says is judged a clock before it may come (`soon`): an order that was not announced, or behind which
+// the position was written, waits a clock.
 `default_nettype none
 
 module gate
@@ -34,6 +37,8 @@ module gate
     input  wire logic               trading,
     input  wire logic               reference,
 
+    input  wire logic               soon_valid,      // in the next clock `soon` is offered
+    input  wire order_t             soon,
     input  wire logic               in_valid,
     input  wire order_t             in,
     output logic                    in_ready,
@@ -55,10 +60,19 @@ module gate
   logic        has_last_reg;
 
   // Sell orders make the position smaller.
-  wire logic signed [33:0] change = in.ask ? -signed'({2'b00, in.qty}) : signed'({2'b00, in.qty});
-  wire logic signed [33:0] then_held = held + change;
+  wire logic signed [33:0] soon_change = soon.ask ? -signed'({2'b00, soon.qty}) : signed'({2'b00, soon.qty});
+  wire logic signed [33:0] then_held = held + soon_change;
   wire logic signed [33:0] most = signed'({2'b00, cfg_position});
-  wire logic is_over = in.ask ? (then_held < -most) : (then_held > most);
+  logic known_reg, size_reg, collar_reg, over_reg, same_reg;
+  logic signed [33:0] change_reg;
+  always_ff @(posedge clk) begin
+    known_reg  <= soon_valid && !set_held && !add_held && !rst;
+    size_reg   <= (soon.qty == '0) || (soon.qty > cfg_size) || (soon.qty > QTY_MOST);
+    collar_reg <= (soon.price < cfg_low) || (soon.price > cfg_high) || (soon.price > PRICE_MOST);
+    over_reg   <= soon.ask ? (then_held < -most) : (then_held > most);
+    same_reg   <= has_last_reg && (last_reg == soon);
+    change_reg <= soon_change;
+  end
   wire logic is_healthy = healthy && !disarm;
 
   logic [BLOCKS-1:0] holds;
@@ -69,11 +83,11 @@ module gate
     holds[BLOCK_DISARMED]  = !armed;
     holds[BLOCK_STOPPED]   = !is_healthy;
     holds[BLOCK_TRADING]   = !trading;
-    holds[BLOCK_SIZE]      = (in.qty == '0) || (in.qty > cfg_size) || (in.qty > QTY_MOST);
+    holds[BLOCK_SIZE]      = size_reg;
     holds[BLOCK_REFERENCE] = !reference;
-    holds[BLOCK_COLLAR]    = (in.price < cfg_low) || (in.price > cfg_high) || (in.price > PRICE_MOST);
-    holds[BLOCK_DUPLICATE] = has_last_reg && (last_reg == in);
-    holds[BLOCK_POSITION]  = is_over;
+    holds[BLOCK_COLLAR]    = collar_reg;
+    holds[BLOCK_DUPLICATE] = same_reg;
+    holds[BLOCK_POSITION]  = over_reg;
     holds[BLOCK_TOKENS]    = (tokens == '0);
     holds[BLOCK_LEFT]      = (left == '0);
     is_stopped = |holds;
@@ -81,12 +95,16 @@ module gate
     for (int i = BLOCKS - 1; i >= 0; i--) if (holds[i]) reason = 4'(i);
   end
 
-  wire logic decides = in_valid && (is_stopped || out_ready);
-  wire logic passes  = in_valid && !is_stopped && out_ready;
+  wire logic offered = in_valid && known_reg;
+  wire logic decides = offered && (is_stopped || out_ready);
+  wire logic passes  = offered && !is_stopped && out_ready;
   wire logic refills = (cfg_token_clocks != '0) && (refill_reg + 32'd1 >= cfg_token_clocks);
+  // Counted a clock later.
+  logic       stops_reg;
+  logic [3:0] reason_reg;
 
   assign in_ready  = decides;
-  assign out_valid = in_valid && !is_stopped;
+  assign out_valid = offered && !is_stopped;
   assign out       = in;
 
   always_ff @(posedge clk) begin
@@ -95,7 +113,9 @@ module gate
       last_reg     <= in;
       has_last_reg <= 1'b1;
     end
-    if (decides && is_stopped) blocked[reason] <= blocked[reason] + 32'd1;
+    stops_reg  <= decides && is_stopped && !rst;
+    reason_reg <= reason;
+    for (int i = 0; i < BLOCKS; i++) if (stops_reg && (reason_reg == 4'(i))) blocked[i] <= blocked[i] + 32'd1;
 
     refill_reg <= refills ? '0 : refill_reg + 32'd1;
     if (passes && !(refills && tokens < cfg_tokens)) tokens <= tokens - 16'd1;
@@ -106,7 +126,7 @@ module gate
     else if (passes) left <= left - 32'd1;
 
     if (set_held) held <= 34'(value);
-    else held <= held + (passes ? change : 34'sd0) + (add_held ? 34'(value) : 34'sd0);
+    else held <= held + (passes ? change_reg : 34'sd0) + (add_held ? 34'(value) : 34'sd0);
 
     if (alive) since_reg <= '0;
     else if (since_reg != '1) since_reg <= since_reg + 32'd1;

@@ -92,9 +92,8 @@ module line_arbiter
         left_reg   <= chosen.events;
         next_reg   <= chosen.next;
         skips_reg  <= |(choice & is_over);
-        busy_reg   <= (chosen.events != '0);
+        busy_reg   <= 1'b1;
         waited_reg <= '0;
-        if ((chosen.events == '0) && (chosen.next > expected_reg)) expected_reg <= chosen.next;
       end else if (live_reg && (is_ahead != '0)) begin
         waited_reg <= waited_reg + 16'd1;
         if (waited_reg >= cfg_patience) begin
@@ -102,11 +101,11 @@ module line_arbiter
           gap      <= 1'b1;
         end
       end else waited_reg <= '0;
-    end else if (moves) begin
-      left_reg <= left_reg - 8'd1;
-      if (left_reg == 8'd1) begin
+    end else begin
+      if (moves) left_reg <= left_reg - 8'd1;
+      if ((left_reg == '0) || (moves && (left_reg == 8'd1))) begin
         busy_reg <= 1'b0;
-        if (next_reg > expected_reg) expected_reg <= next_reg;
+        if (!skips_reg) expected_reg <= next_reg;
       end
     end
     if (stop) live_reg <= 1'b0;

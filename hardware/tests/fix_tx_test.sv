@@ -136,7 +136,7 @@ module fix_tx_test (output logic done, output int failures);
       busy = (n > 50);
       // Right before an order, at times while the one before it leaves.
       if (n % 3 == 0) set_clock($urandom_range(23), $urandom_range(59), $urandom_range(59), $urandom_range(999));
-      order = '{ask: 1'($urandom_range(1)), qty: $urandom % 1_000_000_000, price: $urandom % 1_000_000_000, seq: '0};
+      order = '{ask: 1'($urandom_range(1)), qty: $urandom & 32'h1fff_ffff, price: $urandom & 32'h1fff_ffff, seq: '0};
       case (n)
         0: begin order.qty = 0; order.price = 0; end
         1: begin order.qty = 999_999_999; order.price = 999_999_999; end

@@ -11,14 +11,14 @@ module gate_test (output logic done, output int failures);
   logic [31:0] watchdog = 0, low = 100, high = 200, size = 50, most = 1000, token_clocks = 0, left, passed;
   logic [15:0] max_tokens = 9, tokens;
   logic signed [31:0] value = 0;
-  logic in_valid = 0, in_ready, out_valid, armed, expired;
+  logic soon_valid = 0, in_valid = 0, in_ready, out_valid, armed, expired;
   order_t in, out;
   logic signed [33:0] held;
   logic [BLOCKS-1:0][31:0] blocked;
   gate dut (
       .clk, .rst, .arm, .disarm, .alive, .cfg_watchdog(watchdog), .cfg_low(low), .cfg_high(high), .cfg_size(size),
       .cfg_position(most), .cfg_tokens(max_tokens), .cfg_token_clocks(token_clocks), .set_left, .set_held, .add_held, .value,
-      .healthy, .trading, .reference, .in_valid, .in, .in_ready, .out_valid, .out, .out_ready(1'b1), .armed, .expired, .held,
+      .healthy, .trading, .reference, .soon_valid, .soon(in), .in_valid, .in, .in_ready, .out_valid, .out, .out_ready(1'b1), .armed, .expired, .held,
       .left, .tokens, .passed, .blocked
   );
 
@@ -37,11 +37,15 @@ module gate_test (output logic done, output int failures);
     sent = passed;
     @(negedge clk);
     in = '{ask: sell, qty: 32'(qty), price: 32'(price), seq: SEQ_BITS'(next_seq)};
+    soon_valid = 1;
+    @(negedge clk);
+    soon_valid = 0;
     in_valid = 1;
     #1;
     check(out_valid == (reason < 0), {what, (reason < 0) ? ": it leaves" : ": it is not sent"});
     @(negedge clk);
     in_valid = 0;
+    @(negedge clk);
     check(passed == sent + 32'(reason < 0), {what, ": counted as sent"});
     for (int i = 0; i < BLOCKS; i++) check(blocked[i] == was[i] + 32'(i == reason), {what, ": counted by its reason"});
     next_seq++;
@@ -94,7 +98,7 @@ module gate_test (output logic done, output int failures);
     order(0, 1, 150, -1, "a token");
     order(0, 1, 150, -1, "a token");
     order(0, 1, 150, int'(BLOCK_TOKENS), "no token is left");
-    token_clocks = 20; repeat (15) @(negedge clk);
+    token_clocks = 60; repeat (55) @(negedge clk);
     order(0, 1, 150, -1, "one has come back");
     order(0, 1, 150, int'(BLOCK_TOKENS), "one only");
     token_clocks = 1; repeat (12) @(negedge clk);
@@ -117,7 +121,10 @@ module gate_test (output logic done, output int failures);
     // In the very clock of the fault.
     @(negedge clk);
     in = '{ask: 1'b0, qty: 32'd1, price: 32'd150, seq: SEQ_BITS'(5000)};
-    in_valid = 1; healthy = 0; #1;
+    soon_valid = 1; @(negedge clk); soon_valid = 0;
+    in_valid = 1; #1;
+    check(out_valid, "an order in a clock without a fault is sent");
+    healthy = 0; #1;
     check(!out_valid, "an order in the clock of the fault is not sent");
     @(negedge clk); in_valid = 0; healthy = 1;
     pulse(ARM); pulse(DISARM);

@@ -21,29 +21,35 @@ module decimal_digits (
   wire logic [9:0] millions  = by_million_reg[59:50];
 
   logic [2:0][9:0] part_reg;            // three digits each
-  logic [2:0][3:0] hundreds_reg;
-  logic [2:0][6:0] rest_reg;
+  logic [2:0][6:0] part_low_reg, rest_reg;
+  logic [2:0][3:0] hundreds_reg, hundreds_then_reg;
 
   function automatic logic [3:0] hundreds_of(input logic [9:0] n);
-    return 4'((17'(n) * 17'd41) >> 12);
+    hundreds_of = '0;
+    for (int i = 1; i < 10; i++) if (n >= 10'(100 * i)) hundreds_of = 4'(i);
   endfunction
-  function automatic logic [3:0] tens_of(input logic [6:0] n);
-    return 4'((14'(n) * 14'd103) >> 10);
+  // 0 to 99 as two digits, from a table.
+  function automatic logic [127:0][7:0] two_digits();
+    for (int n = 0; n < 128; n++) two_digits[n] = {4'((n / 10) % 10), 4'(n % 10)};
   endfunction
+  localparam logic [127:0][7:0] TWO_DIGITS = two_digits();
 
   always_ff @(posedge clk) begin
     by_thousand_reg <= 61'(in) * 61'(THOUSANDTH);
     by_million_reg  <= 63'(in) * 63'(MILLIONTH);
     low_reg         <= in[9:0];
-    part_reg[0]     <= low_reg + thousands * 10'd24;
-    part_reg[1]     <= thousands + millions * 10'd24;
+    // 24 times is 16 and 8 times.
+    part_reg[0]     <= low_reg + {thousands[5:0], 4'd0} + {thousands[6:0], 3'd0};
+    part_reg[1]     <= thousands + {millions[5:0], 4'd0} + {millions[6:0], 3'd0};
     part_reg[2]     <= millions;
     for (int i = 0; i < 3; i++) begin
-      hundreds_reg[i] <= hundreds_of(part_reg[i]);
-      rest_reg[i]     <= 7'(part_reg[i] - 10'(hundreds_of(part_reg[i])) * 10'd100);
-      out[3*i+2]      <= hundreds_reg[i];
-      out[3*i+1]      <= tens_of(rest_reg[i]);
-      out[3*i]        <= 4'(rest_reg[i] - 7'(tens_of(rest_reg[i])) * 7'd10);
+      hundreds_reg[i]      <= hundreds_of(part_reg[i]);
+      part_low_reg[i]      <= part_reg[i][6:0];
+      hundreds_then_reg[i] <= hundreds_reg[i];
+      // Modulo 128, where 100 is -28.
+      rest_reg[i]          <= part_low_reg[i] + 7'({hundreds_reg[i], 5'd0}) - 7'({hundreds_reg[i], 2'd0});
+      out[3*i+2]           <= hundreds_then_reg[i];
+      {out[3*i+1], out[3*i]} <= TWO_DIGITS[rest_reg[i]];
     end
   end
 

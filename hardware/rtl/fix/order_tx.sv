@@ -6,7 +6,7 @@
 // ClOrdID, SendingTime and TransactTime, side, quantity, price, and both checksums. In between places of digits a
 // checksum is linear: digits at even places of the frame count 256 times in TCP's, those at odd ones once.
 //
-// The first word leaves two clocks after the order came: the checksum, which lies in word 6, needs the digits, which
+// The first word leaves four clocks after the order came: the checksum, which lies in word 6, needs the digits, which
 // are begun a clock before.
 // The connection and the session are software's: it hands over the numbers while nothing is sent (`set_*`), takes
 // them back by reading, sends again what is lost, and reads everything that the venue says. It also keeps the clock:
@@ -54,7 +54,7 @@ module order_tx
   // Clocks until the numbers of the next order are summed.
   localparam int SETTLES = 4;
   // Clocks between an order and its first word.
-  localparam int WAITS = 1;
+  localparam int WAITS = 3;
 
   (* ram_style = "distributed" *) logic [31:0] low_halves [64];
   (* ram_style = "distributed" *) logic [31:0] high_halves [64];
@@ -150,7 +150,7 @@ module order_tx
   logic [2:0][3:0] text_digits_reg;
   logic [15:0]     checksum_reg;
   // Order came, and then clock by clock.
-  logic [5:0]      at_reg;
+  logic [6:0]      at_reg;
 
   // What is offered is what was to come a clock before, and its digits are under way.
   logic   known_reg;
@@ -165,35 +165,31 @@ module order_tx
 `endif
 
   wire logic [2:0][3:0] side = {8'd0, ask_reg ? 4'd2 : 4'd1};
-  // 0 to 255 as three digits.
-  function automatic logic [2:0][3:0] three(input logic [7:0] n);
-    logic [6:0] rest;
-    three[2] = (n >= 8'd200) ? 4'd2 : (n >= 8'd100) ? 4'd1 : 4'd0;
-    rest     = 7'(n - ((n >= 8'd200) ? 8'd200 : (n >= 8'd100) ? 8'd100 : 8'd0));
-    three[1] = 4'((14'(rest) * 14'd103) >> 10);
-    three[0] = 4'(rest - 7'(three[1]) * 7'd10);
+  // 0 to 255 as three digits, from a table.
+  function automatic logic [255:0][11:0] three_digits();
+    for (int n = 0; n < 256; n++) three_digits[n] = {4'(n / 100), 4'((n / 10) % 10), 4'(n % 10)};
   endfunction
+  localparam logic [255:0][11:0] THREE_DIGITS = three_digits();
   sums_t text_sums;
-  assign text_sums = summed(36'(three(text_reg)), 3, CHECKSUM_PLACE);
+  assign text_sums = summed(36'(text_digits_reg), 3, CHECKSUM_PLACE);
 
   always_ff @(posedge clk) begin
-    at_reg <= {at_reg[4:0], starts};
-    // The digits stand three clocks after the order.
-    if (at_reg[2]) begin
+    at_reg <= {at_reg[5:0], starts};
+    // The digits stand four clocks after the order.
+    if (at_reg[3]) begin
       qty_reg   <= qty_digits;
       price_reg <= price_digits;
       own_reg   <= both(both(summed(qty_digits, 9, QUANTITY_PLACE), summed(36'(side), 1, SIDE_PLACE)),
                         both(summed(36'(price_digits[8:4]), 5, PRICE_PLACE), summed(36'(price_digits[3:0]), 4, PRICE_PLACE + 6)));
     end
-    if (at_reg[3]) begin
+    if (at_reg[4]) begin
       total_reg <= 21'(before_reg) + 21'({own_reg.even, 8'd0}) + 21'(own_reg.odd);
       text_reg  <= text_sum_reg + 8'(own_reg.even) + 8'(own_reg.odd);
     end
-    if (at_reg[4]) begin
-      text_digits_reg <= three(text_reg);
-      whole_reg       <= total_reg + 21'({text_sums.even, 8'd0}) + 21'(text_sums.odd);
-    end
-    if (at_reg[5]) checksum_reg <= ~folded(whole_reg);
+    if (at_reg[5]) text_digits_reg <= THREE_DIGITS[text_reg];
+    if (at_reg[6]) whole_reg <= total_reg + 21'({text_sums.even, 8'd0}) + 21'(text_sums.odd);
+    // A clock later it is folded.
+    checksum_reg <= ~folded(whole_reg);
     if (rst) at_reg <= '0;
   end
 

@@ -36,9 +36,6 @@ module fast_entries
   // Tokens are passed whole; who takes one reads of it what he needs.
   /* verilator lint_off UNUSEDSIGNAL */
 
-  function automatic logic [SLOTS-1:0] lowest(input logic [SLOTS-1:0] x);
-    return x & (~x + 1'b1);
-  endfunction
   // A presence map of up to three bytes, the first bit of it above.
   function automatic logic [20:0] map_of(input token_t token);
     case (token.length)
@@ -54,16 +51,31 @@ module fast_entries
   logic [7:0]       left_reg;              // entries to come, this one too
 
   wire logic acts = in_valid && in_a_valid && !skip_reg;
-  wire logic [SLOTS-1:0] slot_a = lowest(mask_reg);
+  // The lowest slot is A's and the next one B's, which is not taken together with a NULL before it: then there may
+  // be a mantissa less.
+  logic [SLOTS-1:0] after_one, after_two;
+  always_comb begin
+    logic one, two;
+    one = 1'b0;
+    two = 1'b0;
+    for (int i = 0; i < SLOTS; i++) begin
+      after_one[i] = one;
+      after_two[i] = two;
+      two |= one && mask_reg[i];
+      one |= mask_reg[i];
+    end
+  end
+  wire logic [SLOTS-1:0] slot_a = mask_reg & ~after_one;
   wire logic no_mantissa_a = in_a.is_null && !header_reg && |(slot_a & EXPONENTS);
-  wire logic [SLOTS-1:0] after_a = mask_reg & ~slot_a & ~(no_mantissa_a ? {slot_a[SLOTS-2:0], 1'b0} : '0);
+  wire logic [SLOTS-1:0] after_a = mask_reg & after_one & ~(no_mantissa_a ? {slot_a[SLOTS-2:0], 1'b0} : '0);
   wire logic ends_a = (after_a == '0);
   // With A the last field of an entry, B is the next one's map.
-  wire logic both   = in_b_valid && !map_reg && !in_a.is_null && !(header_reg && ends_a);
-  wire logic [SLOTS-1:0] slot_b = lowest(after_a);
+  wire logic is_alone = ((mask_reg & after_one) == '0);        // A's slot is the last
+  wire logic both   = in_b_valid && !map_reg && !in_a.is_null && !(header_reg && is_alone);
+  wire logic [SLOTS-1:0] slot_b = mask_reg & after_one & ~after_two;
   wire logic no_mantissa_b = in_b.is_null && !header_reg && |(slot_b & EXPONENTS);
-  wire logic [SLOTS-1:0] after_b = after_a & ~slot_b & ~(no_mantissa_b ? {slot_b[SLOTS-2:0], 1'b0} : '0);
-  wire logic ends_b = both && !ends_a && (after_b == '0);
+  wire logic [SLOTS-1:0] after_b = mask_reg & after_two & ~(no_mantissa_b ? {slot_b[SLOTS-2:0], 1'b0} : '0);
+  wire logic ends_b = both && !is_alone && (after_b == '0);
   wire logic ends   = acts && !map_reg && (ends_a || ends_b);
   wire logic entry_ends  = ends && !header_reg;
   wire logic header_ends = ends && header_reg;
@@ -291,17 +303,20 @@ module fast_entries
   wire logic [3:0] price_power = power(price_reg.exponent, PRICE_NULLABLE, 4'd4);
   wire logic [3:0] size_power  = power(size_reg.exponent, SIZE_NULLABLE, 4'd0);
   wire logic is_delete = (action_reg == 2'd2);
+  // What is wrong with either is known a clock after it came, and goes along with the product.
+  logic      is_empty_reg, price_bad_reg, size_bad_reg, price_wrong_reg, size_wrong_reg;
   wire logic is_empty_size = size_reg.there && (size_reg.mantissa == '0) && !size_reg.wide;
+  wire logic is_empty_now  = (fresh_reg || fresher_reg) ? is_empty_size : is_empty_reg;
   wire logic is_priced = !is_delete && !empty_reg && price_reg.there;
-  wire logic is_sized  = is_priced && !(is_empty_size && (action_reg == 2'd1));
+  wire logic is_sized  = is_priced && !(is_empty_now && (action_reg == 2'd1));
   wire logic is_price_bad = price_reg.wide || !price_reg.one || (price_power == 4'd15);
   wire logic is_size_bad  = !size_reg.there || is_empty_size || size_reg.wide || !size_reg.one || (size_power == 4'd15);
 
   wire logic is_ours   = whole_reg && symbol_reg && board_reg;
   wire logic is_sent   = is_priced && is_sized;            // with price and size
   wire logic is_wrong  = !action_good_reg || !number_good_reg || !(bid_reg || ask_reg || empty_reg)
-                      || (!empty_reg && !id_good_reg) || (is_sent && (is_price_bad || is_size_bad));
-  wire logic is_late   = (is_sent && (fresh_reg || fresher_reg)) || late_reg || later_reg;
+                      || (!empty_reg && !id_good_reg);
+  wire logic is_late   = fresh_reg || fresher_reg || late_reg || later_reg;
 
   always_comb begin
     event_now        = '0;
@@ -320,6 +335,11 @@ module fast_entries
     price_ten_reg      <= ten(price_power);
     size_mantissa_reg  <= size_reg.mantissa;
     size_ten_reg       <= ten(size_power);
+    is_empty_reg       <= is_empty_size;
+    price_bad_reg      <= is_price_bad;
+    size_bad_reg       <= is_size_bad;
+    price_wrong_reg    <= price_bad_reg;
+    size_wrong_reg     <= size_bad_reg;
     price_product_reg  <= 59'(price_mantissa_reg) * 59'(price_ten_reg);
     size_product_reg   <= 59'(size_mantissa_reg) * 59'(size_ten_reg);
     fresher_reg <= has(SLOT_PRICE_EXPONENT) || has(SLOT_PRICE_MANTISSA) || has(SLOT_SIZE_EXPONENT) || has(SLOT_SIZE_MANTISSA);
@@ -349,11 +369,11 @@ module fast_entries
   end
   assign out_valid = later_reg || is_now;
   wire logic is_wrong_one = (later_reg ? later_malformed_reg : is_wrong)
-                         || (has_both && ((price_product_reg[58:32] != '0) || (size_product_reg[58:32] != '0)));
+                         || (has_both && (price_wrong_reg || size_wrong_reg || (price_product_reg[58:32] != '0)
+                                          || (size_product_reg[58:32] != '0)));
   wire logic is_over_now   = over_reg[1] && !(is_ours && is_late) && !late_reg && !later_reg;
+  logic over_told_before_reg, over_told_reg;   // it was said a clock before, and two
   wire logic is_over_later = over_reg[3] && !over_told_reg;
-  logic over_told_reg;                     // it was said two clocks before
-  logic over_told_before_reg;
   always_ff @(posedge clk) begin
     over_told_before_reg <= is_over_now && !rst;
     over_told_reg        <= over_told_before_reg && !rst;

@@ -41,22 +41,27 @@ module fast_tokens
   wire logic [7:0] stops = fresh_reg ? (ends & in_keep) : stops_reg;
   wire logic [7:0] bytes = fresh_reg ? in_keep : bytes_reg;
 
-  function automatic logic [7:0] lowest(input logic [7:0] x);
-    return x & (~x + 8'd1);
-  endfunction
-  // Every place up to the one bit of x, itself too; all where there is none.
-  function automatic logic [7:0] upto(input logic [7:0] x);
-    return (x - 8'd1) | x;
-  endfunction
+  // Whether a token ends before a place, and whether two do.
+  logic [7:0] after_one, after_two;
+  always_comb begin
+    logic one, two;
+    one = 1'b0;
+    two = 1'b0;
+    for (int i = 0; i < 8; i++) begin
+      after_one[i] = one;
+      after_two[i] = two;
+      two |= one && stops[i];
+      one |= stops[i];
+    end
+  end
 
-  wire logic [7:0] stop_a = lowest(stops);
-  wire logic [7:0] rest_a = stops & ~stop_a;
-  wire logic [7:0] stop_b = lowest(rest_a);
-  wire logic [7:0] rest   = rest_a & ~stop_b;
-  wire logic [7:0] behind_a = bytes & ~upto(stop_a);
-  wire logic [7:0] behind_b = behind_a & ~upto(stop_b);
-  wire logic done = (rest == '0);         // nothing of the word stays behind but the start of a token
-  wire logic [7:0] after = (stop_a == '0) ? bytes : (stop_b == '0) ? behind_a : behind_b;
+  wire logic [7:0] stop_a = stops & ~after_one;
+  wire logic [7:0] stop_b = stops & after_one & ~after_two;
+  wire logic [7:0] rest   = stops & after_two;
+  wire logic has_a = (stops != '0);
+  wire logic has_b = (stop_b != '0);
+  wire logic done  = (rest == '0);        // nothing of the word stays behind but the start of a token
+  wire logic [7:0] after = bytes & (has_b ? after_two : has_a ? after_one : '1);
 
   logic        step_reg, done_reg, first_reg, last_reg;
   logic [63:0] data_reg;
@@ -74,13 +79,13 @@ module fast_tokens
       data_reg   <= in_data;
       stop_a_reg <= stop_a;
       stop_b_reg <= stop_b;
-      mask_a_reg <= (stop_a == '0) ? '0 : (bytes & upto(stop_a));
-      mask_b_reg <= (stop_b == '0) ? '0 : (behind_a & upto(stop_b));
+      mask_a_reg <= has_a ? (bytes & ~after_one) : '0;
+      mask_b_reg <= has_b ? (bytes & after_one & ~after_two) : '0;
       tail_reg   <= done ? after : '0;
       if (in_valid) begin
         fresh_reg <= done;
         stops_reg <= rest;
-        bytes_reg <= behind_b;
+        bytes_reg <= bytes & after_two;
       end
     end
     if (rst) begin

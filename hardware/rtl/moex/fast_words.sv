@@ -33,7 +33,7 @@ module fast_words
   typedef struct packed {
     logic        first;
     logic        last;
-    logic [3:0]  upto;                    // bytes of the datagram in it
+    logic [7:0]  keep;
     logic [63:0] data;
   } waiting_t;
 
@@ -50,19 +50,25 @@ module fast_words
   logic [ADDRESS:0] write_reg, read_reg;
   wire logic [ADDRESS:0] used = write_reg - read_reg;
   // The last place is kept for the word that ends a message.
-  wire logic is_tight = (used >= (ADDRESS + 1)'((1 << ADDRESS) - 1));
+  logic      is_tight_reg;
   wire logic is_full  = used[ADDRESS];
+  wire logic is_empty = (write_reg == read_reg);
 
-  waiting_t in;
+  // The word that is offered stands in a register; one that comes while nothing waits goes there at once.
+  waiting_t in, out_reg;
+  logic     out_valid_reg;
+  wire logic loads  = !out_valid_reg || out_pop;
+  wire logic passes = is_empty && is_word && loads;
+
   always_comb begin
     in.first = is_first;
-    in.last  = is_end || is_tight;
-    in.upto  = (left >= 16'd8) ? 4'd8 : left[3:0];
+    in.last  = is_end || is_tight_reg;
     in.data  = rx_data;
-    if (is_tight) in.upto = '0;
+    for (int i = 0; i < 8; i++) in.keep[i] = (left > 16'(i)) && !(is_first && (i < 6)) && !is_tight_reg;
   end
 
   always_ff @(posedge clk) begin
+    is_tight_reg <= (used >= (ADDRESS + 1)'((1 << ADDRESS) - 3));
     if (rx_valid && (word == 4'd0)) begin
       taken    <= 1'b0;
       over_reg <= 1'b0;
@@ -71,35 +77,35 @@ module fast_words
     if (is_word) begin
       if (is_first) number <= {rx_data[47:40], rx_data[39:32], rx_data[31:24], rx_data[23:16]};
       left_reg <= left - 16'd8;
-      over_reg <= is_end || is_tight;
-      full     <= is_tight;
+      over_reg <= is_end || is_tight_reg;
+      full     <= is_tight_reg;
       taken    <= !(is_first && is_full);
       if (!is_full && !passes) begin
         memory[write_reg[ADDRESS-1:0]] <= in;
         write_reg <= write_reg + 1'b1;
       end
     end
-    if (out_pop && !passes) read_reg <= read_reg + 1'b1;
+    if (loads) begin
+      out_reg       <= is_empty ? in : memory[read_reg[ADDRESS-1:0]];
+      out_valid_reg <= !is_empty || is_word;
+      if (!is_empty) read_reg <= read_reg + 1'b1;
+    end
     if (rst) begin
-      taken     <= 1'b0;
-      over_reg  <= 1'b0;
-      full      <= 1'b0;
-      write_reg <= '0;
-      read_reg  <= '0;
+      is_tight_reg  <= 1'b0;
+      taken         <= 1'b0;
+      over_reg      <= 1'b0;
+      full          <= 1'b0;
+      write_reg     <= '0;
+      read_reg      <= '0;
+      out_valid_reg <= 1'b0;
     end
   end
 
-  waiting_t head;
-  wire logic is_empty = (write_reg == read_reg);
-  // Nothing waits, and the word is taken as it comes.
-  wire logic passes = is_empty && is_word && out_pop;
-  assign head      = is_empty ? in : memory[read_reg[ADDRESS-1:0]];
-  assign out_valid = !is_empty || is_word;
-  assign out_data  = head.data;
-  assign out_first = head.first;
-  assign out_last  = head.last;
-  always_comb
-    for (int i = 0; i < 8; i++) out_keep[i] = (4'(i) < head.upto) && !(head.first && (i < 6));
+  assign out_valid = out_valid_reg;
+  assign out_data  = out_reg.data;
+  assign out_keep  = out_reg.keep;
+  assign out_first = out_reg.first;
+  assign out_last  = out_reg.last;
 
 endmodule
 
