@@ -4,9 +4,9 @@
 // trace of it: nothing of one event is under way when the next is looked at.
 //
 // The best and the next best level of each side stand in registers, so the top after an event is known before
-// the ladder is: that of an added order two clocks after it came, of a replacement ten, of any other five. Then
+// the ladder is: that of an added order two clocks after it came, of a replacement eleven, of any other five. Then
 // the ladder is brought up to date. Only where the best or the next best level is gone is the next best looked up
-// again: an added order takes 8 clocks, a replacement 22, anything else 10, and up to 12 more with that.
+// again: an added order takes 9 clocks, a replacement 25, anything else 11, and up to 12 more with that.
 //
 // Orders outside the window of prices are kept, and counted instead of put into the ladder. That is right as
 // long as they are worse than the best; where they are not, the book says so (`FAULT_PRICE`, `FAULT_BLIND`).
@@ -81,9 +81,9 @@ module book
     logic [15:0] orders;
   } rung_t;
 
-  typedef enum logic [4:0] {
+  typedef enum logic [5:0] {
     CLEARING, IDLE, OTHER, READ, COMPARE, PICK, DECIDE, TRADE_WAIT, READ_NEW, TAKEN_NEW, WAIT_NEW, COMPARE_NEW, PICK_NEW, DECIDE_NEW,
-    OFFSET_AT, STEP, RUNG_READ, RUNG_WAIT, RUNG_SUM, RUNG_WRITE, MAP_SUM, MAP_HIGH, MAP_LEAF, MAP_FIRST, MAP_NEXT, MAP_HIGH2,
+    OFFSET_AT, STEP, STEP_SUM, RUNG_READ, RUNG_WAIT, RUNG_SUM, RUNG_WRITE, MAP_SUM, MAP_HIGH, MAP_LEAF, MAP_FIRST, MAP_NEXT, MAP_HIGH2,
     MAP_LEAF2, MAP_FIRST2, MAP_LOW, NEXT_READ, NEXT_WAIT, NEXT_SET
   } state_t;
 
@@ -189,7 +189,22 @@ module book
   logic [REST-1:0] rest_reg;
   wire logic        is_taking = (state_reg == DECIDE) && (event_reg.kind != EV_ADD);
   wire logic [31:0] price_now = is_taking ? found_reg.price : op_price_reg;
-  wire logic [OFFSET+RECIPROCAL_BITS-1:0] product = OFFSET'(offset_reg) * RECIPROCAL_BITS'(RECIPROCAL);
+  // In parts of what one multiplier takes.
+  localparam int LOW = 18;
+  localparam int PRODUCT = OFFSET + RECIPROCAL_BITS + 1;
+  localparam logic [LOW-1:0] RECIPROCAL_LOW = LOW'(RECIPROCAL);
+  localparam logic [LOW-1:0] RECIPROCAL_HIGH = LOW'(RECIPROCAL >> LOW);
+  logic [2*LOW-1:0] low_low_reg, low_high_reg, high_low_reg, high_high_reg;
+  wire logic [LOW-1:0] offset_low  = LOW'(OFFSET'(offset_reg));
+  wire logic [LOW-1:0] offset_high = LOW'((2*LOW)'(OFFSET'(offset_reg)) >> LOW);
+  always_ff @(posedge clk) begin
+    low_low_reg   <= (2*LOW)'(offset_low) * (2*LOW)'(RECIPROCAL_LOW);
+    low_high_reg  <= (2*LOW)'(offset_low) * (2*LOW)'(RECIPROCAL_HIGH);
+    high_low_reg  <= (2*LOW)'(offset_high) * (2*LOW)'(RECIPROCAL_LOW);
+    high_high_reg <= (2*LOW)'(offset_high) * (2*LOW)'(RECIPROCAL_HIGH);
+  end
+  wire logic [PRODUCT-1:0] product = PRODUCT'(low_low_reg) + (PRODUCT'(low_high_reg) << LOW) + (PRODUCT'(high_low_reg) << LOW)
+                                   + (PRODUCT'(high_high_reg) << (2 * LOW));
   wire logic [X-1:0] step_of  = X'(product >> SHIFT);
   wire logic [5:0]    high_of = op_ask_reg ? step_of[11:6] : ~step_of[11:6];
   wire logic [X-1:0] place   = op_ask_reg ? step_reg : ~step_reg;      // best first on either side
@@ -481,7 +496,7 @@ module book
         op_again_reg <= 1'b0;
         state_reg    <= STEP;
         if (event_reg.kind == EV_ADD) begin
-          state_reg              <= RUNG_WAIT;   // the ladder's step is known, and read in this clock
+          state_reg              <= RUNG_READ;   // the ladder's step is known in the next clock
           fault[FAULT_DUPLICATE] <= hit_reg;
           fault[FAULT_STORE]     <= !room_reg;
           fault[FAULT_EXCESS]    <= (event_reg.qty == '0);
@@ -549,7 +564,8 @@ module book
       end
 
       OFFSET_AT: state_reg <= STEP;
-      STEP:      state_reg <= RUNG_READ;
+      STEP:      state_reg <= STEP_SUM;
+      STEP_SUM:  state_reg <= RUNG_READ;
       RUNG_READ: state_reg <= RUNG_WAIT;
       RUNG_WAIT: begin
         state_reg <= RUNG_SUM;

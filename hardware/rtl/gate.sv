@@ -12,8 +12,8 @@
 module gate
   import core_pkg::*;
 #(
-    parameter logic [31:0] QTY_MOST = '1,    // what an order's text has room for
-    parameter logic [31:0] PRICE_MOST = '1
+    parameter logic [31:0] QTY_MOST = 32'd999999,    // what an order's text has room for
+    parameter logic [31:0] PRICE_MOST = 32'd1999999900
 ) (
     input  wire logic               clk,
     input  wire logic               rst,
@@ -59,14 +59,21 @@ module gate
   order_t      last_reg;
   logic        has_last_reg;
 
+  logic passes, decides, is_stopped;
+
   // Sell orders make the position smaller.
   wire logic signed [33:0] soon_change = soon.ask ? -signed'({2'b00, soon.qty}) : signed'({2'b00, soon.qty});
   wire logic signed [33:0] then_held = held + soon_change;
   wire logic signed [33:0] most = signed'({2'b00, cfg_position});
-  logic known_reg, size_reg, collar_reg, over_reg, same_reg;
-  logic signed [33:0] change_reg;
+  logic known_reg, size_reg, collar_reg, over_reg, same_reg, no_tokens_reg, none_left_reg;
+  logic signed [33:0] change_reg, passed_change_reg;
+  logic charges_reg;                       // the position is charged with the order of the clock before
   always_ff @(posedge clk) begin
-    known_reg  <= soon_valid && !set_held && !add_held && !rst;
+    known_reg  <= soon_valid && !set_held && !add_held && !set_left && !arm && !charges_reg && !rst;
+    no_tokens_reg <= (tokens == '0);
+    none_left_reg <= (left == '0);
+    charges_reg       <= passes && !rst;
+    passed_change_reg <= change_reg;
     size_reg   <= (soon.qty == '0) || (soon.qty > cfg_size) || (soon.qty > QTY_MOST);
     collar_reg <= (soon.price < cfg_low) || (soon.price > cfg_high) || (soon.price > PRICE_MOST);
     over_reg   <= soon.ask ? (then_held < -most) : (then_held > most);
@@ -76,7 +83,6 @@ module gate
   wire logic is_healthy = healthy && !disarm;
 
   logic [BLOCKS-1:0] holds;
-  logic              is_stopped;
   logic [3:0]        reason;
   always_comb begin
     holds                  = '0;
@@ -88,16 +94,16 @@ module gate
     holds[BLOCK_COLLAR]    = collar_reg;
     holds[BLOCK_DUPLICATE] = same_reg;
     holds[BLOCK_POSITION]  = over_reg;
-    holds[BLOCK_TOKENS]    = (tokens == '0);
-    holds[BLOCK_LEFT]      = (left == '0);
+    holds[BLOCK_TOKENS]    = no_tokens_reg;
+    holds[BLOCK_LEFT]      = none_left_reg;
     is_stopped = |holds;
     reason     = '0;
     for (int i = BLOCKS - 1; i >= 0; i--) if (holds[i]) reason = 4'(i);
   end
 
   wire logic offered = in_valid && known_reg;
-  wire logic decides = offered && (is_stopped || out_ready);
-  wire logic passes  = offered && !is_stopped && out_ready;
+  assign decides = offered && (is_stopped || out_ready);
+  assign passes  = offered && !is_stopped && out_ready;
   wire logic refills = (cfg_token_clocks != '0) && (refill_reg + 32'd1 >= cfg_token_clocks);
   // Counted a clock later.
   logic       stops_reg;
@@ -126,7 +132,7 @@ module gate
     else if (passes) left <= left - 32'd1;
 
     if (set_held) held <= 34'(value);
-    else held <= held + (passes ? change_reg : 34'sd0) + (add_held ? 34'(value) : 34'sd0);
+    else held <= held + (charges_reg ? passed_change_reg : 34'sd0) + (add_held ? 34'(value) : 34'sd0);
 
     if (alive) since_reg <= '0;
     else if (since_reg != '1) since_reg <= since_reg + 32'd1;

@@ -15,7 +15,7 @@ module gate_test (output logic done, output int failures);
   order_t in, out;
   logic signed [33:0] held;
   logic [BLOCKS-1:0][31:0] blocked;
-  gate dut (
+  gate #(.QTY_MOST(32'd60), .PRICE_MOST(32'd250)) dut (
       .clk, .rst, .arm, .disarm, .alive, .cfg_watchdog(watchdog), .cfg_low(low), .cfg_high(high), .cfg_size(size),
       .cfg_position(most), .cfg_tokens(max_tokens), .cfg_token_clocks(token_clocks), .set_left, .set_held, .add_held, .value,
       .healthy, .trading, .reference, .soon_valid, .soon(in), .in_valid, .in, .in_ready, .out_valid, .out, .out_ready(1'b1), .armed, .expired, .held,
@@ -79,6 +79,11 @@ module gate_test (output logic done, output int failures);
     order(0, 10, 99, int'(BLOCK_COLLAR), "below the collar");
     order(0, 10, 201, int'(BLOCK_COLLAR), "above the collar");
     order(0, 10, 200, -1, "at its end");
+    // What an order's text has no room for, whatever software allows.
+    size = 100; high = 1000;
+    order(0, 61, 150, int'(BLOCK_SIZE), "more than an order has room for");
+    order(0, 10, 251, int'(BLOCK_COLLAR), "a price that an order has no room for");
+    size = 50; high = 200;
     trading = 0; order(0, 10, 150, int'(BLOCK_TRADING), "in a halt"); trading = 1;
     reference = 0; order(0, 10, 150, int'(BLOCK_REFERENCE), "without a reference"); reference = 1;
     next_seq = 1000; order(0, 10, 150, -1, "an order");
@@ -98,7 +103,7 @@ module gate_test (output logic done, output int failures);
     order(0, 1, 150, -1, "a token");
     order(0, 1, 150, -1, "a token");
     order(0, 1, 150, int'(BLOCK_TOKENS), "no token is left");
-    token_clocks = 60; repeat (55) @(negedge clk);
+    token_clocks = 60; repeat (40) @(negedge clk);
     order(0, 1, 150, -1, "one has come back");
     order(0, 1, 150, int'(BLOCK_TOKENS), "one only");
     token_clocks = 1; repeat (12) @(negedge clk);

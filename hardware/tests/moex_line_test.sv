@@ -61,7 +61,7 @@ module moex_line_test (output logic done, output int failures);
   task automatic send(input bytes_t datagram, input logic error, input int idle);
     bytes_t f = framed(datagram, 16'd26400);
     words(f, f.size(), error, idle);
-    repeat (30) @(negedge clk);
+    repeat (60) @(negedge clk);
   endtask
 
   task automatic taken(input logic [31:0] seq, input int events, input string what);
@@ -172,7 +172,7 @@ module moex_line_test (output logic done, output int failures);
     // Cut short on the way, with every header saying otherwise.
     b = framed(message(seq, 101, 3, {added(1, "0", "1", 560000, 1), added(2, "0", "2", 560000, 1), added(3, "0", "3", 560000, 1)}), 16'd26400);
     words(b, 96, 0, 0);
-    repeat (30) @(negedge clk);
+    repeat (60) @(negedge clk);
     bads_so_far++;
     check(!packet_valid && bads == bads_so_far, "a frame that breaks off");
     b = message(seq, 101, 1, added(1, "0", "1", 560000, 1));
@@ -180,7 +180,7 @@ module moex_line_test (output logic done, output int failures);
     check(!packet_valid && damaged == 1 && bads == bads_so_far, "a bad FCS");
     other = framed(b, 16'd26401);
     words(other, other.size(), 0, 0);
-    repeat (30) @(negedge clk);
+    repeat (60) @(negedge clk);
     check(!packet_valid && bads == bads_so_far, "another port");
 
     // Two in a row, no clock between them: each whole.

@@ -133,7 +133,7 @@ module fast_entries
   logic             entry_reg, begins_reg;
   logic [31:0]      begins_number_reg;
   // End of the message, clock by clock behind its last token, until its last event is out.
-  logic [3:0]       over_reg, over_good_reg;
+  logic [4:0]       over_reg, over_good_reg;
 
   always_ff @(posedge clk) begin
     a_reg    <= in_a;
@@ -143,8 +143,8 @@ module fast_entries
     entry_reg  <= entry_ends;
     begins_reg <= acts && map_reg && header_reg;
     begins_number_reg <= in_number;
-    over_reg      <= {over_reg[2:0], over};
-    over_good_reg <= {over_good_reg[2:0], !is_bad && (is_complete || other_reg || is_other)};
+    over_reg      <= {over_reg[3:0], over};
+    over_good_reg <= {over_good_reg[3:0], !is_bad && (is_complete || other_reg || is_other)};
     if (rst) begin
       of_a_reg   <= '0;
       of_b_reg   <= '0;
@@ -291,14 +291,32 @@ module fast_entries
     return (value <= 8'd8) ? value[3:0] : 4'd15;
   endfunction
 
-  // Price and size are multiplied out as they come, in two clocks. Mostly both stand long before the entry ends, and
-  // the event leaves at once; where one has just come it leaves two clocks later, and so does one right behind it.
+  // Price and size are multiplied out as they come, in three clocks. Mostly both stand before the entry ends, and the
+  // event leaves at once; where one has just come it leaves three clocks later, and so does one right behind it.
   logic [31:0] price_mantissa_reg, size_mantissa_reg;
   logic [26:0] price_ten_reg, size_ten_reg;
   logic [58:0] price_product_reg, size_product_reg;
-  logic        fresh_reg, fresher_reg;      // a part of price or size came a clock ago, and in this one
-  logic        late_reg, later_reg, malformed_reg, later_malformed_reg, priced_reg, later_priced_reg;
-  event_t      late_event_reg, later_event_reg, event_now;
+  // A product in four parts, each of what one multiplier takes, and their sum.
+  typedef struct packed {
+    logic [28:0] high_high;
+    logic [29:0] high_low;
+    logic [28:0] low_high;
+    logic [29:0] low_low;
+  } parts_t;
+  parts_t price_parts_reg, size_parts_reg;
+  logic   price_part_wrong_reg, size_part_wrong_reg;
+  function automatic parts_t parts(input logic [31:0] mantissa, input logic [26:0] factor);
+    return '{high_high: 29'(mantissa[31:16]) * 29'(factor[26:14]), high_low: 30'(mantissa[31:16]) * 30'(factor[13:0]),
+             low_high: 29'(mantissa[15:0]) * 29'(factor[26:14]), low_low: 30'(mantissa[15:0]) * 30'(factor[13:0])};
+  endfunction
+  function automatic logic [58:0] sum_of(input parts_t of);
+    return {of.high_high, of.low_low} + {13'd0, of.high_low, 16'd0} + {16'd0, of.low_high, 14'd0};
+  endfunction
+  logic [2:0]  fresh_reg;                   // a part of price or size came in this clock, one ago, two ago
+  logic [2:0]  late_reg, late_wrong_reg, late_sent_reg;
+  event_t [2:0] late_event_reg;
+  event_t      event_now;
+  wire logic   later = late_reg[2];
 
   wire logic [3:0] price_power = power(price_reg.exponent, PRICE_NULLABLE, 4'd4);
   wire logic [3:0] size_power  = power(size_reg.exponent, SIZE_NULLABLE, 4'd0);
@@ -306,7 +324,7 @@ module fast_entries
   // What is wrong with either is known a clock after it came, and goes along with the product.
   logic      is_empty_reg, price_bad_reg, size_bad_reg, price_wrong_reg, size_wrong_reg;
   wire logic is_empty_size = size_reg.there && (size_reg.mantissa == '0) && !size_reg.wide;
-  wire logic is_empty_now  = (fresh_reg || fresher_reg) ? is_empty_size : is_empty_reg;
+  wire logic is_empty_now  = (fresh_reg != '0) ? is_empty_size : is_empty_reg;
   wire logic is_priced = !is_delete && !empty_reg && price_reg.there;
   wire logic is_sized  = is_priced && !(is_empty_now && (action_reg == 2'd1));
   wire logic is_price_bad = price_reg.wide || !price_reg.one || (price_power == 4'd15);
@@ -316,7 +334,7 @@ module fast_entries
   wire logic is_sent   = is_priced && is_sized;            // with price and size
   wire logic is_wrong  = !action_good_reg || !number_good_reg || !(bid_reg || ask_reg || empty_reg)
                       || (!empty_reg && !id_good_reg);
-  wire logic is_late   = fresh_reg || fresher_reg || late_reg || later_reg;
+  wire logic is_late   = (fresh_reg != '0) || (late_reg != '0);
 
   always_comb begin
     event_now        = '0;
@@ -338,53 +356,46 @@ module fast_entries
     is_empty_reg       <= is_empty_size;
     price_bad_reg      <= is_price_bad;
     size_bad_reg       <= is_size_bad;
-    price_wrong_reg    <= price_bad_reg;
-    size_wrong_reg     <= size_bad_reg;
-    price_product_reg  <= 59'(price_mantissa_reg) * 59'(price_ten_reg);
-    size_product_reg   <= 59'(size_mantissa_reg) * 59'(size_ten_reg);
-    fresher_reg <= has(SLOT_PRICE_EXPONENT) || has(SLOT_PRICE_MANTISSA) || has(SLOT_SIZE_EXPONENT) || has(SLOT_SIZE_MANTISSA);
-    fresh_reg   <= fresher_reg;
-    late_reg            <= is_ours && is_late;
-    late_event_reg      <= event_now;
-    malformed_reg       <= is_wrong;
-    priced_reg          <= is_sent;
-    later_reg           <= late_reg;
-    later_event_reg     <= late_event_reg;
-    later_malformed_reg <= malformed_reg;
-    later_priced_reg    <= priced_reg;
-    if (rst) begin
-      late_reg  <= 1'b0;
-      later_reg <= 1'b0;
-    end
+    price_part_wrong_reg <= price_bad_reg;
+    size_part_wrong_reg  <= size_bad_reg;
+    price_wrong_reg      <= price_part_wrong_reg;
+    size_wrong_reg       <= size_part_wrong_reg;
+    price_parts_reg      <= parts(price_mantissa_reg, price_ten_reg);
+    size_parts_reg       <= parts(size_mantissa_reg, size_ten_reg);
+    price_product_reg    <= sum_of(price_parts_reg);
+    size_product_reg     <= sum_of(size_parts_reg);
+    fresh_reg <= {fresh_reg[1:0], has(SLOT_PRICE_EXPONENT) || has(SLOT_PRICE_MANTISSA) || has(SLOT_SIZE_EXPONENT) || has(SLOT_SIZE_MANTISSA)};
+    late_reg       <= {late_reg[1:0], is_ours && is_late};
+    late_event_reg <= {late_event_reg[1:0], event_now};
+    late_wrong_reg <= {late_wrong_reg[1:0], is_wrong};
+    late_sent_reg  <= {late_sent_reg[1:0], is_sent};
+    if (rst) late_reg <= '0;
   end
 
   wire logic is_now   = is_ours && !is_late;
-  wire logic has_both = later_reg ? later_priced_reg : is_sent;
+  wire logic has_both = later ? late_sent_reg[2] : is_sent;
   always_comb begin
-    out = later_reg ? later_event_reg : event_now;
+    out = later ? late_event_reg[2] : event_now;
     if (has_both) begin
       out.price = price_product_reg[31:0];
       out.qty   = size_product_reg[31:0];
     end
   end
-  assign out_valid = later_reg || is_now;
-  wire logic is_wrong_one = (later_reg ? later_malformed_reg : is_wrong)
+  assign out_valid = later || is_now;
+  wire logic is_wrong_one = (later ? late_wrong_reg[2] : is_wrong)
                          || (has_both && (price_wrong_reg || size_wrong_reg || (price_product_reg[58:32] != '0)
                                           || (size_product_reg[58:32] != '0)));
-  wire logic is_over_now   = over_reg[1] && !(is_ours && is_late) && !late_reg && !later_reg;
-  logic over_told_before_reg, over_told_reg;   // it was said a clock before, and two
-  wire logic is_over_later = over_reg[3] && !over_told_reg;
-  always_ff @(posedge clk) begin
-    over_told_before_reg <= is_over_now && !rst;
-    over_told_reg        <= over_told_before_reg && !rst;
-  end
+  wire logic is_over_now = over_reg[1] && !(is_ours && is_late) && (late_reg == '0);
+  logic [2:0] over_told_reg;               // it was said a clock before, two, and three
+  always_ff @(posedge clk) over_told_reg <= rst ? '0 : {over_told_reg[1:0], is_over_now};
+  wire logic is_over_later = over_reg[4] && !over_told_reg[2];
   assign end_valid = is_over_now || is_over_later;
 
   // An event that cannot be makes its whole message one that cannot.
   logic malformed_message_reg;
   wire logic is_malformed = malformed_message_reg || (out_valid && is_wrong_one);
   always_ff @(posedge clk) malformed_message_reg <= !rst && is_malformed && !end_valid;
-  assign end_good = (is_over_now ? over_good_reg[1] : over_good_reg[3]) && !is_malformed;
+  assign end_good = (is_over_now ? over_good_reg[1] : over_good_reg[4]) && !is_malformed;
 
 endmodule
 
