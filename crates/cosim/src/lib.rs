@@ -156,7 +156,10 @@ impl Cosim {
         let (instrument, middle) = match &self.target.venue {
             Venue::Nasdaq => {
                 let locate = day.locate(&symbol).ok_or_else(missing)?;
-                (InstrumentId(locate.into()), day.middle(locate).ok_or_else(missing)?)
+                (
+                    InstrumentId(locate.into()),
+                    day.middle(locate).ok_or_else(missing)?,
+                )
             }
             Venue::Moex(moex) => day.of_moex(moex, &symbol).ok_or_else(missing)?,
         };
@@ -209,7 +212,10 @@ impl Cosim {
         let frame = prepared(&self.link, &text, settings.time).ok_or_else(missing)?;
         let work: Vec<Work> = match &self.target.venue {
             Venue::Nasdaq => {
-                let changes = day.packets.iter().map(|packet| changes(&packet.bytes, settings.instrument));
+                let changes = day
+                    .packets
+                    .iter()
+                    .map(|packet| changes(&packet.bytes, settings.instrument));
                 changes.map(|changes| Work { changes, decode: 0 }).collect()
             }
             Venue::Moex(moex) => day.work_of_moex(moex, &symbol),

@@ -1,4 +1,5 @@
-//! Days of the Moscow Exchange: which datagrams of a capture are the order log, and what a packet asks of a core.
+//! Days of the Moscow Exchange: which datagrams of a capture are the order log, and what a packet asks of a
+//! core.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -34,14 +35,17 @@ impl EventSink for Seen {
 }
 
 impl Day {
-    /// Reads captures: the datagrams to whatever address the order log goes to. What both lines lost, and everything
-    /// behind it, is left out.
+    /// Reads captures: the datagrams to whatever address the order log goes to. What both lines lost, and
+    /// everything behind it, is left out.
     ///
     /// # Errors
     /// A file that cannot be read, or none with messages of the order log.
     pub fn read_moex(files: &[PathBuf], moex: &Moex) -> Result<Day, CosimError> {
         let mut decoder = decoder(moex).ok_or(CosimError::NoPackets)?;
-        let template = moex.templates.template_named(&moex.template).map(|template| template.id());
+        let template = moex
+            .templates
+            .template_named(&moex.template)
+            .map(|template| template.id());
         let mut targets = BTreeSet::new();
         each_datagram(files, |destination, bytes| {
             let is_order_log = decoder
@@ -72,8 +76,8 @@ impl Day {
         }
     }
 
-    /// The number that the software's decoder gives an instrument, and the price, in 1e-4, in the middle of those at
-    /// which its orders were added; `None` where none was.
+    /// The number that the software's decoder gives an instrument, and the price, in 1e-4, in the middle of
+    /// those at which its orders were added; `None` where none was.
     pub(crate) fn of_moex(&self, moex: &Moex, symbol: &Symbol) -> Option<(InstrumentId, u32)> {
         let mut feed = moex_feed(moex, symbol)?;
         let mut seen = Seen {
@@ -104,7 +108,10 @@ impl Day {
                     OrderKind::Order(_) => 1,
                 });
             // Two tokens in a clock, where both end in the same word.
-            let tokens = packet.bytes[PREAMBLE_LEN..].iter().filter(|byte| **byte >= 0x80).count() as u64;
+            let tokens = packet.bytes[PREAMBLE_LEN..]
+                .iter()
+                .filter(|byte| **byte >= 0x80)
+                .count() as u64;
             Work {
                 changes: changes.sum(),
                 decode: tokens * 3 / 4 + 4,

@@ -425,11 +425,15 @@ pub fn run<E: Engine>(
                 ..ItchConfig::default()
             });
             let mut feed = ItchFeed::new(from_here(ArbiterConfig::default()), decoder);
-            host.play(day, steps, |now, packet, host| feed.on_packet(now, Line::A, packet, host));
+            host.play(day, steps, |now, packet, host| {
+                feed.on_packet(now, Line::A, packet, host)
+            });
         }
         Venue::Moex(moex) => {
             if let Some(mut feed) = moex_feed(moex, &symbol) {
-                host.play(day, steps, |now, packet, host| feed.on_packet(now, Line::A, packet, host));
+                host.play(day, steps, |now, packet, host| {
+                    feed.on_packet(now, Line::A, packet, host)
+                });
             }
         }
     }

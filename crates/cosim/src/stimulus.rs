@@ -225,7 +225,11 @@ impl Maker<'_> {
             (address::TEXT_SUM, frame.text_sum.into()),
             (
                 address::USER_REF,
-                if s.is_decimal { decimal_digits(s.user_ref) } else { s.user_ref },
+                if s.is_decimal {
+                    decimal_digits(s.user_ref)
+                } else {
+                    s.user_ref
+                },
             ),
             (address::MESSAGE, decimal_digits(s.message)),
         ]);
@@ -312,8 +316,8 @@ pub struct Work {
     pub decode: u64,
 }
 
-/// Makes a stimulus of a day. `work` says what a packet asks at most: frames are kept so far apart that the core's
-/// queues never fill, which would be a loss that no seed explains.
+/// Makes a stimulus of a day. `work` says what a packet asks at most: frames are kept so far apart that the
+/// core's queues never fill, which would be a loss that no seed explains.
 pub fn make(
     day: &Day,
     settings: &Settings,

@@ -1,7 +1,7 @@
-//! Days of the Moscow Exchange made here, through software and simulated core: the exchange's templates of 2017 and
-//! 2020 and our own, its real packets, losses on both lines, damaged frames, gaps of one clock, a transmitter that is
-//! not always ready. Without Verilator this says so and ends: `cargo xtask hardware` has it. `SEED=N` chooses another
-//! day, `PACKETS=N` says how long it is.
+//! Days of the Moscow Exchange made here, through software and simulated core: the exchange's templates of
+//! 2017 and 2020 and our own, its real packets, losses on both lines, damaged frames, gaps of one clock, a
+//! transmitter that is not always ready. Without Verilator this says so and ends: `cargo xtask hardware` has
+//! it. `SEED=N` chooses another day, `PACKETS=N` says how long it is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,11 +98,19 @@ impl Maker {
 
     fn one(&mut self) -> OrderEntry<'static> {
         if self.random.chance(200_000) {
-            let others: [(&[u8], &[u8]); 3] = [(b"EUR_RUB__TOM", BOARD), (b"USD000000TOD", BOARD), (SYMBOL, b"LICU")];
+            let others: [(&[u8], &[u8]); 3] = [
+                (b"EUR_RUB__TOM", BOARD),
+                (b"USD000000TOD", BOARD),
+                (SYMBOL, b"LICU"),
+            ];
             let other = others[self.random.below(3) as usize];
             let order = Standing {
                 id: 900_000_000 + self.next,
-                side: if self.random.chance(500_000) { Side::Bid } else { Side::Ask },
+                side: if self.random.chance(500_000) {
+                    Side::Bid
+                } else {
+                    Side::Ask
+                },
                 price: 1 + self.random.below(2_000_000) as i64,
                 qty: 1 + self.random.below(1_000),
             };
@@ -115,12 +123,20 @@ impl Maker {
         }
         let choice = self.random.below(100);
         if self.standing.len() < 10 || (choice < 50 && self.standing.len() < 150) {
-            let side = if self.random.chance(500_000) { Side::Bid } else { Side::Ask };
+            let side = if self.random.chance(500_000) {
+                Side::Bid
+            } else {
+                Side::Ask
+            };
             let away = 25 * (1 + self.random.below(12) as i64);
             let order = Standing {
                 id: self.next,
                 side,
-                price: if side == Side::Ask { self.middle + away } else { self.middle - away },
+                price: if side == Side::Ask {
+                    self.middle + away
+                } else {
+                    self.middle - away
+                },
                 // Round ones travel with an exponent.
                 qty: [1, 5, 7, 10, 137, 1_000, 30_000][self.random.below(7) as usize],
             };
@@ -147,19 +163,30 @@ impl Maker {
 
     /// An order, mostly near the touch.
     fn near(&mut self) -> usize {
-        let side = if self.random.chance(500_000) { Side::Bid } else { Side::Ask };
-        let mut of_side: Vec<usize> = (0..self.standing.len()).filter(|at| self.standing[*at].side == side).collect();
+        let side = if self.random.chance(500_000) {
+            Side::Bid
+        } else {
+            Side::Ask
+        };
+        let mut of_side: Vec<usize> = (0..self.standing.len())
+            .filter(|at| self.standing[*at].side == side)
+            .collect();
         of_side.sort_by_key(|at| {
             let price = self.standing[*at].price;
             if side == Side::Ask { price } else { -price }
         });
         let far = self.random.below(4) * self.random.below(3);
-        of_side.get(far as usize).or(of_side.first()).copied().unwrap_or(0)
+        of_side
+            .get(far as usize)
+            .or(of_side.first())
+            .copied()
+            .unwrap_or(0)
     }
 }
 
 fn day(moex: &Moex, seed: u64, packets: u64) -> Day {
-    let mut encoder = Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let mut encoder =
+        Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
     let template = encoder.template(&moex.template).expect("the template is there");
     let mut maker = Maker {
         random: Random(seed),
@@ -244,13 +271,18 @@ fn orders_books_and_counters_are_the_same() {
     .enumerate()
     {
         let seed = seed * 10 + n as u64;
-        let found = compare(&cosim, &day(&moex, seed, number("PACKETS", 4_000)), Troubles { seed, ..troubles });
+        let found = compare(
+            &cosim,
+            &day(&moex, seed, number("PACKETS", 4_000)),
+            Troubles { seed, ..troubles },
+        );
         same(&found, seed);
         assert!(found.orders > 50, "{} orders", found.orders);
     }
 }
 
-/// The exchange's own templates, in which the fields lie otherwise and of which each has its own presence maps.
+/// The exchange's own templates, in which the fields lie otherwise and of which each has its own presence
+/// maps.
 #[tickwire_testdata::recorded_data("specs/moex")]
 #[test]
 fn the_exchanges_templates_make_the_same() {
@@ -263,7 +295,10 @@ fn the_exchanges_templates_make_the_same() {
         ("moex/templates-2020-11.xml", "X-OLR-CURR"),
     ] {
         let moex = moex(&specs(file), template);
-        let cosim = cosim(&format!("core_moex-{}", file.split('/').next_back().unwrap_or(file)), &moex);
+        let cosim = cosim(
+            &format!("core_moex-{}", file.split('/').next_back().unwrap_or(file)),
+            &moex,
+        );
         let troubles = Troubles {
             seed,
             loss: 20_000,
@@ -277,8 +312,8 @@ fn the_exchanges_templates_make_the_same() {
     }
 }
 
-/// Messages of the order log as the exchange sent them. The recording begins in the middle of a day and has holes: orders
-/// that it only changes or deletes are added before it, and packets are numbered anew.
+/// Messages of the order log as the exchange sent them. The recording begins in the middle of a day and has
+/// holes: orders that it only changes or deletes are added before it, and packets are numbered anew.
 #[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn recorded_packets_make_the_same() {
@@ -288,8 +323,12 @@ fn recorded_packets_make_the_same() {
     let (file, recording) = ("moex/templates-2017-03.xml", "moex-asts/packets-2017.hex");
     let moex = moex(&specs(file), "X-OLR-CURR");
     let text = std::fs::read_to_string(captures(recording)).expect("the recording can be read");
-    let mut decoder = Decoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
-    let order_log = moex.templates.template_named(&moex.template).map(|template| template.id());
+    let mut decoder =
+        Decoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let order_log = moex
+        .templates
+        .template_named(&moex.template)
+        .map(|template| template.id());
     let (mut packets, mut known, mut missing, mut first) = (Vec::new(), Vec::new(), Vec::new(), None);
     for bytes in text.lines().map(unhex) {
         let Ok(message) = decoder.packet(&bytes) else {
@@ -298,7 +337,11 @@ fn recorded_packets_make_the_same() {
         if Some(message.template_id()) != order_log {
             continue;
         }
-        for entry in message.orders().flatten().filter(|entry| (entry.symbol, entry.board) == (SYMBOL, BOARD)) {
+        for entry in message
+            .orders()
+            .flatten()
+            .filter(|entry| (entry.symbol, entry.board) == (SYMBOL, BOARD))
+        {
             first.get_or_insert(entry.rpt_seq);
             if entry.action != Action::New && !known.contains(&entry.order_id) {
                 missing.push(OrderEntry {
@@ -319,14 +362,17 @@ fn recorded_packets_make_the_same() {
     let first = first.expect("the recording has the instrument");
     let begins = preamble(&packets[0]).expect("a packet has a number");
     let before = missing.len() as u32;
-    let mut encoder = Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
+    let mut encoder =
+        Encoder::new(Arc::clone(&moex.templates), Limits::default()).expect("the templates will do");
     let template = encoder.template(&moex.template).expect("the template is there");
     let mut day = Day::default();
     for (n, entry) in missing.iter_mut().enumerate() {
         entry.rpt_seq = first - before + n as u32;
         let (mut buffer, seq) = (vec![0; 2_000], begins - before + n as u32);
         let sent = Nanos(1_493_719_200 * Nanos::SECOND);
-        let length = encoder.order_log(template, seq, sent, &[*entry], &mut buffer).expect("it fits");
+        let length = encoder
+            .order_log(template, seq, sent, &[*entry], &mut buffer)
+            .expect("it fits");
         day.packets.push(Packet {
             seq: seq.into(),
             messages: 1,
@@ -336,7 +382,11 @@ fn recorded_packets_make_the_same() {
     for (seq, mut bytes) in (begins..).zip(packets) {
         bytes[..4].copy_from_slice(&seq.to_le_bytes());
         let seq = u64::from(seq);
-        day.packets.push(Packet { seq, messages: 1, bytes });
+        day.packets.push(Packet {
+            seq,
+            messages: 1,
+            bytes,
+        });
     }
     let cosim = cosim("core_moex-templates-2017-03.xml", &moex);
     let troubles = Troubles {

@@ -1,5 +1,5 @@
-//! Writes the core of a strategy file into a folder, for Nasdaq or, with a template file and the order log's template
-//! in it, for the Moscow Exchange:
+//! Writes the core of a strategy file into a folder, for Nasdaq or, with a template file and the order log's
+//! template in it, for the Moscow Exchange:
 //! `cargo run -p tickwire-rtl --example generate examples/hardware/core_taker.tw DIR`,
 //! `… examples/hardware/core_moex.tw DIR examples/moex-templates.xml X-OLR-DEMO`.
 
@@ -13,7 +13,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let ([_, file, folder], moex) = match &arguments[..] {
         [program, file, folder] => ([program, file, folder], None),
-        [program, file, folder, templates, template] => ([program, file, folder], Some((templates, template))),
+        [program, file, folder, templates, template] => {
+            ([program, file, folder], Some((templates, template)))
+        }
         _ => {
             eprintln!("generate FILE DIR [TEMPLATES TEMPLATE]");
             return ExitCode::from(2);

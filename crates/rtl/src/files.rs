@@ -6,8 +6,8 @@ macro_rules! module {
     };
 }
 
-/// Name and text of what every core has, in an order in which tools can read them: packages first, then what is used
-/// before what uses it. `core.sv` comes after the venue's own.
+/// Name and text of what every core has, in an order in which tools can read them: packages first, then what
+/// is used before what uses it. `core.sv` comes after the venue's own.
 pub const MODULES: [(&str, &str); 9] = [
     module!("", "core_pkg.sv"),
     module!("", "udp_rx.sv"),

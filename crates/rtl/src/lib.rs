@@ -1,5 +1,5 @@
-//! A strategy file as a core in hardware: ITCH 5.0 in and OUCH 5.0 orders out, or MOEX's order log in FAST in and FIX
-//! 4.4 orders out, at 64 bits a clock.
+//! A strategy file as a core in hardware: ITCH 5.0 in and OUCH 5.0 orders out, or MOEX's order log in FAST in
+//! and FIX 4.4 orders out, at 64 bits a clock.
 //!
 //! ```
 //! use tickwire_rtl::{Target, generate};
@@ -85,10 +85,11 @@ pub struct Moex {
     pub templates: Arc<Plan>,
     /// The order log's template in it: `X-OLR-CURR`, `X-OLR-FOND`.
     pub template: String,
-    /// The board (`TradingSessionID`) of an instrument whose symbol does not name one behind an `@`: `CETS`, `TQBR`.
+    /// The board (`TradingSessionID`) of an instrument whose symbol does not name one behind an `@`: `CETS`,
+    /// `TQBR`.
     pub board: String,
-    /// SenderCompID of the orders. Where digits lie follows from how long the texts are: another one of the same
-    /// length may be written into the prepared frame.
+    /// SenderCompID of the orders. Where digits lie follows from how long the texts are: another one of the
+    /// same length may be written into the prepared frame.
     pub sender: String,
     /// TargetCompID.
     pub target: String,
@@ -99,7 +100,8 @@ pub struct Moex {
 }
 
 impl Moex {
-    /// Of the text of the exchange's template file: the currency market's main board, and texts to be replaced.
+    /// Of the text of the exchange's template file: the currency market's main board, and texts to be
+    /// replaced.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -309,7 +311,11 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
     }
     let mut files = Vec::new();
     let add = |files: &mut Vec<File>, modules: &[(&str, &str)]| {
-        files.extend(modules.iter().map(|(name, text)| File::new(name, text.to_string())));
+        files.extend(
+            modules
+                .iter()
+                .map(|(name, text)| File::new(name, text.to_string())),
+        );
     };
     // The package that every module reads comes first.
     add(&mut files, &files::MODULES[..1]);
@@ -324,8 +330,15 @@ pub fn generate(program: &Program, source: &str, target: &Target) -> Result<Desi
             let symbol = &program.instruments[0].symbol;
             let (name, board) = moex.instrument(symbol);
             let no_text = || whole("a text of the order is empty or has a separator in it".to_string());
-            let fix = moex.text(symbol).as_ref().and_then(tables::fix44).ok_or_else(no_text)?;
-            files.push(File::new("fast_pkg.sv", tables::fast(moex, name, board).map_err(whole)?));
+            let fix = moex
+                .text(symbol)
+                .as_ref()
+                .and_then(tables::fix44)
+                .ok_or_else(no_text)?;
+            files.push(File::new(
+                "fast_pkg.sv",
+                tables::fast(moex, name, board).map_err(whole)?,
+            ));
             files.push(File::new("fix44_pkg.sv", fix));
             &files::MOEX[..]
         }

@@ -307,9 +307,10 @@ impl Lowering<'_> {
         let has_trades = matches!(self.target.venue, crate::Venue::Nasdaq);
         let input = match at {
             word::LAST | word::HAS_LAST | word::LAST_QTY if !has_trades => {
-                return self
-                    .graph
-                    .missing(span, "the last trade: the core reads the order log, which has no trades");
+                return self.graph.missing(
+                    span,
+                    "the last trade: the core reads the order log, which has no trades",
+                );
             }
             word::IS_LIVE => Input::Live,
             word::BID => Input::BidPrice,

@@ -110,11 +110,27 @@ pub const WRITTEN: [Register; 36] = [
         "OUCH UserRefNum of the next order; FIX: the number in its ClOrdID, four bits a digit",
     ),
     register(29, "ALIVE", "software lives: see WATCHDOG"),
-    register(30, "TEXT_SUM", "FIX: the prepared message's bytes before its CheckSum, modulo 256"),
-    register(31, "MESSAGE", "FIX: MsgSeqNum of the next order, four bits a digit"),
-    register(32, "SECOND", "FIX: the time of day, HHMMSS, four bits a digit, taken with the next write of"),
+    register(
+        30,
+        "TEXT_SUM",
+        "FIX: the prepared message's bytes before its CheckSum, modulo 256",
+    ),
+    register(
+        31,
+        "MESSAGE",
+        "FIX: MsgSeqNum of the next order, four bits a digit",
+    ),
+    register(
+        32,
+        "SECOND",
+        "FIX: the time of day, HHMMSS, four bits a digit, taken with the next write of",
+    ),
     register(33, "MILLISECOND", "FIX: its milliseconds, three digits"),
-    register(34, "NUMBER", "MOEX: the instrument's next RptSeq, after a snapshot; 0: any"),
+    register(
+        34,
+        "NUMBER",
+        "MOEX: the instrument's next RptSeq, after a snapshot; 0: any",
+    ),
     register(
         64,
         "FRAME",
@@ -138,9 +154,17 @@ pub const READ: [Register; 16] = [
     register(7, "HELD", "the position, every order that left counted as traded"),
     register(8, "TOKENS", "orders that may leave now"),
     register(9, "SEQUENCE", "TCP sequence number of the next order"),
-    register(10, "USER_REF", "UserRefNum of the next order, or the number in its ClOrdID"),
+    register(
+        10,
+        "USER_REF",
+        "UserRefNum of the next order, or the number in its ClOrdID",
+    ),
     register(11, "DUPLICATES", "packets that the other line had delivered"),
-    register(12, "MESSAGE", "FIX: MsgSeqNum of the next order, four bits a digit"),
+    register(
+        12,
+        "MESSAGE",
+        "FIX: MsgSeqNum of the next order, four bits a digit",
+    ),
     register(
         16,
         "BLOCKED",
@@ -180,7 +204,10 @@ pub const FAULTS: [(&str, &str); 10] = [
         "a damaged frame, where the core is told to stop at one",
     ),
     ("stray order", "an order found no room in its queue"),
-    ("number", "MOEX: the instrument's own numbers, RptSeq, have a hole"),
+    (
+        "number",
+        "MOEX: the instrument's own numbers, RptSeq, have a hole",
+    ),
 ];
 
 /// Why an order was stopped, in the order in which the gate looks.

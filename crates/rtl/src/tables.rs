@@ -4,12 +4,12 @@
 use std::fmt::Write;
 use std::mem::offset_of;
 
+use tickwire_wire_moex::fast::{StreamField, StreamOperator, StreamType};
 use tickwire_wire_nasdaq::itch50::{
     self, AddOrder, AddOrderMpid, CrossTrade, OperationalHalt, OrderCancel, OrderDelete, OrderExecuted,
     OrderExecutedWithPrice, OrderReplace, StockTradingAction, SystemEvent, Trade,
 };
 use tickwire_wire_nasdaq::ouch50::EnterOrder;
-use tickwire_wire_moex::fast::{StreamField, StreamOperator, StreamType};
 use tickwire_wire_nasdaq::soupbintcp;
 
 use crate::Moex;
@@ -189,7 +189,9 @@ fn mask(out: &mut String, name: &str, slots: &[Slot]) {
         "  function automatic logic [SLOTS-1:0] {name}(input logic [20:0] map);\n    {name} = '0;"
     );
     for (n, slot) in slots.iter().enumerate() {
-        let is_there = slot.bit.map_or("1'b1".to_string(), |bit| format!("map[{}]", 20 - bit));
+        let is_there = slot
+            .bit
+            .map_or("1'b1".to_string(), |bit| format!("map[{}]", 20 - bit));
         let part = if slot.is_mantissa { ", mantissa" } else { "" };
         let _ = writeln!(out, "    {name}[{n}] = {is_there};   // {}{part}", slot.tag);
     }
@@ -198,7 +200,9 @@ fn mask(out: &mut String, name: &str, slots: &[Slot]) {
 
 /// Characters as a token has them.
 fn characters(text: &[u8]) -> String {
-    let bits = text.iter().fold(0_u128, |bits, byte| bits << 7 | u128::from(byte & 0x7f));
+    let bits = text
+        .iter()
+        .fold(0_u128, |bits, byte| bits << 7 | u128::from(byte & 0x7f));
     format!("84'h{bits:021x}")
 }
 
@@ -229,11 +233,15 @@ pub fn fast(moex: &Moex, symbol: &[u8], board: &[u8]) -> Result<String, String> 
         .ok_or(format!("{name} has no sequence of entries ({COUNT})"))?;
     let (length, entry) = moex.templates.entry_stream(&template, &sequence);
     // What makes it one that the core does not read.
-    if header.last().map(|field| field.tag) != Some(length.tag) && header.last().map(|field| field.tag) != Some(COUNT) {
+    if header.last().map(|field| field.tag) != Some(length.tag)
+        && header.last().map(|field| field.tag) != Some(COUNT)
+    {
         return Err(format!("{name}: the entries are not the last of the message"));
     }
     if length.operator != StreamOperator::None || length.is_nullable {
-        return Err(format!("{name}: how many entries there are ({COUNT}) is not always sent"));
+        return Err(format!(
+            "{name}: how many entries there are ({COUNT}) is not always sent"
+        ));
     }
     let is_read = |field: &&StreamField| {
         matches!(field.operator, StreamOperator::Constant) || !matches!(field.kind, StreamType::Other)
@@ -243,16 +251,25 @@ pub fn fast(moex: &Moex, symbol: &[u8], board: &[u8]) -> Result<String, String> 
         return Err(format!("{name}: field {} is not made of tokens", field.tag));
     }
     let find = |tag: u32, kinds: &[StreamType]| -> Result<StreamField, String> {
-        let field = entry.iter().find(|field| field.tag == tag).ok_or(format!("{name}: an entry has no field {tag}"))?;
+        let field = entry
+            .iter()
+            .find(|field| field.tag == tag)
+            .ok_or(format!("{name}: an entry has no field {tag}"))?;
         let is_plain = matches!(field.operator, StreamOperator::None | StreamOperator::Copy);
         match kinds.contains(&field.kind) && is_plain {
             true => Ok(*field),
-            false => Err(format!("{name}: field {tag} is {:?} by the operator {:?}", field.kind, field.operator)),
+            false => Err(format!(
+                "{name}: field {tag} is {:?} by the operator {:?}",
+                field.kind, field.operator
+            )),
         }
     };
     let integer = [StreamType::Unsigned, StreamType::Signed];
     let (action, number) = (find(ACTION, &integer)?, find(NUMBER, &integer)?);
-    let (price, size) = (find(PRICE, &[StreamType::Decimal])?, find(SIZE, &[StreamType::Decimal])?);
+    let (price, size) = (
+        find(PRICE, &[StreamType::Decimal])?,
+        find(SIZE, &[StreamType::Decimal])?,
+    );
     for tag in [ENTRY_TYPE, ENTRY_ID, SYMBOL, BOARD] {
         find(tag, &[StreamType::Ascii])?;
     }
@@ -270,7 +287,9 @@ pub fn fast(moex: &Moex, symbol: &[u8], board: &[u8]) -> Result<String, String> 
     });
     let (places, entry_bits) = slots(&entry, 0);
     if header_bits.max(entry_bits) > 21 || entry_bits == 0 {
-        return Err(format!("{name}: a presence map of {entry_bits} bits; 1 to 21 are read"));
+        return Err(format!(
+            "{name}: a presence map of {entry_bits} bits; 1 to 21 are read"
+        ));
     }
     if places.iter().all(|slot| slot.bit.is_some()) {
         return Err(format!("{name}: an entry may have no field at all"));
@@ -301,16 +320,33 @@ pub fn fast(moex: &Moex, symbol: &[u8], board: &[u8]) -> Result<String, String> 
     ] {
         let _ = writeln!(out, "  localparam int SLOT_{name} = {};", at(tag, is_mantissa));
     }
-    for (name, field) in [("ACTION", action), ("NUMBER", number), ("PRICE", price), ("SIZE", size)] {
-        let _ = writeln!(out, "  localparam bit {name}_NULLABLE = 1'b{};", u8::from(field.is_nullable));
+    for (name, field) in [
+        ("ACTION", action),
+        ("NUMBER", number),
+        ("PRICE", price),
+        ("SIZE", size),
+    ] {
+        let _ = writeln!(
+            out,
+            "  localparam bit {name}_NULLABLE = 1'b{};",
+            u8::from(field.is_nullable)
+        );
     }
     // Decimals that may be NULL: then no mantissa follows.
-    let exponents = entry.iter().filter(|field| field.kind == StreamType::Decimal && field.is_nullable);
+    let exponents = entry
+        .iter()
+        .filter(|field| field.kind == StreamType::Decimal && field.is_nullable);
     let exponents = exponents.fold(0_u64, |bits, field| bits | 1 << at(field.tag, false));
-    let _ = writeln!(out, "  localparam logic [SLOTS-1:0] EXPONENTS = SLOTS'(64'h{exponents:x});");
+    let _ = writeln!(
+        out,
+        "  localparam logic [SLOTS-1:0] EXPONENTS = SLOTS'(64'h{exponents:x});"
+    );
     for (name, text) in [("SYMBOL", symbol), ("BOARD", board)] {
         if text.is_empty() || text.len() > 12 {
-            return Err(format!("{}: 1 to 12 characters are read", String::from_utf8_lossy(text)));
+            return Err(format!(
+                "{}: 1 to 12 characters are read",
+                String::from_utf8_lossy(text)
+            ));
         }
         let _ = writeln!(
             out,

@@ -63,12 +63,28 @@ fn what_the_order_log_does_not_have_is_said() {
     assert_eq!(said(buys, &right), "");
     assert!(said("on trade a { buy a 1 @ 1.00 ioc }", &right).contains("no trades"));
     let last = "on book a {\n  if let p = a.last_trade { buy a 1 @ p ioc }\n}";
-    assert!(said(last, &right).contains("the last trade"), "{}", said(last, &right));
+    assert!(
+        said(last, &right).contains("the last trade"),
+        "{}",
+        said(last, &right)
+    );
     for (from, to, words) in [
-        ("id=\"83\" presence=\"optional\"/>", "id=\"83\"><increment/></int32>", "field 83"),
-        ("id=\"278\" presence=\"optional\"/>", "id=\"278\" presence=\"optional\" charset=\"unicode\"/>", "field 278"),
+        (
+            "id=\"83\" presence=\"optional\"/>",
+            "id=\"83\"><increment/></int32>",
+            "field 83",
+        ),
+        (
+            "id=\"278\" presence=\"optional\"/>",
+            "id=\"278\" presence=\"optional\" charset=\"unicode\"/>",
+            "field 278",
+        ),
         ("id=\"336\"", "id=\"337\"", "no field 336"),
-        ("<decimal name=\"Px\"", "<int32 name=\"Pz\" id=\"1\"><delta/></int32><decimal name=\"Px\"", ""),
+        (
+            "<decimal name=\"Px\"",
+            "<int32 name=\"Pz\" id=\"1\"><delta/></int32><decimal name=\"Px\"",
+            "",
+        ),
     ] {
         let entry = ENTRY.replace(from, to);
         assert_ne!(entry, ENTRY);
@@ -77,7 +93,10 @@ fn what_the_order_log_does_not_have_is_said() {
         assert_eq!(found.is_empty(), words.is_empty(), "{found}");
     }
     assert!(said(buys, &of_moex(&order_log(ENTRY), "X-OLX")).contains("no X-OLX"));
-    let optional = order_log(ENTRY).replace("<sequence name=\"Orders\">", "<sequence name=\"Orders\" presence=\"optional\">");
+    let optional = order_log(ENTRY).replace(
+        "<sequence name=\"Orders\">",
+        "<sequence name=\"Orders\" presence=\"optional\">",
+    );
     assert!(said(buys, &of_moex(&optional, "X-OLR")).contains("not always sent"));
     let behind = order_log(ENTRY).replace("</sequence>", "</sequence><uInt32 name=\"Behind\" id=\"9\"/>");
     assert!(said(buys, &of_moex(&behind, "X-OLR")).contains("not the last"));

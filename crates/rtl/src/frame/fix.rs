@@ -1,5 +1,5 @@
-//! NewOrderSingle of FIX 4.4 with every number of a fixed width: leading zeros are allowed (FIX 4.4, volume 1, "FIX
-//! Field Data Types"), and where each digit lies then does not change from order to order.
+//! NewOrderSingle of FIX 4.4 with every number of a fixed width: leading zeros are allowed (FIX 4.4, volume
+//! 1, "FIX Field Data Types"), and where each digit lies then does not change from order to order.
 
 use tickwire_fix::{Encoder, Index, Precision, Stamp, Version, tag};
 use tickwire_market::{Nanos, Qty, Side, Symbol};
@@ -58,7 +58,8 @@ const TRADING_SESSION_ID: u32 = 336;
 const NO_TRADING_SESSIONS: u32 = 386;
 
 impl FixText {
-    /// The message; `None` if a text is empty or has a separator, or a number has more digits than there are places.
+    /// The message; `None` if a text is empty or has a separator, or a number has more digits than there are
+    /// places.
     pub(super) fn message(&self, order: &Filled) -> Option<Vec<u8>> {
         let fits = order.user_ref <= NUMBER_MOST
             && order.message <= NUMBER_MOST
@@ -75,7 +76,10 @@ impl FixText {
         e.text(tag::TARGET_COMP_ID, self.target.as_bytes());
         e.text(tag::MSG_SEQ_NUM, format!("{:08}", order.message).as_bytes());
         e.timestamp(tag::SENDING_TIME, &mut stamp, order.time);
-        e.text(tag::CL_ORD_ID, format!("{}{:08}", self.prefix, order.user_ref).as_bytes());
+        e.text(
+            tag::CL_ORD_ID,
+            format!("{}{:08}", self.prefix, order.user_ref).as_bytes(),
+        );
         e.text(ACCOUNT, self.account.as_bytes());
         e.char(NO_TRADING_SESSIONS, b'1');
         e.text(TRADING_SESSION_ID, self.board.as_bytes());
@@ -172,16 +176,26 @@ mod tests {
     fn a_counterparty_reads_what_was_meant() {
         let written = written(&LINK, &OrderText::Fix(text()), &order()).expect("it fits");
         let message = &written[PAYLOAD_AT..];
-        assert_eq!(frame(message, 1_024), Frame::Whole(message.len()), "its length and its checksum are right");
+        assert_eq!(
+            frame(message, 1_024),
+            Frame::Whole(message.len()),
+            "its length and its checksum are right"
+        );
         let mut index = Index::new(32);
         let message = index.decode(message).expect("it is a message");
         let read = NewOrderSingle::decode(&message).expect("it is an order");
         assert_eq!(read.cl_ord_id.as_bytes(), b"TW00000815");
         assert_eq!(read.symbol, Symbol::new(b"USD000UTSTOM").expect("it fits"));
         assert_eq!((read.side, read.qty), (Side::Ask, Qty(30_007)));
-        assert_eq!(read.price.map(|price| price.to_string()), Some("56.0975".to_string()));
+        assert_eq!(
+            read.price.map(|price| price.to_string()),
+            Some("56.0975".to_string())
+        );
         assert_eq!(read.transact_time, order().time);
-        assert_eq!(read.time_in_force, tickwire_market::TimeInForce::ImmediateOrCancel);
+        assert_eq!(
+            read.time_in_force,
+            tickwire_market::TimeInForce::ImmediateOrCancel
+        );
     }
 
     #[test]
@@ -189,13 +203,17 @@ mod tests {
         let (text, order) = (text(), order());
         let frame = written(&LINK, &OrderText::Fix(text.clone()), &order).expect("it fits");
         let places = text.places().expect("no text is empty");
-        let at = |place: usize, length: usize| String::from_utf8_lossy(&frame[place..place + length]).into_owned();
+        let at =
+            |place: usize, length: usize| String::from_utf8_lossy(&frame[place..place + length]).into_owned();
         assert_eq!(frame.len(), places.frame_size);
         assert_eq!(at(places.message, 8), "00004711");
         assert_eq!(at(places.order, 8), "00000815");
         assert_eq!(at(places.sending, 12), "10:15:30.123");
         assert_eq!(at(places.transact, 12), "10:15:30.123");
-        assert_eq!((at(places.side, 1), at(places.quantity, 9)), ("2".to_string(), "000030007".to_string()));
+        assert_eq!(
+            (at(places.side, 1), at(places.quantity, 9)),
+            ("2".to_string(), "000030007".to_string())
+        );
         assert_eq!(at(places.price, 10), "00056.0975");
         assert_eq!(decimal_digits(order.message), 0x4711);
         // And nothing else differs from what is prepared, but for numbers of TCP.
@@ -231,10 +249,22 @@ mod tests {
         let length = written(&LINK, &text, &order()).map(|frame| frame.len());
         assert_eq!(written(&LINK, &text, &most).map(|frame| frame.len()), length);
         for wrong in [
-            Filled { qty: Qty(QTY_MOST + 1), ..most },
-            Filled { price: PRICE_MOST + 1, ..most },
-            Filled { message: NUMBER_MOST + 1, ..most },
-            Filled { user_ref: NUMBER_MOST + 1, ..most },
+            Filled {
+                qty: Qty(QTY_MOST + 1),
+                ..most
+            },
+            Filled {
+                price: PRICE_MOST + 1,
+                ..most
+            },
+            Filled {
+                message: NUMBER_MOST + 1,
+                ..most
+            },
+            Filled {
+                user_ref: NUMBER_MOST + 1,
+                ..most
+            },
         ] {
             assert_eq!(written(&LINK, &text, &wrong), None, "{wrong:?}");
         }

@@ -80,7 +80,8 @@ What a core does not have is said with its place in the file: docs/hardware.md.
 Exit codes: 0 written, 1 the file is wrong or a core does not carry it, 3 a file cannot be read or written.
 
 Example:
-  tickwire strategy rtl examples/hardware/core_taker.tw -o core")]
+  tickwire strategy rtl examples/hardware/core_taker.tw -o core
+  tickwire strategy rtl examples/hardware/core_moex.tw --venue moex --templates examples/moex-templates.xml --template X-OLR-DEMO --tick 0.0025 -o core-moex")]
     Rtl(RtlArgs),
     /// Compares a strategy file in software with its simulated core: every order, every book, every counter
     #[command(after_help = "\

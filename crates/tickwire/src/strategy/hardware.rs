@@ -70,10 +70,9 @@ struct MoexArgs {
 
 impl MoexArgs {
     fn moex(&self) -> Result<Moex, Failure> {
-        let file = self
-            .templates
-            .as_ref()
-            .ok_or_else(|| Failure::config("--venue moex needs --templates FILE, the feed's template file"))?;
+        let file = self.templates.as_ref().ok_or_else(|| {
+            Failure::config("--venue moex needs --templates FILE, the feed's template file")
+        })?;
         let moex = Moex::new(&read(file)?, &self.template)
             .map_err(|e| Failure::config(format!("{}: {e}", file.display())))?;
         Ok(Moex {

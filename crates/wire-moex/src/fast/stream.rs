@@ -1,5 +1,5 @@
-//! What of a template lies in the stream, and where its presence map says so: for whoever reads it by other means
-//! than the decoder here, a circuit above all.
+//! What of a template lies in the stream, and where its presence map says so: for whoever reads it by other
+//! means than the decoder here, a circuit above all.
 
 use alloc::vec::Vec;
 
@@ -80,12 +80,15 @@ impl StreamField {
 }
 
 fn of_body(plan: &Plan, body: &Body) -> Vec<StreamField> {
-    plan.instrs[body.start..body.end].iter().map(StreamField::of).collect()
+    plan.instrs[body.start..body.end]
+        .iter()
+        .map(StreamField::of)
+        .collect()
 }
 
 impl TemplateRef<'_> {
-    /// The message's fields in the order of the stream, behind the presence map and the template identifier, which
-    /// takes its first bit. A sequence stands there by the tag of its length, as [`StreamType::Other`].
+    /// The message's fields in the order of the stream, behind the presence map and the template identifier,
+    /// which takes its first bit. A sequence stands there by the tag of its length, as [`StreamType::Other`].
     pub fn stream(&self) -> Vec<StreamField> {
         let plan = self.plan();
         plan.bodies
@@ -95,12 +98,22 @@ impl TemplateRef<'_> {
 }
 
 impl Plan {
-    /// A sequence's length, and the fields of an entry in the order of the stream. An entry has a presence map where
-    /// one of its fields takes a bit.
-    pub fn entry_stream(&self, template: &TemplateRef<'_>, sequence: &SequenceRef) -> (StreamField, Vec<StreamField>) {
-        let spec = template.frame().fields().iter().find(|spec| spec.slot() == sequence.slot());
+    /// A sequence's length, and the fields of an entry in the order of the stream. An entry has a presence
+    /// map where one of its fields takes a bit.
+    pub fn entry_stream(
+        &self,
+        template: &TemplateRef<'_>,
+        sequence: &SequenceRef,
+    ) -> (StreamField, Vec<StreamField>) {
+        let spec = template
+            .frame()
+            .fields()
+            .iter()
+            .find(|spec| spec.slot() == sequence.slot());
         let body = spec.and_then(|spec| self.bodies.get(usize::from(spec.body)));
         let nothing = || (StreamField::of(&Instr::EMPTY), Vec::new());
-        body.map_or_else(nothing, |body| (StreamField::of(&body.length), of_body(self, body)))
+        body.map_or_else(nothing, |body| {
+            (StreamField::of(&body.length), of_body(self, body))
+        })
     }
 }
