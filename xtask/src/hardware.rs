@@ -63,13 +63,20 @@ const TESTS: [(&str, &str, &[&str]); 2] = [
         ],
     ),
 ];
-/// What is proved: the top in `hardware/formal`, the module that it is of, and changes of the module of which each must
-/// break the proof, so that it says something.
-const PROOFS: [(&str, &str, &[(&str, &str)]); 2] = [
-    (
-        "fifo_formal",
-        "packet_fifo",
-        &[
+/// What is proved of a module.
+struct Proof {
+    /// The top, in `hardware/formal`.
+    top: &'static str,
+    module: &'static str,
+    /// Changes of the module, each of which must break the proof, so that it says something.
+    breaks: &'static [(&'static str, &'static str)],
+}
+
+const PROOFS: [Proof; 2] = [
+    Proof {
+        top: "fifo_formal",
+        module: "packet_fifo",
+        breaks: &[
             (
                 "write_reg <= rollback ? committed_reg : write_next;",
                 "write_reg <= write_next;",
@@ -83,11 +90,11 @@ const PROOFS: [(&str, &str, &[(&str, &str)]); 2] = [
                 "wire logic writes  = in_valid;",
             ),
         ],
-    ),
-    (
-        "gate_formal",
-        "gate",
-        &[
+    },
+    Proof {
+        top: "gate_formal",
+        module: "gate",
+        breaks: &[
             (
                 "holds[BLOCK_POSITION]  = over_reg;",
                 "holds[BLOCK_POSITION]  = 1'b0;",
@@ -107,7 +114,7 @@ const PROOFS: [(&str, &str, &[(&str, &str)]); 2] = [
                 "else if (passes && (left != 32'd7)) left <= left - 32'd1;",
             ),
         ],
-    ),
+    },
 ];
 /// What Verilator says of test benches that is not meant for them.
 const BENCH_ALLOWS: [&str; 6] = [
@@ -182,9 +189,9 @@ fn work(plan: Plan) -> Result<Findings, String> {
             unit_tests(&folder.join(example), top, tests)
         });
     }
-    for (top, module, breaks) in PROOFS {
-        part(&format!("proof of {module}"), &mut || {
-            proof(&python, &folder, top, module, breaks)
+    for proof in &PROOFS {
+        part(&format!("proof of {}", proof.module), &mut || {
+            proved(&python, &folder, proof)
         });
     }
     let rules: &[(&str, &str)] = if plan.is_full {
@@ -360,13 +367,8 @@ fn unit_tests(design: &Path, top: &str, files: &[&str]) -> Result<(), String> {
 }
 
 /// A module's properties by induction, and that each change of it breaks one.
-fn proof(
-    python: &Path,
-    folder: &Path,
-    top: &str,
-    module: &str,
-    breaks: &[(&str, &str)],
-) -> Result<(), String> {
+fn proved(python: &Path, folder: &Path, proof: &Proof) -> Result<(), String> {
+    let Proof { top, module, breaks } = proof;
     let folder = folder.join("formal");
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()));
     let write = |name: &str, text: &str| {
@@ -390,7 +392,7 @@ fn proof(
         said(yosys(python).current_dir(&folder).args(["-q", "-p", &script]))
     };
     prove(&text)?;
-    for (from, to) in breaks {
+    for (from, to) in *breaks {
         if !text.contains(from) {
             return Err(format!("{module}.sv has no `{from}` that could be changed"));
         }
@@ -662,11 +664,11 @@ mod tests {
 
     #[test]
     fn what_breaks_a_proof_is_in_its_module() {
-        for (_, module, breaks) in PROOFS {
-            let text =
-                fs::read_to_string(root().join(format!("hardware/rtl/{module}.sv"))).expect("it is there");
-            for (from, _) in breaks {
-                assert!(text.contains(from), "{module}: {from}");
+        for proof in &PROOFS {
+            let module = root().join(format!("hardware/rtl/{}.sv", proof.module));
+            let text = fs::read_to_string(module).expect("it is there");
+            for (from, _) in proof.breaks {
+                assert!(text.contains(from), "{}: {from}", proof.module);
             }
         }
     }

@@ -88,7 +88,7 @@ impl Maker {
             board,
             rpt_seq: *number,
             price: (!is_bare).then(|| price(order.price)),
-            qty: (!is_bare).then(|| Volume(order.qty)),
+            qty: (!is_bare).then_some(Volume(order.qty)),
             date: Some(20_170_502),
             time: Some(Nanos(36_000 * Nanos::SECOND + random.below(1_000) * 1_000_000)),
             order_status: if random.chance(500_000) { b"O" } else { b"" },
