@@ -431,6 +431,19 @@ fn cosim_test(name: &str, with: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
+/// The program, built and run.
+const TICKWIRE: [&str; 9] = [
+    "run",
+    "--release",
+    "--quiet",
+    "--locked",
+    "--package",
+    "tickwire-app",
+    "--bin",
+    "tickwire",
+    "--",
+];
+
 /// The configuration of the long day: four symbols, so that one has much to do.
 const DAY: &str = r#"
 [[feed]]
@@ -456,20 +469,9 @@ line_b = { loss = 0.0, duplicate = 0.0, reorder = 0.0 }
 fn simulated_day(folder: &Path) -> Result<(), String> {
     let (config, capture) = (folder.join("day.toml"), folder.join("day.pcap"));
     fs::write(&config, DAY).map_err(|e| format!("{}: {e}", config.display()))?;
-    let program = [
-        "run",
-        "--release",
-        "--quiet",
-        "--locked",
-        "--package",
-        "tickwire-app",
-        "--bin",
-        "tickwire",
-        "--",
-    ];
     let mut exchange = cargo();
     exchange
-        .args(program)
+        .args(TICKWIRE)
         .args(["exchange", "-c"])
         .arg(&config)
         .arg("--write-capture")
@@ -566,23 +568,12 @@ fn simulated_moex_day(folder: &Path, file: &Path, template: &str) -> Result<(), 
         .unwrap_or_default()
         .replace("USD000UTSTOM", "AAPL");
     fs::write(&strategy, rule).map_err(|e| failed(&strategy, e))?;
-    let tickwire = [
-        "run",
-        "--release",
-        "--quiet",
-        "--locked",
-        "--package",
-        "tickwire-app",
-        "--bin",
-        "tickwire",
-        "--",
-    ];
     let mut exchange = cargo();
-    exchange.args(tickwire).args(["exchange", "-c"]).arg(&config);
+    exchange.args(TICKWIRE).args(["exchange", "-c"]).arg(&config);
     said(exchange.arg("--write-capture").arg(&capture))?;
     let mut compare = cargo();
     compare
-        .args(tickwire)
+        .args(TICKWIRE)
         .args(["strategy", "cosim"])
         .arg(&strategy)
         .arg(&capture);

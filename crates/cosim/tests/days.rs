@@ -2,10 +2,13 @@
 //! clock, a transmitter that is not always ready. Without Verilator this says so and ends:
 //! `cargo xtask hardware` has it. `SEED=N` chooses another day, `MESSAGES=N` says how long it is.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use tickwire_cosim::{Comparison, Cosim, Day, Random, Settings, Troubles, is_there};
+use common::{number, same};
+use tickwire_cosim::{Cosim, Day, Random, Settings, Troubles, is_there};
 use tickwire_language::Interpreter;
 use tickwire_rtl::Target;
 use tickwire_wire_nasdaq::itch50::{
@@ -16,13 +19,6 @@ use tickwire_wire_nasdaq::layout::{Alpha, Char, Pod, Scaled};
 
 /// A core is simulated in a folder of its own, one run at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
-}
 
 struct Standing {
     id: u64,
@@ -211,18 +207,6 @@ fn day(seed: u64) -> Day {
             random.below(12) as usize
         }
     })
-}
-
-#[track_caller]
-fn same(found: &Comparison, seed: u64) {
-    for difference in &found.differences {
-        println!("{difference}");
-    }
-    assert_eq!(found.differing, 0, "seed {seed}");
-    println!(
-        "{} orders, {} tops, {} levels, {} counters the same; {} orders stopped; latency {:?}",
-        found.orders, found.tops, found.levels, found.counters, found.stopped, found.latency
-    );
 }
 
 #[test]

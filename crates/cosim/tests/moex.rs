@@ -3,10 +3,13 @@
 //! transmitter that is not always ready. Without Verilator this says so and ends: `cargo xtask hardware` has
 //! it. `SEED=N` chooses another day, `PACKETS=N` says how long it is.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::{number, same};
 use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Troubles, is_there};
 use tickwire_language::Interpreter;
 use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
@@ -17,13 +20,6 @@ use tickwire_wire_moex::moex::{Action, Decoder, Encoder, OrderEntry, OrderKind, 
 
 const SYMBOL: &[u8] = b"USD000UTSTOM";
 const BOARD: &[u8] = b"CETS";
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
-}
 
 /// A template file and the order log's template in it.
 fn moex(file: &Path, template: &str) -> Moex {
@@ -216,26 +212,6 @@ fn day(moex: &Moex, seed: u64, packets: u64) -> Day {
         });
     }
     day
-}
-
-#[track_caller]
-fn same(found: &Comparison, seed: u64) {
-    for difference in found.differences.iter().take(20) {
-        println!("{difference}");
-    }
-    assert_eq!(found.differing, 0, "seed {seed}");
-    println!(
-        "{} orders, {} tops, {} levels, {} counters the same; {} orders stopped; latency average {:.2}, p50 {}, p99 {}, {:?}",
-        found.orders,
-        found.tops,
-        found.levels,
-        found.counters,
-        found.stopped,
-        found.average().unwrap_or(0.0),
-        found.quantile(0.5).unwrap_or(0),
-        found.quantile(0.99).unwrap_or(0),
-        found.latency
-    );
 }
 
 fn compare(cosim: &Cosim, day: &Day, troubles: Troubles) -> Comparison {
