@@ -1,6 +1,6 @@
 //! The strategy's own module: a handler is a pipeline of as many clocks as its values need, state a register.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tickwire_language::ir::Binary;
@@ -88,6 +88,8 @@ struct Writer<'a> {
     source: &'a [&'a str],
     state: BTreeMap<u32, Width>,
     names: BTreeMap<u32, String>,
+    /// Values of which an order takes the lower 32 bits.
+    cut: BTreeSet<String>,
     out: String,
 }
 
@@ -107,6 +109,7 @@ pub(crate) fn write(
         source: &lines,
         state,
         names,
+        cut: BTreeSet::new(),
         out: String::new(),
     };
     let handlers = writer.module(pipelines)?;
@@ -620,6 +623,14 @@ impl Writer<'_> {
                 self.line(format!("      order_ask   <= 1'b{};", u8::from(order.is_sell)));
                 let qty = self.nearest(own, order.qty, clock, 1);
                 let price = self.nearest(own, order.price, clock, PRICE_UNIT);
+                for text in [&qty, &price] {
+                    let inner = text.strip_prefix("32'(").and_then(|text| text.strip_suffix(')'));
+                    let is_name = |text: &&str| {
+                        text.bytes()
+                            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+                    };
+                    self.cut.extend(inner.filter(is_name).map(str::to_string));
+                }
                 self.line(format!(
                     "      order_qty   <= {qty};\n      order_price <= {price};\n    end"
                 ));
@@ -702,6 +713,9 @@ impl Writer<'_> {
         }
         let runs: Vec<String> = plans.iter().map(|plan| format!("{}_at", plan.name)).collect();
         names.extend(runs.iter().map(String::as_str));
+        // Of these an order takes all but the sign.
+        let cut: Vec<String> = std::mem::take(&mut self.cut).into_iter().collect();
+        names.extend(cut.iter().map(String::as_str));
         self.line(format!(
             "\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};",
             names.join(", ")
