@@ -35,10 +35,12 @@ struct Plan<'a> {
     is_used: Vec<bool>,
     stage: Vec<u32>,
     all: Vec<Width>,
-    /// All values are made, and the state is written.
+    /// All values are made.
     clocks: u32,
     /// What the first order needs is there, and what every other does in its turn.
     first: u32,
+    /// All orders are out too, and the state is written: what it comes of, and the orders, read it as it was.
+    last: u32,
 }
 
 impl<'a> Plan<'a> {
@@ -59,10 +61,13 @@ impl<'a> Plan<'a> {
             ready.unwrap_or(0).saturating_sub(nth)
         });
         let first = first.max().unwrap_or(1).max(1);
+        let clocks = clocks.unwrap_or(0).max(1);
+        let orders = (pipeline.handler.orders.len() as u32).max(1);
         Plan {
             first,
+            last: clocks.max(first + orders - 1),
             name: pipeline.name,
-            clocks: clocks.unwrap_or(0).max(1),
+            clocks,
             all: widths(graph, state),
             graph,
             is_used,
@@ -347,7 +352,7 @@ impl Writer<'_> {
     fn pipeline(&mut self, pipeline: &Pipeline<'_>, own: &Plan<'_>) -> HandlerReport {
         let (name, clocks, graph) = (own.name, own.clocks, own.graph);
         let orders = pipeline.handler.orders.len() as u32;
-        let last = clocks.max(own.first + orders.max(1) - 1);
+        let last = own.last;
         self.line(format!(
             "\n  // ---------------------------------------------------------------- {}",
             pipeline.title
@@ -370,7 +375,7 @@ impl Writer<'_> {
         let mut read: Vec<(Value, u32)> = turns
             .flat_map(|(order, clock)| [order.when, order.qty, order.price].map(|n| (n, clock)))
             .collect();
-        read.extend(pipeline.handler.stores.values().map(|n| (*n, clocks)));
+        read.extend(pipeline.handler.stores.values().map(|n| (*n, last)));
         let mut shown = usize::MAX;
         for clock in 1..=clocks {
             self.line(format!("  // clock {clock}"));
@@ -582,11 +587,7 @@ impl Writer<'_> {
     /// State after a run, and orders out.
     fn ends(&mut self, pipelines: &[Pipeline<'_>], plans: &[Plan<'_>]) {
         self.line("\n  // ---------------------------------------------------------------- orders and state");
-        let running = pipelines.iter().zip(plans).filter(|(pipeline, plan)| {
-            plan.clocks
-                .max(plan.first + (pipeline.handler.orders.len() as u32).max(1) - 1)
-                > 1
-        });
+        let running = pipelines.iter().zip(plans).filter(|(_, plan)| plan.last > 1);
         let busy: String = running
             .map(|(pipeline, _)| format!(" || (|{}_run_reg)", pipeline.name))
             .collect();
@@ -641,12 +642,12 @@ impl Writer<'_> {
                 .filter(|(at, _)| self.state.contains_key(at))
                 .collect();
             if !kept.is_empty() {
-                self.line(format!("    if ({name}_at[{}]) begin", own.clocks));
+                self.line(format!("    if ({name}_at[{}]) begin", own.last));
                 for (at, value) in kept {
                     let width = self.state[&at];
                     let text = match width.is_truth() {
-                        true => self.truth(own, value, own.clocks),
-                        false => self.scaled(own, value, own.clocks, width.unit, width.bits()),
+                        true => self.truth(own, value, own.last),
+                        false => self.scaled(own, value, own.last, width.unit, width.bits()),
                     };
                     self.line(format!("      {}_reg <= {text};", self.names[&at]));
                 }

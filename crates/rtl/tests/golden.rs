@@ -76,6 +76,32 @@ fn the_examples_become_what_is_committed() {
     }
 }
 
+/// Orders leave one a clock, and the last one reads the state as it was before the handler.
+#[test]
+fn the_state_is_written_when_the_last_order_is_out() {
+    let source = "strategy s\ninstrument a = \"A\"\nstate last: price? = none\non book a {\n  if let v = last {\n    \
+                  sell a 100 @ v ioc\n    buy a 200 @ v ioc\n    sell a 300 @ v ioc\n  }\n  last = a.bid[0].price\n}\n";
+    let program = tickwire_language::compile(source, &|_| Err(String::new())).expect("it is right");
+    let design = generate(&program, source, &Target::default()).expect("a core carries it");
+    let rule = design
+        .files
+        .iter()
+        .find(|file| file.name == "strategy.sv")
+        .expect("it is written");
+    let last = design.handlers[0].clocks + design.handlers[0].orders - 1;
+    let writes = rule
+        .text
+        .split(&format!("if (book_at[{last}]) begin\n"))
+        .nth(1)
+        .expect("the state is written with the last order");
+    assert!(writes.contains("state_last_reg <= "), "{}", rule.text);
+    assert_eq!(
+        rule.text.matches("state_last_reg <= ").count(),
+        2,
+        "there and after a reset"
+    );
+}
+
 #[test]
 fn the_registers_of_the_page_are_those_of_the_core() {
     let core = std::fs::read_to_string(root().join("hardware/rtl/core.sv")).expect("the core is there");

@@ -124,8 +124,14 @@ module strategy (
   wire logic book_65 = book_62 ? book_61 : state_start_1_reg;
   wire logic book_66 = book_62 || book_19_reg;
   wire logic signed [63:0] book_67 = book_66 ? book_63 : state_traded_reg;
+  logic signed [63:0] book_67_reg;
+  always_ff @(posedge clk) book_67_reg <= book_67;
   wire logic signed [32:0] book_68 = book_66 ? book_64 : state_start_reg;
+  logic signed [32:0] book_68_reg;
+  always_ff @(posedge clk) book_68_reg <= book_68;
   wire logic book_69 = book_66 ? book_65 : state_start_1_reg;
+  logic book_69_reg;
+  always_ff @(posedge clk) book_69_reg <= book_69;
 
   // ---------------------------------------------------------------- on trade a
   // 1 clocks from the start to its first order, 0 orders at most.
@@ -187,10 +193,10 @@ module strategy (
       order_qty   <= 32'(33'(book_46_reg));
       order_price <= nearest32(128'(book_47_reg));
     end
-    if (book_at[3]) begin
-      state_traded_reg <= book_67;
-      state_start_reg <= book_68;
-      state_start_1_reg <= book_69;
+    if (book_at[4]) begin
+      state_traded_reg <= book_67_reg;
+      state_start_reg <= book_68_reg;
+      state_start_1_reg <= book_69_reg;
     end
     if (trade_at[2]) begin
       state_prints_reg <= trade_16;
