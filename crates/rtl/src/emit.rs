@@ -738,7 +738,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| c != '_' && !c.is_ascii_alphanumeric())
 }
 
-/// What a module declares inside and nothing in it reads: a value whose only reader turned out to be a constant.
+/// What a module declares inside and nothing in it reads: a value whose only reader turned out to be a
+/// constant.
 fn unread(text: &str) -> Vec<String> {
     let declared = |line: &str| -> Option<String> {
         let rest = line
