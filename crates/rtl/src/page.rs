@@ -64,7 +64,7 @@ pub(crate) fn readme(program: &Program, target: &Target, handlers: &[HandlerRepo
     let _ = writeln!(
         out,
         "{feed} on two lines and a third one of software's, the book of {}, the rule, the gate, {orders} \
-         orders out: 64 bits a clock, meant for 156.25 MHz. Tick {}, {} places for orders, 4,096 price steps. `core.sv` is \
+         orders out: 64 bits a clock. 10 Gbit/s Ethernet asks for 156.25 MHz; what it routes at is in Tickwire's `docs/hardware.md`. Tick {}, {} places for orders, 4,096 price steps. `core.sv` is \
          the top, `wrap.sv` the same on few pins for timing. Written by `tickwire strategy rtl`; what it means and what \
          software has to do is in Tickwire's `docs/hardware.md`.\n",
         used.map_or("nothing".to_string(), |used| used.symbol.to_string()),

@@ -125,7 +125,8 @@ pub struct CosimArgs {
     /// Write the time of each order, packet's last word to order's first, as a histogram (.hgrm)
     #[arg(long, value_name = "FILE")]
     histogram: Option<PathBuf>,
-    /// Clock rate by which clocks become nanoseconds
+    /// Clock rate by which clocks become nanoseconds: by default what 10 Gbit/s asks for, which is not what
+    /// the core routes at today (docs/hardware.md)
     #[arg(long, value_name = "MHZ", default_value_t = 156.25)]
     mhz: f64,
 }
