@@ -375,7 +375,12 @@ impl Writer<'_> {
         let mut read: Vec<(Value, u32)> = turns
             .flat_map(|(order, clock)| [order.when, order.qty, order.price].map(|n| (n, clock)))
             .collect();
-        read.extend(pipeline.handler.stores.values().map(|n| (*n, last)));
+        let kept = pipeline
+            .handler
+            .stores
+            .iter()
+            .filter(|(at, _)| self.state.contains_key(at));
+        read.extend(kept.map(|(_, n)| (*n, last)));
         let mut shown = usize::MAX;
         for clock in 1..=clocks {
             self.line(format!("  // clock {clock}"));
@@ -714,80 +719,13 @@ impl Writer<'_> {
         }
         let runs: Vec<String> = plans.iter().map(|plan| format!("{}_at", plan.name)).collect();
         names.extend(runs.iter().map(String::as_str));
-        let unread = unread(&self.out);
-        names.extend(
-            unread
-                .iter()
-                .filter(|name| !runs.contains(name))
-                .map(String::as_str),
-        );
         // Of these an order takes all but the sign.
         let cut = std::mem::take(&mut self.cut);
-        let cut: Vec<String> = cut.into_iter().filter(|name| !unread.contains(name)).collect();
         names.extend(cut.iter().map(String::as_str));
         self.line(format!(
             "\n  // Not looked at by this rule.\n  wire logic unused = &{{1'b0, {}, unused}};",
             names.join(", ")
         ));
         self.line("");
-    }
-}
-
-/// Words of a line of SystemVerilog.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| c != '_' && !c.is_ascii_alphanumeric())
-}
-
-/// What a module declares inside and nothing in it reads: a value whose only reader turned out to be a
-/// constant.
-fn unread(text: &str) -> Vec<String> {
-    let declared = |line: &str| -> Option<String> {
-        let rest = line
-            .strip_prefix("  logic ")
-            .or_else(|| line.strip_prefix("  wire logic "))?;
-        let name = rest.split(['=', ';']).next()?.split_whitespace().next_back()?;
-        Some(name.to_string())
-    };
-    let code = |line: &str| line.split("//").next().unwrap_or_default().to_string();
-    let lines: Vec<String> = text.lines().map(code).collect();
-    let mut names: BTreeMap<String, bool> = lines
-        .iter()
-        .filter_map(|line| Some((declared(line)?, false)))
-        .collect();
-    for line in &lines {
-        // What stands before an assignment is written there; the rest is read.
-        let own = declared(line);
-        let line = line.trim().trim_start_matches("always_ff @(posedge clk) ");
-        let read = match (line.split_once("<="), &own) {
-            (_, Some(_)) => line.split_once('=').map_or("", |(_, read)| read),
-            (Some((written, read)), None)
-                if words(written.trim()).filter(|word| !word.is_empty()).count() == 1 =>
-            {
-                read
-            }
-            _ => line,
-        };
-        for word in words(read) {
-            if let Some(is_read) = names.get_mut(word) {
-                *is_read = true;
-            }
-        }
-    }
-    let unread = names.into_iter().filter(|(_, is_read)| !is_read);
-    unread.map(|(name, _)| name).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unread;
-
-    #[test]
-    fn what_nothing_reads_is_named() {
-        let text = "  logic a_reg;   // b_reg is not read here\n  logic [3:0] b_reg;\n  wire logic c = a_reg && (d <= 3);\n  \
-                    wire logic [7:0] e = f;\n  logic h_reg;\n  always_ff @(posedge clk) h_reg <= e;\n  always_ff @(posedge clk) begin\n    a_reg <= x;\n    b_reg <= a_reg;\n    \
-                    if (c) g <= e[0];\n  end\n";
-        assert_eq!(unread(text), ["b_reg", "h_reg"]);
-        let busy = "  logic run_reg;\n  assign busy = order_valid || (|run_reg);\n";
-        assert!(unread(busy).is_empty());
     }
 }
