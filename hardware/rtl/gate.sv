@@ -5,8 +5,9 @@
 // for `cfg_watchdog` clocks), the last order that was left. Only software arms again.
 // The position counts every order that left as traded, until software writes what is held.
 //
-// What an order says is judged a clock before it may come (`soon`): an order that was not announced, or behind which
-// the position was written, waits a clock.
+// What an order says is judged a clock before it may come (`soon`): an order that was not announced, or before which
+// position, orders left or arming were written, waits a clock. Collar, size and the largest position hold from the
+// second clock after software wrote them; a fault and `disarm` in the clock in which they come.
 `default_nettype none
 
 module gate

@@ -84,6 +84,7 @@ module moex_core_test (output logic done, output int failures);
 
   initial begin
     logic [31:0] faults, read;
+    bytes_t empty;
     done = 0; failures = 0;
     repeat (3) @(negedge clk);
     rst = 0;
@@ -123,9 +124,18 @@ module moex_core_test (output logic done, output int failures);
     offer(500, 1, "behind a snapshot");
     offer(499, 0, "what the snapshot had");
     offer(502, 0, "a hole behind it");
-    // Without orders nothing is bought until there are some.
-    set(0, 32'b10101);
-    rpt = 503;
+    // The instrument has no orders: a worse offer than those before it is the best.
+    set(0, 32'b10100);
+    set(34, 32'd600);
+    repeat (40) @(negedge clk);
+    set(0, 32'b00001);
+    price = 580000;
+    offer(600, 0, "an offer behind better ones");
+    empty = {8'hfe, text("USD000UTSTOM"), text("CETS"), optional(601), null_one(), text("J"), null_one(), null_one(), null_one()};
+    send(0, message(32'(seq), 101, 1, empty));
+    seq++;
+    repeat (5000) @(negedge clk);
+    offer(602, 1, "the same once the book was emptied");
     done = 1;
   end
   wire logic unused = &{1'b0, tx_data, tx_keep, unused};

@@ -224,7 +224,7 @@ impl Cosim {
         let around = Surroundings {
             link: &self.link,
             text: &text,
-            prepared: frame.bytes.len(),
+            frame_size: frame.bytes.len(),
             settings,
             tick: self.target.tick,
             venue: &self.target.venue,

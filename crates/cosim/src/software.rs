@@ -339,7 +339,7 @@ pub struct Surroundings<'a> {
     /// What stands in every order.
     pub text: &'a OrderText,
     /// Bytes of an order's frame.
-    pub prepared: usize,
+    pub frame_size: usize,
     /// What the core is told.
     pub settings: &'a Settings,
     /// The price step.
@@ -363,7 +363,7 @@ pub fn run<E: Engine>(
             Venue::Nasdaq => tickwire_market::Venue::Nasdaq,
             Venue::Moex(_) => tickwire_market::Venue::Moex,
         },
-        around.prepared - PAYLOAD_AT,
+        around.frame_size - PAYLOAD_AT,
     );
     let watched = Watched {
         strategy: Machine::new(Arc::clone(program), engine),

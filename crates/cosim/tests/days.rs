@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use common::{number, same};
+use common::{number, same, troubles};
 use tickwire_cosim::{Cosim, Day, Random, Settings, Troubles, is_there};
 use tickwire_language::Interpreter;
 use tickwire_rtl::Target;
@@ -218,25 +218,7 @@ fn orders_books_and_counters_are_the_same() {
     let seed = number("SEED", 1);
     for (name, orders_min) in [("core_taker", 50), ("core_pair", 5)] {
         let cosim = cosim(name);
-        for (n, troubles) in [
-            Troubles::default(),
-            Troubles {
-                loss: 30_000,
-                damage: 10_000,
-                gap_max: 8,
-                busy_percent: 30,
-                ..Troubles::default()
-            },
-            // Both lines lose so much that software has to mend the stream again and again.
-            Troubles {
-                loss: 150_000,
-                skew_max: 20,
-                ..Troubles::default()
-            },
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for (n, troubles) in troubles().into_iter().enumerate() {
             let seed = seed * 10 + n as u64;
             let found = cosim.compare(&day(seed), &Troubles { seed, ..troubles }, Interpreter::new);
             let found = found.unwrap_or_else(|e| panic!("seed {seed}: {e}"));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{number, same};
+use common::{number, same, troubles};
 use tickwire_cosim::{Comparison, Cosim, Day, Packet, Random, Troubles, is_there};
 use tickwire_language::Interpreter;
 use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
@@ -227,25 +227,7 @@ fn orders_books_and_counters_are_the_same() {
     let seed = number("SEED", 1);
     let moex = demo();
     let cosim = cosim("core_moex", &moex);
-    for (n, troubles) in [
-        Troubles::default(),
-        Troubles {
-            loss: 30_000,
-            damage: 10_000,
-            gap_max: 8,
-            busy_percent: 30,
-            ..Troubles::default()
-        },
-        // Both lines lose so much that software has to mend the stream again and again.
-        Troubles {
-            loss: 150_000,
-            skew_max: 20,
-            ..Troubles::default()
-        },
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    for (n, troubles) in troubles().into_iter().enumerate() {
         let seed = seed * 10 + n as u64;
         let found = compare(
             &cosim,

@@ -1,5 +1,5 @@
-// A number below 10^9 as nine decimal digits, four bits each, four clocks later: twice divided by a thousand through
-// a product, then each three digits apart.
+// A number below 10^9 as nine decimal digits, four bits each, five clocks later: divided by a thousand and by a
+// million through products, then each three digits apart.
 `default_nettype none
 
 module decimal_digits (
