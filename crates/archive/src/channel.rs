@@ -201,6 +201,8 @@ impl ArchiveChannel {
 impl Prefiltered for ArchiveChannel {}
 
 impl Channel for ArchiveChannel {
+    tickwire_feed_core::through_tables!();
+
     fn venue(&self) -> Venue {
         self.facts.venue
     }

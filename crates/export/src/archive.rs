@@ -10,11 +10,11 @@ use std::rc::Rc;
 use crate::batch::Names;
 use crate::{RecordingArgs, renumbered};
 use tickwire_archive::{ArchiveWriter, ChannelFacts, Known};
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{Books, BooksConfig};
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
-    Counters, DynSink, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol,
+    Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol,
 };
 use tickwire_replay::played::{Cost, Play};
 use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
@@ -22,7 +22,7 @@ use tickwire_runtime::files::Pending;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
-use tickwire_venues::wiring::{self, Reception, WithChannel};
+use tickwire_venues::wiring::{self, Reception};
 
 /// The arguments of `tickwire archive`.
 #[derive(clap::Args, Debug)]
@@ -131,13 +131,34 @@ impl MakePlay for Make {
         name: String,
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure> {
-        let boxed = Boxed {
-            shared: self.0.clone(),
-            protocol: feed.protocol(),
-            name,
-            books,
+        let (channel, depth) = wiring::channel(feed, number, reception)?;
+        let books = BooksConfig {
+            depth,
+            venue: channel.venue(),
+            levels: whole_levels(books.levels),
+            ..books
         };
-        wiring::with_channel(feed, number, reception, boxed)
+        let number = {
+            let mut shared = self.0.borrow_mut();
+            shared.channels += 1;
+            shared
+                .writer
+                .as_mut()
+                .map_or(0, |writer| writer.add_channel(channel.venue()))
+        };
+        Ok(Box::new(Archiving {
+            channel,
+            sink: Sink {
+                books: Books::new(books),
+                events: Vec::new(),
+                use_of: Use::default(),
+            },
+            shared: self.0.clone(),
+            number,
+            protocol: feed.protocol(),
+            named: Names::default(),
+            cost: Cost::new(name),
+        }))
     }
 
     fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
@@ -149,47 +170,6 @@ impl MakePlay for Make {
 
     fn is_for_channels(&self) -> bool {
         true
-    }
-}
-
-struct Boxed {
-    shared: Rc<RefCell<Shared>>,
-    protocol: Protocol,
-    name: String,
-    books: BooksConfig,
-}
-
-impl WithChannel for Boxed {
-    type Output = Box<dyn Play>;
-
-    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Box<dyn Play> {
-        let books = BooksConfig {
-            depth,
-            venue: channel.venue(),
-            levels: whole_levels(self.books.levels),
-            ..self.books
-        };
-        let number = {
-            let mut shared = self.shared.borrow_mut();
-            shared.channels += 1;
-            shared
-                .writer
-                .as_mut()
-                .map_or(0, |writer| writer.add_channel(channel.venue()))
-        };
-        Box::new(Archiving {
-            channel,
-            sink: Sink {
-                books: Books::new(books),
-                events: Vec::new(),
-                use_of: Use::default(),
-            },
-            shared: self.shared,
-            number,
-            protocol: self.protocol,
-            named: Names::default(),
-            cost: Cost::new(self.name),
-        })
     }
 }
 
@@ -268,8 +248,8 @@ impl EventSink for Sink {
 }
 
 /// A channel whose events are written down.
-struct Archiving<C> {
-    channel: C,
+struct Archiving {
+    channel: Box<dyn Channel>,
     sink: Sink,
     shared: Rc<RefCell<Shared>>,
     number: usize,
@@ -279,7 +259,7 @@ struct Archiving<C> {
     cost: Cost,
 }
 
-impl<C: Channel> Archiving<C> {
+impl Archiving {
     /// Instruments that the packet defines get their names.
     fn note_definitions(&mut self) {
         let defined = self
@@ -312,25 +292,23 @@ impl<C: Channel> Archiving<C> {
     }
 }
 
-impl<C: Channel> Play for Archiving<C> {
+impl Play for Archiving {
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.channel.handle_timeout(now, &mut self.sink);
         }
-        // Through a table: an event is packed and compressed afterwards, which takes many times as long.
-        let sink = &mut DynSink(&mut self.sink);
-        self.channel.on_datagram(now, port, line, bytes, sink);
+        self.channel
+            .on_datagram_dyn(now, port, line, bytes, &mut self.sink);
         self.hand_over(now, bytes.len());
     }
 
     fn on_message(&mut self, now: Nanos, message: &[u8]) {
-        self.channel
-            .on_message(now, message, &mut DynSink(&mut self.sink));
+        self.channel.on_message_dyn(now, message, &mut self.sink);
         self.hand_over(now, message.len() + 2);
     }
 
     fn preview(&mut self, now: Nanos, message: &[u8]) {
-        self.channel.preview(now, message, &mut self.sink);
+        self.channel.preview_dyn(now, message, &mut self.sink);
     }
 
     fn finish(&mut self, now: Nanos) {

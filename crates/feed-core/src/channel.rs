@@ -26,7 +26,19 @@ pub trait Channel {
 
     /// Takes a datagram: of a multicast port (`line` says which line) or an answer of [`Port::Requests`] (the
     /// line means nothing then). A corrupt one is counted and treated as lost.
-    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S)
+    where
+        Self: Sized;
+
+    /// [`Channel::on_datagram`] into any sink, called through its table: some nanoseconds an event more, and
+    /// compiled once for everybody who is not on the hot path. `through_tables!` writes these three.
+    fn on_datagram_dyn(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut dyn EventSink);
+
+    /// [`Channel::on_message`] into any sink.
+    fn on_message_dyn(&mut self, now: Nanos, message: &[u8], sink: &mut dyn EventSink);
+
+    /// [`Channel::preview`] for any sink.
+    fn preview_dyn(&mut self, now: Nanos, message: &[u8], sink: &mut dyn EventSink);
 
     /// A filter in front of this channel has seen every live message before `next` in sequence, and nobody
     /// wants those that it kept back: they are no gap. Called before the datagram with which that was said.
@@ -38,14 +50,20 @@ pub trait Channel {
 
     /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a
     /// venue has such files (Nasdaq). Other venues' channels ignore it.
-    fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+    fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S)
+    where
+        Self: Sized,
+    {
         let _ = (now, message, sink);
     }
 
     /// Looks at a message that [`Channel::on_message`] is to take at `now`, some messages later, and tells
     /// the sink which order it is about. Each is shown once and in order, and no message that was not shown
     /// comes between two that were. Ignoring it is always correct.
-    fn preview<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+    fn preview<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S)
+    where
+        Self: Sized,
+    {
         let _ = (now, message, sink);
     }
 
@@ -199,7 +217,10 @@ pub trait Channel {
     /// of it, and where the venue has a snapshot it is emptied and made right by that, while all others go
     /// on; `Recovered` is told then. A sink that knows of such books is asked for them after every packet
     /// ([`EventSink::next_distrusted`]); this is for whoever knows otherwise. Default: nothing.
-    fn distrust<S: EventSink>(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut S) {
+    fn distrust<S: EventSink>(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut S)
+    where
+        Self: Sized,
+    {
         let _ = (now, instrument, sink);
     }
 
@@ -230,11 +251,49 @@ pub trait Channel {
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 
+/// The methods of [`Channel`] that take any sink, from those that are compiled for each.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! through_tables {
+    () => {
+        fn on_datagram_dyn(
+            &mut self,
+            now: tickwire_market::Nanos,
+            port: tickwire_market::Port,
+            line: $crate::Line,
+            bytes: &[u8],
+            sink: &mut dyn tickwire_market::EventSink,
+        ) {
+            self.on_datagram(now, port, line, bytes, &mut tickwire_market::DynSink(sink));
+        }
+
+        fn on_message_dyn(
+            &mut self,
+            now: tickwire_market::Nanos,
+            message: &[u8],
+            sink: &mut dyn tickwire_market::EventSink,
+        ) {
+            self.on_message(now, message, &mut tickwire_market::DynSink(sink));
+        }
+
+        fn preview_dyn(
+            &mut self,
+            now: tickwire_market::Nanos,
+            message: &[u8],
+            sink: &mut dyn tickwire_market::EventSink,
+        ) {
+            self.preview(now, message, &mut tickwire_market::DynSink(sink));
+        }
+    };
+}
+
 /// The part of [`Channel`] that every channel answers from its `feed`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! answers_from_feed {
     () => {
+        $crate::through_tables!();
+
         fn venue(&self) -> tickwire_market::Venue {
             self.feed.filter().venue()
         }

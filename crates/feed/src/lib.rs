@@ -42,6 +42,8 @@ pub mod fuzzing;
 pub use tickwire_feed_cboe::*;
 #[doc(inline)]
 pub use tickwire_feed_cme::*;
+#[doc(hidden)]
+pub use tickwire_feed_core::through_tables;
 #[doc(inline)]
 pub use tickwire_feed_core::{
     Answers, Arbiter, ArbiterConfig, BadPattern, Channel, Content, Context, DayUse, Decoder, FeedHandler,

@@ -119,7 +119,7 @@ impl Filtering {
     }
 
     /// The channel gets a filter: what it has to note for that.
-    pub fn prepare<C: Channel>(&self, channel: &mut C) {
+    pub fn prepare(&self, channel: &mut dyn Channel) {
         if self.framing.follows_orders() {
             channel.prefiltered_mut().note_orders(ORDERS_NOTED_MAX);
         }
@@ -169,7 +169,7 @@ impl Filtering {
 
     /// The session and the number of the channel's next message, while nothing is missing: what a pre-armed
     /// order is armed from.
-    pub fn position<C: Channel>(&self, channel: &C) -> Option<([u64; 2], u64)> {
+    pub fn position(&self, channel: &dyn Channel) -> Option<([u64; 2], u64)> {
         let is_whole = channel.state() == FeedState::Live;
         Some((self.session.filter(|_| is_whole)?, channel.next_seq().0))
     }
@@ -188,7 +188,7 @@ impl Filtering {
 
     /// Arms where it can be: in the slow part of a loop. All deliveries before have been given to the
     /// channel, or will be.
-    pub fn settle<C: Channel>(&mut self, channel: &mut C, gate: &mut dyn Gate) {
+    pub fn settle(&mut self, channel: &mut dyn Channel, gate: &mut dyn Gate) {
         self.patience = self.patience.saturating_sub(1);
         let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
         let next = channel.next_seq().0;
@@ -220,7 +220,7 @@ impl Filtering {
 
     /// Whether what the program was told does not hold any more: numbers that have begun anew would all be
     /// late ones; somebody may have become known.
-    fn is_stale<C: Channel>(&mut self, channel: &C) -> bool {
+    fn is_stale(&mut self, channel: &dyn Channel) -> bool {
         if self.is_void || channel.next_seq().0 < self.armed_at {
             return true;
         }
@@ -230,7 +230,7 @@ impl Filtering {
     }
 
     /// The keys of instruments that are known and that nobody wants; gives a sum that other keys do not have.
-    fn each_refused<C: Channel>(&self, channel: &C, each: &mut dyn FnMut(u64)) -> u64 {
+    fn each_refused(&self, channel: &dyn Channel, each: &mut dyn FnMut(u64)) -> u64 {
         let mut sum = 0_u64;
         if !self.framing.is_keyed() {
             return sum;
@@ -250,7 +250,7 @@ impl Filtering {
     }
 
     /// Says which keys nobody wants.
-    fn refuse<C: Channel>(&mut self, channel: &C, gate: &mut dyn Gate) {
+    fn refuse(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) {
         gate.refuse_none();
         if self.framing.has_symbol_bits() {
             self.want_named(channel, gate);
@@ -260,7 +260,7 @@ impl Filtering {
     }
 
     /// Says by bits who is wanted: everybody, or those who are wanted by name, if nobody else can be.
-    fn want_named<C: Channel>(&self, channel: &C, gate: &mut dyn Gate) {
+    fn want_named(&self, channel: &dyn Channel, gate: &mut dyn Gate) {
         let mut is_open = false;
         channel.subscriptions(&mut |rule: &Rule| is_open |= rule.wanted && rule.pattern.literal().is_none());
         gate.want_all(is_open);
@@ -274,7 +274,7 @@ impl Filtering {
     }
 
     /// Tells the program of orders that it may not have seen; `false`: it may not be armed.
-    fn follow<C: Channel>(&mut self, channel: &mut C, gate: &mut dyn Gate, was_full: bool) -> bool {
+    fn follow(&mut self, channel: &mut dyn Channel, gate: &mut dyn Gate, was_full: bool) -> bool {
         let mut is_short = self.is_short || was_full;
         if let Some(noted) = channel.prefiltered_mut().noted_orders() {
             is_short |= noted.take_short();
@@ -303,7 +303,7 @@ impl Filtering {
 }
 
 /// Everything is wanted, or only what is about no instrument: while nobody wants any, and they are known.
-fn want_templates<C: Channel>(channel: &C, gate: &mut dyn Gate) {
+fn want_templates(channel: &dyn Channel, gate: &mut dyn Gate) {
     gate.want_all(true);
     let (mut is_known, mut is_wanted) = (false, false);
     channel.instruments(&mut |instrument| {

@@ -206,7 +206,7 @@ impl Intake {
     }
 
     /// Tells a channel how many servers it has of each kind.
-    pub(crate) fn introduce<C: Channel>(&self, channel: &mut C) {
+    pub(crate) fn introduce(&self, channel: &mut dyn Channel) {
         let requests = self.requests.iter().map(|r| (Port::Requests, r.servers.len()));
         let links = self.links.iter().map(|link| (link.port, link.addresses.len()));
         for (port, servers) in requests.chain(links) {
@@ -239,19 +239,19 @@ impl Intake {
     }
 
     /// What recovery groups and the request server sent.
-    pub(crate) fn recover<C: Channel, S: EventSink>(
+    pub(crate) fn recover(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
-        channel: &mut C,
-        sink: &mut S,
+        channel: &mut dyn Channel,
+        sink: &mut dyn EventSink,
     ) {
         for group in &mut self.recovery {
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
                 let Some(datagram) = receive(&mut group.receiver, &mut group.health, buffer) else {
                     break;
                 };
-                channel.on_datagram(now, group.port, group.line, datagram.bytes, sink);
+                channel.on_datagram_dyn(now, group.port, group.line, datagram.bytes, sink);
             }
         }
         if let Some(requests) = &mut self.requests {
@@ -260,7 +260,7 @@ impl Intake {
                     break;
                 };
                 match from == server_of(channel, Port::Requests, &requests.servers) {
-                    true => channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink),
+                    true => channel.on_datagram_dyn(now, Port::Requests, Line::A, datagram.bytes, sink),
                     false => self.unasked += 1,
                 }
             }
@@ -271,7 +271,7 @@ impl Intake {
     /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again
     /// after its timeout.
     #[inline]
-    pub(crate) fn request<C: Channel>(&mut self, channel: &mut C) {
+    pub(crate) fn request<C: Channel + ?Sized>(&mut self, channel: &mut C) {
         let Some(requests) = &mut self.requests else {
             return;
         };
@@ -306,11 +306,11 @@ impl Intake {
     }
 
     /// Opens, feeds and closes the recovery connections.
-    pub(crate) fn links<C: Channel>(
+    pub(crate) fn links(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
-        channel: &mut C,
+        channel: &mut dyn Channel,
         sink: &mut dyn EventSink,
     ) {
         for link in &mut self.links {
@@ -321,6 +321,13 @@ impl Intake {
     /// Datagrams of the live lines that the kernel dropped.
     fn kernel_drops(&self) -> u64 {
         self.live.iter().map(|line| u64::from(line.kernel_drops())).sum()
+    }
+
+    /// That a receive buffer is smaller than what was asked for, or that nobody counts what is dropped.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let warnings = self.live.iter().map(|line| line.warnings());
+        let warnings = warnings.max_by_key(Vec::len).unwrap_or_default();
+        (!warnings.is_empty()).then(|| format!("{}: {}", self.groups(), warnings.join("; ")))
     }
 
     /// The live groups, for messages.
@@ -381,7 +388,7 @@ impl Requester {
 }
 
 impl Link {
-    fn step<C: Channel>(&mut self, now: Nanos, buffer: &mut [u8], channel: &mut C, sink: &mut dyn EventSink) {
+    fn step(&mut self, now: Nanos, buffer: &mut [u8], channel: &mut dyn Channel, sink: &mut dyn EventSink) {
         let wanted = channel.wants_connection(self.port);
         match std::mem::replace(&mut self.state, LinkState::Closed) {
             LinkState::Closed if wanted && now >= self.retry => {
@@ -429,17 +436,17 @@ impl Link {
 }
 
 /// The server that a channel asks; there is one at least.
-fn server_of<C: Channel>(channel: &C, port: Port, servers: &[SocketAddr]) -> SocketAddr {
+fn server_of<C: Channel + ?Sized>(channel: &C, port: Port, servers: &[SocketAddr]) -> SocketAddr {
     servers[channel.server(port).min(servers.len() - 1)]
 }
 
 /// Moves bytes both ways; `false` when the connection is over.
-fn move_bytes<C: Channel>(
+fn move_bytes(
     stream: &mut TcpStream,
     port: Port,
     now: Nanos,
     buffer: &mut [u8],
-    channel: &mut C,
+    channel: &mut dyn Channel,
     sink: &mut dyn EventSink,
 ) -> bool {
     let mut is_up = true;

@@ -15,7 +15,7 @@ use tickwire_book::Depth;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernelpath::Trigger;
-use tickwire_market::{Counters, DynSink, EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Symbol, Venue};
+use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Symbol, Venue};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::stamp::RxStamp;
@@ -129,7 +129,7 @@ fn pass<C: Channel, H: Consumer>(
 ) {
     match H::IS_HOT {
         true => channel.on_datagram(now, port, line, bytes, hot),
-        false => channel.on_datagram(now, port, line, bytes, &mut DynSink(hot)),
+        false => channel.on_datagram_dyn(now, port, line, bytes, hot),
     }
 }
 
@@ -343,10 +343,7 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         if look.is_thorough && intake.may_recover(look.waiter) {
             let now = hot.now();
             hot.begins_aside(now);
-            match H::IS_HOT {
-                true => intake.recover(now, look.buffer, &mut self.channel, hot),
-                false => intake.recover(now, look.buffer, &mut self.channel, &mut DynSink(hot)),
-            }
+            intake.recover(now, look.buffer, &mut self.channel, hot);
             hot.ends_aside(&self.channel);
         }
         taken
@@ -513,10 +510,7 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     }
 
     fn warning(&self) -> Option<String> {
-        let intake = self.intake.as_ref()?;
-        let warnings = intake.live.iter().map(|line| line.warnings());
-        let warnings = warnings.max_by_key(Vec::len).unwrap_or_default();
-        (!warnings.is_empty()).then(|| format!("{}: {}", intake.groups(), warnings.join("; ")))
+        self.intake.as_ref()?.warning()
     }
 
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {

@@ -11,7 +11,7 @@ use tickwire_market::{
 };
 use tickwire_runtime::clock::{Clock, tsc};
 
-/// A channel behind one call per packet; within, every call is static.
+/// A channel behind one call per packet.
 pub trait Play {
     /// Takes a packet; timers that ran out before it go first.
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]);
@@ -262,15 +262,15 @@ pub fn describe(e: &MarketEvent, applied: &Applied<'_>) -> String {
 }
 
 /// See [`Play`].
-pub struct Played<C> {
-    channel: C,
+pub struct Played {
+    channel: Box<dyn Channel>,
     player: Player,
     cost: Cost,
 }
 
-impl<C: Channel> Played<C> {
+impl Played {
     /// Nothing played yet. `is_stepping`: the events of each packet are kept as text for `--step`.
-    pub fn new(cost: Cost, channel: C, books: Books, is_stepping: bool) -> Played<C> {
+    pub fn new(cost: Cost, channel: Box<dyn Channel>, books: Books, is_stepping: bool) -> Played {
         Played {
             channel,
             player: Player {
@@ -283,9 +283,9 @@ impl<C: Channel> Played<C> {
     }
 
     /// Lets somebody keep the books from now on.
-    pub(crate) fn keep(&mut self, keep: Option<Box<dyn Keep>>) {
+    pub(crate) fn keep(&mut self, keep: Box<dyn Keep>) {
         let instruments = self.player.books.config().instruments as usize;
-        self.player.kept = keep.map(|keep| Kept {
+        self.player.kept = Some(Kept {
             keep,
             known: vec![false; instruments],
             news: Vec::new(),
@@ -309,26 +309,27 @@ impl<C: Channel> Played<C> {
     }
 }
 
-impl<C: Channel> Play for Played<C> {
+impl Play for Played {
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
         let begin = self.cost.begin();
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.channel.handle_timeout(now, &mut self.player);
         }
-        self.channel.on_datagram(now, port, line, bytes, &mut self.player);
+        self.channel
+            .on_datagram_dyn(now, port, line, bytes, &mut self.player);
         self.told(now, bytes.len());
         self.cost.note(begin, bytes.len());
     }
 
     fn on_message(&mut self, now: Nanos, message: &[u8]) {
         let begin = self.cost.begin();
-        self.channel.on_message(now, message, &mut self.player);
+        self.channel.on_message_dyn(now, message, &mut self.player);
         self.told(now, message.len() + 2);
         self.cost.note(begin, message.len() + 2);
     }
 
     fn preview(&mut self, now: Nanos, message: &[u8]) {
-        self.channel.preview(now, message, &mut self.player);
+        self.channel.preview_dyn(now, message, &mut self.player);
     }
 
     fn finish(&mut self, now: Nanos) {

@@ -54,7 +54,7 @@ use tickwire_console::failure::Failure;
 use tickwire_venues::channels::{FeedConfig, FeedFile};
 use tickwire_venues::protocol::{self, Protocol};
 use tickwire_venues::wiring;
-use tickwire_venues::wiring::{Reception, WithChannel};
+use tickwire_venues::wiring::Reception;
 
 /// The arguments of `tickwire replay`.
 #[derive(clap::Args, Debug)]
@@ -343,15 +343,14 @@ impl MakePlay for Plain {
         name: String,
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure> {
-        let boxed = Boxed {
-            name,
-            books,
-            is_stepping: self.is_stepping,
-            keep: None,
+        let (channel, depth) = wiring::channel(feed, number, reception)?;
+        let cost = match reception.is_archived() {
+            false => Cost::timed(name, self.clock.clone()),
             // The packets of an archive are no packets of a feed.
-            clock: (!reception.is_archived()).then(|| self.clock.clone()),
+            true => Cost::new(name),
         };
-        wiring::with_channel(feed, number, reception, boxed)
+        let books = books_of(&*channel, depth, books);
+        Ok(Box::new(Played::new(cost, channel, books, self.is_stepping)))
     }
 
     fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
@@ -498,14 +497,13 @@ fn symbols_of(names: &[String]) -> Result<Option<Vec<Symbol>>, Failure> {
     names.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
 }
 
-/// Puts a channel and its books behind one call per packet.
-struct Boxed {
-    name: String,
-    books: BooksConfig,
-    is_stepping: bool,
-    keep: Option<Box<dyn Keep>>,
-    /// Where packets are timed.
-    clock: Option<Clock>,
+/// Books for a channel.
+fn books_of(channel: &dyn Channel, depth: Depth, books: BooksConfig) -> Books {
+    Books::new(BooksConfig {
+        depth,
+        venue: channel.venue(),
+        ..books
+    })
 }
 
 /// A channel whose books `keep` keeps: what [`MakePlay::channel`] answers where somebody looks at books
@@ -521,33 +519,11 @@ pub fn kept(
     books: BooksConfig,
     keep: Box<dyn Keep>,
 ) -> Result<Box<dyn Play>, Failure> {
-    let boxed = Boxed {
-        name,
-        books,
-        is_stepping: false,
-        keep: Some(keep),
-        clock: None,
-    };
-    wiring::with_channel(feed, number, reception, boxed)
-}
-
-impl WithChannel for Boxed {
-    type Output = Box<dyn Play>;
-
-    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Box<dyn Play> {
-        let books = Books::new(BooksConfig {
-            depth,
-            venue: channel.venue(),
-            ..self.books
-        });
-        let cost = match self.clock {
-            Some(clock) => Cost::timed(self.name, clock),
-            None => Cost::new(self.name),
-        };
-        let mut played = Played::new(cost, channel, books, self.is_stepping);
-        played.keep(self.keep);
-        Box::new(played)
-    }
+    let (channel, depth) = wiring::channel(feed, number, reception)?;
+    let books = books_of(&*channel, depth, books);
+    let mut played = Played::new(Cost::new(name), channel, books, false);
+    played.keep(keep);
+    Ok(Box::new(played))
 }
 
 /// A line's name, as in a configuration.

@@ -250,6 +250,8 @@ impl<C: Channel> Filtered<C> {
 }
 
 impl<C: Channel> Channel for Filtered<C> {
+    tickwire_feed::through_tables!();
+
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         let mut rules = 0;
         self.channel.subscriptions(&mut |_| rules += 1);

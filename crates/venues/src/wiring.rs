@@ -44,6 +44,17 @@ pub trait WithChannel {
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output;
 }
 
+/// Puts a channel behind its table.
+struct Boxing;
+
+impl WithChannel for Boxing {
+    type Output = (Box<dyn Channel>, Depth);
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output {
+        (Box::new(channel), depth)
+    }
+}
+
 /// What a receiving channel is made with.
 #[derive(Clone, Debug)]
 pub struct Reception {
@@ -298,6 +309,19 @@ pub fn with_channel<W: WithChannel>(
             return Err(unpublished(other));
         }
     })
+}
+
+/// The receiving side of one of a feed's channels behind its table, and how deep its books are: for who is
+/// not on the hot path. A decoder is compiled once for all of these.
+///
+/// # Errors
+/// As [`with_channel`].
+pub fn channel(
+    feed: &FeedConfig,
+    number: usize,
+    reception: &Reception,
+) -> Result<(Box<dyn Channel>, Depth), Failure> {
+    with_channel(feed, number, reception, Boxing)
 }
 
 /// Refuses a protocol that can only be decoded.

@@ -18,7 +18,7 @@ use tickwire_trading::strategy::{ConductorConfig, Strategy, Subscription};
 use tickwire_venues::channels::FeedConfig;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring;
-use tickwire_venues::wiring::{Reception, WithChannel};
+use tickwire_venues::wiring::Reception;
 
 /// A strategy that is to be played to: with its limits, and the venues that it hears, if not all.
 pub(super) type Entering<S> = (S, ConductorConfig, Option<Vec<Venue>>);
@@ -143,15 +143,28 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
         name: String,
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure> {
-        let tested = Boxed {
-            shared: self.shared.clone(),
-            is_grouped: feed.protocol().tells_match_events(),
-            less_is_executed: feed.protocol() == Protocol::Moex,
-            point: self.point,
-            name,
-            books,
+        let (channel, depth) = wiring::channel(feed, number, reception)?;
+        let books = BooksConfig {
+            // The place of an order in its queue is known only where the queues are.
+            depth: match depth {
+                Depth::Aggregated => Depth::ByOrder,
+                other => other,
+            },
+            venue: channel.venue(),
+            ..books
         };
-        wiring::with_channel(feed, number, reception, tested)?
+        let protocol = feed.protocol();
+        let kind = (books, protocol.tells_match_events(), protocol == Protocol::Moex);
+        let feed = add_feed(&self.shared, &name, kind)?;
+        Ok(Box::new(Tested {
+            channel,
+            shared: self.shared.clone(),
+            feed,
+            point: self.point,
+            known: vec![false; books.instruments as usize],
+            news: Vec::new(),
+            cost: Cost::new(name),
+        }))
     }
 
     fn records(&mut self, file: RecordsFile) -> Result<Box<dyn Play>, Failure> {
@@ -179,15 +192,6 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
     }
 }
 
-struct Boxed<S> {
-    shared: Rc<RefCell<Shared<S>>>,
-    is_grouped: bool,
-    less_is_executed: bool,
-    point: i64,
-    name: String,
-    books: BooksConfig,
-}
-
 /// One more feed, before the first packet of any.
 fn add_feed<S>(shared: &RefCell<Shared<S>>, name: &str, feed: FeedOf) -> Result<usize, Failure> {
     match &mut *shared.borrow_mut() {
@@ -201,36 +205,9 @@ fn add_feed<S>(shared: &RefCell<Shared<S>>, name: &str, feed: FeedOf) -> Result<
     }
 }
 
-impl<S: Strategy + 'static> WithChannel for Boxed<S> {
-    type Output = Result<Box<dyn Play>, Failure>;
-
-    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output {
-        let books = BooksConfig {
-            // The place of an order in its queue is known only where the queues are.
-            depth: match depth {
-                Depth::Aggregated => Depth::ByOrder,
-                other => other,
-            },
-            venue: channel.venue(),
-            ..self.books
-        };
-        let kind = (books, self.is_grouped, self.less_is_executed);
-        let feed = add_feed(&self.shared, &self.name, kind)?;
-        Ok(Box::new(Tested {
-            channel,
-            shared: self.shared,
-            feed,
-            point: self.point,
-            known: vec![false; books.instruments as usize],
-            news: Vec::new(),
-            cost: Cost::new(self.name),
-        }))
-    }
-}
-
 /// One channel of a backtest.
-struct Tested<C, S> {
-    channel: C,
+struct Tested<S> {
+    channel: Box<dyn Channel>,
     shared: Rc<RefCell<Shared<S>>>,
     feed: usize,
     point: i64,
@@ -271,8 +248,8 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
     }
 }
 
-impl<C: Channel, S: Strategy> Tested<C, S> {
-    fn with_sink(&mut self, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
+impl<S: Strategy> Tested<S> {
+    fn with_sink(&mut self, play: impl FnOnce(&mut dyn Channel, &mut Sink<'_, S>)) {
         let mut shared = self.shared.borrow_mut();
         let (test, ghosts) = shared.run();
         let mut sink = Sink {
@@ -282,10 +259,10 @@ impl<C: Channel, S: Strategy> Tested<C, S> {
             known: &mut self.known,
             news: &mut self.news,
         };
-        play(&mut self.channel, &mut sink);
+        play(&mut *self.channel, &mut sink);
     }
 
-    fn play(&mut self, bytes: usize, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
+    fn play(&mut self, bytes: usize, play: impl FnOnce(&mut dyn Channel, &mut Sink<'_, S>)) {
         self.with_sink(play);
         self.define_news();
         self.cost.note(0, bytes);
@@ -313,24 +290,24 @@ impl<C: Channel, S: Strategy> Tested<C, S> {
     }
 }
 
-impl<C: Channel, S: Strategy> Play for Tested<C, S> {
+impl<S: Strategy> Play for Tested<S> {
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
         self.play(bytes.len(), |channel, sink| {
             if channel.poll_timeout().is_some_and(|t| t <= now) {
                 channel.handle_timeout(now, sink);
             }
-            channel.on_datagram(now, port, line, bytes, sink);
+            channel.on_datagram_dyn(now, port, line, bytes, sink);
         });
     }
 
     fn on_message(&mut self, now: Nanos, message: &[u8]) {
         self.play(message.len() + 2, |channel, sink| {
-            channel.on_message(now, message, sink)
+            channel.on_message_dyn(now, message, sink)
         });
     }
 
     fn preview(&mut self, now: Nanos, message: &[u8]) {
-        self.with_sink(|channel, sink| channel.preview(now, message, sink));
+        self.with_sink(|channel, sink| channel.preview_dyn(now, message, sink));
     }
 
     fn finish(&mut self, _now: Nanos) {
