@@ -145,7 +145,8 @@ impl Missing {
     pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> (u64, bool) {
         let full = self.holes.len() >= self.capacity;
         let grown = match self.holes.last_mut() {
-            Some(last) if last.end == first || full => {
+            // One that was given up does not grow: what follows it has not been asked for.
+            Some(last) if last.end == first && !last.lost || full => {
                 let grown = end - last.end;
                 last.end = end;
                 (grown, false)
@@ -260,5 +261,21 @@ impl Missing {
     /// Whether the list needs more memory than was taken: the arbiter opens no hole that would.
     pub(crate) fn is_overfull(&self) -> bool {
         self.holes.len() > self.capacity + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_that_was_given_up_does_not_grow() {
+        let mut missing = Missing::new(4);
+        assert_eq!(missing.append(5, 8, Nanos(1)), (3, true));
+        assert_eq!(missing.append(8, 9, Nanos(1)), (1, false), "one hole");
+        missing.lose(5, 9);
+        assert_eq!(missing.append(9, 12, Nanos(2)), (3, true), "what follows is asked for");
+        let lost: Vec<bool> = missing.holes().iter().map(|hole| hole.lost).collect();
+        assert_eq!(lost, [true, false]);
     }
 }

@@ -672,3 +672,113 @@ fn where_there_is_one_line_another_session_has_to_insist() {
     }
     assert_eq!(of_other(&mut arbiter, 9, Line::A), Verdict::Deliver { skip: 0 });
 }
+
+#[test]
+fn a_packet_that_follows_on_what_both_lines_know_claims_nothing() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    for line in [Line::A, Line::B] {
+        on(&mut arbiter, 2, line, 13, 1);
+    }
+    assert_eq!(on(&mut arbiter, 3, Line::A, 14, 1), Verdict::Buffered);
+    // Line B is late by more than one line can be behind the other, and speaks of what both know to exist.
+    on(&mut arbiter, 2_500 * Nanos::MILLI, Line::B, 6, 1);
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 0);
+    assert_eq!(arbiter.latest(), SeqNo(15));
+}
+
+#[test]
+fn what_the_other_line_says_up_to_a_refuted_number_is_believed() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    on(&mut arbiter, 2, Line::A, 20, 1);
+    assert_eq!(on(&mut arbiter, 3, Line::B, 18, 2), Verdict::Buffered);
+    for first in 5..13 {
+        on(&mut arbiter, 20 + first, Line::A, first, 1);
+    }
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 1);
+    drain(&mut arbiter);
+    assert_eq!(
+        (arbiter.next_seq(), arbiter.latest(), arbiter.missing()),
+        (SeqNo(13), SeqNo(20), 5),
+        "18 and 19 came by line B"
+    );
+}
+
+#[test]
+fn a_line_whose_number_was_refuted_is_where_it_went_on() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    refute(&mut arbiter);
+    drain(&mut arbiter);
+    // Line B is silent; line A begins anew, for as long as is believed.
+    let late = 10 * Nanos::SECOND;
+    for nth in 0..3 {
+        on(&mut arbiter, late + nth * 1_500 * Nanos::MILLI, Line::A, 1 + nth, 1);
+    }
+    assert_eq!(arbiter.counters().get(Counter::SessionChanges), 1);
+}
+
+#[test]
+fn a_line_whose_number_was_refuted_is_heard_still() {
+    let mut arbiter = by_both(ArbiterConfig::default());
+    on(&mut arbiter, 2, Line::A, 20, 1);
+    let refuted = 2_500 * Nanos::MILLI;
+    on(&mut arbiter, refuted, Line::B, 5, 1);
+    assert_eq!(arbiter.counters().get(Counter::NumbersRefuted), 1);
+    // Line A said something less than three seconds ago: line B alone begins no session.
+    for nth in 1..=u64::from(2 * ArbiterConfig::default().confirm_packets) {
+        assert_eq!(
+            of_other(&mut arbiter, refuted + nth, Line::B),
+            Verdict::Ignored,
+            "{nth}"
+        );
+    }
+}
+
+#[test]
+fn a_lost_message_before_a_claim_is_passed_over() {
+    let mut config = unanswered();
+    (config.request_attempts, config.recovery.deadline_ns) = (1, 0);
+    let mut arbiter = by_both(config);
+    for line in [Line::A, Line::B] {
+        arbiter.on_heartbeat(Nanos(2), line, SESSION, SeqNo(6), false);
+    }
+    // Line A alone tells of 20; what lies between comes by line B, 5 by none.
+    on(&mut arbiter, 3, Line::A, 20, 1);
+    assert_eq!(on(&mut arbiter, 4, Line::B, 6, 14), Verdict::Buffered);
+    let mut now = Nanos(5);
+    while arbiter.next_seq() < SeqNo(21) {
+        now = arbiter.poll_timeout().expect("something is due").max(now);
+        assert!(now < Nanos(Nanos::SECOND), "5 is waited for");
+        arbiter.handle_timeout(now);
+        while arbiter.poll_request().is_some() {}
+        drain(&mut arbiter);
+    }
+    assert_eq!(arbiter.counters().get(Counter::MessagesLost), 1);
+}
+
+#[test]
+fn of_what_was_given_up_each_is_passed_over_in_its_turn() {
+    let mut arbiter = by_both(unanswered());
+    for line in [Line::A, Line::B] {
+        on(&mut arbiter, 2, line, 6, 2);
+        on(&mut arbiter, 2, line, 9, 1);
+    }
+    given_up(&mut arbiter);
+    let released: Vec<u64> = std::iter::from_fn(|| arbiter.next_buffered().map(|it| it.first.0)).collect();
+    assert_eq!(released, [6, 9]);
+    assert_eq!(arbiter.counters().get(Counter::MessagesLost), 2, "5 and 8");
+}
+
+#[test]
+fn a_packet_that_opens_no_gap_needs_no_room_for_one() {
+    let mut arbiter = by_both(ArbiterConfig {
+        gaps: 4,
+        ..ArbiterConfig::default()
+    });
+    let mut first = 6;
+    while on(&mut arbiter, 2, Line::A, first, 1) == Verdict::Buffered {
+        first += 2;
+        assert!(first < 40, "there is no end of room");
+    }
+    assert_eq!(arbiter.latest(), SeqNo(first + 1), "it is known to exist");
+    assert_eq!(on(&mut arbiter, 3, Line::A, first + 1, 1), Verdict::Buffered);
+}

@@ -182,3 +182,23 @@ fn junk_for_every_instrument_marks_every_book_and_none_is_forgotten() {
         assert_eq!(rig.state(instrument), BookState::Live, "{instrument}");
     }
 }
+
+/// A forger on line A sends a message 20 that nobody has sent; line A goes on without it. The true message
+/// of that number differs, and neither line is false for that.
+#[test]
+fn the_true_message_of_a_refuted_number_is_no_copy_that_differs() {
+    let mut rig = Rig::new(true);
+    for line in [Line::A, Line::B] {
+        rig.feed.on_packet(NOW, line, &packet(1, add(1, 1, 100).as_bytes()), &mut rig.books);
+    }
+    rig.feed.on_packet(NOW, Line::A, &packet(20, add(1, 66, 666).as_bytes()), &mut rig.books);
+    // The last two out of order: what comes in sequence on the first line is not compared.
+    for order in (2..=18).chain([20, 19]) {
+        let true_one = packet(order, add(1, order, 100).as_bytes());
+        rig.feed.on_packet(NOW, Line::A, &true_one, &mut rig.books);
+    }
+    let counters = rig.feed.counters();
+    assert_eq!(counters.get(Counter::NumbersRefuted), 1);
+    assert_eq!(counters.get(Counter::LinesDiverged), 0);
+    assert_eq!((rig.feed.state(), rig.feed.next_seq()), (FeedState::Live, SeqNo(21)));
+}

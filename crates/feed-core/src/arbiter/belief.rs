@@ -220,7 +220,7 @@ impl Arbiter {
         self.counters.bump(Counter::NumbersRefuted);
         self.claims.has_refuted = true;
         let other = self.lines[claim.line.other() as usize].high;
-        let other = if other < claim.first { other } else { 0 };
+        let other = if other <= claim.first { other } else { 0 };
         let high = claim.high.max(claim.said).max(other);
         self.lines[claim.line as usize] = Progress {
             high: claim.said.max(claim.before),
