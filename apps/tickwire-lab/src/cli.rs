@@ -8,6 +8,7 @@ use tickwire_simulator::session::Packing;
 use tickwire_venues::protocol::Protocol;
 
 use crate::lab::LabCommand;
+use crate::scale::Curve;
 
 /// What Tickwire measures, and how fast it is.
 #[derive(Parser, Debug)]
@@ -55,7 +56,9 @@ Examples:
   tickwire bench --publish --messages 500000
       packet -> book visible in shared memory, feed by feed
   tickwire bench --feed all --messages 500000
-      decode -> event, books, filtered, packet -> order, feed by feed")]
+      decode -> event, books, filtered, packet -> order, feed by feed
+  tickwire bench --scale orders --up-to 100000000
+      what a change of the books takes, and an order of memory, as orders grow")]
     Bench(BenchArgs),
     /// FIX sessions, measured
     #[command(after_help = "\
@@ -122,7 +125,7 @@ fn parse_rounds(text: &str) -> Result<usize, String> {
     rounds.ok_or("a number from 1 to 1000".into())
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
     /// Messages of the generated session
     #[arg(long, default_value_t = 2_000_000, value_name = "N")]
@@ -152,6 +155,12 @@ pub(crate) struct BenchArgs {
     /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,
+    /// How figures grow with sizes instead: one table a curve (repeatable)
+    #[arg(long, value_name = "CURVE", value_enum, conflicts_with_all = ["feed", "publish", "write_session"])]
+    pub(crate) scale: Vec<Curve>,
+    /// With --scale: the largest size
+    #[arg(long, value_name = "N", requires = "scale", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) up_to: Option<u64>,
 }
 
 /// Feeds to measure.

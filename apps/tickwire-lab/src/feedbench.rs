@@ -371,6 +371,8 @@ mod tests {
             publish: false,
             packets: Vec::new(),
             write_session: None,
+            scale: Vec::new(),
+            up_to: None,
         }
     }
 

@@ -11,6 +11,7 @@ mod feedbench;
 mod fix;
 mod lab;
 mod publishbench;
+mod scale;
 mod wirebench;
 
 use std::process::ExitCode;
@@ -86,6 +87,7 @@ fn bench(args: &BenchArgs) -> Result<(), Failure> {
         tickwire_control::process::pin(core)?;
     }
     match args.feed.is_empty() {
+        _ if !args.scale.is_empty() => scale::run(args),
         _ if args.publish => publishbench::run(args),
         true => bench::run(args),
         false => feedbench::run(args),

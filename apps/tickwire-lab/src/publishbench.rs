@@ -6,7 +6,7 @@
 //! be the venue's, level by level, else no figure is shown. A regression here is one of every reader of
 //! shared memory.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use tickwire_book::super_books::Source;
@@ -21,6 +21,7 @@ use tickwire_shm::{
 
 use crate::cli::BenchArgs;
 use crate::feedbench::{self};
+use crate::scale::{End, pin_to};
 use tickwire_console::failure::Failure;
 use tickwire_feedd::RingContent;
 use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
@@ -44,11 +45,11 @@ const READINGS: u64 = 1_000_000;
 
 /// What a session cost.
 #[derive(Clone)]
-struct Figures {
+pub(crate) struct Figures {
     /// Processor time, nanoseconds a message.
-    per_message: f64,
+    pub(crate) per_message: f64,
     /// Packet in memory → book visible.
-    books: Histogram,
+    pub(crate) books: Histogram,
     /// The same of packets of one message alone: by packet, its last book.
     singles: Histogram,
     /// Packet in memory → consolidated book visible.
@@ -109,6 +110,40 @@ struct Pass<'a> {
     with_supers: bool,
     clock: &'a Clock,
     play: Play,
+    /// Threads that read meanwhile.
+    readers: u32,
+}
+
+/// What readers did.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Read {
+    /// Books copied.
+    pub(crate) copies: u64,
+    /// Copies that a write came into, so that they were made again.
+    pub(crate) again: u64,
+}
+
+/// Copies one book after the other, in no order, until it is told to end.
+fn read_on(words: &[AtomicU64], seed: u64, is_over: &AtomicBool) -> Read {
+    let (mut read, mut copy, mut at) = (Read::default(), BookCopy::default(), seed);
+    let Ok(reader) = Reader::attach(words) else {
+        return read;
+    };
+    while !is_over.load(Ordering::Relaxed) {
+        // Books that are defined while it reads are read, too.
+        let books = reader.books().map(|(slot, _)| slot).collect::<Vec<_>>();
+        for _ in 0..4_096_u32.min(books.len() as u32 * 64) {
+            at = at
+                .wrapping_mul(0x5851_F42D_4C95_7F2D)
+                .wrapping_add(0x1405_7B7E_F767_814F);
+            let slot = books[(at >> 33) as usize % books.len()];
+            match reader.read_book(slot, &mut copy) {
+                Ok(_) => read.copies += 1,
+                Err(_) => read.again += 1,
+            }
+        }
+    }
+    read
 }
 
 /// How.
@@ -121,8 +156,8 @@ enum Play {
     WithGaps,
 }
 
-/// What a pass gives: its figures, and allocations where they were counted.
-type Passed = Result<(Figures, u64), Failure>;
+/// What a pass gives: its figures, allocations where they were counted, and what readers did.
+type Passed = Result<(Figures, u64, Read), Failure>;
 
 impl WithChannel for Pass<'_> {
     type Output = Passed;
@@ -198,21 +233,23 @@ impl WithChannel for Pass<'_> {
         for (port, datagram) in &session.before {
             source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut books_of_thread);
         }
-        let begin = thread_cpu_ns();
         let (day, close) = session.live.split_at(self.found.end);
         let mut singles = Histogram::default();
-        let allocations = play(
-            day,
-            self.play,
-            &mut source,
-            &mut books_of_thread,
-            |at, visible| {
-                if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
-                    singles.record(ns);
-                }
-            },
-        );
-        let ns = thread_cpu_ns() - begin;
+        let (allocations, ns, read) = beside(self.readers, &words, || {
+            let begin = thread_cpu_ns();
+            let allocations = play(
+                day,
+                self.play,
+                &mut source,
+                &mut books_of_thread,
+                |at, visible| {
+                    if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
+                        singles.record(ns);
+                    }
+                },
+            );
+            (allocations, thread_cpu_ns() - begin)
+        })?;
         let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
         if self.with_supers && !is_national {
             check_supers(&reader, venue)?;
@@ -229,8 +266,70 @@ impl WithChannel for Pass<'_> {
             singles,
             supers: histogram(shown.super_latency).unwrap_or_default(),
         };
-        Ok((figures, allocations))
+        Ok((figures, allocations, read))
     }
+}
+
+/// Does it while so many threads read: they have the first core, this thread has the last one then.
+fn beside(
+    readers: u32,
+    words: &[AtomicU64],
+    write: impl FnOnce() -> (u64, u64),
+) -> Result<(u64, u64, Read), Failure> {
+    if readers == 0 {
+        let (allocations, ns) = write();
+        return Ok((allocations, ns, Read::default()));
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let started: Vec<_> = (0..readers)
+            .map(|nth| {
+                scope.spawn(move || {
+                    pin_to(End::First)?;
+                    Ok::<Read, Failure>(read_on(words, nth.into(), is_over))
+                })
+            })
+            .collect();
+        let (allocations, ns) = write();
+        is_over.store(true, Ordering::Relaxed);
+        let mut all = Read::default();
+        for thread in started {
+            let read = thread.join().expect("its panic ends this one")?;
+            (all.copies, all.again) = (all.copies + read.copies, all.again + read.again);
+        }
+        Ok((allocations, ns, all))
+    })
+}
+
+/// What a session of ITCH takes beside so many readers, for each point: the fastest run.
+pub(crate) fn beside_readers(
+    args: &BenchArgs,
+    points: &[u64],
+    clock: &Clock,
+) -> Result<Vec<(u64, Figures, Read)>, Failure> {
+    // As much as readers must have beside them; on one core they share it.
+    pin_to(End::Last)?;
+    let args = BenchArgs {
+        packets: vec![Packing::Recorded],
+        ..args.clone()
+    };
+    let bench = benches(&[Protocol::Itch50], &args)?.swap_remove(0);
+    let mut best: Vec<Option<(Figures, Read)>> = points.iter().map(|_| None).collect();
+    for _ in 0..args.runs.max(1) {
+        for (at, &readers) in points.iter().enumerate() {
+            let readers = u32::try_from(readers).unwrap_or(u32::MAX);
+            let (figures, _, read) = bench.pass_beside(readers, false, clock, Play::InOrder)?;
+            let kept = best[at].as_ref();
+            if kept.is_none_or(|(kept, _)| figures.per_message < kept.per_message) {
+                best[at] = Some((figures, read));
+            }
+        }
+    }
+    let best = points.iter().zip(best);
+    Ok(best
+        .filter_map(|(&readers, best)| best.map(|(figures, read)| (readers, figures, read)))
+        .collect())
 }
 
 /// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram
@@ -363,7 +462,7 @@ struct Bench {
 impl Bench {
     fn round(&mut self, clock: &Clock) -> Result<(), Failure> {
         for (at, with_supers) in [false, true].into_iter().enumerate() {
-            let (figures, _) = self.pass(with_supers, clock, Play::InOrder)?;
+            let (figures, ..) = self.pass(with_supers, clock, Play::InOrder)?;
             let best = &mut self.best[at];
             if best
                 .as_ref()
@@ -376,7 +475,12 @@ impl Bench {
     }
 
     fn pass(&self, with_supers: bool, clock: &Clock, play: Play) -> Passed {
+        self.pass_beside(0, with_supers, clock, play)
+    }
+
+    fn pass_beside(&self, readers: u32, with_supers: bool, clock: &Clock, play: Play) -> Passed {
         let pass = Pass {
+            readers,
             session: &self.session,
             found: &self.found,
             protocol: self.protocol,
@@ -555,6 +659,8 @@ mod tests {
             publish: true,
             packets: Vec::new(),
             write_session: None,
+            scale: Vec::new(),
+            up_to: None,
         }
     }
 
@@ -588,7 +694,7 @@ mod tests {
     fn nothing_is_allocated_from_packet_to_super_book_gaps_included() {
         let clock = Clock::calibrate();
         for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
-            let (_, allocations) = bench
+            let (_, allocations, _) = bench
                 .pass(true, &clock, Play::WithGaps)
                 .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
             assert_eq!(allocations, 0, "{}", bench.protocol);

@@ -274,7 +274,11 @@ mod tests {
         assert_eq!(missing.append(5, 8, Nanos(1)), (3, true));
         assert_eq!(missing.append(8, 9, Nanos(1)), (1, false), "one hole");
         missing.lose(5, 9);
-        assert_eq!(missing.append(9, 12, Nanos(2)), (3, true), "what follows is asked for");
+        assert_eq!(
+            missing.append(9, 12, Nanos(2)),
+            (3, true),
+            "what follows is asked for"
+        );
         let lost: Vec<bool> = missing.holes().iter().map(|hole| hole.lost).collect();
         assert_eq!(lost, [true, false]);
     }

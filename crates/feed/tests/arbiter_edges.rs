@@ -711,7 +711,13 @@ fn a_line_whose_number_was_refuted_is_where_it_went_on() {
     // Line B is silent; line A begins anew, for as long as is believed.
     let late = 10 * Nanos::SECOND;
     for nth in 0..3 {
-        on(&mut arbiter, late + nth * 1_500 * Nanos::MILLI, Line::A, 1 + nth, 1);
+        on(
+            &mut arbiter,
+            late + nth * 1_500 * Nanos::MILLI,
+            Line::A,
+            1 + nth,
+            1,
+        );
     }
     assert_eq!(arbiter.counters().get(Counter::SessionChanges), 1);
 }

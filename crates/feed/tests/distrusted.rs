@@ -189,9 +189,15 @@ fn junk_for_every_instrument_marks_every_book_and_none_is_forgotten() {
 fn the_true_message_of_a_refuted_number_is_no_copy_that_differs() {
     let mut rig = Rig::new(true);
     for line in [Line::A, Line::B] {
-        rig.feed.on_packet(NOW, line, &packet(1, add(1, 1, 100).as_bytes()), &mut rig.books);
+        rig.feed
+            .on_packet(NOW, line, &packet(1, add(1, 1, 100).as_bytes()), &mut rig.books);
     }
-    rig.feed.on_packet(NOW, Line::A, &packet(20, add(1, 66, 666).as_bytes()), &mut rig.books);
+    rig.feed.on_packet(
+        NOW,
+        Line::A,
+        &packet(20, add(1, 66, 666).as_bytes()),
+        &mut rig.books,
+    );
     // The last two out of order: what comes in sequence on the first line is not compared.
     for order in (2..=18).chain([20, 19]) {
         let true_one = packet(order, add(1, order, 100).as_bytes());
@@ -200,5 +206,8 @@ fn the_true_message_of_a_refuted_number_is_no_copy_that_differs() {
     let counters = rig.feed.counters();
     assert_eq!(counters.get(Counter::NumbersRefuted), 1);
     assert_eq!(counters.get(Counter::LinesDiverged), 0);
-    assert_eq!((rig.feed.state(), rig.feed.next_seq()), (FeedState::Live, SeqNo(21)));
+    assert_eq!(
+        (rig.feed.state(), rig.feed.next_seq()),
+        (FeedState::Live, SeqNo(21))
+    );
 }

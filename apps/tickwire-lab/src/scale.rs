@@ -1,0 +1,213 @@
+//! `tickwire bench --scale`: how the figures grow with the sizes, one table a curve.
+//!
+//! A point of a curve checks its own answer: books are the venue's, orders that rest are as many as were
+//! added, a datagram is received or counted as dropped. Where a machine ends before a curve does, the point
+//! is left out, and the table says so.
+
+mod books;
+mod feeds;
+mod network;
+mod passes;
+
+use std::fmt::Write as _;
+
+use tickwire_console::failure::Failure;
+use tickwire_control::summary::resident_kib;
+use tickwire_lab::Table;
+use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::clock::Clock;
+
+use crate::cli::BenchArgs;
+
+/// What is made larger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Curve {
+    /// Instruments, 10 to 100,000: a message of XDP into books
+    Instruments,
+    /// Orders that rest, 10,000 to 100,000,000: a change of the books, bytes an order
+    Orders,
+    /// Feeds, 1 to 16, on one thread and on two
+    Feeds,
+    /// Readers of shared memory, 0 to 16: what the writer takes
+    Readers,
+    /// Share of the instruments that are wanted, 1 to 100 %
+    Subscriptions,
+    /// Packets a second, by sockets and by AF_XDP, up to the first that is dropped
+    Packets,
+    /// Packets in one pass, up to 50,000,000: time a packet, memory
+    Pass,
+    /// Orders at a restart, 10,000 to 10,000,000: the engine's state written and read
+    Restart,
+}
+
+impl Curve {
+    /// Measures it, point by point; `up_to` is the largest point.
+    fn table(self, args: &BenchArgs, clock: &Clock) -> Result<Table, Failure> {
+        let up_to = args.up_to.unwrap_or(match self {
+            Curve::Instruments => 100_000,
+            Curve::Orders | Curve::Restart => 10_000_000,
+            Curve::Feeds | Curve::Readers => 16,
+            Curve::Subscriptions => 100,
+            Curve::Packets => 1_000_000,
+            Curve::Pass => 50_000_000,
+        });
+        match self {
+            Curve::Instruments => feeds::instruments(args, up_to),
+            Curve::Orders => books::orders(args, up_to),
+            Curve::Feeds => feeds::feeds(args, up_to),
+            Curve::Readers => feeds::readers(args, up_to, clock),
+            Curve::Subscriptions => feeds::subscriptions(args, up_to),
+            Curve::Packets => network::packets(up_to),
+            Curve::Pass => passes::pass(args, up_to),
+            Curve::Restart => passes::restart(args, up_to),
+        }
+    }
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let clock = Clock::calibrate();
+    for &curve in &args.scale {
+        eprintln!("{curve:?} ...");
+        let table = curve.table(args, &clock)?;
+        println!("{}", table.to_text(tickwire_console::terminal::width()));
+    }
+    for (name, value) in tickwire_control::summary::host(&clock, None) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// Powers of ten and `up_to`, from `from` on.
+fn decades(from: u64, up_to: u64) -> Vec<u64> {
+    let powers = std::iter::successors(Some(from), |n| n.checked_mul(10));
+    let mut points: Vec<u64> = powers.take_while(|n| *n < up_to).collect();
+    points.push(up_to);
+    points
+}
+
+/// 1, 2, 4 … and `up_to`.
+fn doublings(up_to: u64) -> Vec<u64> {
+    let powers = std::iter::successors(Some(1_u64), |n| n.checked_mul(2));
+    let mut points: Vec<u64> = powers.take_while(|n| *n < up_to).collect();
+    points.push(up_to);
+    points
+}
+
+/// Pins the calling thread to the first core that this process may use, or to the last one: where there is
+/// one core, both are the same.
+pub(crate) fn pin_to(end: End) -> Result<(), Failure> {
+    let cores = Cores::count();
+    let usable = cores.usable();
+    let core = match end {
+        End::First => usable.first(),
+        End::Last => usable.last(),
+    };
+    core.map_or(Ok(()), |core| {
+        cores.pin(*core).map_err(|e| Failure::system(e.to_string()))
+    })
+}
+
+/// See [`pin_to`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    First,
+    Last,
+}
+
+/// What this process has in memory, bytes; 0 where nobody says.
+fn resident() -> u64 {
+    resident_kib().unwrap_or_default() << 10
+}
+
+/// Whether the system has so many bytes left; `true` where nobody says.
+fn has_room(bytes: u64) -> bool {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.is_none_or(|kib| kib << 10 > bytes)
+}
+
+/// Bytes as people read them.
+fn bytes(n: u64) -> String {
+    let mut text = String::new();
+    let _ = match n {
+        0 => write!(text, "0"),
+        n if n < 1 << 20 => write!(text, "{:.0} KiB", n as f64 / 1024.0),
+        n if n < 1 << 30 => write!(text, "{:.1} MiB", n as f64 / f64::from(1 << 20)),
+        n => write!(text, "{:.2} GiB", n as f64 / f64::from(1 << 30)),
+    };
+    text
+}
+
+/// A generator for what is drawn here: SplitMix64.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    /// One of so many.
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> BenchArgs {
+        BenchArgs {
+            messages: 5_000,
+            symbols: Some(20),
+            seed: 5,
+            core: None,
+            runs: 1,
+            feed: Vec::new(),
+            publish: false,
+            packets: Vec::new(),
+            write_session: None,
+            scale: Vec::new(),
+            up_to: None,
+        }
+    }
+
+    /// Every curve, small: points are there, and what each checks of itself holds.
+    #[test]
+    fn every_curve_is_measured_and_right() {
+        let clock = Clock::calibrate();
+        let small = [
+            (Curve::Instruments, 100),
+            (Curve::Orders, 20_000),
+            (Curve::Feeds, 3),
+            (Curve::Readers, 2),
+            (Curve::Subscriptions, 100),
+            (Curve::Pass, 20_000),
+            (Curve::Restart, 20_000),
+        ];
+        for (curve, up_to) in small {
+            let args = BenchArgs {
+                up_to: Some(up_to),
+                ..args()
+            };
+            let table = curve
+                .table(&args, &clock)
+                .unwrap_or_else(|f| panic!("{curve:?}: {}", f.message));
+            let text = table.to_text(200);
+            assert!(text.lines().count() > 4, "{curve:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn points_end_where_they_are_told_to() {
+        assert_eq!(decades(10, 100_000), [10, 100, 1_000, 10_000, 100_000]);
+        assert_eq!(decades(10, 500), [10, 100, 500]);
+        assert_eq!(doublings(16), [1, 2, 4, 8, 16]);
+        assert_eq!(doublings(3), [1, 2, 3]);
+    }
+}
