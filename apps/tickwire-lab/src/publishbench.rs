@@ -49,9 +49,9 @@ pub(crate) struct Figures {
     /// Processor time, nanoseconds a message.
     pub(crate) per_message: f64,
     /// Packet in memory → book visible.
-    pub(crate) books: Histogram,
+    books: Histogram,
     /// The same of packets of one message alone: by packet, its last book.
-    singles: Histogram,
+    pub(crate) singles: Histogram,
     /// Packet in memory → consolidated book visible.
     supers: Histogram,
 }

@@ -92,6 +92,10 @@ pub(crate) mod stack {
     pub(crate) const WIRE: i16 = -152;
     /// Address of the set's table of refused keys.
     pub(crate) const REFUSED: i16 = -160;
+    /// With statistics, where instruments have keys: the place that is being looked at, and the address of this
+    /// CPU's notes: how many of the packet's keys were refused, and their places.
+    pub(crate) const PLACE: i16 = -168;
+    pub(crate) const NOTES: i16 = -176;
 }
 
 /// Offset of the payload from R7.
@@ -104,10 +108,14 @@ pub(crate) struct Exits {
     pub(crate) pass: Label,
     /// Delivered, and counts as received.
     pub(crate) wanted: Label,
+    /// The same, of a packet whose reason was counted already.
+    pub(crate) received: Label,
     /// Nothing wanted in it: dropped if it is in sequence.
     pub(crate) unwanted: Label,
     /// Not understood after arbitration: delivered, and the other line's copy is looked at again.
     pub(crate) doubt: Label,
+    /// The same, of a packet whose reason was counted already.
+    pub(crate) unread: Label,
     /// Not understood before arbitration: delivered.
     pub(crate) early_doubt: Label,
     /// Delivered without a number of its own.
@@ -141,8 +149,10 @@ impl<'s> Generator<'s> {
         let exits = Exits {
             pass: a.label(),
             wanted: a.label(),
+            received: a.label(),
             unwanted: a.label(),
             doubt: a.label(),
+            unread: a.label(),
             early_doubt: a.label(),
             plain: a.label(),
             duplicate: a.label(),
@@ -196,13 +206,18 @@ impl<'s> Generator<'s> {
     }
 
     /// R4 = 1 if the key in R0 is not among the set's refused ones, else 0; changes R0 and R5. No jumps: the
-    /// verifier would follow each way through the rest of a walk.
+    /// verifier would follow each way through the rest of a walk. With statistics a refused key's place is
+    /// noted, for [`Generator::unwanted_keys`].
     pub(crate) fn wanted_key(&mut self) {
+        let counts = self.spec.statistics;
         let a = &mut self.a;
         a.copy(R4, R0);
         a.set_wide(R5, layout::HASH);
         a.alu(Op::Mul, R4, R5);
         a.alu_value(Op::Rsh, R4, 64 - layout::REFUSED_BUCKETS.trailing_zeros() as i32);
+        if counts {
+            a.store(Size::D, R10, stack::PLACE, R4);
+        }
         a.alu_value(Op::Lsh, R4, 4);
         a.load(Size::D, R5, R10, stack::REFUSED);
         a.alu(Op::Add, R5, R4);
@@ -216,8 +231,34 @@ impl<'s> Generator<'s> {
             a.alu(Op::Sub, R0, reg);
             a.alu(Op::Or, reg, R0);
         }
+        if counts {
+            // The place: the bucket's first word, or the second one where it is not the first.
+            a.copy(R0, R4);
+            a.alu_value(Op::Rsh, R0, 63);
+        }
         a.alu(Op::And, R4, R5);
         a.alu_value(Op::Rsh, R4, 63);
+        if counts {
+            a.load(Size::D, R5, R10, stack::PLACE);
+            a.alu_value(Op::Lsh, R5, 1);
+            a.alu(Op::Or, R5, R0);
+            a.store(Size::D, R10, stack::PLACE, R5);
+            // Noted in any case, and written over by the next one if the key is not refused. How many there are
+            // stands in memory, of which the verifier knows nothing: on the stack it would count along, and
+            // follow every turn of a walk by itself.
+            a.load(Size::D, R5, R10, stack::NOTES);
+            a.load(Size::D, R0, R5, 0);
+            a.alu_value(Op::And, R0, layout::NOTES as i32 - 1);
+            a.alu_value(Op::Lsh, R0, 3);
+            a.alu(Op::Add, R5, R0);
+            a.load(Size::D, R0, R10, stack::PLACE);
+            a.store(Size::D, R5, 8, R0);
+            a.load(Size::D, R5, R10, stack::NOTES);
+            a.load(Size::D, R0, R5, 0);
+            a.alu_value(Op::Add, R0, 1);
+            a.alu(Op::Sub, R0, R4);
+            a.store(Size::D, R5, 0, R0);
+        }
     }
 
     /// R4 = bit R0 (below [`layout::BITS`]) of the set at R6; changes R0.
@@ -415,7 +456,7 @@ impl<'s> Generator<'s> {
             disarmed,
             duplicate,
             session,
-            wanted,
+            received,
             ..
         } = self.exits;
         let learns = framing == Framing::Pitch;
@@ -491,7 +532,7 @@ impl<'s> Generator<'s> {
         }
         self.a.load(Size::D, R2, R10, stack::COUNT);
         self.add(Count::Messages);
-        self.a.jump(if learns { walk } else { wanted });
+        self.a.jump(if learns { walk } else { received });
 
         self.a.bind(held);
         self.a.store_value(Size::D, R10, stack::WORD, 0);
@@ -529,6 +570,15 @@ impl<'s> Generator<'s> {
         let doubt = self.exits.doubt;
         let sets = self.sizes;
         let a = &mut self.a;
+        if framing.is_keyed() && self.spec.statistics {
+            a.call(helper::CPU);
+            a.alu_value(Op::And, R0, sets.cpus as i32 - 1);
+            a.alu_value(Op::Lsh, R0, layout::NOTES_SIZE.trailing_zeros() as i32);
+            a.map_value(R1, layout::DROPPED, sets.notes_at() as u32);
+            a.alu(Op::Add, R1, R0);
+            a.store(Size::D, R10, stack::NOTES, R1);
+            a.store_value(Size::D, R1, 0, 0);
+        }
         a.load(Size::W, R0, R9, layout::SET as i16);
         a.jump_if_value(Cond::Ge, R0, sets.sets as i32, doubt);
         a.store(Size::D, R10, stack::SET, R0);
@@ -626,19 +676,61 @@ impl<'s> Generator<'s> {
         self.drop_it();
     }
 
+    /// The same where instruments have keys, whose places were noted on the way: they are counted now that
+    /// the packet is dropped for certain. `is_by_entry`: what was noted is what counts as messages.
+    pub(crate) fn unwanted_keys(&mut self, is_by_entry: bool) {
+        if !self.spec.statistics {
+            let unwanted = self.exits.unwanted;
+            return self.a.jump(unwanted);
+        }
+        if is_by_entry {
+            self.a.load(Size::D, R1, R10, stack::NOTES);
+            self.a.load(Size::D, R0, R1, 0);
+            self.a.store(Size::D, R10, stack::COUNT, R0);
+        }
+        self.filtered();
+        let (next, over) = (self.a.label(), self.a.label());
+        let sets = self.sizes.sets as i32;
+        let a = &mut self.a;
+        a.load(Size::D, R0, R10, stack::SET);
+        a.jump_if_value(Cond::Ge, R0, sets, over);
+        a.alu_value(Op::Mul, R0, (layout::BITS * 8) as i32);
+        a.map_value(R6, layout::DROPPED, 0);
+        a.alu(Op::Add, R6, R0);
+        a.load(Size::D, R4, R10, stack::NOTES);
+        a.load(Size::D, R2, R4, 0);
+        a.set(R3, 0);
+        a.bind(next);
+        a.jump_if(Cond::Ge, R3, R2, over);
+        a.jump_if_value(Cond::Ge, R3, layout::NOTES as i32, over);
+        a.load(Size::D, R0, R4, 8);
+        a.jump_if_value(Cond::Ge, R0, layout::BITS as i32, over);
+        a.alu_value(Op::Lsh, R0, 3);
+        a.alu(Op::Add, R0, R6);
+        a.set(R5, 1);
+        a.atomic(Atomic::Add, R0, 0, R5);
+        a.alu_value(Op::Add, R3, 1);
+        a.alu_value(Op::Add, R4, 8);
+        a.jump(next);
+        a.bind(over);
+        self.drop_it();
+    }
+
     /// The ends of a packet that was looked into; `place` takes its place among the deliveries, `deliver` has
     /// one.
     fn verdicts(&mut self, (deliver, place, seen): (Label, Label, Label)) {
         let Exits {
             wanted,
+            received,
             unwanted,
             doubt,
+            unread,
             duplicate,
             ..
         } = self.exits;
         let raced = self.exits.raced;
         // Who counts by instrument ends by himself.
-        let counts = |framing: Framing| self.spec.statistics && framing.has_numbers();
+        let counts = |framing: Framing| self.spec.statistics && framing.counts_instruments();
         if self.uses(|framing| framing != Framing::Any && !counts(framing)) {
             self.a.bind(unwanted);
             self.filtered();
@@ -653,6 +745,7 @@ impl<'s> Generator<'s> {
         // The place in the order of deliveries is taken before the word moves: see the module's description.
         self.a.bind(wanted);
         self.count(Count::Wanted);
+        self.a.bind(received);
         self.take_place();
         let a = &mut self.a;
         a.load(Size::D, R2, R10, stack::WORD);
@@ -671,12 +764,13 @@ impl<'s> Generator<'s> {
         self.a.jump(deliver);
 
         self.a.bind(doubt);
+        self.count(Count::Doubt);
+        self.a.bind(unread);
         self.a.load(Size::D, R1, R10, stack::SEQ);
         self.a.alu_value(Op::And, R1, layout::SLOTS as i32 - 1);
         self.a.alu_value(Op::Lsh, R1, 3);
         self.a.alu(Op::Add, R1, R9);
         self.a.store_value(Size::D, R1, self.sizes.slots() as i16, 0);
-        self.count(Count::Doubt);
         self.a.jump(place);
 
         self.a.bind(raced);

@@ -27,13 +27,19 @@ pub const SOCKETS: MapId = MapId(2);
 pub const ORDERS: MapId = MapId(3);
 
 /// With [`FilterSpec::statistics`]: a word for each bit of each set, messages of the instrument in packets
-/// that were dropped as unwanted. An array with one value.
+/// that were dropped as unwanted; where instruments have keys, for each place of the table of [`REFUSED`].
+/// Behind them [`NOTES_SIZE`] bytes for each CPU. An array with one value.
 pub const DROPPED: MapId = MapId(6);
 /// Where messages name an instrument by a key ([`crate::filter::Framing::is_keyed`]): for each set a table of
 /// keys that nobody wants, [`REFUSED_BUCKETS`] buckets of two. An array with one value.
 pub const REFUSED: MapId = MapId(7);
 /// Buckets of a set's table of refused keys.
 pub const REFUSED_BUCKETS: usize = 1 << 14;
+/// Places of refused keys that are noted of a packet: more than it has messages that are looked at.
+pub const NOTES: usize = 256;
+/// Bytes of a CPU's notes: how many there are, and their places.
+pub const NOTES_SIZE: usize = 4096;
+const _: () = assert!(NOTES_SIZE.is_power_of_two() && 8 + NOTES * 8 <= NOTES_SIZE);
 /// Bytes of a set's table of refused keys.
 pub const REFUSED_SIZE: usize = REFUSED_BUCKETS * 16;
 
@@ -110,6 +116,44 @@ pub fn refused_place(bucket: usize, words: [u64; 2], key: u64) -> Option<usize> 
         true => None,
         false => words.iter().position(|word| *word == refused_empty(bucket)),
     }
+}
+
+/// Where keys have stood in the tables of refused ones, for who reads what was counted of them: a key keeps
+/// its place once it had one, refused or not, so that a count is always of one key.
+#[derive(Clone, Debug)]
+pub struct RefusedPlaces(alloc::vec::Vec<u64>);
+
+impl RefusedPlaces {
+    /// None has stood anywhere yet, in so many sets.
+    pub fn new(sets: usize) -> RefusedPlaces {
+        let words = (0..sets).flat_map(|_| 0..2 * REFUSED_BUCKETS);
+        RefusedPlaces(words.map(|word| refused_empty(word / 2)).collect())
+    }
+
+    /// The bucket's word that is a key's from now on; `None` where both are others'. Its messages are
+    /// delivered then.
+    pub fn take(&mut self, set: usize, key: u64) -> Option<usize> {
+        let bucket = refused_bucket(key);
+        let words = self
+            .0
+            .get_mut(2 * (set * REFUSED_BUCKETS + bucket)..)?
+            .first_chunk_mut::<2>()?;
+        let place = words.iter().position(|word| *word == key);
+        let place = place.or_else(|| words.iter().position(|word| *word == refused_empty(bucket)))?;
+        words[place] = key;
+        Some(place)
+    }
+
+    /// The bucket's word that is a key's, if it ever had one.
+    pub fn find(&self, set: usize, key: u64) -> Option<usize> {
+        let words = self.0.get(2 * (set * REFUSED_BUCKETS + refused_bucket(key))..)?;
+        words.iter().take(2).position(|word| *word == key)
+    }
+}
+
+/// The place of a key's count among those of [`DROPPED`]: of the bucket's first word or its second one.
+pub const fn refused_count(bucket: usize, word: usize) -> usize {
+    2 * bucket + word
 }
 
 /// The bit that stands for an order's number.
@@ -287,9 +331,14 @@ impl Sizes {
         self.sets * REFUSED_SIZE
     }
 
+    /// Offset of the first CPU's notes in the value of [`DROPPED`].
+    pub const fn notes_at(&self) -> usize {
+        self.sets * BITS * 8
+    }
+
     /// Bytes of the value of [`DROPPED`].
     pub const fn dropped_size(&self) -> usize {
-        self.sets * BITS * 8
+        self.notes_at() + if self.keys { self.cpus * NOTES_SIZE } else { 0 }
     }
 }
 
@@ -383,6 +432,18 @@ mod tests {
         }
         assert_eq!(symbol_key(b"AAPL"), Some(u64::from_le_bytes(*b"AAPL    ")));
         assert_eq!(symbol_key(b"TOOLONGNAME"), None);
+    }
+
+    #[test]
+    fn a_key_keeps_its_place_once_it_had_one() {
+        let mut places = RefusedPlaces::new(2);
+        let mut of_bucket = (1..).filter(|key| refused_bucket(*key) == 5);
+        let [a, b, c] = [(); 3].map(|()| of_bucket.next().expect("a key"));
+        assert_eq!(places.find(1, a), None);
+        assert_eq!([a, b, c].map(|key| places.take(1, key)), [Some(0), Some(1), None]);
+        assert_eq!([b, a, c].map(|key| places.find(1, key)), [Some(1), Some(0), None]);
+        assert_eq!(places.take(1, a), Some(0), "its own");
+        assert_eq!(places.take(0, c), Some(0), "another set");
     }
 
     #[test]

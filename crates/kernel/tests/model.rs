@@ -488,14 +488,18 @@ fn unwanted(framing: Framing, messages: usize) -> Vec<u8> {
 /// packets as one without statistics.
 #[test]
 fn what_is_dropped_of_each_instrument_is_counted_exactly() {
-    for framing in Framing::ALL.into_iter().filter(|framing| framing.has_numbers()) {
+    for framing in Framing::ALL
+        .into_iter()
+        .filter(|framing| framing.counts_instruments())
+    {
+        let (_, refused) = common::said(framing);
         for seed in 0..6 {
             let rng = &mut Rng::new(seed);
             let packets = stream(framing, 300, rng, 40);
             let mut plain = Filter::new(framing);
             let mut filter = Filter::of(&FilterSpec {
                 statistics: true,
-                trigger: seed % 2 == 1 && framing != Framing::OpenBook,
+                trigger: seed % 2 == 1 && matches!(framing, Framing::Itch | Framing::Nyse),
                 ..common::spec(framing)
             });
             filter.arm(1);
@@ -509,8 +513,18 @@ fn what_is_dropped_of_each_instrument_is_counted_exactly() {
                 let outcome = run(&mut filter, &bytes);
                 assert_eq!(outcome.action, run(&mut plain, &bytes).action);
                 if filter.counter(Count::Filtered) > filtered {
-                    for instrument in instruments_of(framing, &packet.payload) {
-                        dropped += 1;
+                    let named = instruments_of(framing, &packet.payload);
+                    // Entries of MDP 3.0, whose packets have a number; messages of all others, some of which
+                    // name an order and no symbol (PITCH).
+                    dropped += match framing {
+                        Framing::Mdp3 | Framing::OpenBook => named.len() as u64,
+                        _ => packet.count,
+                    };
+                    // Of quotes half of those that nobody wants have neither a bit nor a place.
+                    let has_place = |instrument: &usize| {
+                        !framing.is_keyed() || refused.contains(&common::key(framing, *instrument as u32))
+                    };
+                    for instrument in named.into_iter().filter(has_place) {
                         *truth.entry(instrument).or_default() += 1;
                     }
                 }
@@ -524,14 +538,22 @@ fn what_is_dropped_of_each_instrument_is_counted_exactly() {
             }
             assert_eq!(filter.counter(Count::MessagesFiltered), dropped);
             assert!(dropped > 100 && truth.len() > 50, "{framing:?}: {dropped}");
-            for instrument in 0..layout::BITS {
+            let last = if framing.is_keyed() { 1_000 } else { layout::BITS };
+            for instrument in 0..last {
                 let counted = truth.get(&instrument).copied().unwrap_or(0);
-                assert_eq!(filter.dropped(instrument), counted, "{framing:?}: {instrument}");
+                assert_eq!(
+                    filter.dropped_instrument(instrument),
+                    counted,
+                    "{framing:?}: {instrument}"
+                );
             }
-            for what in Count::ALL
-                .into_iter()
-                .filter(|what| *what != Count::MessagesFiltered)
-            {
+            let only_here = [
+                Count::MessagesFiltered,
+                Count::OrdersEntered,
+                Count::OrdersLeft,
+                Count::OrderMessages,
+            ];
+            for what in Count::ALL.into_iter().filter(|what| !only_here.contains(what)) {
                 assert_eq!(
                     filter.counter(what),
                     plain.counter(what),
@@ -686,6 +708,59 @@ fn what_is_not_looked_into_is_delivered_whole() {
                 assert_eq!((meta.channel, meta.delivery, meta.claim()), (1, delivered, None));
                 delivered += 1;
             }
+        }
+    }
+}
+
+/// Every packet that came to the program has one reason, whatever came: good, lost, late, garbled or cut
+/// short, armed or not.
+#[test]
+fn every_packet_has_one_reason() {
+    for framing in Framing::ALL {
+        for seed in 0..6 {
+            let rng = &mut Rng::new(seed);
+            let packets = stream(framing, 300, rng, 25);
+            let mut filter = Filter::of(&FilterSpec {
+                statistics: seed % 2 == 1,
+                ..common::spec(framing)
+            });
+            for (n, (at, line)) in arrivals(packets.len(), rng, 30, 30).into_iter().enumerate() {
+                let mut payload = packets[at].payload.clone();
+                if rng.below(10) == 0 {
+                    let place = rng.below(payload.len() as u64) as usize;
+                    payload[place] = rng.below(256) as u8;
+                }
+                if rng.below(40) == 0 {
+                    payload.truncate(rng.below(payload.len() as u64) as usize);
+                }
+                // Disarmed at first, and now and then.
+                match n % 60 {
+                    20 => filter.arm_open(packets[at].seq + packets[at].count, false),
+                    50 => _ = filter.disarm(),
+                    _ => {}
+                }
+                run(&mut filter, &framed(&payload, line, 0));
+            }
+            let reasons = [
+                Count::Wanted,
+                Count::Filtered,
+                Count::Duplicate,
+                Count::Ahead,
+                Count::Behind,
+                Count::Race,
+                Count::Doubt,
+                Count::Disarmed,
+                Count::Plain,
+                Count::Session,
+            ];
+            let counted = reasons.map(|what| filter.counter(what));
+            let packets = filter.counter(Count::Packets);
+            assert_eq!(
+                counted.iter().sum::<u64>(),
+                packets,
+                "{framing:?}, seed {seed}: {counted:?}"
+            );
+            assert!(packets > 300 && counted[7] > 50, "{framing:?}: {counted:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use tickwire_kernel::asm::MapId;
 use tickwire_kernel::filter::{FilterSpec, Framing, SpecError};
 use tickwire_kernel::guard;
-use tickwire_kernel::layout::{self, Count, Meta, Sizes};
+use tickwire_kernel::layout::{self, Count, Meta, RefusedPlaces, Sizes};
 use tickwire_kernel::trigger;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::xdp::{HashMap, Program, SharedMap, SocketMap, XdpError, kernel_function};
@@ -59,6 +59,10 @@ pub struct LoadedFilter {
     dropped: Option<SharedMap>,
     program: Program,
     claims: Vec<Claims>,
+    /// With statistics: whose the places of refused keys are.
+    places: Option<RefusedPlaces>,
+    /// A key that was refused found no place.
+    is_short: bool,
 }
 
 /// What a channel's deliveries may say.
@@ -133,6 +137,7 @@ impl LoadedFilter {
             true => Some(SharedMap::create("tw_trigger", trigger::VALUE as u32)?),
             false => None,
         };
+        let places = (sizes.keys && spec.statistics).then(|| RefusedPlaces::new(sizes.sets));
         let dropped = match spec.statistics {
             true => Some(SharedMap::create("tw_dropped", sizes.dropped_size() as u32)?),
             false => None,
@@ -176,6 +181,8 @@ impl LoadedFilter {
             guard,
             trigger,
             dropped,
+            places,
+            is_short: false,
             program,
         })
     }
@@ -250,7 +257,7 @@ impl LoadedFilter {
 
     /// Nobody wants the instrument that messages name by this key ([`Framing::is_keyed`]): packets about it
     /// and others of its kind may be dropped. A bucket has room for two keys; of a third one, which is rare,
-    /// packets are delivered. May be called while channels are armed. Nothing happens where there are no
+    /// packets are delivered. With statistics the room of a key stays its own, as what is counted there is. May be called while channels are armed. Nothing happens where there are no
     /// keys.
     ///
     /// # Panics
@@ -261,8 +268,13 @@ impl LoadedFilter {
             return;
         };
         let have = [&words[0], &words[1]].map(|word| word.load(Ordering::SeqCst));
-        if let Some(at) = layout::refused_place(bucket, have, key) {
-            words[at].store(key, Ordering::SeqCst);
+        let at = match &mut self.places {
+            Some(places) => places.take(set.into(), key),
+            None => layout::refused_place(bucket, have, key),
+        };
+        match at.zip(self.bucket(set, bucket)) {
+            Some((at, words)) => words[at].store(key, Ordering::SeqCst),
+            None => self.is_short |= !have.contains(&key),
         }
     }
 
@@ -456,6 +468,28 @@ impl LoadedFilter {
         assert!(bit < layout::BITS, "a set has no bit {bit}");
         let at = usize::from(spec.set) * layout::BITS + bit;
         Some(self.dropped.as_ref()?.words()[at].load(Ordering::Relaxed))
+    }
+
+    /// The same of an instrument that messages name by this key: messages, or entries of MDP 3.0, that name
+    /// it. `None` without [`FilterSpec::statistics`], and of framings without keys; and of CQS and UQDF where
+    /// a key that was refused found no place, as its messages may have been dropped for want of a bit.
+    ///
+    /// # Panics
+    /// Beyond the channels.
+    pub fn dropped_of_key(&self, channel: u16, key: u64) -> Option<u64> {
+        let spec = &self.spec.channels[usize::from(channel)];
+        if !spec.framing.is_keyed() {
+            return None;
+        }
+        let (dropped, places) = (self.dropped.as_ref()?, self.places.as_ref()?);
+        let Some(word) = places.find(spec.set.into(), key) else {
+            // What has no place is delivered, and so was never dropped, but for want of a bit.
+            let is_certain = !spec.framing.has_symbol_bits() || !self.is_short;
+            return is_certain.then_some(0);
+        };
+        let place = layout::refused_count(layout::refused_bucket(key), word);
+        let at = usize::from(spec.set) * layout::BITS + place;
+        Some(dropped.words()[at].load(Ordering::Relaxed))
     }
 
     /// How many messages the program has seen of an order that it follows, with [`FilterSpec::statistics`];

@@ -70,6 +70,15 @@ pub fn framing_of(protocol: Protocol) -> Framing {
     }
 }
 
+/// What messages name an instrument by, for a filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FilterName {
+    /// A small number: a bit of the set.
+    Bit(usize),
+    /// A symbol or a security id.
+    Key(u64),
+}
+
 /// The owner's part for one channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Filtering {
@@ -229,6 +238,22 @@ impl Filtering {
         !is_looked_through && self.refused != self.each_refused(channel, &mut |_| {})
     }
 
+    /// What the filter knows an instrument by; `None` where it has no name there.
+    pub fn name_of(&self, channel: &dyn Channel, id: InstrumentId) -> Option<FilterName> {
+        match self.framing {
+            Framing::Mdp3 => channel.prefiltered().venue_number(id).map(FilterName::Key),
+            framing if framing.is_keyed() => {
+                let symbol = channel.instrument(id)?.symbol;
+                layout::symbol_key(symbol.as_bytes()).map(FilterName::Key)
+            }
+            framing if framing.has_numbers() => {
+                let bit = usize::try_from(id.0).ok()?;
+                (bit < layout::BITS).then_some(FilterName::Bit(bit))
+            }
+            _ => None,
+        }
+    }
+
     /// The keys of instruments that are known and that nobody wants; gives a sum that other keys do not have.
     fn each_refused(&self, channel: &dyn Channel, each: &mut dyn FnMut(u64)) -> u64 {
         let mut sum = 0_u64;
@@ -236,11 +261,9 @@ impl Filtering {
             return sum;
         }
         channel.instruments(&mut |instrument| {
-            let key = match self.framing {
-                Framing::Mdp3 => channel.prefiltered().venue_number(instrument.id),
-                _ => layout::symbol_key(instrument.symbol.as_bytes()),
-            };
-            if let Some(key) = key.filter(|_| !channel.wants(instrument.id)) {
+            if let Some(FilterName::Key(key)) = self.name_of(channel, instrument.id)
+                && !channel.wants(instrument.id)
+            {
                 let mixed = (key ^ key >> 29).wrapping_mul(layout::HASH);
                 sum = sum.wrapping_add(mixed ^ mixed >> 32);
                 each(key);

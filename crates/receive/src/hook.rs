@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
-use tickwire_kernel::layout::{self, Count};
+use tickwire_kernel::layout::Count;
 use tickwire_kernelpath::{
     FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError, Trigger,
 };
@@ -20,7 +20,7 @@ use tickwire_runtime::xdp::{XdpError, XdpMode};
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{ReceiverSection, XdpWay};
 
-use crate::filtering::{Filtering, Gate, NoRoom, framing_of};
+use crate::filtering::{FilterName, Filtering, Gate, NoRoom, framing_of};
 use crate::receiver::{Consumer, Source, Taken};
 
 /// Datagrams of an interface that are taken before others are looked at.
@@ -33,8 +33,6 @@ const DRAIN_LOOKS_MAX: u32 = 2 * (1 << 14) / PACKETS_PER_LOOK;
 /// counters.
 fn counts(count: impl Fn(Count) -> u64) -> Counters {
     let mut counters = Counters::default();
-    // What came ahead of a gap or late is delivered as if something wanted were in it, and counted so too.
-    let wanted = count(Count::Wanted).saturating_sub(count(Count::Ahead) + count(Count::Behind));
     let doubts = [
         Count::Ahead,
         Count::Behind,
@@ -47,7 +45,7 @@ fn counts(count: impl Fn(Count) -> u64) -> Counters {
         (Counter::HookDuplicates, count(Count::Duplicate)),
         (Counter::HookDoubts, doubts.into_iter().map(&count).sum()),
         (Counter::HookPackets, count(Count::Packets)),
-        (Counter::HookWanted, wanted),
+        (Counter::HookWanted, count(Count::Wanted)),
         (Counter::HookAhead, count(Count::Ahead)),
         (Counter::HookBehind, count(Count::Behind)),
         (Counter::HookRaces, count(Count::Race)),
@@ -314,12 +312,13 @@ impl Hook {
     }
 
     /// How many messages of a source's instrument the filter has dropped; `None` if that is not counted here.
-    pub(crate) fn dropped(&self, source: usize, instrument: InstrumentId) -> Option<u64> {
+    pub(crate) fn dropped(&self, source: usize, name: FilterName) -> Option<u64> {
         let at = self.sources.iter().position(|own| *own == source)?;
-        let bit = usize::try_from(instrument.0)
-            .ok()
-            .filter(|bit| *bit < layout::BITS)?;
-        self.receiver.filter().dropped(u16::try_from(at).ok()?, bit)
+        let (channel, filter) = (u16::try_from(at).ok()?, self.receiver.filter());
+        match name {
+            FilterName::Bit(bit) => filter.dropped(channel, bit),
+            FilterName::Key(key) => filter.dropped_of_key(channel, key),
+        }
     }
 
     /// What the rings hold, up to a bound.

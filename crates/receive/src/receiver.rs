@@ -30,7 +30,7 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
-use crate::filtering::{Filtering, Gate};
+use crate::filtering::{FilterName, Filtering, Gate};
 use crate::hook::{self, ArmingPoint, Beside, Hook, Hooked, LiveLines};
 use crate::intake::{Intake, SocketOptions};
 
@@ -222,7 +222,7 @@ pub trait Source<H: Consumer> {
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
     /// Shows the consumer the channel for its statistics.
-    fn count(&self, hot: &mut H, dropped: &dyn Fn(InstrumentId) -> Option<u64>);
+    fn count(&self, hot: &mut H, dropped: &dyn Fn(FilterName) -> Option<u64>);
     /// Lets the consumer change the channel.
     fn visit(&mut self, now: Nanos, hot: &mut H);
     /// When [`Source::timers`] is wanted.
@@ -471,9 +471,11 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         });
     }
 
-    fn count(&self, hot: &mut H, dropped: &dyn Fn(InstrumentId) -> Option<u64>) {
+    fn count(&self, hot: &mut H, dropped: &dyn Fn(FilterName) -> Option<u64>) {
         hot.turn_to(self.number);
-        hot.counts(&self.channel, dropped);
+        hot.counts(&self.channel, &|instrument| {
+            dropped(self.filtering.as_ref()?.name_of(&self.channel, instrument)?)
+        });
     }
 
     fn visit(&mut self, now: Nanos, hot: &mut H) {
@@ -919,11 +921,7 @@ impl<H: Consumer> Receiver<H> {
     /// stay as they are.
     pub fn count(&self, hot: &mut H) {
         for (number, source) in self.sources.iter().enumerate() {
-            let dropped = |instrument| {
-                self.hooks
-                    .iter()
-                    .find_map(|hook| hook.dropped(number, instrument))
-            };
+            let dropped = |name| self.hooks.iter().find_map(|hook| hook.dropped(number, name));
             source.count(hot, &dropped);
         }
     }

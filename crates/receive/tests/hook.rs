@@ -19,8 +19,76 @@ use tickwire_venues::channels::FeedFile;
 use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::Reception;
 use tickwire_wire::itch50::{AddOrder, StockDirectory};
-use tickwire_wire::layout::{Alpha, Char, Pod, Price4};
+use tickwire_wire::layout::{Alpha, Char, Pod, Price4, Scaled};
 use tickwire_wire::moldudp64::PacketBuilder;
+use tickwire_wire::pitch;
+
+/// Who sends: messages name an instrument by its number (ITCH), or by its symbol (PITCH).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sender {
+    Itch,
+    Pitch,
+}
+
+impl Sender {
+    fn feed(self) -> &'static str {
+        match self {
+            Sender::Itch => FEED,
+            Sender::Pitch => {
+                "[[feed]]\nvenue = \"bzx\"\ninterface = \"veth0\"\n\
+                 [[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.9.31:26931\", b = \"239.192.9.32:26932\" }\n"
+            }
+        }
+    }
+
+    /// The packet of a number, a message in each: the first four say who the instruments are, the others add
+    /// orders in turn. Of PITCH the first four do, too.
+    fn packet(self, seq: u64, buffer: &mut [u8]) -> usize {
+        let which = if seq <= 4 { seq } else { 1 + seq % 4 };
+        let name = NAMES[which as usize - 1];
+        match self {
+            Sender::Itch => {
+                let mut packet = PacketBuilder::new(buffer, *b"HOOK000001", SeqNo(seq));
+                match seq <= 4 {
+                    true => {
+                        let mut directory = StockDirectory::at(which as u16, seq);
+                        directory.stock = Alpha::new(name).expect("a symbol");
+                        assert!(packet.push(directory.as_bytes()));
+                    }
+                    false => {
+                        let add = AddOrder {
+                            order_ref: seq.into(),
+                            side: Char(b'S'),
+                            shares: 100.into(),
+                            price: Price4::new(873_900),
+                            ..AddOrder::at(which as u16, seq)
+                        };
+                        assert!(packet.push(add.as_bytes()));
+                    }
+                }
+                packet.finish()
+            }
+            Sender::Pitch => {
+                let mut packet = pitch::PacketBuilder::new(buffer, 1, seq as u32);
+                let add = pitch::AddOrderLong {
+                    order_id: seq.into(),
+                    side: Char(b'S'),
+                    qty: 100.into(),
+                    symbol: Alpha::new(name).expect("a symbol"),
+                    price: Scaled(873_900.into()),
+                    ..pitch::AddOrderLong::BLANK_MESSAGE
+                };
+                assert!(packet.push(add.as_bytes()));
+                packet.finish()
+            }
+        }
+    }
+
+    /// Orders that the first four packets add, of each instrument.
+    fn added_at_first(self) -> u64 {
+        u64::from(self == Sender::Pitch)
+    }
+}
 
 const FEED: &str = "[[feed]]\nvenue = \"nasdaq\"\ninterface = \"veth0\"\nsession = \"HOOK000001\"\n\
     [[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.9.31:26931\", b = \"239.192.9.32:26932\" }\n";
@@ -96,6 +164,14 @@ fn pattern(text: &str) -> Pattern {
 
 #[test]
 fn what_nobody_wants_is_dropped_at_the_hook() {
+    // One after the other: a network namespace belongs to a thread, and the interface has one hook.
+    for sender in [Sender::Itch, Sender::Pitch] {
+        println!("{sender:?}");
+        dropped_at_the_hook(sender);
+    }
+}
+
+fn dropped_at_the_hook(sender: Sender) {
     let pair = match VethPair::create("twhook") {
         Ok(pair) if tickwire_runtime::xdp::caps::missing().is_empty() => pair,
         made => {
@@ -123,26 +199,7 @@ fn what_nobody_wants_is_dropped_at_the_hook() {
             let mut seq = 1;
             while !stop.load(Ordering::SeqCst) {
                 let mut buffer = [0; 256];
-                let mut packet = PacketBuilder::new(&mut buffer, *b"HOOK000001", SeqNo(seq));
-                let locate = 1 + (seq % 4) as u16;
-                match seq <= 4 {
-                    true => {
-                        let mut directory = StockDirectory::at(seq as u16, seq);
-                        directory.stock = Alpha::new(NAMES[seq as usize - 1]).expect("a symbol");
-                        assert!(packet.push(directory.as_bytes()));
-                    }
-                    false => {
-                        let add = AddOrder {
-                            order_ref: seq.into(),
-                            side: Char(b'S'),
-                            shares: 100.into(),
-                            price: Price4::new(873_900),
-                            ..AddOrder::at(locate, seq)
-                        };
-                        assert!(packet.push(add.as_bytes()));
-                    }
-                }
-                let length = packet.finish();
+                let length = sender.packet(seq, &mut buffer);
                 lines
                     .iter()
                     .for_each(|line| line.send(&buffer[..length]).expect("sent"));
@@ -155,7 +212,7 @@ fn what_nobody_wants_is_dropped_at_the_hook() {
         });
         let receiver = scope.spawn(move || {
             pair.enter(1).expect("entered");
-            receive(sent, stop, go);
+            receive(sender, sent, stop, go);
         });
         receiver.join().expect("no panic");
     });
@@ -171,9 +228,9 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn receive(sent: &AtomicU64, stop: &AtomicBool, go: &AtomicBool) {
+fn receive(sender: Sender, sent: &AtomicU64, stop: &AtomicBool, go: &AtomicBool) {
     let _ends = Ends(stop, go);
-    let feeds = FeedFile::parse(FEED).expect("a feed").feeds;
+    let feeds = FeedFile::parse(sender.feed()).expect("a feed").feeds;
     let section = ReceiverSection {
         backend: Backend::Xdp,
         filter: true,
@@ -244,7 +301,7 @@ fn receive(sent: &AtomicU64, stop: &AtomicBool, go: &AtomicBool) {
     stop.store(true, Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(20));
     let last = sent.load(Ordering::SeqCst);
-    let wanted = (5..=last).filter(|seq| seq % 4 == 1).count() as u64;
+    let wanted = (5..=last).filter(|seq| seq % 4 == 1).count() as u64 + sender.added_at_first();
     turn(&mut receiver, &mut counts, "the last message", &|_, counts| {
         counts.added[2] >= wanted
     });

@@ -11,7 +11,8 @@ use crate::cli::BenchArgs;
 
 /// Instruments that the orders are spread over: as many as Nasdaq has.
 const INSTRUMENTS: u64 = 10_000;
-/// Prices of a side.
+/// Prices of a side. An order lies so many ticks from the best one as three draws say, each up to the one
+/// before: half of them within 15 of the best price, as orders crowd at the touch.
 const PRICES: u64 = 200;
 /// Events that are known of before the first of them is applied, as those of a full packet are.
 const AHEAD: usize = 32;
@@ -22,17 +23,18 @@ const SHARES: u64 = 100;
 const ORDER_BYTES: u64 = 180;
 
 /// Everything about an order follows from its number, so that nothing else has to be remembered of it.
-fn add(id: u64) -> MarketEvent {
+fn add(id: u64, instruments: u64) -> MarketEvent {
     let mut draws = Draws(id);
     let side = if draws.next() & 1 == 0 {
         Side::Bid
     } else {
         Side::Ask
     };
-    let away = draws.below(PRICES) as i64 * 10_000_000;
+    let away = draws.below(1 + draws.next() % PRICES);
+    let away = draws.below(1 + away) as i64 * 10_000_000;
     MarketEvent {
         kind: EventKind::Add,
-        instrument: instrument(id),
+        instrument: instrument(id, instruments),
         order_id: OrderId(id),
         side,
         price: Price::from_raw(match side {
@@ -44,21 +46,22 @@ fn add(id: u64) -> MarketEvent {
     }
 }
 
-fn instrument(id: u64) -> InstrumentId {
-    InstrumentId(1 + Draws(!id).below(INSTRUMENTS) as u32)
+fn instrument(id: u64, instruments: u64) -> InstrumentId {
+    InstrumentId(1 + Draws(!id).below(instruments) as u32)
 }
 
-fn delete(id: u64) -> MarketEvent {
+fn delete(id: u64, instruments: u64) -> MarketEvent {
     MarketEvent {
         kind: EventKind::Delete,
-        instrument: instrument(id),
+        instrument: instrument(id, instruments),
         order_id: OrderId(id),
         ..MarketEvent::default()
     }
 }
 
-/// Nanoseconds a change where each is applied as it comes, and where the books know of those of a packet.
+/// Nanoseconds a change where the books know of those of a packet before the first is applied.
 fn changes(books: &mut Books, resting: &mut [u64], count: usize, packet: usize) -> f64 {
+    let instruments = u64::from(books.config().instruments) - 1;
     let mut draws = Draws(count as u64 ^ packet as u64);
     let mut next = resting.iter().max().map_or(1, |last| last + 1);
     let mut events = Vec::with_capacity(packet);
@@ -67,8 +70,8 @@ fn changes(books: &mut Books, resting: &mut [u64], count: usize, packet: usize) 
         events.clear();
         while events.len() < packet {
             let place = draws.below(resting.len() as u64) as usize;
-            events.push(delete(resting[place]));
-            events.push(add(next));
+            events.push(delete(resting[place], instruments));
+            events.push(add(next, instruments));
             resting[place] = next;
             next += 1;
         }
@@ -104,15 +107,72 @@ fn asking_ns() -> f64 {
     (thread_cpu_ns() - begin) as f64 / TIMES as f64
 }
 
-pub(super) fn orders(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
-    let changes_wanted = args.messages.clamp(1_000, 4_000_000) as usize / AHEAD * AHEAD;
+/// Books with so many orders, and what they take.
+pub(super) struct Measured {
+    /// Nanoseconds a change, in packets of [`AHEAD`] and in pairs.
+    pub(super) packets: f64,
+    pub(super) pairs: f64,
+    /// An order added while the books are filled.
+    filled: f64,
+    /// Bytes.
+    memory: u64,
+}
+
+/// Fills books with so many orders and changes them. Least of the runs.
+pub(super) fn measure(
+    args: &BenchArgs,
+    instruments: u64,
+    count: u64,
+    depth: Depth,
+) -> Result<Measured, Failure> {
+    let wanted = changes_of(args);
     let asking = asking_ns();
+    let before = resident();
+    let mut books = Books::new(BooksConfig {
+        depth,
+        instruments: instruments as u32 + 1,
+        orders: u32::try_from(count + count / 2).unwrap_or(u32::MAX),
+        // Levels stand in blocks of eight that double.
+        levels: (count.min(instruments * PRICES * 2) * 4).max(instruments * 32) as u32,
+        ..BooksConfig::default()
+    });
+    let mut resting: Vec<u64> = (1..=count).collect();
+    let begin = thread_cpu_ns();
+    for id in 1..=count {
+        books.apply(&add(id, instruments));
+    }
+    let mut measured = Measured {
+        packets: f64::MAX,
+        pairs: f64::MAX,
+        filled: (thread_cpu_ns() - begin) as f64 / count as f64,
+        memory: resident().saturating_sub(before + count * 8),
+    };
+    for _ in 0..args.runs.max(1) {
+        let packets = changes(&mut books, &mut resting, wanted, AHEAD) - asking / AHEAD as f64;
+        let pairs = changes(&mut books, &mut resting, wanted, 2) - asking / 2.0;
+        (measured.packets, measured.pairs) = (measured.packets.min(packets), measured.pairs.min(pairs));
+    }
+    match shares(&books) {
+        found if found == count * SHARES => Ok(measured),
+        found => Err(Failure::check(format!(
+            "{found} shares rest in the books, {} were added and not deleted: the figures would mean nothing",
+            count * SHARES
+        ))),
+    }
+}
+
+/// How many changes are timed.
+pub(super) fn changes_of(args: &BenchArgs) -> usize {
+    args.messages.clamp(1_000, 4_000_000) as usize / AHEAD * AHEAD
+}
+
+pub(super) fn orders(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
     let mut table = Table::new(
         &format!(
-            "orders that rest in {} instruments, any of them deleted and another one added: nanoseconds of processor time a change (best of {} runs, {} changes), in packets of {AHEAD} and one pair at a time, less the {asking:.0} ns that asking for the time takes; filled: an order added to books that are being filled, as by a snapshot",
+            "orders that rest in {} instruments, any of them deleted and another one added: nanoseconds of processor time a change (least of {} runs, {} changes), in packets of {AHEAD} and in pairs, less the time that asking for the time takes; filled: an order added to books that are being filled, as by a snapshot",
             format_count(INSTRUMENTS),
             args.runs.max(1),
-            format_count(changes_wanted as u64),
+            format_count(changes_of(args) as u64),
         ),
         &[
             "orders",
@@ -130,41 +190,15 @@ pub(super) fn orders(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
             continue;
         }
         for (name, depth) in [("by price", Depth::Aggregated), ("by order", Depth::ByOrder)] {
-            let before = resident();
-            let mut books = Books::new(BooksConfig {
-                depth,
-                instruments: INSTRUMENTS as u32 + 1,
-                orders: u32::try_from(count + count / 2).unwrap_or(u32::MAX),
-                levels: (INSTRUMENTS * PRICES * 4) as u32,
-                ..BooksConfig::default()
-            });
-            let mut resting: Vec<u64> = (1..=count).collect();
-            let begin = thread_cpu_ns();
-            for id in 1..=count {
-                books.apply(&add(id));
-            }
-            let filled = (thread_cpu_ns() - begin) as f64 / count as f64;
-            let memory = (resident() - before.min(resident())).saturating_sub(count * 8);
-            let (mut packets, mut pairs) = (f64::MAX, f64::MAX);
-            for _ in 0..args.runs.max(1) {
-                packets = packets.min(changes(&mut books, &mut resting, changes_wanted, AHEAD));
-                pairs = pairs.min(changes(&mut books, &mut resting, changes_wanted, 2));
-            }
-            let found = shares(&books);
-            if found != count * SHARES {
-                return Err(Failure::check(format!(
-                    "{found} shares rest in the books, {} were added and not deleted: the figures would mean nothing",
-                    count * SHARES
-                )));
-            }
+            let measured = measure(args, INSTRUMENTS, count, depth)?;
             table = table.row([
                 format_count(count),
                 name.into(),
-                format!("{:.1}", packets - asking / AHEAD as f64),
-                format!("{:.1}", pairs - asking / 2.0),
-                format!("{filled:.1}"),
-                bytes(memory),
-                format!("{:.0}", memory as f64 / count as f64),
+                format!("{:.1}", measured.packets),
+                format!("{:.1}", measured.pairs),
+                format!("{:.1}", measured.filled),
+                bytes(measured.memory),
+                format!("{:.0}", measured.memory as f64 / count as f64),
             ]);
             eprintln!("  {} orders {name}", format_count(count));
         }

@@ -18,6 +18,7 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::books_config;
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
+use super::books::measure;
 use super::{End, bytes, decades, doublings, has_room, pin_to, resident};
 use crate::cli::BenchArgs;
 use crate::feedbench::symbols_of;
@@ -75,31 +76,56 @@ fn into_books(session: &Session, symbols: Option<Vec<Symbol>>) -> Result<(u64, u
     wiring::with_channel(&session.config.feed[0], 0, &reception, pass)?
 }
 
+/// The simulator publishes no more.
+const PUBLISHED_MAX: u64 = 60_000;
+/// Orders that rest where books are measured alone.
+const ORDERS: u64 = 1_000_000;
+
 pub(super) fn instruments(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
     let mut table = Table::new(
         &format!(
-            "instruments of one feed of XDP, full packets, {} messages or as many as the opening of so many takes: processor time of channel and books, least of {} runs; memory that the books came to use",
+            "instruments: one feed of XDP in full packets, {} messages or as many as the opening of so many takes, processor time of channel and books a message; and books alone, by price and by order, with {} orders at rest, nanoseconds a change in packets of 32 (least of {} runs)",
             format_count(args.messages),
+            format_count(ORDERS),
             args.runs.max(1)
         ),
-        &["instruments", "messages", "a packet", "ns a message", "memory"],
+        &[
+            "instruments",
+            "messages",
+            "ns a message",
+            "memory",
+            "by price",
+            "by order",
+        ],
     );
     for count in decades(10, up_to) {
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let session = Session::publish(Protocol::Xdp, args.seed, args.messages, count, Packing::Busy)?;
-        let (mut least, mut memory) = (u64::MAX, 0);
-        for _ in 0..args.runs.max(1) {
-            let (took, used) = into_books(&session, None)?;
-            (least, memory) = (least.min(took), memory.max(used));
+        let mut row = vec![format_count(count)];
+        if count <= PUBLISHED_MAX {
+            let session = Session::publish(
+                Protocol::Xdp,
+                args.seed,
+                args.messages,
+                count as u32,
+                Packing::Busy,
+            )?;
+            let (mut least, mut memory) = (u64::MAX, 0);
+            for _ in 0..args.runs.max(1) {
+                let (took, used) = into_books(&session, None)?;
+                (least, memory) = (least.min(took), memory.max(used));
+            }
+            row.push(format_count(session.messages));
+            row.push(format!("{:.1}", least as f64 / session.messages as f64));
+            row.push(bytes(memory));
+        } else {
+            row.extend(["not published".into(), String::new(), String::new()]);
         }
-        table = table.row([
-            format_count(count.into()),
-            format_count(session.messages),
-            format!("{:.1}", session.messages as f64 / session.datagrams.max(1) as f64),
-            format!("{:.1}", least as f64 / session.messages as f64),
-            bytes(memory),
-        ]);
-        eprintln!("  {} instruments", format_count(count.into()));
+        // Orders of few instruments would be longer queues and not more of them.
+        let orders = ORDERS.min(args.messages.saturating_mul(10));
+        for depth in [Depth::Aggregated, Depth::ByOrder] {
+            row.push(format!("{:.1}", measure(args, count, orders, depth)?.packets));
+        }
+        table = table.row(row);
+        eprintln!("  {} instruments", format_count(count));
     }
     Ok(table)
 }
@@ -263,13 +289,13 @@ pub(super) fn readers(args: &BenchArgs, up_to: u64, clock: &Clock) -> Result<Tab
     let cores = Cores::count();
     let mut table = Table::new(
         &format!(
-            "readers of shared memory that copy any book without a pause, all of them on a core that the writer has not ({} cores here): ITCH, packets as full as recorded ones, packet in memory to book visible, nanoseconds, the run of {} with the least processor time",
+            "readers of shared memory that copy any book without a pause, all of them on a core that the writer has not ({} cores here): ITCH, packets as full as recorded ones; of those of one message, packet in memory to book visible, nanoseconds; the run of {} with the least processor time",
             cores.usable().len(),
             args.runs.max(1)
         ),
         &[
             "readers",
-            "shown",
+            "packets",
             "p50",
             "p90",
             "p99",
@@ -283,15 +309,15 @@ pub(super) fn readers(args: &BenchArgs, up_to: u64, clock: &Clock) -> Result<Tab
     let mut points = vec![0];
     points.extend(doublings(up_to));
     for (readers, figures, read) in publishbench::beside_readers(args, &points, clock)? {
-        let at = |per_million: u32| figures.books.at(per_million).to_string();
+        let at = |per_million: u32| figures.singles.at(per_million).to_string();
         table = table.row([
             readers.to_string(),
-            figures.books.count.to_string(),
+            figures.singles.count.to_string(),
             at(500_000),
             at(900_000),
             at(990_000),
             at(999_000),
-            figures.books.max.to_string(),
+            figures.singles.max.to_string(),
             format!("{:.1}", figures.per_message),
             format_count(read.copies),
             format_count(read.again),

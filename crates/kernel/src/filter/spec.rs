@@ -74,10 +74,15 @@ impl Framing {
         matches!(self, Framing::Nyse | Framing::Cqs | Framing::OpenBook)
     }
 
-    /// Whether messages name their instrument by a small number: with [`FilterSpec::statistics`] what is
-    /// dropped is counted by it.
+    /// Whether messages name their instrument by a small number.
     pub const fn has_numbers(self) -> bool {
         matches!(self, Framing::Itch | Framing::Nyse | Framing::OpenBook)
+    }
+
+    /// Whether what is dropped is counted by instrument, with [`FilterSpec::statistics`]: by the small number
+    /// or by the key that messages name it by.
+    pub const fn counts_instruments(self) -> bool {
+        self.has_numbers() || self.is_keyed()
     }
 
     /// Whether orders of wanted instruments are followed by their numbers.

@@ -88,8 +88,7 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.alu(Op::Add, R1, R0);
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Ne, R1, R0, doubt);
-    let unwanted = g.exits.unwanted;
-    g.a.jump(unwanted);
+    g.unwanted_keys(false);
 }
 
 /// Doubt if the block's checksum is not the sum of its bytes. Eight bytes at once, in four sums of 16 bits:

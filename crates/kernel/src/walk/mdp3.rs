@@ -83,7 +83,7 @@ const PLACE: i16 = stack::CODE;
 const INDICATOR: i16 = stack::INDEX;
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
+    let (wanted, doubt) = (g.exits.wanted, g.exits.doubt);
     let (entry, done, unknown) = (g.a.label(), g.a.label(), g.a.label());
     g.a.store_value(Size::D, R10, MESSAGE_END, HEADER.into());
     g.a.store_value(Size::D, R10, INDICATOR, 0);
@@ -193,7 +193,15 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.alu_value(Op::Rsh, R2, layout::OPEN.trailing_zeros() as i32);
     g.a.alu_value(Op::And, R2, 1);
     g.a.alu(Op::Or, R2, R1);
-    g.a.jump_if_value(Cond::Eq, R2, 0, unwanted);
+    if g.spec.statistics {
+        let is_open = g.a.label();
+        g.a.jump_if_value(Cond::Ne, R2, 0, is_open);
+        g.unwanted_keys(true);
+        g.a.bind(is_open);
+    } else {
+        let unwanted = g.exits.unwanted;
+        g.a.jump_if_value(Cond::Eq, R2, 0, unwanted);
+    }
     g.a.jump_if_value(Cond::Any, R0, indicator::END_OF_EVENT.into(), wanted);
     g.a.jump(unknown);
 }

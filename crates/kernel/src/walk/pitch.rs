@@ -77,7 +77,8 @@ pub(crate) fn header(g: &mut Generator<'_>) {
 }
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (wanted, unwanted, doubt) = (g.exits.wanted, g.exits.unwanted, g.exits.doubt);
+    let (wanted, received) = (g.exits.wanted, g.exits.received);
+    let (doubt, unread) = (g.exits.doubt, g.exits.unread);
     let (done, want, many, broken) = (g.a.label(), g.a.label(), g.a.label(), g.a.label());
     let short = g.a.label();
     let (by_order, symbol, key, add) = (g.a.label(), g.a.label(), g.a.label(), g.a.label());
@@ -211,9 +212,13 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     // More messages than are looked at, or a packet that cannot be walked: orders may have been missed.
     g.a.bind(many);
     g.hold();
+    g.a.load(Size::D, R1, R10, stack::IN_SEQUENCE);
+    g.a.jump_if_value(Cond::Eq, R1, 0, received);
     g.a.jump(wanted);
     g.a.bind(broken);
     g.hold();
+    g.a.load(Size::D, R1, R10, stack::IN_SEQUENCE);
+    g.a.jump_if_value(Cond::Eq, R1, 0, unread);
     g.a.jump(doubt);
 
     g.a.bind(done);
@@ -221,8 +226,14 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Ne, R1, R0, broken);
     g.a.load(Size::D, R1, R10, stack::WANT);
-    g.a.jump_if_value(Cond::Ne, R1, 0, wanted);
-    g.a.jump(unwanted);
+    let is_wanted = g.a.label();
+    g.a.jump_if_value(Cond::Ne, R1, 0, is_wanted);
+    g.unwanted_keys(false);
+    g.a.bind(is_wanted);
+    // What is not in sequence, or met the channel disarmed, was counted as that.
+    g.a.load(Size::D, R1, R10, stack::IN_SEQUENCE);
+    g.a.jump_if_value(Cond::Eq, R1, 0, received);
+    g.a.jump(wanted);
 }
 
 /// R4 = address of the word with bit R0 of the orders' bits, R0 = the bit in it.

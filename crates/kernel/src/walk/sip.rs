@@ -78,9 +78,18 @@ pub(super) fn walk(g: &mut Generator<'_>, messages: &Messages) {
     g.a.copy(R1, R0);
     g.hash(layout::BITS.trailing_zeros() as i32);
     g.wanted_bit();
-    g.a.jump_if_value(Cond::Eq, R4, 0, over);
-    g.a.copy(R0, R1);
-    g.wanted_key();
+    if g.spec.statistics {
+        // Of a symbol without a bit it is looked up, too, whether it has a place: it is counted there.
+        g.a.store(Size::D, R10, stack::CODE, R4);
+        g.a.copy(R0, R1);
+        g.wanted_key();
+        g.a.load(Size::D, R0, R10, stack::CODE);
+        g.a.alu(Op::And, R4, R0);
+    } else {
+        g.a.jump_if_value(Cond::Eq, R4, 0, over);
+        g.a.copy(R0, R1);
+        g.wanted_key();
+    }
     g.a.jump_if_value(Cond::Ne, R4, 0, wanted);
     g.a.bind(over);
     g.a.load(Size::D, R1, R10, stack::OFFSET);

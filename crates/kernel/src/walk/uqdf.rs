@@ -40,7 +40,7 @@ pub(crate) fn tables() -> ([u8; 256], [u8; 256]) {
 }
 
 pub(crate) fn walk(g: &mut Generator<'_>) {
-    let (unwanted, doubt) = (g.exits.unwanted, g.exits.doubt);
+    let doubt = g.exits.doubt;
     sip::walk(
         g,
         &Messages {
@@ -54,5 +54,5 @@ pub(crate) fn walk(g: &mut Generator<'_>) {
     // The last message must end within what the sender says; bytes behind it are ignored.
     g.a.load(Size::D, R0, R10, stack::LIMIT);
     g.a.jump_if(Cond::Gt, R1, R0, doubt);
-    g.a.jump(unwanted);
+    g.unwanted_keys(false);
 }

@@ -58,7 +58,7 @@ pub(crate) fn symbol(instrument: u32) -> [u8; 8] {
 }
 
 /// What stands for an instrument where messages name it by a key.
-fn key(framing: Framing, instrument: u32) -> u64 {
+pub(crate) fn key(framing: Framing, instrument: u32) -> u64 {
     match framing {
         Framing::Pitch | Framing::Cqs | Framing::Uqdf => u64::from_le_bytes(symbol(instrument)),
         Framing::Mdp3 => instrument.into(),
@@ -520,7 +520,40 @@ pub(crate) fn instruments_of(framing: Framing, payload: &[u8]) -> Vec<usize> {
             }
             found
         }
-        _ => Vec::new(),
+        Framing::Mdp3 => {
+            let two = |at: usize| usize::from(u16::from_le_bytes([payload[at], payload[at + 1]]));
+            let (mut at, mut found) = (mdp3::PacketHeader::SIZE, Vec::new());
+            while at < payload.len() {
+                let (size, block, template) = (two(at), two(at + 2), two(at + 4));
+                let place = match template {
+                    37 => core::mem::offset_of!(mdp3::VolumeEntry, security_id),
+                    46 => core::mem::offset_of!(mdp3::BookEntry, security_id),
+                    48 => core::mem::offset_of!(mdp3::TradeEntry, security_id),
+                    other => panic!("template {other} is not in the streams"),
+                };
+                let group = at + 10 + block;
+                for entry in 0..usize::from(payload[group + 2]) {
+                    let id = payload[group + 3 + entry * two(group) + place..].first_chunk::<4>();
+                    found.push(u32::from_le_bytes(*id.expect("a number")) as usize);
+                }
+                at += size;
+            }
+            found
+        }
+        // Every symbol of the streams is an S, a number and a blank.
+        Framing::Pitch | Framing::Cqs | Framing::Uqdf => {
+            let mut found = Vec::new();
+            for (at, byte) in payload.iter().enumerate() {
+                let rest = &payload[at + 1..];
+                let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                if *byte == b'S' && (1..=4).contains(&digits) && rest.get(digits) == Some(&b' ') {
+                    let text = str::from_utf8(&rest[..digits]).expect("digits");
+                    found.push(text.parse().expect("a number"));
+                }
+            }
+            found
+        }
+        Framing::Moex | Framing::Any => Vec::new(),
     }
 }
 
@@ -576,6 +609,24 @@ impl Filter {
     pub(crate) fn want(&mut self, bit: usize) {
         let at = self.sizes.sets_at() + bit / 8;
         self.machine.value(layout::SETS)[at] |= 1 << (bit % 8);
+    }
+
+    /// How many messages of one of the streams' instruments were dropped, with statistics.
+    pub(crate) fn dropped_instrument(&mut self, instrument: usize) -> u64 {
+        match self.framing.is_keyed() {
+            true => self.dropped_of(key(self.framing, instrument as u32)),
+            false => self.dropped(instrument),
+        }
+    }
+
+    /// How many messages of a key were dropped, with statistics.
+    pub(crate) fn dropped_of(&mut self, key: u64) -> u64 {
+        let bucket = layout::refused_bucket(key);
+        let (words, _) = self.machine.value(layout::REFUSED).as_chunks::<8>();
+        let word = words[2 * bucket..2 * bucket + 2]
+            .iter()
+            .position(|word| u64::from_ne_bytes(*word) == key);
+        word.map_or(0, |word| self.dropped(layout::refused_count(bucket, word)))
     }
 
     pub(crate) fn refuse(&mut self, key: u64) {
