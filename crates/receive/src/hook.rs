@@ -61,6 +61,20 @@ fn counts(count: impl Fn(Count) -> u64) -> Counters {
     counters
 }
 
+/// For how many processors a program counts apart, at most.
+const CPUS_MAX: u16 = 128;
+
+/// How many processors the machine may come to have, as the kernel numbers them: any of them may receive.
+fn processors() -> usize {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    last_of(&text).map_or(usize::MAX, |last| last + 1)
+}
+
+/// The last number of a list such as `0-3,8-11`.
+fn last_of(list: &str) -> Option<usize> {
+    list.trim().rsplit(['-', ',']).next()?.parse().ok()
+}
+
 /// The interfaces of this process that have a program, for what is said of a second one.
 static TAKEN: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
@@ -203,13 +217,22 @@ impl Hook {
         let channels = channels.map(|(number, (_, lines))| channel(lines, number, looks));
         let channels: Vec<ChannelSpec> = channels.collect();
         let is_looking = channels.iter().any(|channel| channel.framing != Framing::Any);
+        let processors = processors();
+        let cpus = match processors {
+            ..=64 => 64,
+            _ => CPUS_MAX,
+        };
         let spec = FilterSpec {
             sets: u16::try_from(channels.len()).unwrap_or(u16::MAX),
             channels,
-            cpus: 64,
+            cpus,
             guard: beside.guards_orders,
             trigger: beside.arms_orders && is_looking,
-            statistics: section.filter && section.filter_statistics && is_looking,
+            // Each processor has notes of its own of what it drops.
+            statistics: section.filter
+                && section.filter_statistics
+                && is_looking
+                && processors <= usize::from(cpus),
             ..FilterSpec::default()
         };
         let (mode, zero_copy) = match section.xdp_mode {
@@ -454,14 +477,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_processor_is_the_last_of_the_kernels_list() {
+        let lists = ["0-1\n", "0", "0-3,8-11\n", "0-3,8", "", "none"];
+        assert_eq!(
+            lists.map(last_of),
+            [Some(1), Some(0), Some(11), Some(8), None, None]
+        );
+    }
+
+    #[test]
     fn every_packet_has_one_reason() {
-        // What the program counts of each, by its place in the list: a packet that is ahead or behind is
-        // counted as wanted, too.
+        // What the program counts of each.
         let of = |what: Count| match what {
             Count::Packets => 2_047,
             Count::Filtered => 1,
             Count::Duplicate => 2,
-            Count::Wanted => 4 + 8 + 16,
+            Count::Wanted => 4,
             Count::Ahead => 8,
             Count::Behind => 16,
             Count::Race => 32,

@@ -48,7 +48,7 @@ pub struct ReceiverSection {
     /// Whether packets in which nobody wants anything, and copies of the other line, are dropped at the hook,
     /// where the program can look into the protocol. For AF_XDP.
     pub filter: bool,
-    /// Whether the filter counts what it drops of each instrument: 1 MiB a channel, and a second look at what
+    /// Whether the filter counts what it drops of each instrument: 1 MiB a channel, and another look at what
     /// is dropped.
     pub filter_statistics: bool,
     /// Socket receive buffer per line, bytes.

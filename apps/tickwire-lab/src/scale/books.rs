@@ -30,8 +30,9 @@ fn add(id: u64, instruments: u64) -> MarketEvent {
     } else {
         Side::Ask
     };
-    let away = draws.below(1 + draws.next() % PRICES);
-    let away = draws.below(1 + away) as i64 * 10_000_000;
+    let far = 1 + draws.below(PRICES);
+    let near = 1 + draws.below(far);
+    let away = draws.below(near) as i64 * 10_000_000;
     MarketEvent {
         kind: EventKind::Add,
         instrument: instrument(id, instruments),
