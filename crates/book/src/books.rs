@@ -35,8 +35,8 @@ pub struct BooksConfig {
     /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates
     /// need 65,536 at most, on a real day about 12,000.
     pub instruments: u32,
-    /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 64
-    /// to 132 bytes each. The lower bits of an id are its place in a window of so many slots, rounded up to a
+    /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 100
+    /// to 164 bytes each: least where it is a power of two. The lower bits of an id are its place in a window of so many slots, rounded up to a
     /// power of two; an old order in the way of a new one moves to a table. Half of it in use is good, all of
     /// it costs a table's lines for every other order. A whole Nasdaq day has had 1.65 million at once. When
     /// the table is full an order is rejected as [`BookError::Full`] and its book is stale until it is

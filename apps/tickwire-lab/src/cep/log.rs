@@ -47,7 +47,12 @@ pub(crate) struct LogConfig<'a> {
     pub(crate) packets: u64,
     /// FAST template file, or `builtin`.
     pub(crate) templates: &'a Path,
+    /// Entries of a packet at most: [`ENTRIES_MAX`].
+    pub(crate) entries_max: usize,
 }
+
+/// As many entries as the largest packets have.
+pub(crate) const ENTRIES_MAX: usize = 128;
 
 struct Packet {
     from: usize,
@@ -103,7 +108,7 @@ impl Log {
             publisher,
             templates,
             &listings,
-            &mut || sizes.next(),
+            &mut || sizes.next().min(config.entries_max),
             &mut |entries, bytes| {
                 let own = entries.iter().filter(|entry| entry.instrument == InstrumentId(1));
                 let offers = own.map(|entry| {
@@ -319,6 +324,7 @@ mod tests {
             seed: 7,
             packets,
             templates: Path::new(BUILT_IN),
+            entries_max: ENTRIES_MAX,
         };
         Log::generate(&config).expect("the built-in templates publish")
     }

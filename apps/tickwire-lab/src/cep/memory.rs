@@ -191,6 +191,7 @@ mod tests {
                 seed,
                 packets: 3_000,
                 templates,
+                entries_max: crate::cep::ENTRIES_MAX,
             };
             Log::generate(&config).unwrap()
         };

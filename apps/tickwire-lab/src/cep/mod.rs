@@ -7,6 +7,7 @@
 //! book and a naive rule, which never see a packet: an order that is wrong, missing or too many fails the
 //! run.
 
+pub(crate) mod core;
 mod floor;
 mod lane;
 mod log;
@@ -16,7 +17,7 @@ pub(crate) mod sockets;
 pub(crate) mod ticks;
 
 pub(crate) use lane::Measured;
-pub(crate) use log::{Checker, Log, LogConfig, SIZES, SYMBOL};
+pub(crate) use log::{Checker, ENTRIES_MAX, Log, LogConfig, SIZES, SYMBOL};
 pub(crate) use recorded::RecordedConfig;
 
 use std::fmt;

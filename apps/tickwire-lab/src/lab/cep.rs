@@ -12,13 +12,13 @@ use tickwire_market::Symbol;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::netns::VethPair;
 
-use self::shown::{Series, shares, tables};
+use self::shown::{Series, core_table, shares, tables};
 use super::kind::Kind;
 use super::net::{Net, given, no_namespaces};
 use super::paths::{self, Path};
 use super::run::{CaseId, Places, Run};
 use crate::cep::sockets::{self, Market};
-use crate::cep::{Log, LogConfig, Measured, RecordedConfig, SYMBOL, memory, ticks};
+use crate::cep::{ENTRIES_MAX, Log, LogConfig, Measured, RecordedConfig, SYMBOL, core, memory, ticks};
 use tickwire_console::failure::Failure;
 use tickwire_player::single::Sample;
 use tickwire_venues::channels::BUILT_IN;
@@ -51,6 +51,8 @@ pub(super) struct Settings {
     quiet_us: u64,
     /// Also by the ways above; without, only in memory.
     sockets: bool,
+    /// Also through a core in hardware, simulated clock by clock, which takes Verilator and a minute.
+    core: bool,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
 }
@@ -77,6 +79,7 @@ impl Default for Settings {
             block: 500,
             quiet_us: 30,
             sockets: true,
+            core: false,
             fault: Fault::None,
         }
     }
@@ -121,6 +124,12 @@ impl Kind for Cep {
                 "leaves nothing to measure: settings.market = \"itch\" is not measured in memory",
             ));
         }
+        if settings.core && (settings.market != Market::Moex || settings.capture.is_some()) {
+            return Err(Wrong::new(
+                "settings.core",
+                "is for generated packets of settings.market = \"moex\"",
+            ));
+        }
         if scenario.settings.capture.is_none() && scenario.settings.symbol.0 != generated() {
             return Err(Wrong::new(
                 "settings.symbol",
@@ -160,6 +169,7 @@ impl Kind for Cep {
                     seed: scenario.run.seed,
                     packets,
                     templates: &settings.templates,
+                    entries_max: ENTRIES_MAX,
                 })?
             }
         };
@@ -181,10 +191,56 @@ impl Kind for Cep {
                 break;
             }
         }
+        if outcome.is_ok() && settings.core {
+            outcome = through_core(run, scenario);
+        }
         // Of a run that was interrupted, too.
         tables(run, &all, settings, net != Wanted::Loopback);
         outcome
     }
+}
+
+/// Packets of the same seed through a core, once: there is no noise in a simulation. A core takes frames of
+/// Ethernet and puts no fragments together, so that the packets have no more entries than fit one.
+fn through_core(run: &mut Run<'_>, scenario: &Scenario<Settings>) -> Result<(), Failure> {
+    let settings = &scenario.settings;
+    if !core::is_there() {
+        run.fact(
+            "core, simulated",
+            "not measured: Verilator is not here (apt-get install verilator)",
+        );
+        return Ok(());
+    }
+    run.progress("the core, simulated");
+    let log = Log::generate(&LogConfig {
+        seed: scenario.run.seed,
+        packets: scenario.run.samples.get().into(),
+        templates: &settings.templates,
+        entries_max: core::ENTRIES_MAX,
+    })?;
+    let folder = std::env::temp_dir().join(format!("tickwire-core-{}", std::process::id()));
+    let found = core::simulate(&log, &settings.templates, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    let found = found?;
+    let first = found.differences.first();
+    run.check(
+        "core, simulated: every order, top, level and counter as the software has it".to_owned(),
+        found.differing == 0,
+        format!(
+            "packets of up to {} entries, as fit a frame: {} orders, {} tops and {} levels compared over {} clocks, {} orders stopped by both; \
+             {} differences{}",
+            core::ENTRIES_MAX,
+            found.orders,
+            found.tops,
+            found.levels,
+            found.clocks,
+            found.stopped,
+            found.differing,
+            first.map_or_else(String::new, |first| format!(": {first}")),
+        ),
+    );
+    run.table(core_table(&found));
+    Ok(())
 }
 
 /// The instrument traded of generated packets.

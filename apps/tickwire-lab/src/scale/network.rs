@@ -84,8 +84,9 @@ fn send(sender: &MulticastSender, rate: u64) -> Result<(u64, Duration), Failure>
     }
 }
 
-/// Sends so many as quickly as it can while nobody reads, and then reads: how many were kept.
-fn burst(way: &mut Way, interface: &Interface) -> Result<(u64, u64), Failure> {
+/// Sends so many as quickly as it can while nobody reads, and then reads: how many were kept, how many not,
+/// and how many a second a receiver takes that never waits for one.
+fn burst(way: &mut Way, interface: &Interface) -> Result<(u64, u64, f64), Failure> {
     let sender = MulticastSender::open(GROUP, interface, 1).map_err(|e| Failure::system(e.to_string()))?;
     let mut buffer = [0; 2_048];
     let before = way.drops();
@@ -96,23 +97,28 @@ fn burst(way: &mut Way, interface: &Interface) -> Result<(u64, u64), Failure> {
             .map_err(|e| Failure::system(format!("sending to {GROUP}: {e}")))
     };
     (0..BURST).try_for_each(|_| send())?;
-    let mut kept = read_all(way, &mut buffer)?;
+    let (kept, took) = read_all(way, &mut buffer)?;
     // What was dropped is told with the next one.
     send()?;
-    kept += read_all(way, &mut buffer)?;
-    Ok((kept, way.drops() - before))
+    let (last, _) = read_all(way, &mut buffer)?;
+    Ok((
+        kept + last,
+        way.drops() - before,
+        kept as f64 / took.as_secs_f64(),
+    ))
 }
 
-/// Reads until nothing comes any more.
-fn read_all(way: &mut Way, buffer: &mut [u8]) -> Result<u64, Failure> {
-    let (mut taken, mut last) = (0, Instant::now());
+/// Reads until nothing comes any more: how many, and in what time.
+fn read_all(way: &mut Way, buffer: &mut [u8]) -> Result<(u64, Duration), Failure> {
+    let begin = Instant::now();
+    let (mut taken, mut last) = (0, begin);
     while last.elapsed() < QUIET {
         match way.take(buffer)? {
             0 => std::hint::spin_loop(),
             n => (taken, last) = (taken + n, Instant::now()),
         }
     }
-    Ok(taken)
+    Ok((taken, last - begin))
 }
 
 /// Sent, in seconds; received; dropped.
@@ -194,6 +200,7 @@ pub(super) fn packets(up_to: u64) -> Result<Table, Failure> {
             "sent a second, or at all",
             "received",
             "dropped",
+            "read a second",
         ],
     );
     // One after the other: what AF_XDP takes, no socket hears.
@@ -205,13 +212,14 @@ pub(super) fn packets(up_to: u64) -> Result<Table, Failure> {
                 continue;
             }
         };
-        let (kept, dropped) = burst(&mut way, &interface)?;
+        let (kept, dropped, rate) = burst(&mut way, &interface)?;
         table = table.row([
             name.to_string(),
             "a burst, nobody reads".into(),
             format_count(BURST),
             format_count(kept),
             format_count(dropped),
+            format_count(rate as u64),
         ]);
         for rate in RATES
             .map(|thousands| thousands * 1_000)

@@ -1,9 +1,11 @@
 //! The tables of `cep`, and the samples that they are made of.
 
+use tickwire_cosim::Comparison;
 use tickwire_lab::{Summary, Table};
 use tickwire_player::single::Sample;
 
 use super::Settings;
+use crate::cep::core::ROUTED_MHZ;
 use crate::cep::{COLUMNS, DIFFERS, Log, PUBLISHED, Row, SIZES};
 use crate::lab::paths::Path;
 use crate::lab::run::Run;
@@ -93,6 +95,56 @@ pub(super) fn shares(log: &Log) -> String {
             .count()
     });
     counts.map(|n| n.to_string()).join(", ")
+}
+
+/// What 10 Gbit/s asks of a core that takes eight bytes a clock.
+const TEN_GIGABIT_MHZ: f64 = 156.25;
+
+/// A core's clocks, and what they are in nanoseconds.
+pub(super) fn core_table(found: &Comparison) -> Table {
+    let mut table = Table::new(
+        "Core, simulated: packet's last word to the order's first, in the core alone. A wire-to-wire figure adds a MAC and a transceiver \
+         each way (docs/hardware.md). It was routed at 58.4 MHz, not at the 156.25 that 10 Gbit/s asks for",
+        &[
+            "core, simulated",
+            "min",
+            "avg",
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "max",
+            "orders",
+        ],
+    );
+    let count: u64 = found.latency.values().sum();
+    for (name, mhz) in [
+        ("clocks".to_owned(), 1_000.0),
+        (format!("ns at {ROUTED_MHZ} MHz, as routed"), ROUTED_MHZ),
+        (
+            format!("ns at {TEN_GIGABIT_MHZ} MHz, if it were"),
+            TEN_GIGABIT_MHZ,
+        ),
+    ] {
+        let scaled = |clocks: f64| format!("{:.1}", clocks * 1_000.0 / mhz);
+        let at = |quantile| {
+            let clocks = found.quantile(quantile);
+            clocks.map_or_else(String::new, |clocks| scaled(clocks as f64))
+        };
+        let average = found.average().map_or_else(String::new, scaled);
+        table = table.row([
+            name,
+            at(0.0),
+            average,
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+            count.to_string(),
+        ]);
+    }
+    table
 }
 
 pub(super) fn tables(run: &mut Run<'_>, all: &Series, settings: &Settings, is_stamped: bool) {
