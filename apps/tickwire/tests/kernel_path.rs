@@ -35,7 +35,7 @@ const DAEMON: &str = include_str!("../../../examples/daemon.toml");
 const BOOKS: [(&str, &[u16]); 2] = [("exchange", &[0]), ("bzx", &[1, 2])];
 const TRADER: &str = include_str!("../../../examples/demo.toml");
 
-/// The four feeds that the example has not: their sources, and what the exchange calls their books.
+/// The feeds that the example has not: their sources, and what the exchange calls their books.
 const OTHERS: &str = r#"
 [[feed]]
 venue = "nyse"
@@ -73,6 +73,10 @@ snapshot = { a = "239.192.79.23:27523" }
 definitions = { a = "239.192.79.24:27524" }
 replay = "127.0.0.1:27525"
 
+"#;
+const OTHER_BOOKS: [(&str, u16); 3] = [("exchange", 0), ("cme", 1), ("moex", 2)];
+/// A consolidated feed, whose books are the exchange's where it is alone.
+const TAPE: &str = r#"
 [[feed]]
 venue = "cqs"
 interface = "127.0.0.1"
@@ -83,6 +87,8 @@ live = { a = "239.192.79.31:27531", b = "239.192.79.32:27532" }
 retransmission = { a = "239.192.79.33:27533" }
 snapshot = { a = "239.192.79.34:27534" }
 
+"#;
+const OTHER_SETTINGS: &str = r#"
 [receiver]
 max_instruments = 1024
 max_orders = 262144
@@ -104,16 +110,19 @@ books = 4096
 super_slots = 1024
 
 [[daemon.thread]]
-feeds = ["nyse", "cme", "moex", "cqs"]
+feeds = FEEDS
 "#;
-const OTHER_BOOKS: [(&str, u16); 4] = [("exchange", 0), ("cme", 1), ("moex", 2), ("cqs", 3)];
 
 /// `price quantity orders` of the ten best levels, by symbol and side.
 type Books = BTreeMap<String, Vec<String>>;
 
 fn books_of_exchange(folder: &Folder, venue: &str) -> Books {
     let file = folder.0.join(format!("books-{venue}.txt"));
-    let text = std::fs::read_to_string(file).expect("the exchange's books");
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| {
+        let files = std::fs::read_dir(&folder.0).expect("a folder").flatten();
+        let names: Vec<_> = files.map(|file| file.file_name()).collect();
+        panic!("{}: {e}; there are {names:?}", file.display())
+    });
     let mut books = Books::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
@@ -648,15 +657,23 @@ fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
 #[test]
 fn books_of_the_other_feeds_behind_the_filter_are_the_exchanges_over_a_restart() {
     let Some(pair) = namespaces("twpath") else { return };
+    let settings = |feeds: &str| OTHER_SETTINGS.replace("FEEDS", feeds);
+    let others = [OTHERS, &settings("[\"nyse\", \"cme\", \"moex\"]")].concat();
+    over_a_restart(&pair, &others, &OTHER_BOOKS);
+    let tape = [TAPE, &settings("[\"cqs\"]")].concat();
+    over_a_restart(&pair, &tape, &[("exchange", 0)]);
+}
+
+fn over_a_restart(pair: &VethPair, config: &str, books: &[(&str, u16)]) {
     let folder = Folder::new("path-others");
-    let config = folder.file("feed.toml", between(&pair, OTHERS, "xdp", &[]));
+    let config = folder.file("feed.toml", between(pair, config, "xdp", &[]));
     let region = folder.0.join("region");
     let feed = ["feed", "-c", path(&config), "--folder", path(&region)];
     let attach = || wait_for("the region", || Attachment::attach(&region).ok());
-    let mut daemon = start(&pair, 1, &folder, "feed-1", &feed);
+    let mut daemon = start(pair, 1, &folder, "feed-1", &feed);
     let mut attachment = attach();
     let options = ["-c", path(&config), "--results", path(&folder.0)];
-    let mut exchange = exchange(&pair, &folder, &options);
+    let mut exchange = exchange(pair, &folder, &options);
     let count_of = |attachment: &Attachment, source: u16, what: Counter| {
         let counters = attachment.reader().counters(source);
         counters.map_or(0, |counters| counters.get(what))
@@ -670,12 +687,12 @@ fn books_of_the_other_feeds_behind_the_filter_are_the_exchanges_over_a_restart()
             };
             count_of(attachment, *source, what) > 50
         };
-        OTHER_BOOKS.iter().all(dropped).then_some(())
+        books.iter().all(dropped).then_some(())
     };
     wait_for("packets that the filter drops", || drops(&attachment));
     daemon.0.kill().expect("killed");
     daemon.wait(PATIENCE).expect("it is gone");
-    let mut daemon = start(&pair, 1, &folder, "feed-2", &feed);
+    let mut daemon = start(pair, 1, &folder, "feed-2", &feed);
     attachment = wait_for("the new region", || {
         let attachment = Attachment::attach(&region).ok()?;
         (attachment.reader().pid() == daemon.0.id()).then_some(attachment)
@@ -687,7 +704,7 @@ fn books_of_the_other_feeds_behind_the_filter_are_the_exchanges_over_a_restart()
     let told = told.expect("the program starts");
     assert!(told.status.success(), "{}", text(&told.stderr));
     ended_well(&mut exchange, &folder, "exchange.said");
-    for (venue, source) in OTHER_BOOKS {
+    for &(venue, source) in books {
         let mut theirs = books_of_exchange(&folder, venue);
         theirs.retain(|name, _| name.starts_with("AAPL ") || name.starts_with(['M', 'T']));
         assert!(theirs.len() > 8, "{venue}: {} sides", theirs.len());
@@ -709,7 +726,8 @@ fn books_of_the_other_feeds_behind_the_filter_are_the_exchanges_over_a_restart()
         println!("{venue}: {} sides", theirs.len());
     }
     let words = said(&folder, "feed-2");
-    assert!(words.contains("; 4 of 4 channels behind the filter"), "{words}");
+    let all = format!("; {0} of {0} channels behind the filter", books.len());
+    assert!(words.contains(&all), "{words}");
     signal("INT", daemon.0.id());
     daemon.wait(PATIENCE).expect("it ends");
 }

@@ -36,11 +36,11 @@ pub struct BooksConfig {
     /// need 65,536 at most, on a real day about 12,000.
     pub instruments: u32,
     /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 100
-    /// to 164 bytes each: least where it is a power of two. The lower bits of an id are its place in a window of so many slots, rounded up to a
-    /// power of two; an old order in the way of a new one moves to a table. Half of it in use is good, all of
-    /// it costs a table's lines for every other order. A whole Nasdaq day has had 1.65 million at once. When
-    /// the table is full an order is rejected as [`BookError::Full`] and its book is stale until it is
-    /// cleared.
+    /// to 164 bytes each: least where it is a power of two. The lower bits of an id are its place in a window
+    /// of so many slots, rounded up to a power of two; an old order in the way of a new one moves to a table.
+    /// Half of it in use is good, all of it costs a table's lines for every other order. A whole Nasdaq day
+    /// has had 1.65 million at once. When the table is full an order is rejected as [`BookError::Full`] and
+    /// its book is stale until it is cleared.
     pub orders: u32,
     /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use.
     /// 16 bytes each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as

@@ -92,8 +92,8 @@ pub(crate) mod stack {
     pub(crate) const WIRE: i16 = -152;
     /// Address of the set's table of refused keys.
     pub(crate) const REFUSED: i16 = -160;
-    /// With statistics, where instruments have keys: the place that is being looked at, and the address of this
-    /// CPU's notes: how many of the packet's keys were refused, and their places.
+    /// With statistics, where instruments have keys: the place that is being looked at, and the address of
+    /// this CPU's notes: how many of the packet's keys were refused, and their places.
     pub(crate) const PLACE: i16 = -168;
     pub(crate) const NOTES: i16 = -176;
 }
@@ -243,9 +243,9 @@ impl<'s> Generator<'s> {
             a.alu_value(Op::Lsh, R5, 1);
             a.alu(Op::Or, R5, R0);
             a.store(Size::D, R10, stack::PLACE, R5);
-            // Noted in any case, and written over by the next one if the key is not refused. How many there are
-            // stands in memory, of which the verifier knows nothing: on the stack it would count along, and
-            // follow every turn of a walk by itself.
+            // Noted in any case, and written over by the next one if the key is not refused. How many there
+            // are stands in memory, of which the verifier knows nothing: on the stack it would count along,
+            // and follow every turn of a walk by itself.
             a.load(Size::D, R5, R10, stack::NOTES);
             a.load(Size::D, R0, R5, 0);
             a.alu_value(Op::And, R0, layout::NOTES as i32 - 1);

@@ -257,8 +257,8 @@ impl LoadedFilter {
 
     /// Nobody wants the instrument that messages name by this key ([`Framing::is_keyed`]): packets about it
     /// and others of its kind may be dropped. A bucket has room for two keys; of a third one, which is rare,
-    /// packets are delivered. With statistics the room of a key stays its own, as what is counted there is. May be called while channels are armed. Nothing happens where there are no
-    /// keys.
+    /// packets are delivered. With statistics the room of a key stays its own, as what is counted there is.
+    /// May be called while channels are armed. Nothing happens where there are no keys.
     ///
     /// # Panics
     /// Beyond the sets.

@@ -81,9 +81,7 @@ pub(crate) fn simulate(log: &Log, templates: &Path, folder: &Path) -> Result<Com
         ..Day::default()
     };
     let troubles = Troubles::default();
-    cosim
-        .compare(&day, &troubles, |program| Interpreter::new(program))
-        .map_err(failed)
+    cosim.compare(&day, &troubles, Interpreter::new).map_err(failed)
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ impl WithChannel for Pass<'_> {
         let (mut points, mut packets, mut took, mut now) = (Vec::new(), 0_u64, 0, VIRTUAL_START);
         let every = (self.up_to / 10).max(1);
         exchange.open(now);
-        // What is published between two polls is taken together: asking for the time costs as much as a packet.
+        // What is published between two polls is taken together: asking for the time costs as much as a
+        // packet.
         let mut taken: Vec<Vec<u8>> = Vec::new();
         let mut done = 0;
         while packets < self.up_to && exchange.phase() != DayPhase::Ending {
@@ -172,7 +173,8 @@ pub(super) fn restart(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
         ],
     );
     let folder = std::env::temp_dir().join(format!("tickwire-scale-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::system(format!("{}: {e}", folder.display())))?;
+    tickwire_runtime::files::create_folders(&folder)
+        .map_err(|e| Failure::system(format!("{}: {e}", folder.display())))?;
     let done = decades(10_000, up_to).into_iter().try_for_each(|count| {
         let row = restart_with(args, count, &folder.join("state"))?;
         eprintln!("  {} orders", format_count(count));
@@ -214,7 +216,7 @@ fn restart_with(args: &BenchArgs, count: u64, file: &std::path::Path) -> Result<
     before.save(&mut state);
     let written = begin.elapsed();
     let begin = Instant::now();
-    std::fs::write(file, &state).map_err(failed)?;
+    tickwire_runtime::files::write(file, &state).map_err(failed)?;
     std::fs::File::open(file)
         .and_then(|file| file.sync_all())
         .map_err(failed)?;

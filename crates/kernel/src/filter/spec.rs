@@ -201,9 +201,10 @@ pub struct FilterSpec {
     /// program can be attached in the driver only, and to the one interface that it was loaded for.
     pub wire_time: bool,
     /// Whether more is counted: what was dropped of each instrument ([`Framing::counts_instruments`];
-    /// [`layout::DROPPED`], a mebibyte a set), and the messages of each followed order (PITCH). Where messages
-    /// have the instrument's number a dropped packet is walked twice then; where they have a key its place is
-    /// noted on the way, by CPU: with more CPUs than [`FilterSpec::cpus`] two may mix up their notes.
+    /// [`layout::DROPPED`], a mebibyte a set), and the messages of each followed order (PITCH). Where
+    /// messages have the instrument's number a dropped packet is walked twice then; where they have a key its
+    /// place is noted on the way, by CPU: with more CPUs than [`FilterSpec::cpus`] two may mix up their
+    /// notes.
     pub statistics: bool,
 }
 
