@@ -5,20 +5,16 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
 
-use common::{Folder, Guard, free_ports, text, tickwire};
+use common::{Folder, Guard, free_ports, heard, lines_of, text, tickwire};
 
 /// Nobody, in the users' database of every Linux.
 const OTHER: u32 = 65_534;
-/// How long anything may take on a machine that others use too.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program as another user; `None`, said loudly, where that cannot be.
 fn as_other() -> Option<Command> {
@@ -87,24 +83,10 @@ fn started(mut command: Command, config: &Path) -> (Guard, Receiver<String>) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let (sender, lines) = channel();
-    let said = BufReader::new(child.stderr.take().expect("piped")).lines();
-    std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let lines = lines_of(&mut child);
     let guard = Guard(child);
     heard(&lines, "listening:");
     (guard, lines)
-}
-
-/// The next line that holds this.
-fn heard(lines: &Receiver<String>, what: &str) -> String {
-    let mut before = Vec::new();
-    loop {
-        match lines.recv_timeout(PATIENCE) {
-            Ok(line) if line.contains(what) => return line,
-            Ok(line) => before.push(line),
-            Err(e) => panic!("{what:?} was not said ({e}): {before:?}"),
-        }
-    }
 }
 
 fn tell(mut command: Command, socket: &Path, words: &[&str]) -> (Option<i32>, String) {

@@ -1,6 +1,8 @@
 //! `tickwire strategy` as a user has it: files that are right, files that are wrong, a backtest on a
 //! recording of the simulated exchange.
 
+mod common;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -177,4 +179,101 @@ fn an_editor_is_answered_on_standard_input_and_output() {
         "{said}{}",
         told(&output)
     );
+}
+
+/// A strategy that buys so many with every new best offer, five times; or one whose order rests.
+fn buyer(lot: u32, rests: bool) -> String {
+    let (price, terms) = if rests {
+        ("ask - away", "")
+    } else {
+        ("ask", " ioc")
+    };
+    format!(
+        "strategy s\nparam away: price = 0.50\ninstrument a = \"AAPL\"\nstate sent: int = 0\nstate last: price? = none\n\
+         on start {{ note \"lots of {lot} begin\" }}\n\
+         on book a when live(a) {{\n  let ask = a.ask[0].price\n  if ask != none and ask != last and sent < 5 {{\n    last = ask\n    \
+         sent += 1\n    buy a {lot} @ {price}{terms}\n    if sent == 5 {{ note \"lots of {lot} sent\" }}\n  }}\n}}\n"
+    )
+}
+
+/// Against a running exchange, over its feed and by its order entry: the file is read again while nothing is
+/// open, and not when it is wrong or an order rests; the one before goes on then.
+#[test]
+fn a_running_file_is_read_again_while_nothing_is_open() {
+    use common::{Folder, Guard, free_ports, heard, lines_of, signal, tickwire};
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    let folder = Folder::new("reload");
+    let [a, b, requests, snapshot, orders] = free_ports();
+    let control = folder.0.join("control");
+    let config = folder.file(
+        "both.toml",
+        format!(
+            "[[feed]]\nvenue = \"nasdaq\"\nsession = \"RELOAD0001\"\n[[feed.channel]]\nname = \"1\"\n\
+             live = {{ a = \"239.192.84.1:{a}\", b = \"239.192.84.2:{b}\" }}\nrequests = \"127.0.0.1:{requests}\"\n\
+             snapshot_server = \"127.0.0.1:{snapshot}\"\n[order_entry]\naddress = \"127.0.0.1:{orders}\"\n\
+             [trader]\ncontrol = \"{}\"\n[exchange]\nduration_s = 3600.0\nrate = 2000\nsymbols = 5\n",
+            control.display()
+        ),
+    );
+    let start = |words: &[&str]| {
+        let child = tickwire()
+            .args(words)
+            .arg("-c")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn();
+        Guard(child.expect("the program starts"))
+    };
+    let mut exchange = start(&["exchange"]);
+    let exchange_said = lines_of(&mut exchange.0);
+    heard(&exchange_said, "listening:");
+    let file = folder.file("s.tw", buyer(100, false));
+    let mut run = start(&["strategy", "run", file.to_str().expect("a path of text")]);
+    let said = lines_of(&mut run.0);
+    let reload = || {
+        let output = tickwire()
+            .args(["trade", "--say", "reload", "--socket"])
+            .arg(&control)
+            .output();
+        let output = output.expect("the program starts");
+        assert!(output.status.success(), "{}", told(&output));
+    };
+    heard(&said, "lots of 100 begin");
+    heard(&said, "lots of 100 sent");
+    // What was sent at once is over at once; an answer may be on its way still.
+    let renewed = |text: String, expected: &str| {
+        folder.file("s.tw", text);
+        for _ in 0..50 {
+            reload();
+            let line = heard(&said, "reloaded");
+            if line.contains(expected) {
+                return line;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{expected} was not said");
+    };
+    renewed(buyer(200, false), "is reloaded: its state begins anew");
+    heard(&said, "lots of 200 begin");
+    heard(&said, "lots of 200 sent");
+    let line = renewed("strategy s\nthis is none\n".into(), "the one before goes on");
+    assert!(line.contains("is not reloaded"), "{line}");
+    renewed(buyer(300, true), "is reloaded: its state begins anew");
+    heard(&said, "lots of 300 sent");
+    reload();
+    let line = heard(&said, "reloaded");
+    assert!(
+        line.contains("is not reloaded") && line.contains("open"),
+        "{line}"
+    );
+    for program in [&mut run, &mut exchange] {
+        signal("INT", program.0.id());
+        program.wait(PATIENCE).expect("it ends");
+    }
 }

@@ -646,14 +646,8 @@ impl<'s> Generator<'s> {
         }
         self.filtered();
         let (next, over) = (self.a.label(), self.a.label());
-        let sets = self.sizes.sets as i32;
+        self.dropped_address(over);
         let a = &mut self.a;
-        a.load(Size::D, R0, R10, stack::SET);
-        a.jump_if_value(Cond::Ge, R0, sets, over);
-        a.alu_value(Op::Mul, R0, (layout::BITS * 8) as i32);
-        // The set's own address is not needed any more.
-        a.map_value(R6, layout::DROPPED, 0);
-        a.alu(Op::Add, R6, R0);
         a.load(Size::D, R2, R10, stack::COUNT);
         a.jump_if_value(Cond::Gt, R2, self.spec.messages_max.into(), over);
         a.set(R1, header.into());
@@ -676,6 +670,17 @@ impl<'s> Generator<'s> {
         self.drop_it();
     }
 
+    /// R6 = where the set's instruments are counted; the set's own address is not needed any more. Changes R0.
+    fn dropped_address(&mut self, over: Label) {
+        let sets = self.sizes.sets as i32;
+        let a = &mut self.a;
+        a.load(Size::D, R0, R10, stack::SET);
+        a.jump_if_value(Cond::Ge, R0, sets, over);
+        a.alu_value(Op::Mul, R0, (layout::BITS * 8) as i32);
+        a.map_value(R6, layout::DROPPED, 0);
+        a.alu(Op::Add, R6, R0);
+    }
+
     /// The same where instruments have keys, whose places were noted on the way: they are counted now that
     /// the packet is dropped for certain. `is_by_entry`: what was noted is what counts as messages.
     pub(crate) fn unwanted_keys(&mut self, is_by_entry: bool) {
@@ -690,13 +695,8 @@ impl<'s> Generator<'s> {
         }
         self.filtered();
         let (next, over) = (self.a.label(), self.a.label());
-        let sets = self.sizes.sets as i32;
+        self.dropped_address(over);
         let a = &mut self.a;
-        a.load(Size::D, R0, R10, stack::SET);
-        a.jump_if_value(Cond::Ge, R0, sets, over);
-        a.alu_value(Op::Mul, R0, (layout::BITS * 8) as i32);
-        a.map_value(R6, layout::DROPPED, 0);
-        a.alu(Op::Add, R6, R0);
         a.load(Size::D, R4, R10, stack::NOTES);
         a.load(Size::D, R2, R4, 0);
         a.set(R3, 0);

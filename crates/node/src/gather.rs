@@ -4,7 +4,8 @@
 //! The first of a packet are the most exposed ones: they leave once they fill [`FIRST_BYTES`], so that they
 //! do not wait for all the rest to be encoded; those behind them once they fill the buffer. What is left goes
 //! at the end of a packet and of every other call that may quote ([`OrderSession::let_go`]), so that nothing
-//! waits for what may not come.
+//! waits for what may not come. What can be done after that ([`OrderOut::settle`], by which segments that
+//! left past the kernel are booked) is done then, once for all of a packet.
 
 use std::io;
 
@@ -21,6 +22,8 @@ pub(crate) struct Gathered {
     held: usize,
     /// So many bytes leave at once.
     enough: usize,
+    /// Something has left, and what can be done afterwards is to be done.
+    is_unsettled: bool,
     /// Messages that were gathered, and their bytes.
     in_all: [u64; 2],
 }
@@ -31,6 +34,7 @@ impl Gathered {
             bytes: vec![0; HELD_BYTES_MAX].into_boxed_slice(),
             held: 0,
             enough: FIRST_BYTES,
+            is_unsettled: false,
             in_all: [0; 2],
         }
     }
@@ -63,15 +67,23 @@ impl<O: OrderOut> OrderSession<O> {
     /// Sends a message now, behind what is held.
     #[inline(always)]
     pub fn send(&mut self, message: &[u8]) {
-        if self.gathered.held > 0 {
-            self.send_held();
-        }
+        self.launch_held();
         self.put(message);
     }
 
-    /// Sends what is held; what comes next is of another packet.
+    /// Sends what is held, and settles everything that has left; what comes next is of another packet.
     #[inline]
     pub fn let_go(&mut self) {
+        self.launch_held();
+        if self.gathered.is_unsettled {
+            self.settle_held();
+        }
+    }
+
+    /// Sends what is held, for who sends more at once and settles behind it; what comes next is of another
+    /// packet.
+    #[inline]
+    pub(crate) fn launch_held(&mut self) {
         if self.gathered.held > 0 {
             self.send_held();
         }
@@ -88,6 +100,7 @@ impl<O: OrderOut> OrderSession<O> {
     pub fn drop_held(&mut self) {
         self.failure = None;
         (self.gathered.held, self.gathered.enough) = (0, FIRST_BYTES);
+        self.gathered.is_unsettled = false;
     }
 
     /// Messages that were sent by [`OrderSession::gather`], and their bytes.
@@ -108,13 +121,30 @@ impl<O: OrderOut> OrderSession<O> {
         if held == 0 {
             return;
         }
-        if let Err(error) = self.out.send(&self.gathered.bytes[..held]) {
+        self.gathered.is_unsettled = true;
+        if let Err(error) = self.out.launch(&self.gathered.bytes[..held]) {
             self.failed(error);
         }
     }
 
+    #[inline(never)]
+    fn settle_held(&mut self) {
+        if let Err(error) = self.settle() {
+            self.failed(error);
+        }
+    }
+
+    /// Does what is left of everything that was launched.
+    #[inline]
+    pub(crate) fn settle(&mut self) -> io::Result<()> {
+        self.gathered.is_unsettled = false;
+        self.out.settle()
+    }
+
+    /// Sends a message, which settles what has left before, too.
     #[inline(always)]
     fn put(&mut self, message: &[u8]) {
+        self.gathered.is_unsettled = false;
         if let Err(error) = self.out.send(message) {
             self.failed(error);
         }
@@ -132,13 +162,25 @@ mod tests {
     use crate::hot::session_in_memory;
     use tickwire_fix::{CompId, Role, SessionConfig};
 
-    /// What was sent at once.
+    /// What was sent at once, and how often that was settled; what left since.
     #[derive(Default)]
-    struct Sends(Vec<Vec<u8>>);
+    struct Sends(Vec<Vec<u8>>, u32, u32);
 
     impl OrderOut for Sends {
         fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.launch(bytes)?;
+            self.settle()
+        }
+
+        fn launch(&mut self, bytes: &[u8]) -> io::Result<()> {
             self.0.push(bytes.to_vec());
+            self.2 += 1;
+            Ok(())
+        }
+
+        fn settle(&mut self) -> io::Result<()> {
+            self.1 += 1;
+            self.2 = 0;
             Ok(())
         }
     }
@@ -166,6 +208,23 @@ mod tests {
         gathered.gather(&[1; 100]);
         gathered.let_go();
         assert_eq!(sizes(&mut gathered), [100]);
+    }
+
+    #[test]
+    fn a_burst_is_settled_once_when_all_of_it_has_left() {
+        let mut gathered = session();
+        (0..60).for_each(|n| gathered.gather(&[n; 1_400]));
+        assert_eq!((gathered.out.0.len(), gathered.out.1), (3, 0), "three have left");
+        gathered.let_go();
+        assert_eq!((gathered.out.0.len(), gathered.out.1, gathered.out.2), (4, 1, 0));
+        gathered.let_go();
+        assert_eq!(gathered.out.1, 1, "nothing has left since");
+        // A message that is sent now settles what left before it.
+        (0..8).for_each(|n| gathered.gather(&[n; 1_400]));
+        gathered.send(b"cancel");
+        assert_eq!((gathered.out.1, gathered.out.2), (2, 0));
+        gathered.let_go();
+        assert_eq!(gathered.out.1, 2);
     }
 
     #[test]

@@ -34,8 +34,9 @@ pub trait OrderOut {
     /// The connection's; it is lost then.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Sends one message as early as it can be sent; [`OrderOut::settle`] is to follow at once, with what can
-    /// be done afterwards. Both together are [`OrderOut::send`].
+    /// Sends one message as early as it can be sent; [`OrderOut::settle`] is to follow at once, or behind
+    /// others that are launched at once, with what can be done afterwards. Launched and settled, a message is
+    /// sent as by [`OrderOut::send`].
     ///
     /// # Errors
     /// The connection's; it is lost then.

@@ -350,8 +350,17 @@ fn receive(sender: Sender, sent: &AtomicU64, stop: &AtomicBool, go: &AtomicBool)
         Counter::HookSession,
     ];
     let reasons: u64 = reasons.iter().map(|reason| counters.get(*reason)).sum();
-    assert_eq!(reasons, counters.get(Counter::HookPackets));
-    assert_eq!(counters.get(Counter::HookPackets), 2 * last);
+    // One that was delivered for another reason, while a second processor moved the channel on, met that race
+    // as well.
+    let (packets, races) = (
+        counters.get(Counter::HookPackets),
+        counters.get(Counter::HookRaces),
+    );
+    assert!(
+        (packets..=packets + races).contains(&reasons),
+        "{reasons} reasons of {packets} packets, {races} races"
+    );
+    assert_eq!(packets, 2 * last);
     let dropped: u64 = counts
         .of_instrument
         .iter()

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -229,6 +230,29 @@ pub(crate) fn set_clocks(plan: &Path, step: &str) {
     let whole = plan.with_extension("next");
     std::fs::write(&whole, format!("{step} at={at}")).expect("written");
     std::fs::rename(&whole, plan).expect("replaced");
+}
+
+/// How long a line is waited for.
+const LINE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a program says on standard error from now on, by the line.
+pub(crate) fn lines_of(program: &mut Child) -> Receiver<String> {
+    let (sender, lines) = channel();
+    let said = BufReader::new(program.stderr.take().expect("piped")).lines();
+    std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+/// The next line that holds this.
+pub(crate) fn heard(lines: &Receiver<String>, what: &str) -> String {
+    let mut before = Vec::new();
+    loop {
+        match lines.recv_timeout(LINE_PATIENCE) {
+            Ok(line) if line.contains(what) => return line,
+            Ok(line) => before.push(line),
+            Err(e) => panic!("{what:?} was not said ({e}): {before:?}"),
+        }
+    }
 }
 
 /// Sends a signal by the system's own `kill`.

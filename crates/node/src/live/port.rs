@@ -271,11 +271,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         };
         stamp::<STAMPED>(self.probes, Stage::Encode);
         if !session.holds_nothing() {
-            session.let_go();
+            session.launch_held();
         }
         let sent = session.out.launch(bytes);
         stamp::<STAMPED>(self.probes, Stage::Send);
-        let settled = session.out.settle();
+        let settled = session.settle();
         // An order that no message caused has no way from a packet to measure.
         if STAMPED && self.seq > 0 {
             self.probes.commit(self.seq);
