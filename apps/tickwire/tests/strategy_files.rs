@@ -253,7 +253,7 @@ fn a_running_file_is_read_again_while_nothing_is_open() {
             reload();
             let line = heard(&said, "reloaded");
             if line.contains(expected) {
-                return line;
+                return;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -262,8 +262,9 @@ fn a_running_file_is_read_again_while_nothing_is_open() {
     renewed(buyer(200, false), "is reloaded: its state begins anew");
     heard(&said, "lots of 200 begin");
     heard(&said, "lots of 200 sent");
-    let line = renewed("strategy s\nthis is none\n".into(), "the one before goes on");
-    assert!(line.contains("is not reloaded"), "{line}");
+    renewed("strategy s\nthis is none\n".into(), "is not reloaded");
+    // What is wrong with it takes several lines.
+    heard(&said, "the one before goes on");
     renewed(buyer(300, true), "is reloaded: its state begins anew");
     heard(&said, "lots of 300 sent");
     reload();
