@@ -670,7 +670,8 @@ impl<'s> Generator<'s> {
         self.drop_it();
     }
 
-    /// R6 = where the set's instruments are counted; the set's own address is not needed any more. Changes R0.
+    /// R6 = where the set's instruments are counted; the set's own address is not needed any more. Changes
+    /// R0.
     fn dropped_address(&mut self, over: Label) {
         let sets = self.sizes.sets as i32;
         let a = &mut self.a;
