@@ -163,6 +163,26 @@ pub(crate) struct BenchArgs {
     pub(crate) up_to: Option<u64>,
 }
 
+#[cfg(test)]
+impl BenchArgs {
+    /// A session that is over in a moment.
+    pub(crate) fn small() -> BenchArgs {
+        BenchArgs {
+            messages: 8_000,
+            symbols: Some(20),
+            seed: 5,
+            core: None,
+            runs: 1,
+            feed: Vec::new(),
+            publish: false,
+            packets: Vec::new(),
+            write_session: None,
+            scale: Vec::new(),
+            up_to: None,
+        }
+    }
+}
+
 /// Feeds to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedChoice {

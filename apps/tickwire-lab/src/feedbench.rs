@@ -71,7 +71,8 @@ impl WithChannel for Pass<'_> {
     }
 }
 
-fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C, sink: &mut S) -> u64 {
+/// Processor time of a session's live packets, nanoseconds.
+pub(crate) fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C, sink: &mut S) -> u64 {
     for (port, datagram) in &session.before {
         channel.on_datagram(VIRTUAL_START, *port, Line::A, datagram, sink);
     }
@@ -362,17 +363,8 @@ mod tests {
 
     fn args() -> BenchArgs {
         BenchArgs {
-            messages: 8_000,
-            symbols: Some(20),
-            seed: 5,
-            core: None,
-            runs: 1,
             feed: vec![FeedChoice::All],
-            publish: false,
-            packets: Vec::new(),
-            write_session: None,
-            scale: Vec::new(),
-            up_to: None,
+            ..BenchArgs::small()
         }
     }
 

@@ -650,17 +650,9 @@ mod tests {
 
     fn args() -> BenchArgs {
         BenchArgs {
-            messages: 8_000,
-            symbols: Some(20),
-            seed: 5,
-            core: None,
-            runs: 1,
             feed: vec![FeedChoice::All],
             publish: true,
-            packets: Vec::new(),
-            write_session: None,
-            scale: Vec::new(),
-            up_to: None,
+            ..BenchArgs::small()
         }
     }
 

@@ -161,22 +161,6 @@ impl Draws {
 mod tests {
     use super::*;
 
-    fn args() -> BenchArgs {
-        BenchArgs {
-            messages: 5_000,
-            symbols: Some(20),
-            seed: 5,
-            core: None,
-            runs: 1,
-            feed: Vec::new(),
-            publish: false,
-            packets: Vec::new(),
-            write_session: None,
-            scale: Vec::new(),
-            up_to: None,
-        }
-    }
-
     /// Every curve, small: points are there, and what each checks of itself holds.
     #[test]
     fn every_curve_is_measured_and_right() {
@@ -193,7 +177,8 @@ mod tests {
         for (curve, up_to) in small {
             let args = BenchArgs {
                 up_to: Some(up_to),
-                ..args()
+                messages: 5_000,
+                ..BenchArgs::small()
             };
             let table = curve
                 .table(&args, &clock)

@@ -682,8 +682,9 @@ impl<'s> Generator<'s> {
         a.alu(Op::Add, R6, R0);
     }
 
-    /// The same where instruments have keys, whose places were noted on the way: they are counted now that
-    /// the packet is dropped for certain. `is_by_entry`: what was noted is what counts as messages.
+    /// The end of a walk that found nothing wanted, where instruments have keys. With statistics their places
+    /// were noted on the way, and are counted now that the packet is dropped for certain. `is_by_entry`: what
+    /// was noted is what counts as messages.
     pub(crate) fn unwanted_keys(&mut self, is_by_entry: bool) {
         if !self.spec.statistics {
             let unwanted = self.exits.unwanted;

@@ -242,6 +242,22 @@ impl Count {
         Count::OrderMessages,
     ];
 
+    /// Why a packet was dropped or delivered: each packet that the program counts has one of these, but that
+    /// a packet delivered for another one while a second CPU moved the channel on has [`Count::Race`] as
+    /// well.
+    pub const REASONS: [Count; 10] = [
+        Count::Wanted,
+        Count::Filtered,
+        Count::Duplicate,
+        Count::Ahead,
+        Count::Behind,
+        Count::Race,
+        Count::Doubt,
+        Count::Disarmed,
+        Count::Plain,
+        Count::Session,
+    ];
+
     /// What it is called in reports and metrics.
     pub const fn name(self) -> &'static str {
         match self {

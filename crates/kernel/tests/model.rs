@@ -741,19 +741,7 @@ fn every_packet_has_one_reason() {
                 }
                 run(&mut filter, &framed(&payload, line, 0));
             }
-            let reasons = [
-                Count::Wanted,
-                Count::Filtered,
-                Count::Duplicate,
-                Count::Ahead,
-                Count::Behind,
-                Count::Race,
-                Count::Doubt,
-                Count::Disarmed,
-                Count::Plain,
-                Count::Session,
-            ];
-            let counted = reasons.map(|what| filter.counter(what));
+            let counted = Count::REASONS.map(|what| filter.counter(what));
             let packets = filter.counter(Count::Packets);
             assert_eq!(
                 counted.iter().sum::<u64>(),

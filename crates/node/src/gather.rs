@@ -67,7 +67,9 @@ impl<O: OrderOut> OrderSession<O> {
     /// Sends a message now, behind what is held.
     #[inline(always)]
     pub fn send(&mut self, message: &[u8]) {
-        self.launch_held();
+        if self.gathered.held > 0 {
+            self.send_held();
+        }
         self.put(message);
     }
 
@@ -234,6 +236,17 @@ mod tests {
         gathered.send(b"cancel");
         gathered.let_go();
         assert_eq!(gathered.out.0, [b"quote".to_vec(), b"cancel".to_vec()]);
+    }
+
+    #[test]
+    fn what_is_sent_now_begins_no_other_packet() {
+        let mut gathered = session();
+        (0..3).for_each(|n| gathered.gather(&[n; 1_400]));
+        gathered.send(b"cancel");
+        (0..4).for_each(|n| gathered.gather(&[n; 1_400]));
+        assert_eq!(sizes(&mut gathered), [3 * 1_400, 6], "the rest leaves together");
+        gathered.let_go();
+        assert_eq!(sizes(&mut gathered), [4 * 1_400]);
     }
 
     #[test]

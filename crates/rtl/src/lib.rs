@@ -106,15 +106,20 @@ impl Moex {
     /// # Errors
     /// What is wrong with the file.
     pub fn new(templates: &str, template: &str) -> Result<Moex, TemplateError> {
-        Ok(Moex {
-            templates: Arc::new(Plan::parse(templates)?),
+        Ok(Moex::of(Arc::new(Plan::parse(templates)?), template))
+    }
+
+    /// The same of a template file that was read.
+    pub fn of(templates: Arc<Plan>, template: &str) -> Moex {
+        Moex {
+            templates,
             template: template.to_string(),
             board: "CETS".to_string(),
             sender: "TICKWIRE".to_string(),
             target: "MFIXTRADECURR".to_string(),
             account: "S01-00000F00".to_string(),
             prefix: "TW".to_string(),
-        })
+        }
     }
 
     /// Symbol and board of an instrument.

@@ -13,6 +13,8 @@ use tickwire_venues::protocol;
 use tickwire_wire::fast::Limits;
 use tickwire_wire::moex::{Decoder, preamble};
 
+pub(crate) use tickwire_cosim::is_there;
+
 use super::{Log, SYMBOL};
 
 /// Clock rate at which a core of this kind was placed and routed, in MHz: docs/hardware.md.
@@ -34,11 +36,6 @@ const RULE: &str = "strategy cep_core\n\
     \x20 }\n\
     }\n";
 
-/// Whether Verilator is here, which makes the core into a program.
-pub(crate) fn is_there() -> bool {
-    tickwire_cosim::is_there()
-}
-
 /// What the core did with the log, beside what the software did. `folder`: where it is made, which takes the
 /// better part of a minute the first time.
 pub(crate) fn simulate(log: &Log, templates: &Path, folder: &Path) -> Result<Comparison, Failure> {
@@ -57,13 +54,8 @@ pub(crate) fn simulate(log: &Log, templates: &Path, folder: &Path) -> Result<Com
     let (symbol, board) = SYMBOL.split_once('@').unwrap_or((SYMBOL, ""));
     let target = Target {
         venue: Venue::Moex(Moex {
-            templates,
-            template,
             board: board.to_owned(),
-            sender: "TICKWIRE".to_owned(),
-            target: "MFIXTRADECURR".to_owned(),
-            account: "S01-00000F00".to_owned(),
-            prefix: "TW".to_owned(),
+            ..Moex::of(templates, &template)
         }),
         tick: Price::from_4dp(25),
         ..Target::default()

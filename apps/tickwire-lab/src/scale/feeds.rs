@@ -7,7 +7,7 @@ use tickwire_book::{Books, Depth};
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Table, format_count};
-use tickwire_market::{Port, Symbol};
+use tickwire_market::{Port, Side, Symbol};
 use tickwire_rig::recorded::{BooksOnly, walk};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns};
@@ -21,17 +21,35 @@ use tickwire_venues::wiring::{self, Reception, WithChannel};
 use super::books::measure;
 use super::{End, bytes, decades, doublings, has_room, pin_to, resident};
 use crate::cli::BenchArgs;
-use crate::feedbench::symbols_of;
+use crate::feedbench::{self, symbols_of};
 use crate::publishbench;
 
 /// Bytes of a feed's books, of the sizes that ship, with what its channel takes.
 const FEED_BYTES: u64 = 400 << 20;
 
-/// A session into books, once: nanoseconds of processor time. The books must be the venue's where everything
-/// is wanted.
+/// A session into books, once: nanoseconds of processor time, and memory. Books of who is wanted must be the
+/// venue's, those of all others empty.
 struct IntoBooks<'a> {
     session: &'a Session,
-    wants_all: bool,
+    /// `None`: all.
+    wanted: Option<&'a [Symbol]>,
+}
+
+impl IntoBooks<'_> {
+    /// Sides of books that the venue has and nobody wants.
+    fn unwanted_sides(&self) -> usize {
+        let exchange = &self.session.exchange;
+        let publisher = &exchange.published_channels()[0].publisher;
+        let listings = exchange.listings().iter();
+        let unwanted = listings.filter(|listing| {
+            self.wanted
+                .is_some_and(|wanted| !wanted.contains(&listing.symbol))
+        });
+        let sides = unwanted.flat_map(|listing| Side::BOTH.map(|side| (listing.id, side)));
+        sides
+            .filter(|&(id, side)| !publisher.levels(exchange.engine(), id, side).is_empty())
+            .count()
+    }
 }
 
 impl WithChannel for IntoBooks<'_> {
@@ -39,41 +57,29 @@ impl WithChannel for IntoBooks<'_> {
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
         let before = resident();
-        let session = self.session;
-        let mut sink = BooksOnly(session.books(depth));
-        for (port, datagram) in &session.before {
-            channel.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut sink);
+        let mut sink = BooksOnly(self.session.books(depth));
+        let took = feedbench::play(self.session, &mut channel, &mut sink);
+        let (differing, unwanted) = (self.session.differences(&channel, &sink.0), self.unwanted_sides());
+        match differing == unwanted {
+            true => Ok((took, resident().saturating_sub(before))),
+            false => Err(Failure::check(format!(
+                "{differing} sides of books differ from the venue's, {unwanted} of instruments that nobody wants: the figures would \
+                 mean nothing"
+            ))),
         }
-        let begin = thread_cpu_ns();
-        for datagram in walk(&session.live) {
-            channel.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, &mut sink);
-        }
-        let took = thread_cpu_ns() - begin;
-        check(session, &channel, &sink, self.wants_all)?;
-        Ok((took, resident().saturating_sub(before)))
-    }
-}
-
-fn check<C: Channel>(
-    session: &Session,
-    channel: &C,
-    sink: &BooksOnly,
-    wants_all: bool,
-) -> Result<(), Failure> {
-    match session.differences(channel, &sink.0) {
-        n if wants_all && n > 0 => Err(Failure::check(format!(
-            "{n} sides of books differ from the venue's: the figures would mean nothing"
-        ))),
-        _ => Ok(()),
     }
 }
 
 fn into_books(session: &Session, symbols: Option<Vec<Symbol>>) -> Result<(u64, u64), Failure> {
     let mut reception = Reception::new(&session.config.receiver);
-    let wants_all = symbols.is_none();
-    reception.symbols = symbols;
-    let pass = IntoBooks { session, wants_all };
-    wiring::with_channel(&session.config.feed[0], 0, &reception, pass)?
+    reception.symbols.clone_from(&symbols);
+    let wanted = symbols.as_deref();
+    wiring::with_channel(
+        &session.config.feed[0],
+        0,
+        &reception,
+        IntoBooks { session, wanted },
+    )?
 }
 
 /// The simulator publishes no more.
@@ -223,7 +229,7 @@ pub(super) fn feeds(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
     let cores = Cores::count();
     let mut table = Table::new(
         &format!(
-            "feeds of ITCH, each with its own channel and books of the sizes that ship, a full packet of each in turn, on one thread and on two with a core each ({} cores here): processor time a message, and messages a second of all",
+            "feeds of ITCH, each with its own channel and books of the sizes that ship, a full packet of each in turn, through the channels' tables, on one thread and on two with a core each ({} cores here): processor time a message, and messages a second of all",
             cores.usable().len()
         ),
         &[

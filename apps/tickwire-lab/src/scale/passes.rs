@@ -51,7 +51,7 @@ impl WithChannel for Pass<'_> {
         // What is published between two polls is taken together: asking for the time costs as much as a
         // packet.
         let mut taken: Vec<Vec<u8>> = Vec::new();
-        let mut done = 0;
+        let (mut done, mut timed) = (0, 0);
         while packets < self.up_to && exchange.phase() != DayPhase::Ending {
             now = now.after(STEP_NS);
             exchange.on_time(now);
@@ -77,17 +77,21 @@ impl WithChannel for Pass<'_> {
             took += thread_cpu_ns() - begin;
             let before = packets;
             packets += done as u64;
+            timed += done;
             done = 0;
             if packets / every > before / every {
                 points.push(Point {
                     packets,
                     messages: exchange.total(),
-                    packet_ns: took as f64 / every as f64,
+                    packet_ns: took as f64 / timed as f64,
                     resident: resident(),
                 });
-                took = 0;
+                (took, timed) = (0, 0);
                 eprintln!("  {} packets", format_count(packets));
             }
+        }
+        for datagram in &taken[..done] {
+            channel.on_datagram(now, Port::Live, Line::A, datagram, &mut sink);
         }
         for listing in exchange.listings() {
             for side in Side::BOTH {
@@ -97,7 +101,7 @@ impl WithChannel for Pass<'_> {
                     .find(&listing.symbol)
                     .and_then(|id| sink.0.book(id))
                     .map(|book| book.levels(side).collect::<Vec<_>>());
-                if done == 0 && book.unwrap_or_default() != theirs {
+                if book.unwrap_or_default() != theirs {
                     return Err(Failure::check(format!(
                         "the book of {} is not the venue's at the end of the pass",
                         listing.symbol
@@ -157,7 +161,7 @@ fn engine(config: EngineConfig) -> Result<Engine, Failure> {
 }
 
 pub(super) fn restart(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
-    let mut table = Table::new(
+    let table = Table::new(
         &format!(
             "the matching engine's state with so many orders in {} instruments: milliseconds to write it into memory, to write that into a file and have it on the disk, to read the file, and to take the state up",
             format_count(ENGINE_INSTRUMENTS.into())
@@ -175,14 +179,14 @@ pub(super) fn restart(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
     let folder = std::env::temp_dir().join(format!("tickwire-scale-{}", std::process::id()));
     tickwire_runtime::files::create_folders(&folder)
         .map_err(|e| Failure::system(format!("{}: {e}", folder.display())))?;
-    let done = decades(10_000, up_to).into_iter().try_for_each(|count| {
-        let row = restart_with(args, count, &folder.join("state"))?;
+    let file = folder.join("state");
+    let rows = decades(10_000, up_to).into_iter().map(|count| {
         eprintln!("  {} orders", format_count(count));
-        table = std::mem::replace(&mut table, Table::new("", &[])).row(row);
-        Ok(())
+        restart_with(args, count, &file)
     });
+    let rows: Result<Vec<_>, Failure> = rows.collect();
     let _ = std::fs::remove_dir_all(&folder);
-    done.map(|()| table)
+    Ok(rows?.into_iter().fold(table, Table::row))
 }
 
 fn restart_with(args: &BenchArgs, count: u64, file: &std::path::Path) -> Result<[String; 7], Failure> {
