@@ -55,7 +55,8 @@ mod wheels;
 
 use run::{Context, Outcome};
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 /// One step of `check`.
@@ -124,6 +125,12 @@ const STEPS: &[Step] = &[
         when: When::InTurn,
     },
     Step {
+        name: "bindings",
+        about: "C header, C and C++ programs and the Python package against a running writer",
+        run: bindings::check,
+        when: When::Beside,
+    },
+    Step {
         name: "clippy",
         about: "clippy over every target, warnings are errors",
         run: run::clippy,
@@ -157,12 +164,6 @@ const STEPS: &[Step] = &[
         name: "fuzz",
         about: "every fuzz target for a fixed number of inputs from a fixed seed",
         run: fuzz::smoke,
-        when: When::Beside,
-    },
-    Step {
-        name: "bindings",
-        about: "C header, C and C++ programs and the Python package against a running writer",
-        run: bindings::check,
         when: When::Beside,
     },
 ];
@@ -346,38 +347,56 @@ fn run_check(is_full: bool) -> ExitCode {
         .iter()
         .filter(|step| is_full || step.when != When::Full)
         .partition(|step| step.when == When::InTurn);
-    for step in in_turn {
-        step.announce();
-        if step.name == TESTS {
-            tests_and(&beside, step, &mut all);
-        } else {
-            let (outcome, seconds) = step.timed(&Context::new(step.name, false));
-            all.add(step, outcome, seconds);
+    std::thread::scope(|scope| {
+        // What looks at sources needs one core, and the tests have to be built.
+        scope.spawn(run::build_tests);
+        for step in in_turn {
+            step.announce();
+            if step.name == TESTS {
+                tests_and(&beside, step, &mut all);
+            } else {
+                let (outcome, seconds) = step.timed(&Context::new(step.name, false));
+                all.add(step, outcome, seconds);
+            }
         }
-    }
+    });
     all.conclude()
 }
 
-/// The tests, and beside those that wait for something the other steps.
+/// The tests, and beside those that wait for something the other steps: whenever a lane of tests has ended,
+/// one more of them at a time. Those that only run cargo wait for each other, as it builds one thing at a
+/// time; others use what the machine has left.
 fn tests_and(beside: &[&'static Step], tests: &'static Step, all: &mut Tally) {
     let (freed, is_free) = mpsc::channel();
     let context = Context::new(tests.name, false);
-    let (of_tests, others) = std::thread::scope(|scope| {
-        let others = scope.spawn(move || {
-            run::step_back(BEHIND_TESTS);
-            // Nothing is sent when the tests could not be built.
-            let _ = is_free.recv();
-            let timed = |step: &&'static Step| step.timed(&Context::new(step.name, false));
-            beside.iter().map(timed).collect::<Vec<_>>()
-        });
+    let (is_free, next) = (Mutex::new(is_free), AtomicUsize::new(0));
+    let work = || {
+        run::step_back(BEHIND_TESTS);
+        // Nothing is sent when the tests could not be built.
+        let _ = is_free.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let mut done = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(step) = beside.get(place) else {
+                return done;
+            };
+            done.push((place, step.timed(&Context::new(step.name, false))));
+        }
+    };
+    let (of_tests, mut others) = std::thread::scope(|scope| {
+        let workers = [(); 2].map(|()| scope.spawn(work));
         let of_tests = tests.timed(&context.tells(freed));
-        (of_tests, others.join())
+        let done = workers.map(|worker| {
+            let ended = worker.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        (of_tests, done.into_iter().flatten().collect::<Vec<_>>())
     });
     all.add(tests, of_tests.0, of_tests.1);
-    let others = others.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    for (step, (outcome, seconds)) in beside.iter().zip(others) {
-        step.announce();
-        all.add(step, outcome, seconds);
+    others.sort_by_key(|(place, _)| *place);
+    for (place, (outcome, seconds)) in others {
+        beside[place].announce();
+        all.add(beside[place], outcome, seconds);
     }
 }
 

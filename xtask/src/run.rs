@@ -286,6 +286,18 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     ctx.count_tests(&all, again)
 }
 
+/// Builds the tests ahead of their step, which says what goes wrong in it.
+pub(crate) fn build_tests() {
+    crate::recorded::freshen();
+    let mut build = test_command();
+    build.args(["--no-run", "--quiet"]).current_dir(root());
+    let quiet = build
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let _ = quiet.status();
+}
+
 /// The calls of a lane, one after the other, whatever becomes of them.
 fn run_lane(ctx: &Context, lane: &Lane) -> Finished {
     let finished = (1..).zip(&lane.calls).map(|(nth, targets)| {

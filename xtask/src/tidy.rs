@@ -4,7 +4,7 @@
 use crate::purity;
 use crate::run::{Context, Outcome, root};
 use crate::source::{self, code_only, files, lines_with, read, shown};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Crates outside the pure ones that may hold unsafe code (and must prove each use of it).
@@ -306,6 +306,12 @@ fn names_folder(text: &str, folder: &str) -> bool {
 fn orphan_vectors() -> Vec<String> {
     let sources: Vec<String> = rust_files().iter().map(|path| read(path)).collect();
     let is_named = |name: &str| sources.iter().any(|text| text.contains(name));
+    let folder_is_named = |dir: &str| {
+        let folder = format!("vectors/{dir}");
+        is_named(&format!("\"{dir}\"")) || sources.iter().any(|text| names_folder(text, &folder))
+    };
+    // Folders have hundreds of files, and there are a thousand sources.
+    let mut folders: BTreeMap<String, bool> = BTreeMap::new();
     let mut findings = Vec::new();
     for path in files("vectors", "")
         .into_iter()
@@ -314,12 +320,10 @@ fn orphan_vectors() -> Vec<String> {
         let place = shown(&path);
         let relative = place.strip_prefix("vectors/").unwrap_or(&place);
         let dir = relative.rsplit_once('/').map_or("", |(dir, _)| dir);
-        let is_read = is_named(&format!("\"{relative}\""))
-            || is_named(&format!("\"{dir}\""))
-            || sources
-                .iter()
-                .any(|text| names_folder(text, &format!("vectors/{dir}")));
-        if !is_read {
+        let is_read = *folders
+            .entry(dir.to_owned())
+            .or_insert_with(|| folder_is_named(dir));
+        if !is_read && !is_named(&format!("\"{relative}\"")) {
             findings.push(format!(
                 "{place}: no test reads it: name the file or its directory \"{dir}\" in one, or remove it"
             ));

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use common::{Folder, Guard, signal, text, tickwire};
 use hosts::{PATIENCE, between, ended_well, exchange, path, results, said, start, trading, wait_for};
 use namespaces::namespaces;
+use tickwire_control::latency_file::{CARD, DRIVER, LatencyFile, SENT, WIRE_TO_WIRE};
 use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
 use tickwire_kernelpath::delegate::{Counts, Delegate, Way};
 use tickwire_market::{Counter, Level, Nanos, Price, Side};
@@ -240,9 +241,10 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
         ("xdp", "delegated"),
     ] {
         let folder = Folder::new(&format!("path-send-{backend}-{send}"));
-        let sent = format!("[trader]\nsend = {send:?}\n");
+        let sent = format!("[trader]\nsend = {send:?}\nsend_stamps = true\n");
         let config = trading(&pair, TRADER, backend, (4, 40), &[("[trader]\n", &sent)]);
         let words = traded(&pair, &folder, config);
+        stamped(&folder, &words, (backend, send));
         let counted = words.lines().find(|line| line.starts_with("order entry: "));
         match send {
             "kernel" => assert_eq!(counted, None),
@@ -255,6 +257,42 @@ fn the_trader_trades_the_same_whichever_way_its_orders_leave() {
             }
         }
     }
+}
+
+/// The driver between the namespaces stamps what leaves by the kernel, and by a packet socket: where market
+/// data has the interface's only queue. A ring's frames have no stamps, and no part of the way is made up.
+fn stamped(folder: &Folder, words: &str, (backend, send): (&str, &str)) {
+    let line = words.lines().find(|line| line.contains(" is stamped "));
+    let line = line.unwrap_or_else(|| panic!("{words}"));
+    let file = std::fs::read_to_string(folder.0.join("latency_trader.txt")).expect("it was written");
+    let file = LatencyFile::parse(&file).unwrap_or_else(|error| panic!("{error}: {file}"));
+    let part = |name: &str| file.types.get(name);
+    let sent = part(SENT).expect("orders were sent");
+    assert!(
+        part(CARD).is_none() && part(WIRE_TO_WIRE).is_none(),
+        "there is no card"
+    );
+    if (backend, send) == ("socket", "delegated") {
+        assert!(line.ends_with(" is stamped by nobody"), "{line}");
+        assert!(part(DRIVER).is_none());
+        return;
+    }
+    assert!(
+        line.ends_with(" is stamped by the driver of veth0; its card stamps nothing"),
+        "{line}"
+    );
+    let driver = part(DRIVER).unwrap_or_else(|| panic!("no stamps: {line}"));
+    println!(
+        "{backend}, {send}: {} of {} orders are stamped, at least {} ns until the driver and {} until sent",
+        driver.count, sent.count, driver.min, sent.min
+    );
+    // A delegated line's first orders may leave by the kernel.
+    assert!(
+        driver.count * 10 > sent.count * 9,
+        "{} {}",
+        driver.count,
+        sent.count
+    );
 }
 
 const OUCH: &str = r#"

@@ -36,10 +36,28 @@ pub const KERNEL: &str = "kernel";
 pub const DECIDED: &str = "decided";
 /// Every order: the decision to the order being sent.
 pub const SENT: &str = "sent";
+/// Every order: the decision to the network driver having the order, which is before the send has returned.
+pub const DRIVER: &str = "driver";
+/// Every order: the decision to the card having sent it.
+pub const CARD: &str = "card";
+/// Every order: its packet on the wire to the order on the wire, both by the card's clock.
+pub const WIRE_TO_WIRE: &str = "wire_to_wire";
 /// Every order: the earliest time of its packet that is known to the order being sent.
 pub const TOTAL: &str = "total";
 /// What is no message type but a part of the way, in the order of the way.
-pub const PARTS: [&str; 8] = [WIRE, HOOK, KERNEL, ALL, SUPER, DECIDED, SENT, TOTAL];
+pub const PARTS: [&str; 11] = [
+    WIRE,
+    HOOK,
+    KERNEL,
+    ALL,
+    SUPER,
+    DECIDED,
+    DRIVER,
+    SENT,
+    CARD,
+    TOTAL,
+    WIRE_TO_WIRE,
+];
 
 /// Latencies of one message type, or of a part of the way ([`PARTS`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

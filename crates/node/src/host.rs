@@ -318,6 +318,7 @@ pub fn hear<D: Desk<STAMPED>, const STAMPED: bool>(
     }
     let received = match own.out.recv(&mut host.buffer) {
         Ok(Received::Nothing) => {
+            host.path.hot_mut().note_departures(line, now);
             // The peer is not silent as long as something of it is unread: this thread may have had no core
             // for long.
             events(desk, line, now)?;

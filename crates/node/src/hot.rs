@@ -14,7 +14,7 @@ use std::io;
 use tickwire_book::Books;
 use tickwire_fix::{MemoryStore, NotKept, Session, SessionConfig, Status, Store, StoreFailed};
 use tickwire_kernelpath::{NotArmed, Shooting, Waits};
-use tickwire_lab::{Probes, Stage};
+use tickwire_lab::{Departed, Probes, Stage};
 use tickwire_market::{
     EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos, SeqNo, Side, TradingStatus,
 };
@@ -22,6 +22,7 @@ use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::BestOffer;
 use tickwire_trading::strategy::{Consolidated, Once};
 
+use crate::departures::Departure;
 use crate::gather::Gathered;
 use crate::live::Live;
 use crate::session::Returning;
@@ -77,6 +78,20 @@ pub trait OrderOut {
     #[inline]
     fn shooting(&mut self) -> io::Result<Option<Shooting>> {
         Ok(None)
+    }
+
+    /// What was launched last is the order of a sample
+    /// ([`Probes::commit`](tickwire_lab::Probes::commit)), whose departure is to be told.
+    #[inline]
+    fn note(&mut self, sample: usize) {
+        let _ = sample;
+    }
+
+    /// An order that was noted and is known to have left; none where nothing is stamped.
+    #[inline]
+    fn departure(&mut self, clock: &Clock, now: Nanos) -> Option<Departure> {
+        let _ = (clock, now);
+        None
     }
 
     /// Does what [`OrderOut::launch`] has left.
@@ -357,6 +372,21 @@ impl<O: OrderOut, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
     pub fn let_go(&mut self) {
         for session in &mut self.sessions {
             session.let_go();
+        }
+    }
+
+    /// Notes which orders of a session are known to have left by now.
+    #[inline]
+    pub fn note_departures(&mut self, session: usize, now: Nanos) {
+        let (out, clock) = (&mut self.sessions[session].out, &self.clock);
+        while let Some(departure) = out.departure(clock, now) {
+            let [driver, card] = [departure.driver, departure.card];
+            let ticks = |at: Option<Nanos>| at.map_or(0, |at| clock.tsc_at(at));
+            let departed = Departed {
+                driver: ticks(driver),
+                card: ticks(card),
+            };
+            self.probes.depart(departure.sample, departed);
         }
     }
 }

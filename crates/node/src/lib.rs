@@ -74,6 +74,7 @@ static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::
 
 pub mod answers;
 pub mod controls;
+pub mod departures;
 mod gather;
 pub mod host;
 pub mod hot;

@@ -12,9 +12,11 @@ use std::time::Duration;
 use tickwire_kernelpath::delegate::{Counts, Delegate, DelegateError, Way};
 use tickwire_kernelpath::{KillSwitch, NotArmed, Shooting, Trigger, Waits};
 use tickwire_market::Nanos;
+use tickwire_runtime::clock::Clock;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
 
+use crate::departures::{Departure, Departures};
 use crate::hot::OrderOut;
 use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
@@ -40,14 +42,24 @@ pub struct Entry {
     stream: Option<TcpStream>,
     /// With a connection only.
     delegate: Option<Box<Delegate>>,
+    /// Where it is asked for.
+    departures: Option<Box<Departures>>,
 }
 
 impl OrderOut for Entry {
     #[inline]
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match (&mut self.stream, &mut self.delegate) {
-            (Some(stream), None) => stream.send(bytes),
-            (Some(stream), Some(delegate)) => delegate.send(stream, bytes),
+            (Some(stream), None) => {
+                stream.send(bytes)?;
+                self.count(bytes);
+                Ok(())
+            }
+            (Some(stream), Some(delegate)) => {
+                delegate.send(stream, bytes)?;
+                count_frames(&mut self.departures, delegate);
+                Ok(())
+            }
             (None, _) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -55,8 +67,12 @@ impl OrderOut for Entry {
     #[inline]
     fn launch(&mut self, bytes: &[u8]) -> io::Result<()> {
         match (&mut self.stream, &mut self.delegate) {
-            (Some(stream), None) => stream.send(bytes),
-            (Some(stream), Some(delegate)) => delegate.launch(stream, bytes),
+            (Some(_), None) => self.send(bytes),
+            (Some(stream), Some(delegate)) => {
+                delegate.launch(stream, bytes)?;
+                count_frames(&mut self.departures, delegate);
+                Ok(())
+            }
             (None, _) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -91,6 +107,18 @@ impl OrderOut for Entry {
     }
 
     #[inline]
+    fn note(&mut self, sample: usize) {
+        if let Some(departures) = &mut self.departures {
+            departures.note(sample);
+        }
+    }
+
+    #[inline]
+    fn departure(&mut self, clock: &Clock, now: Nanos) -> Option<Departure> {
+        self.departures.as_mut()?.poll(clock, now)
+    }
+
+    #[inline]
     fn settle(&mut self) -> io::Result<()> {
         match (&mut self.stream, &mut self.delegate) {
             (Some(stream), Some(delegate)) => delegate.settle(stream),
@@ -99,7 +127,23 @@ impl OrderOut for Entry {
     }
 }
 
+/// Frames that have left past the kernel.
+#[inline]
+fn count_frames(departures: &mut Option<Box<Departures>>, delegate: &Delegate) {
+    if let Some(departures) = departures {
+        departures.sent_until(delegate.stamped());
+    }
+}
+
 impl Entry {
+    /// Bytes that the kernel sends, or has taken to send.
+    #[inline]
+    fn count(&mut self, bytes: &[u8]) {
+        if let Some(departures) = &mut self.departures {
+            departures.sent(bytes.len());
+        }
+    }
+
     /// Lets a program send orders of this connection, if its bytes leave past the kernel.
     pub fn use_trigger(&mut self, trigger: Trigger) {
         if let Some(delegate) = &mut self.delegate {
@@ -112,6 +156,7 @@ impl Entry {
         Entry {
             stream: Some(stream),
             delegate: None,
+            departures: None,
         }
     }
 
@@ -121,6 +166,7 @@ impl Entry {
         Entry {
             stream: Some(stream),
             delegate: Some(Box::new(delegate)),
+            departures: None,
         }
     }
 
@@ -194,6 +240,8 @@ pub struct Link {
     way: Option<Way>,
     /// What connections before this one have counted of that.
     counts: Counts,
+    /// Whether the kernel is asked when what it sends has left.
+    stamps: bool,
     /// We have logged out: its end is no loss.
     is_leaving: bool,
 }
@@ -238,9 +286,16 @@ impl Link {
             down: None,
             way,
             counts: Counts::default(),
+            stamps: false,
             is_leaving: false,
         };
         Ok((link, stream))
+    }
+
+    /// Has the kernel asked when what is sent over connections to come has left: [`Link::entry`] says who
+    /// stamps it. What leaves by AF_XDP is not stamped.
+    pub fn stamp_what_is_sent(&mut self) {
+        self.stamps = true;
     }
 
     /// A connection of this link as a session uses it, of which bytes leave as configured.
@@ -249,6 +304,16 @@ impl Link {
     /// Why they cannot leave past the kernel.
     pub fn entry(&mut self, stream: TcpStream) -> Result<Entry, Failure> {
         let (entry, why_not) = self.delegated(stream);
+        if self.stamps {
+            let stamped = match &entry.departures {
+                Some(departures) => departures.in_use(self.address),
+                None => "by nobody".to_owned(),
+            };
+            tickwire_console::note(format_args!(
+                "what is sent to {} is stamped {stamped}",
+                self.address
+            ));
+        }
         match why_not {
             Some(why) => Err(not_delegated(&why)),
             None => Ok(entry),
@@ -281,11 +346,38 @@ impl Link {
                 (None, Some(refused.why))
             }
         };
+        let mut delegate = delegate;
+        let departures = match self.stamps {
+            true => self.stamped(&stream, delegate.as_deref_mut()),
+            false => None,
+        };
         let entry = Entry {
             stream: Some(stream),
             delegate,
+            departures,
         };
         (entry, why_not)
+    }
+
+    fn stamped(&self, stream: &TcpStream, delegate: Option<&mut Delegate>) -> Option<Box<Departures>> {
+        let departures = match delegate {
+            None => Departures::of_stream(stream, self.address).map(Some),
+            Some(delegate) => delegate.stamps().map(|stamps| {
+                let mut departures = Departures::new(stamps?, self.address);
+                departures.sent_until(delegate.stamped());
+                Some(departures)
+            }),
+        };
+        match departures {
+            Ok(departures) => departures.map(Box::new),
+            Err(error) => {
+                self.say(format!(
+                    "the kernel does not stamp what is sent to {}: {error}",
+                    self.address
+                ));
+                None
+            }
+        }
     }
 
     /// Closes a connection that is lost.

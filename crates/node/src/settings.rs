@@ -155,6 +155,10 @@ pub struct TraderSection {
     /// How orders leave: `kernel`, or `delegated`: by AF_XDP, past the kernel's network stack, which is told
     /// afterwards (docs/kernel.md). Without the rights for it the program ends with exit code 3.
     pub send: SendWay,
+    /// Ask the kernel when the network driver had each order, and the card where it stamps what it sends:
+    /// `driver` and `card` in `latency_trader.txt`. It costs a system call behind each order. What
+    /// leaves by AF_XDP has none.
+    pub send_stamps: bool,
     /// Symbol to trade.
     pub symbol: SymbolName,
     /// Quantity of each order: one lot.
@@ -203,6 +207,7 @@ impl Default for TraderSection {
             core: -1,
             wait: Wait::Auto,
             send: SendWay::Kernel,
+            send_stamps: false,
             symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
             lot: Lot(100),
             time_in_force: Tif::Ioc,

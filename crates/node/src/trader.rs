@@ -346,7 +346,10 @@ where
             silent_since: None,
         });
         let hearing = hearing.collect();
-        let probes = Probes::new(config.trader.risk.max_orders as usize);
+        let mut probes = Probes::new(config.trader.risk.max_orders as usize);
+        if config.trader.send_stamps {
+            probes.await_departures();
+        }
         let consolidated = wants
             .consolidated
             .map(|(symbols, bits)| Consolidated::new(&venues, bits, symbols));

@@ -394,74 +394,6 @@ impl Drop for Ring {
     }
 }
 
-/// When the kernel handed what was sent to the network: asked for once, read back behind the hot path.
-#[derive(Debug)]
-pub struct SendStamps {
-    socket: OwnedFd,
-}
-
-/// A stamp of something sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SendStamp {
-    /// Of a stream: the place of the last byte sent with it, from 0; of datagrams: its number, from 0.
-    pub id: u32,
-    /// When the driver had it, nanoseconds of `CLOCK_REALTIME`.
-    pub ns: u64,
-}
-
-impl SendStamps {
-    /// Stamps everything sent on a socket from now on.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn enable(socket: &impl AsFd) -> io::Result<SendStamps> {
-        // linux/net_tstamp.h: TX_SOFTWARE, SOFTWARE, OPT_ID, OPT_TSONLY.
-        const FLAGS: i32 = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11;
-        let socket = socket.as_fd().try_clone_to_owned()?;
-        sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, FLAGS)?;
-        Ok(SendStamps { socket })
-    }
-
-    /// The next stamp, if the kernel has one. Never waits.
-    pub fn poll(&mut self) -> Option<SendStamp> {
-        let mut control = sys::ControlBuffer([0; 128]);
-        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        let header = sys::receive_message(self.socket.as_fd(), &mut [], &mut control, flags).ok()?;
-        send_stamp(&control.0[..header.control_len])
-    }
-}
-
-/// Reads the control messages of the error queue: `SCM_TIMESTAMPING` with three times, the first that of
-/// software, and the extended error that carries the id (Documentation/networking/timestamping.rst, 1.3.3 and
-/// 2.1).
-fn send_stamp(mut control: &[u8]) -> Option<SendStamp> {
-    const HEADER: usize = 16;
-    // `sock_extended_err`: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
-    const DATA: usize = 12;
-    let (mut ns, mut id) = (None, None);
-    while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
-        let len = usize::from_ne_bytes(header[..8].try_into().expect("8 bytes"));
-        let level = i32::from_ne_bytes(header[8..12].try_into().expect("4 bytes"));
-        let kind = i32::from_ne_bytes(header[12..].try_into().expect("4 bytes"));
-        let Some(data) = control.get(HEADER..len) else {
-            break;
-        };
-        match (level, kind) {
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => ns = crate::udp::timespec_ns(data),
-            (libc::IPPROTO_IP, libc::IP_RECVERR) => {
-                let bytes = data.get(DATA..DATA + 4).and_then(|b| b.first_chunk::<4>());
-                id = bytes.map(|b| u32::from_ne_bytes(*b));
-            }
-            _ => {}
-        }
-        control = control.get(len.next_multiple_of(8)..).unwrap_or(&[]);
-    }
-    Some(SendStamp {
-        id: id?,
-        ns: ns?.get(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -535,42 +467,5 @@ mod tests {
         near.write_all(b"later").expect("written");
         let mut inbox = Inbox::open(&far, Backend::Poll, false).expect("opened");
         assert_eq!(next(&mut inbox).as_deref(), Some(&b"later"[..]));
-    }
-
-    #[test]
-    fn kernel_stamps_of_both_directions_lie_between_sending_and_receiving() {
-        let (mut near, far) = pair();
-        let mut stamps = SendStamps::enable(&near).expect("enabled");
-        let mut inbox = Inbox::open(&far, Backend::Poll, true).expect("opened");
-        // The kernel turns receive stamps on from a worker thread: on a busy machine the first messages come
-        // without.
-        for message in 0..2_000u32 {
-            let before = sys::clock_ns(libc::CLOCK_REALTIME);
-            near.write_all(b"0123456789").expect("written");
-            let Input::Bytes { kernel_ns, .. } = inbox.recv(10 * SECOND).expect("receives") else {
-                panic!("nothing came");
-            };
-            let after = sys::clock_ns(libc::CLOCK_REALTIME);
-            let sent = stamps.poll().expect("the kernel stamped it");
-            assert_eq!(sent.id, 10 * message + 9, "the place of the last byte");
-            let Some(received) = kernel_ns else {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                continue;
-            };
-            let received = received.get();
-            assert!(
-                before <= sent.ns && sent.ns <= received && received <= after,
-                "{before} {sent:?} {received} {after}"
-            );
-            assert_eq!(stamps.poll(), None);
-            return;
-        }
-        panic!("no message was stamped");
-    }
-
-    #[test]
-    fn control_messages_that_are_cut_short_give_no_stamp() {
-        assert_eq!(send_stamp(&[]), None);
-        assert_eq!(send_stamp(&[0xff; 40]), None);
     }
 }

@@ -52,6 +52,7 @@ pub mod netns;
 pub mod pace;
 pub mod places;
 pub mod recordfile;
+pub mod sent;
 pub mod shared;
 pub mod signal;
 pub mod spsc;

@@ -59,6 +59,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tickwire_kernel::segment::{ETHERNET, Ends, HEADERS_MAX, Numbers, Template};
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::monotonic;
+use tickwire_runtime::sent::SendStamps;
 use tickwire_runtime::tcp::TcpStream;
 use tickwire_runtime::trouble::Trouble;
 use tickwire_runtime::xdp::XdpError;
@@ -627,6 +628,22 @@ impl Delegate {
             pre_armed: self.armed_counts(),
             ..self.counts
         }
+    }
+
+    /// When segments leave: stamps of those that leave one by one from now on, whose numbers are told by
+    /// [`Delegate::stamped`]. `None` where they leave by AF_XDP, of which only cards could tell, which are
+    /// not asked; a train that leaves as one frame has none either.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn stamps(&mut self) -> io::Result<Option<SendStamps>> {
+        self.way.stamps()
+    }
+
+    /// Segments that have left one by one since they are stamped, modulo 2^32.
+    #[inline]
+    pub fn stamped(&self) -> u32 {
+        self.way.stamped()
     }
 
     /// How segments leave, for a line in a log.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tickwire_runtime::interface::Interface;
+use tickwire_runtime::sent::SendStamps;
 use tickwire_runtime::xdp::delegate::{PacketSocket, hardware_address, neighbour, next_hop};
 use tickwire_runtime::xdp::{XdpError, XdpSocket};
 
@@ -39,6 +40,9 @@ pub struct Way {
     neighbour: Option<[u8; 6]>,
     port: Port,
     guard: Arc<Guard>,
+    /// Frames put on the way one by one, modulo 2^32, and those of them that left before any was stamped.
+    frames: u32,
+    unstamped: Option<u32>,
 }
 
 impl Way {
@@ -74,6 +78,8 @@ impl Way {
             neighbour: None,
             port,
             guard,
+            frames: 0,
+            unstamped: None,
         };
         way.resolve().map_err(system("ask for the next hop's address"))?;
         Ok(way)
@@ -130,10 +136,30 @@ impl Way {
     /// Puts a frame on the way; `false` if there is no room.
     #[inline]
     pub(super) fn put(&mut self, frame: &[u8]) -> bool {
-        match &mut self.port {
+        let is_put = match &mut self.port {
             Port::Ring(ring) => ring.send(frame),
             Port::Packet(socket, _) => socket.send(frame).unwrap_or(false),
-        }
+        };
+        self.frames = self.frames.wrapping_add(u32::from(is_put));
+        is_put
+    }
+
+    /// The stamps of frames that leave one by one from now on. A ring has none: of frames in it cards alone
+    /// could tell, and are not asked.
+    pub(super) fn stamps(&mut self) -> io::Result<Option<SendStamps>> {
+        let Port::Packet(socket, _) = &self.port else {
+            return Ok(None);
+        };
+        let stamps = SendStamps::enable(socket)?;
+        // A socket counts from where it was first asked, over all connections.
+        self.unstamped.get_or_insert(self.frames);
+        Ok(Some(stamps))
+    }
+
+    /// Frames put on the way one by one since they are stamped, modulo 2^32.
+    #[inline]
+    pub(super) fn stamped(&self) -> u32 {
+        self.frames.wrapping_sub(self.unstamped.unwrap_or(self.frames))
     }
 
     /// Whether a train of segments can leave as one frame.

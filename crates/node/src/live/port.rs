@@ -277,8 +277,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         stamp::<STAMPED>(self.probes, Stage::Send);
         let settled = session.settle();
         // An order that no message caused has no way from a packet to measure.
-        if STAMPED && self.seq > 0 {
-            self.probes.commit(self.seq);
+        if STAMPED
+            && self.seq > 0
+            && let Some(sample) = self.probes.commit(self.seq)
+        {
+            session.out.note(sample);
         }
         if let Err(error) = sent.and(settled) {
             session.failure.get_or_insert(error);

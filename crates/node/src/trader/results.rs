@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tickwire_fix::{ExecType, ExecutionReport};
-use tickwire_lab::Stage;
+use tickwire_lab::{Histogram, Stage};
 use tickwire_market::{EventSink, InstrumentId, Side};
 use tickwire_trading::{OrderState, ReportKind};
 
@@ -13,7 +13,9 @@ use crate::hot::HotPath;
 use crate::link::Entry;
 use crate::settings::SendWay;
 use tickwire_console::failure::Failure;
-use tickwire_control::latency_file::{DECIDED, HOOK, KERNEL, LatencyFile, SENT, TOTAL, WIRE};
+use tickwire_control::latency_file::{
+    CARD, DECIDED, DRIVER, HOOK, KERNEL, LatencyFile, SENT, TOTAL, WIRE, WIRE_TO_WIRE,
+};
 use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 
 impl<R: Rule + 'static> Trader<'_, R>
@@ -38,19 +40,37 @@ where
         });
         let span = |ticks| self.host.path.clock.span_ns(ticks);
         let times = self.host.path.probes.stage_times(span);
+        let named = times.named().into_iter();
+        let mut stages: Vec<_> = named.map(|(name, h)| (name.to_string(), h.clone())).collect();
+        stages.extend(self.departures());
         TraderResults {
             counters: counters_by_id(&counters),
             orders: by_id,
             position: self.position(),
-            stages: times
-                .named()
-                .into_iter()
-                .map(|(name, h)| (name.to_string(), h.clone()))
-                .collect(),
+            stages,
             total_series: self.host.path.probes.series(Stage::Total, span),
             samples_dropped: times.dropped(),
             host: tickwire_control::summary::host(&self.host.path.clock, Some(self.host.waiting.to_string())),
         }
+    }
+
+    /// Behind the stages, which follow one another, what is known of departures: those that were stamped.
+    fn departures(&self) -> Vec<(String, Histogram)> {
+        let mut parts = ["decided to driver", "decided to card", "wire to wire"]
+            .map(|name| (name.to_string(), Histogram::new()));
+        for (sample, departed) in self.host.path.probes.departures() {
+            let known = [
+                sample.decided_until(departed.driver),
+                sample.decided_until(departed.card),
+                sample.wire_to_wire(departed),
+            ];
+            for ((_, histogram), ticks) in parts.iter_mut().zip(known) {
+                if let Some(ticks) = ticks {
+                    histogram.record(self.host.path.clock.span_ns(ticks));
+                }
+            }
+        }
+        parts.into_iter().filter(|(_, h)| !h.is_empty()).collect()
     }
 
     /// The parts of the way of every packet that led to an order, as [`LatencyFile`] has them. A part that
@@ -60,20 +80,23 @@ where
         let mut file = LatencyFile {
             feed: "trader".into(),
             remarks: vec![
-                "packets that led to an order, nanoseconds: wire to hook, hook or kernel to user space, user space to decided, decided to sent"
+                "packets that led to an order, nanoseconds: wire to hook, hook or kernel to user space, user space to decided, decided to the driver, to sent, to sent by the card; from wire to wire"
                     .into(),
                 format!("written: {} ns since 1970", clock.wall_at(clock.now()).0),
             ],
             types: BTreeMap::new(),
         };
-        for sample in self.host.path.probes.samples() {
+        for (sample, departed) in self.host.path.probes.departures() {
             let parts = [
                 (WIRE, sample.ticks(Stage::Wire)),
                 (HOOK, sample.ticks(Stage::Hook)),
                 (KERNEL, sample.ticks(Stage::Receive)),
                 (DECIDED, sample.user_to_decided()),
+                (DRIVER, sample.decided_until(departed.driver)),
                 (SENT, sample.decided_to_sent()),
+                (CARD, sample.decided_until(departed.card)),
                 (TOTAL, sample.ticks(Stage::Total)),
+                (WIRE_TO_WIRE, sample.wire_to_wire(departed)),
             ];
             for (name, ticks) in parts {
                 let Some(ticks) = ticks else { continue };

@@ -45,6 +45,9 @@ pub(super) fn open(
     let meaning = "nothing is sent without it, and what is open is the venue's to cancel";
     let address = section.address.into();
     let (mut link, stream) = Link::connect(address, send, meaning, attempts, waiter, now)?;
+    if trader.send_stamps {
+        link.stamp_what_is_sent();
+    }
     let entry = link.entry(stream)?;
     Ok((Line::new(name, link, section.cancel_on_disconnect_tag), entry))
 }

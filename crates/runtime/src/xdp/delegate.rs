@@ -230,7 +230,7 @@ fn byte_of(letter: libc::c_char) -> u8 {
 }
 
 /// A request about an interface by name.
-fn request(name: &str) -> io::Result<libc::ifreq> {
+pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: a structure of integers, arrays and a union of such and of pointers: zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -242,8 +242,9 @@ fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-fn ask(fd: BorrowedFd<'_>, which: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: the requests of this file read and write a `struct ifreq`, exclusively borrowed.
+pub(super) fn ask(fd: BorrowedFd<'_>, which: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: the requests of this file and of `offers` read and write a `struct ifreq`, exclusively
+    // borrowed; where it points to more, the caller has it point to what the request fills.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), which, std::ptr::from_mut(request)) }).map(drop)
 }
 

@@ -1,9 +1,12 @@
-//! What a driver offers of timestamps, by the kernel's own list: generic netlink, family `netdev` (Linux
-//! 6.3), `Documentation/netlink/specs/netdev.yaml`.
+//! What a driver offers of timestamps: to programs and AF_XDP by the kernel's own list, generic netlink,
+//! family `netdev` (Linux 6.3), `Documentation/netlink/specs/netdev.yaml`; to sockets by `ethtool`
+//! (`Documentation/networking/timestamping.rst`, 3).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 
+use super::delegate::{ask as ask_of_interface, request};
 use super::sys;
 
 /// Generic netlink's controller, which knows the number of a family by its name.
@@ -56,6 +59,75 @@ pub fn offers(interface: u32) -> io::Result<Offers> {
     Ok(Offers {
         rx_time: bits(RX_METADATA) & 1 != 0,
         tx_time: bits(XSK) & 1 != 0,
+    })
+}
+
+/// What a driver offers of timestamps of what sockets send ([`crate::sent::SendStamps`]).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SocketOffers {
+    /// The driver stamps what it gives to the card.
+    pub by_driver: bool,
+    /// The card can stamp what it has sent.
+    pub by_card: bool,
+    /// Whether the card does so now: somebody has to turn it on (`hwstamp_ctl -i NAME -t 1` of linuxptp, or
+    /// its `ptp4l`). `None` where the driver does not say.
+    pub card_is_on: Option<bool>,
+}
+
+/// `struct ethtool_ts_info` of linux/ethtool.h.
+#[derive(Default)]
+#[repr(C)]
+struct TimestampInfo {
+    command: u32,
+    so_timestamping: u32,
+    phc_index: i32,
+    tx_types: u32,
+    tx_reserved: [u32; 3],
+    rx_filters: u32,
+    rx_reserved: [u32; 3],
+}
+
+/// `struct hwtstamp_config` of linux/net_tstamp.h.
+#[derive(Default)]
+#[repr(C)]
+struct CardConfig {
+    flags: i32,
+    tx_type: i32,
+    rx_filter: i32,
+}
+
+/// What the driver of an interface of the calling thread's network namespace offers to sockets.
+///
+/// # Errors
+/// `ENODEV`: there is no such interface.
+pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
+    // ETHTOOL_GET_TS_INFO, SOF_TIMESTAMPING_TX_HARDWARE and _TX_SOFTWARE, HWTSTAMP_TX_OFF and _TX_ON.
+    const GET_TS_INFO: u32 = 0x41;
+    const TX_HARDWARE: u32 = 1;
+    const TX_SOFTWARE: u32 = 1 << 1;
+    const OFF: i32 = 0;
+    const ON: u32 = 1 << 1;
+    // SIOCETHTOOL and SIOCGHWTSTAMP of linux/sockios.h.
+    const ETHTOOL: libc::Ioctl = 0x8946;
+    const GET_CARD_CONFIG: libc::Ioctl = 0x89B1;
+    let socket = crate::sys::udp_socket()?;
+    let mut info = TimestampInfo {
+        command: GET_TS_INFO,
+        ..TimestampInfo::default()
+    };
+    let mut about = request(interface)?;
+    // Filled as far as its command says, which is the whole structure.
+    about.ifr_ifru.ifru_data = (&raw mut info).cast();
+    ask_of_interface(socket.as_fd(), ETHTOOL, &mut about)?;
+    let by_card = info.so_timestamping & TX_HARDWARE != 0 && info.tx_types & ON != 0;
+    let mut config = CardConfig::default();
+    let mut about = request(interface)?;
+    about.ifr_ifru.ifru_data = (&raw mut config).cast();
+    let asked = ask_of_interface(socket.as_fd(), GET_CARD_CONFIG, &mut about);
+    Ok(SocketOffers {
+        by_driver: info.so_timestamping & TX_SOFTWARE != 0,
+        by_card,
+        card_is_on: asked.ok().map(|()| config.tx_type != OFF),
     })
 }
 
@@ -167,5 +239,10 @@ mod tests {
             Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
         }
         assert!(offers(u32::MAX).is_err());
+        // What sockets send is stamped in software, and there is no card.
+        let of_sockets = socket_offers("lo").expect("loopback is asked");
+        assert!(of_sockets.by_driver && !of_sockets.by_card, "{of_sockets:?}");
+        let error = socket_offers("nosuch0").expect_err("there is none");
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     }
 }

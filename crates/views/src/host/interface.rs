@@ -7,13 +7,14 @@ use tickwire_console::failure::Failure;
 use tickwire_lab::Table;
 use tickwire_runtime::card::CardClock;
 use tickwire_runtime::interface::Interface;
-use tickwire_runtime::xdp::{self, Offers, Way, XdpError};
+use tickwire_runtime::xdp::{self, Offers, SocketOffers, Way, XdpError};
 
 /// What was found of an interface.
 pub(super) struct Tried {
     interface: Interface,
     ways: Result<Vec<Way>, XdpError>,
     times: io::Result<Offers>,
+    of_sockets: io::Result<SocketOffers>,
     clock: Option<String>,
 }
 
@@ -22,11 +23,13 @@ impl Tried {
         let interface = Interface::find(name).map_err(|e| Failure::config(format!("--interface: {e}")))?;
         let ways = xdp::probe(&interface);
         let times = xdp::offers(interface.index());
+        let of_sockets = xdp::socket_offers(interface.name());
         let clock = CardClock::of_interface(interface.name()).map(|clock| clock.name().to_owned());
         Ok(Tried {
             interface,
             ways,
             times,
+            of_sockets,
             clock,
         })
     }
@@ -66,7 +69,7 @@ impl Tried {
         table.to_text(tickwire_console::terminal::width()) + &self.times_text()
     }
 
-    /// What the card says of times, in two sentences.
+    /// What driver and card say of times, in three sentences.
     fn times_text(&self) -> String {
         let times = match &self.times {
             Ok(Offers { rx_time: true, .. }) => {
@@ -84,7 +87,29 @@ impl Tried {
             Some(name) => format!("The card's clock is {name}."),
             None => "It has no clock that this process can read.".to_owned(),
         };
-        format!("{}: {times}{sent}. {clock}\n", self.interface.name())
+        let of_sockets = match &self.of_sockets {
+            Ok(offers) => self.of_sockets_text(offers),
+            Err(error) => format!("What is stamped of what sockets send is not known: {error}."),
+        };
+        format!("{}: {times}{sent}. {clock} {of_sockets}\n", self.interface.name())
+    }
+
+    /// Who stamps what sockets send.
+    fn of_sockets_text(&self, offers: &SocketOffers) -> String {
+        let name = self.interface.name();
+        let driver = match offers.by_driver {
+            true => "stamps what sockets send",
+            false => "does not stamp what sockets send",
+        };
+        let card = match (offers.by_card, offers.card_is_on) {
+            (false, _) => "the card does not".to_owned(),
+            (true, Some(false)) => {
+                format!("the card can, and is off: `hwstamp_ctl -i {name} -t 1` turns it on")
+            }
+            (true, Some(true)) => "the card does so, too".to_owned(),
+            (true, None) => "the card can; whether it is on is not known".to_owned(),
+        };
+        format!("The driver {driver} (`trader.send_stamps`); {card}.")
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -109,6 +134,11 @@ impl Tried {
                 "sent": self.times.as_ref().ok().map(|times| times.tx_time),
                 "clock": self.clock,
             },
+            "send_stamps": self.of_sockets.as_ref().ok().map(|offers| json!({
+                "by_driver": offers.by_driver,
+                "by_card": offers.by_card,
+                "card_is_on": offers.card_is_on,
+            })),
             "error": error,
         })
     }

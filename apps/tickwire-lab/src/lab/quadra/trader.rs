@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use tickwire_market::Nanos;
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::inbox::{Backend, Inbox, Input, SendStamps};
+use tickwire_runtime::inbox::{Backend, Inbox, Input};
+use tickwire_runtime::sent::SendStamps;
 use tickwire_runtime::tcp::{Received, TcpStream};
 
 use tickwire_node::hot::OrderOut;
@@ -239,8 +240,8 @@ pub(super) fn past(
 /// 2^32; a run sends less.
 fn read_stamps(stamps: &mut SendStamps, legs: &mut [TraderLeg], ends: &[u32]) {
     while let Some(stamp) = stamps.poll() {
-        if let Ok(i) = ends.binary_search(&(stamp.id + 1)) {
-            legs[i].driver_ns = stamp.ns;
+        if let (Some(ns), Ok(i)) = (stamp.driver_ns, ends.binary_search(&(stamp.id + 1))) {
+            legs[i].driver_ns = ns.get();
         }
     }
 }
