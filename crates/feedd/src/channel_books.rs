@@ -207,7 +207,6 @@ impl<'r> ChannelBooks<'r> {
     }
 
     /// What the channel says.
-    #[inline]
     pub fn on_event(&mut self, event: &MarketEvent, shared: &mut ThreadShared<'r>) {
         if !self.is_announced {
             self.fetch(event.instrument);
@@ -237,7 +236,6 @@ impl<'r> ChannelBooks<'r> {
     }
 
     /// Shows what an event did, or keeps it for the end of its group, and tells consolidated books.
-    #[inline]
     fn follow(&mut self, event: &MarketEvent, outcome: Outcome, shared: &mut ThreadShared<'r>) {
         match outcome {
             Outcome::Update(instrument, changed) => {

@@ -255,13 +255,13 @@ impl<S: Store> Session<S> {
     /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
     pub fn handle_connected(&mut self, now: Nanos) {
         self.forget_received();
-        self.core.connected(now);
+        self.core.seldom().connected(now);
     }
 
     /// The transport is gone. What was not transmitted is forgotten; the peer will ask for it.
     pub fn handle_disconnected(&mut self, now: Nanos) {
         self.forget_received();
-        self.core.disconnected(now);
+        self.core.seldom().disconnected(now);
     }
 
     fn forget_received(&mut self) {
@@ -289,7 +289,7 @@ impl<S: Store> Session<S> {
             return true;
         }
         if matches!(self.core.status, Status::Active | Status::LogoutSent) {
-            self.core.advance(self.core.store.next_in() + 1);
+            self.core.step(self.core.store.next_in() + 1);
         }
         true
     }
@@ -329,14 +329,14 @@ impl<S: Store> Session<S> {
             self.core.silence.last_received = now;
         }
         self.pump();
-        self.core.timeout();
+        self.core.seldom().timeout();
     }
 
     /// Bytes to transmit, in order, as much as fits `buf`; `None` when there are none. `buf` must not be
     /// empty.
     pub fn poll_transmit<'b>(&mut self, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         if self.core.out.is_empty() {
-            self.core.resend_next();
+            self.core.seldom().resend_next();
         }
         let n = self.core.out.as_slice().len().min(buf.len());
         let n = self.core.released(n);
@@ -405,7 +405,7 @@ impl<S: Store> Session<S> {
         if let Some(message) = handed_out(self.handed, &self.index, &self.received, &self.early)
             && let Some(seq) = Header::decode(&message).seq
         {
-            self.core.refuse(&message, seq, reason, text);
+            self.core.seldom().refuse(&message, seq, reason, text);
         }
     }
 
@@ -415,7 +415,7 @@ impl<S: Store> Session<S> {
         if let Some(message) = handed_out(self.handed, &self.index, &self.received, &self.early)
             && let Some(seq) = Header::decode(&message).seq
         {
-            self.core.send_reject(&message, seq, fault);
+            self.core.seldom().send_reject(&message, seq, fault);
         }
     }
 
@@ -445,7 +445,7 @@ impl<S: Store> Session<S> {
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
     pub fn logout(&mut self, now: Nanos, text: &str) {
         self.core.follow_clock(now);
-        self.core.log_out(text);
+        self.core.seldom().log_out(text);
     }
 
     /// Leaves out the next `count` numbers of ours, as if messages had been lost: the peer asks for them and
@@ -517,7 +517,7 @@ impl<S: Store> Session<S> {
                             Outcome::Early(seq) => self.early.keep(seq, bytes),
                             Outcome::Reset => self.early.clear(),
                         },
-                        Err(why) => self.core.garbled(why),
+                        Err(why) => self.core.seldom().garbled(why),
                     }
                     if self.core.tell_admin() {
                         self.handed = Handed::Told(len);
@@ -527,7 +527,7 @@ impl<S: Store> Session<S> {
                 }
             };
             if let Some(why) = garbled {
-                self.core.garbled(why);
+                self.core.seldom().garbled(why);
             }
             self.received.consume(used);
             self.process_early();
@@ -674,9 +674,8 @@ fn put_subs(e: &mut Encoder<'_>, subs: &SubIds) {
 
 /// All of a session except the received bytes, so that a message can be borrowed while it is processed.
 #[derive(Debug)]
-struct Core<S> {
+struct Core<S: ?Sized> {
     terms: SessionTerms,
-    store: S,
     status: Status,
     heartbeat_ns: u64,
     clock: SessionClock,
@@ -699,9 +698,28 @@ struct Core<S> {
     asked: Asked,
     pace: Pace,
     counters: Counters,
+    store: S,
 }
 
 impl<S: Store> Core<S> {
+    /// The same without the kind of its store: what is done seldom is compiled once, and not for every store
+    /// in every crate that has one.
+    #[inline(always)]
+    fn seldom(&mut self) -> &mut Core<dyn Store + '_> {
+        self
+    }
+
+    /// The next message is `next_in`.
+    #[inline]
+    fn step(&mut self, next_in: u64) {
+        match self.gaps.gap.is_none() && self.writer.processed.is_none() {
+            true => self.store.set_next_in(next_in),
+            false => self.seldom().advance(next_in),
+        }
+    }
+}
+
+impl<S: Store + ?Sized> Core<S> {
     fn set_status(&mut self, status: Status) {
         self.status = status;
         self.silence.status_since = self.clock.now;

@@ -277,7 +277,6 @@ impl OrderTemplate {
     /// # Errors
     /// As [`Session::reserve`] and [`Reservation::commit`](crate::Reservation::commit); nothing was sent
     /// then.
-    #[inline]
     pub fn send<S: Store>(
         &mut self,
         session: &mut Session<S>,

@@ -89,9 +89,9 @@ impl<S: Store> Session<S> {
         if let Some(seq) = header.seq
             && self.core.status == Status::LogonAwaited
         {
-            match self.core.terms(&message, seq) {
-                Ok(terms) => self.core.log_on(&message, &header, seq, terms),
-                Err(why) => self.core.refuse_logon(why),
+            match self.core.seldom().terms(&message, seq) {
+                Ok(terms) => self.core.seldom().log_on(&message, &header, seq, terms),
+                Err(why) => self.core.seldom().refuse_logon(why),
             };
         }
         if self.core.tell_admin() {
@@ -109,7 +109,7 @@ impl<S: Store> Session<S> {
         self.handed = Handed::Nothing;
         self.core.follow_clock(now);
         self.received.clear();
-        self.core.refuse_logon(text);
+        self.core.seldom().refuse_logon(text);
     }
 
     /// Tells the session its hours, anew whenever [`crate::Schedule::next_change`] says: outside of them
@@ -118,7 +118,7 @@ impl<S: Store> Session<S> {
     pub fn set_hours(&mut self, now: Nanos, hours: Hours) {
         self.core.follow_clock(now);
         self.core.hours = Some(hours);
-        self.core.keep_hours();
+        self.core.seldom().keep_hours();
     }
 
     /// Whether an initiator may connect and log on.
@@ -127,7 +127,68 @@ impl<S: Store> Session<S> {
     }
 }
 
-impl<S: Store> Core<S> {
+impl<S: Store + ?Sized> Core<S> {
+    pub(super) fn disconnect(&mut self, reason: DisconnectReason, text: Reason) {
+        if self.is_over() {
+            return;
+        }
+        if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
+            self.counters.bump(Counter::FixLogonsRefused);
+        }
+        match reason {
+            DisconnectReason::LogonTimeout => self.counters.bump(Counter::FixLogonTimeouts),
+            DisconnectReason::HeartbeatTimeout => self.counters.bump(Counter::FixConnectionsLost),
+            _ => {}
+        }
+        self.set_status(Status::Closing);
+        self.telling.ending = Some(Event::Disconnect { reason, text });
+        if matches!(
+            reason,
+            DisconnectReason::LogoutComplete | DisconnectReason::PeerLogout
+        ) {
+            self.connection.logged_out = true;
+            if self.terms.config.reset_on_logout {
+                self.reset_numbers();
+            }
+        }
+    }
+
+    fn is_open(&self, now: Nanos) -> bool {
+        let now = self.wall_of(now);
+        self.hours.is_none_or(|hours| {
+            let periods = [hours.current, hours.next];
+            periods.into_iter().flatten().any(|period| period.admits(now))
+        })
+    }
+
+    /// When the hours change something.
+    pub(super) fn hours_timeout(&self) -> Option<Nanos> {
+        let hours = self.hours?;
+        let periods = [hours.current, hours.next];
+        let changes = periods
+            .into_iter()
+            .flatten()
+            .flat_map(|p| [p.start, p.logon_start, p.logon_end, p.end]);
+        let next = changes.filter(|at| *at > self.wall()).min()?;
+        Some(Nanos(next.0.saturating_add_signed(-self.clock.wall_offset_ns)))
+    }
+
+    /// Both numbers begin with 1, and what was sent is forgotten.
+    fn reset_numbers(&mut self) {
+        self.store.reset();
+        self.connection.was_reset = true;
+        self.note_processed();
+    }
+
+    /// LastMsgSeqNumProcessed after the numbers changed by themselves.
+    fn note_processed(&mut self) {
+        if let Some(processed) = &mut self.writer.processed {
+            *processed = self.store.next_in() - 1;
+        }
+    }
+}
+
+impl Core<dyn Store + '_> {
     // ---- connection -------------------------------------------------------------------------------------------
 
     pub(super) fn connected(&mut self, now: Nanos) {
@@ -183,40 +244,7 @@ impl<S: Store> Core<S> {
         }
     }
 
-    pub(super) fn disconnect(&mut self, reason: DisconnectReason, text: Reason) {
-        if self.is_over() {
-            return;
-        }
-        if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
-            self.counters.bump(Counter::FixLogonsRefused);
-        }
-        match reason {
-            DisconnectReason::LogonTimeout => self.counters.bump(Counter::FixLogonTimeouts),
-            DisconnectReason::HeartbeatTimeout => self.counters.bump(Counter::FixConnectionsLost),
-            _ => {}
-        }
-        self.set_status(Status::Closing);
-        self.telling.ending = Some(Event::Disconnect { reason, text });
-        if matches!(
-            reason,
-            DisconnectReason::LogoutComplete | DisconnectReason::PeerLogout
-        ) {
-            self.connection.logged_out = true;
-            if self.terms.config.reset_on_logout {
-                self.reset_numbers();
-            }
-        }
-    }
-
     // ---- hours ------------------------------------------------------------------------------------------------
-
-    fn is_open(&self, now: Nanos) -> bool {
-        let now = self.wall_of(now);
-        self.hours.is_none_or(|hours| {
-            let periods = [hours.current, hours.next];
-            periods.into_iter().flatten().any(|period| period.admits(now))
-        })
-    }
 
     /// Begins a new period's numbers, and logs out whose hours are over.
     pub(super) fn keep_hours(&mut self) {
@@ -245,18 +273,6 @@ impl<S: Store> Core<S> {
             self.reset_numbers();
             self.store.set_period(period.start);
         }
-    }
-
-    /// When the hours change something.
-    pub(super) fn hours_timeout(&self) -> Option<Nanos> {
-        let hours = self.hours?;
-        let periods = [hours.current, hours.next];
-        let changes = periods
-            .into_iter()
-            .flatten()
-            .flat_map(|p| [p.start, p.logon_start, p.logon_end, p.end]);
-        let next = changes.filter(|at| *at > self.wall()).min()?;
-        Some(Nanos(next.0.saturating_add_signed(-self.clock.wall_offset_ns)))
     }
 
     // ---- logon ------------------------------------------------------------------------------------------------
@@ -481,13 +497,6 @@ impl<S: Store> Core<S> {
         self.disconnect(DisconnectReason::PeerLogout, text);
     }
 
-    /// Both numbers begin with 1, and what was sent is forgotten.
-    fn reset_numbers(&mut self) {
-        self.store.reset();
-        self.connection.was_reset = true;
-        self.note_processed();
-    }
-
     /// A Logout with a number that is too low: confirmed without a word, as elsewhere, but the owner is told
     /// that numbers do not fit, and they are not reset as after a logout in good order.
     pub(super) fn on_low_logout(&mut self, seq: u64) -> Outcome {
@@ -497,13 +506,6 @@ impl<S: Store> Core<S> {
         }
         self.disconnect(DisconnectReason::SequenceTooLow, text);
         Outcome::Done
-    }
-
-    /// LastMsgSeqNumProcessed after the numbers changed by themselves.
-    fn note_processed(&mut self) {
-        if let Some(processed) = &mut self.writer.processed {
-            *processed = self.store.next_in() - 1;
-        }
     }
 }
 

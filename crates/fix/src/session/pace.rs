@@ -161,7 +161,9 @@ impl<S: Store> Core<S> {
             Excess::Delay if may_wait && has_room => return Ok(true),
             Excess::Delay if may_wait => return Err(SendError::Backlog),
             Excess::Delay | Excess::Reject => {}
-            Excess::Disconnect => self.logout_and_disconnect(DisconnectReason::Throttled, EXCEEDED),
+            Excess::Disconnect => self
+                .seldom()
+                .logout_and_disconnect(DisconnectReason::Throttled, EXCEEDED),
         }
         Err(SendError::Throttled { until })
     }
@@ -174,7 +176,9 @@ impl<S: Store> Core<S> {
             _ => n,
         }
     }
+}
 
+impl Core<dyn Store + '_> {
     /// Counts a message of the peer; what becomes of it if it is beyond the rate.
     #[cold]
     pub(super) fn beyond_rate(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Option<Outcome> {

@@ -23,39 +23,31 @@ use tickwire_market::Nanos;
 use tickwire_market::SeqNo;
 
 impl<S: Store> Core<S> {
-    /// Bytes that are no message: skipped, but nobody logs on with them.
-    #[cold]
-    pub(super) fn garbled(&mut self, why: Garbled) {
-        self.counters.bump(Counter::FixMalformed);
-        self.last_garbled = Some(why);
-        if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
-            self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(b"garbled"));
-        }
-    }
-
     pub(super) fn process(&mut self, m: &Message<'_>, held: bool) -> Outcome {
         self.silence.last_received = self.clock.now;
         self.silence.test_outstanding = false;
         let logged_on = matches!(self.status, Status::Active | Status::LogoutSent);
         let h = Header::decode(m);
         if m.value(m.fields()[0]) != self.terms.config.version.begin_string() {
-            return self.violation("Incorrect BeginString", logged_on);
+            return self.seldom().violation("Incorrect BeginString", logged_on);
         }
         let Some(seq) = h.seq else {
-            return self.violation("MsgSeqNum missing or not a number", logged_on);
+            return self
+                .seldom()
+                .violation("MsgSeqNum missing or not a number", logged_on);
         };
         if !logged_on && m.msg_type() != b"A" {
-            return self.before_logon(m);
+            return self.seldom().before_logon(m);
         }
         // What was kept behind a gap was checked when it came.
         if !held && let Some(fault) = self.check(m) {
-            return self.reject_and_accept(m, seq, fault);
+            return self.seldom().reject_and_accept(m, seq, fault);
         }
         if let Some(fault) = h.fault {
-            return self.reject_and_accept(m, seq, fault);
+            return self.seldom().reject_and_accept(m, seq, fault);
         }
         if !self.identities_match(m, &h) {
-            return self.reject_and_end(
+            return self.seldom().reject_and_end(
                 m,
                 seq,
                 Fault::no_tag(SessionRejectReason::CompIdProblem),
@@ -64,10 +56,10 @@ impl<S: Store> Core<S> {
         }
         if !held && !self.on_time(&h) {
             let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
-            return self.reject_and_end(m, seq, late, logged_on);
+            return self.seldom().reject_and_end(m, seq, late, logged_on);
         }
         if !logged_on {
-            return self.on_logon(m, &h, seq);
+            return self.seldom().on_logon(m, &h, seq);
         }
         self.sequenced(m, &h, seq, held)
     }
@@ -123,6 +115,88 @@ impl<S: Store> Core<S> {
         }
     }
 
+    pub(super) fn sequenced(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64, held: bool) -> Outcome {
+        //= FIX 4.4 vol 2, "Sequence Reset": in reset mode MsgSeqNum is ignored.
+        let gap_fill = m.find(tag::GAP_FILL_FLAG).is_some_and(|f| m.value(f) == b"Y");
+        if m.msg_type() == b"4" && !gap_fill {
+            return self.seldom().on_sequence_reset(m, seq);
+        }
+        //= FIX 4.4 vol 2, "Logon": ResetSeqNumFlag may be used while logged on.
+        if m.msg_type() == b"A"
+            && m.find(tag::RESET_SEQ_NUM_FLAG)
+                .is_some_and(|f| m.value(f) == b"Y")
+        {
+            return self.seldom().on_logon(m, h, seq);
+        }
+        let expected = self.store.next_in();
+        //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
+        if m.msg_type() == b"5" && seq > expected {
+            self.took(seq);
+            self.seldom().on_logout(m);
+            return Outcome::Done;
+        }
+        if m.msg_type() == b"5" && seq < expected && !h.poss_dup {
+            return self.seldom().on_low_logout(seq);
+        }
+        if seq > expected {
+            return self.seldom().too_high(m, seq);
+        }
+        if seq < expected {
+            // A kept message may meanwhile have been resent.
+            return match m.msg_type() {
+                _ if held => Outcome::Done,
+                // Who asks again in despair over numbers is answered, whatever the request's own.
+                b"2" => {
+                    self.seldom().on_resend_request(m, seq);
+                    Outcome::Done
+                }
+                _ => self.seldom().too_low(m, h, seq),
+            };
+        }
+        if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
+            let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
+            return self.seldom().reject_and_end(m, seq, late, true);
+        }
+        let fault = m.malformed().filter(|_| self.terms.checker.is_none());
+        let is_session = is_admin(m.msg_type());
+        if !is_session
+            && self.pace.pace_in.is_some()
+            && let Some(outcome) = self.seldom().beyond_rate(m, h, seq)
+        {
+            return outcome;
+        }
+        if !is_session && fault.is_none() {
+            self.counters.bump(Counter::FixMessagesIn);
+        }
+        if !is_session && fault.is_none() {
+            self.telling.events.push(Event::Message {
+                seq: SeqNo(seq),
+                poss_dup: h.poss_dup,
+                poss_resend: h.poss_resend,
+                sending_time: h.sending_time,
+            });
+            return Outcome::Handed;
+        }
+        self.seldom().advance(seq + 1);
+        match fault {
+            Some(fault) => self.seldom().send_reject(m, seq, fault),
+            None => self.seldom().accept(m, seq),
+        }
+        Outcome::Done
+    }
+}
+
+impl Core<dyn Store + '_> {
+    /// Bytes that are no message: skipped, but nobody logs on with them.
+    #[cold]
+    pub(super) fn garbled(&mut self, why: Garbled) {
+        self.counters.bump(Counter::FixMalformed);
+        self.last_garbled = Some(why);
+        if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
+            self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(b"garbled"));
+        }
+    }
+
     /// Anything but a Logon before the logon ends the connection without an answer. A Logout or Reject is the
     /// peer's refusal of ours.
     pub(super) fn before_logon(&mut self, m: &Message<'_>) -> Outcome {
@@ -171,76 +245,6 @@ impl<S: Store> Core<S> {
         self.send_reject(m, seq, fault);
         if seq == self.store.next_in() {
             self.advance(seq + 1);
-        }
-        Outcome::Done
-    }
-
-    pub(super) fn sequenced(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64, held: bool) -> Outcome {
-        //= FIX 4.4 vol 2, "Sequence Reset": in reset mode MsgSeqNum is ignored.
-        let gap_fill = m.find(tag::GAP_FILL_FLAG).is_some_and(|f| m.value(f) == b"Y");
-        if m.msg_type() == b"4" && !gap_fill {
-            return self.on_sequence_reset(m, seq);
-        }
-        //= FIX 4.4 vol 2, "Logon": ResetSeqNumFlag may be used while logged on.
-        if m.msg_type() == b"A"
-            && m.find(tag::RESET_SEQ_NUM_FLAG)
-                .is_some_and(|f| m.value(f) == b"Y")
-        {
-            return self.on_logon(m, h, seq);
-        }
-        let expected = self.store.next_in();
-        //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
-        if m.msg_type() == b"5" && seq > expected {
-            self.took(seq);
-            self.on_logout(m);
-            return Outcome::Done;
-        }
-        if m.msg_type() == b"5" && seq < expected && !h.poss_dup {
-            return self.on_low_logout(seq);
-        }
-        if seq > expected {
-            return self.too_high(m, seq);
-        }
-        if seq < expected {
-            // A kept message may meanwhile have been resent.
-            return match m.msg_type() {
-                _ if held => Outcome::Done,
-                // Who asks again in despair over numbers is answered, whatever the request's own.
-                b"2" => {
-                    self.on_resend_request(m, seq);
-                    Outcome::Done
-                }
-                _ => self.too_low(m, h, seq),
-            };
-        }
-        if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
-            let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
-            return self.reject_and_end(m, seq, late, true);
-        }
-        let fault = m.malformed().filter(|_| self.terms.checker.is_none());
-        let is_session = is_admin(m.msg_type());
-        if !is_session
-            && self.pace.pace_in.is_some()
-            && let Some(outcome) = self.beyond_rate(m, h, seq)
-        {
-            return outcome;
-        }
-        if !is_session && fault.is_none() {
-            self.counters.bump(Counter::FixMessagesIn);
-        }
-        if !is_session && fault.is_none() {
-            self.telling.events.push(Event::Message {
-                seq: SeqNo(seq),
-                poss_dup: h.poss_dup,
-                poss_resend: h.poss_resend,
-                sending_time: h.sending_time,
-            });
-            return Outcome::Handed;
-        }
-        self.advance(seq + 1);
-        match fault {
-            Some(fault) => self.send_reject(m, seq, fault),
-            None => self.accept(m, seq),
         }
         Outcome::Done
     }

@@ -9,6 +9,17 @@ use tickwire_market::Counter;
 use tickwire_market::SeqNo;
 
 impl<S: Store> Core<S> {
+    /// A gap has been filled, but of the messages after it some found no room: asks for them.
+    #[inline]
+    pub(super) fn request_what_was_dropped(&mut self) {
+        if self.gaps.gap.is_none() && self.gaps.seen_max >= self.store.next_in() {
+            let upto = self.gaps.seen_max;
+            self.seldom().request_resend(upto, 1);
+        }
+    }
+}
+
+impl Core<dyn Store + '_> {
     /// Asks for everything from the next expected message on; what arrives up to `upto` is the answer.
     pub(super) fn request_resend(&mut self, upto: u64, attempts: u8) {
         let begin = self.store.next_in();
@@ -30,13 +41,6 @@ impl<S: Store> Core<S> {
             e.unsigned(tag::BEGIN_SEQ_NO, begin);
             e.unsigned(tag::END_SEQ_NO, end);
         });
-    }
-
-    /// A gap has been filled, but of the messages after it some found no room: asks for them.
-    pub(super) fn request_what_was_dropped(&mut self) {
-        if self.gaps.gap.is_none() && self.gaps.seen_max >= self.store.next_in() {
-            self.request_resend(self.gaps.seen_max, 1);
-        }
     }
 
     /// Queues the next message of a resend: a stored one again, or one gap fill for a run of others.

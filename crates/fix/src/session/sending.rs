@@ -14,7 +14,7 @@ use tickwire_market::Counter;
 use tickwire_market::Nanos;
 use tickwire_market::SeqNo;
 
-impl<S: Store> Core<S> {
+impl Core<dyn Store + '_> {
     /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could
     /// explain.
     pub(super) fn send_admin(&mut self, msg_type: &[u8], body: impl FnOnce(&mut Encoder<'_>)) {
@@ -34,6 +34,61 @@ impl<S: Store> Core<S> {
         }
     }
 
+    pub(super) fn send_logout(&mut self, text: &Reason) {
+        self.send_admin(b"5", |e| e.text_if(tag::TEXT, text.as_bytes()));
+    }
+
+    pub(super) fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
+        self.counters.bump(Counter::FixRejects);
+        let version = self.terms.config.version;
+        self.send_admin(b"3", |e| {
+            put_reverse_route(e, m, version);
+            e.unsigned(tag::REF_SEQ_NUM, seq);
+            let text = fault.reason.text().as_bytes();
+            if !version.rejects_in_fields() {
+                let mut long = Reason::lossy(text);
+                if let Some(tag) = fault.tag {
+                    let _ = write!(long, " ({tag})");
+                }
+                return e.text(tag::TEXT, long.as_bytes());
+            }
+            e.text(tag::TEXT, text);
+            if let Some(tag) = fault.tag {
+                e.signed(tag::REF_TAG_ID, tag.into());
+            }
+            e.text_if(tag::REF_MSG_TYPE, m.msg_type());
+            if fault.reason as u8 <= version.highest_reject_reason() {
+                e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
+            }
+        });
+    }
+
+    pub(super) fn logout_and_disconnect(&mut self, reason: DisconnectReason, text: &str) {
+        let text = Reason::lossy(text.as_bytes());
+        self.send_logout(&text);
+        self.disconnect(reason, text);
+    }
+}
+
+impl<S: Store> Core<S> {
+    /// The number of a message that is transmitted at once, if it may be.
+    #[inline]
+    pub(super) fn prepare_to_send(&mut self, now: Nanos) -> Result<u64, SendError> {
+        if self.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        if !self.out.is_empty() {
+            return Err(SendError::Backlog);
+        }
+        self.follow_clock(now);
+        if self.pace.pace_out.is_some() {
+            self.pace_at_once()?;
+        }
+        Ok(self.store.next_out())
+    }
+}
+
+impl<S: Store + ?Sized> Core<S> {
     pub(super) fn send_encoded(
         &mut self,
         msg_type: &[u8],
@@ -63,22 +118,6 @@ impl<S: Store> Core<S> {
         self.silence.last_sent = self.clock.now;
         self.counters.bump(Counter::FixMessagesOut);
         Ok(SeqNo(seq))
-    }
-
-    /// The number of a message that is transmitted at once, if it may be.
-    #[inline]
-    pub(super) fn prepare_to_send(&mut self, now: Nanos) -> Result<u64, SendError> {
-        if self.status != Status::Active {
-            return Err(SendError::NotLoggedOn);
-        }
-        if !self.out.is_empty() {
-            return Err(SendError::Backlog);
-        }
-        self.follow_clock(now);
-        if self.pace.pace_out.is_some() {
-            self.pace_at_once()?;
-        }
-        Ok(self.store.next_out())
     }
 
     /// A message is with the caller, to be transmitted.
@@ -136,40 +175,5 @@ impl<S: Store> Core<S> {
             );
         }
         SendError::StoreFailed
-    }
-
-    pub(super) fn send_logout(&mut self, text: &Reason) {
-        self.send_admin(b"5", |e| e.text_if(tag::TEXT, text.as_bytes()));
-    }
-
-    pub(super) fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
-        self.counters.bump(Counter::FixRejects);
-        let version = self.terms.config.version;
-        self.send_admin(b"3", |e| {
-            put_reverse_route(e, m, version);
-            e.unsigned(tag::REF_SEQ_NUM, seq);
-            let text = fault.reason.text().as_bytes();
-            if !version.rejects_in_fields() {
-                let mut long = Reason::lossy(text);
-                if let Some(tag) = fault.tag {
-                    let _ = write!(long, " ({tag})");
-                }
-                return e.text(tag::TEXT, long.as_bytes());
-            }
-            e.text(tag::TEXT, text);
-            if let Some(tag) = fault.tag {
-                e.signed(tag::REF_TAG_ID, tag.into());
-            }
-            e.text_if(tag::REF_MSG_TYPE, m.msg_type());
-            if fault.reason as u8 <= version.highest_reject_reason() {
-                e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
-            }
-        });
-    }
-
-    pub(super) fn logout_and_disconnect(&mut self, reason: DisconnectReason, text: &str) {
-        let text = Reason::lossy(text.as_bytes());
-        self.send_logout(&text);
-        self.disconnect(reason, text);
     }
 }

@@ -10,47 +10,7 @@ use crate::text::Reason;
 use super::event::{DisconnectReason, Status};
 use super::{Core, RESEND_ATTEMPTS};
 
-impl<S: Store> Core<S> {
-    // ---- time -------------------------------------------------------------------------------------------------
-
-    /// UTC now: what messages are stamped with and hours are told by.
-    #[inline]
-    pub(super) fn wall(&self) -> Nanos {
-        self.wall_of(self.clock.now)
-    }
-
-    #[inline]
-    pub(super) fn wall_of(&self, now: Nanos) -> Nanos {
-        Nanos(now.0.saturating_add_signed(self.clock.wall_offset_ns))
-    }
-
-    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with
-    /// it, or nothing would be due for as long; one that was set forward looks like silence.
-    #[inline]
-    pub(super) fn follow_clock(&mut self, now: Nanos) {
-        if now < self.clock.now {
-            self.set_back(self.clock.now.since(now));
-        }
-        self.clock.now = now;
-    }
-
-    #[cold]
-    fn set_back(&mut self, by_ns: u64) {
-        let gap = self.gaps.gap.as_mut().map(|gap| &mut gap.since);
-        let points = [
-            &mut self.silence.status_since,
-            &mut self.silence.last_sent,
-            &mut self.silence.last_received,
-        ];
-        for point in points
-            .into_iter()
-            .chain(gap)
-            .chain(self.connection.cancel_at.as_mut())
-        {
-            *point = Nanos(point.0.saturating_sub(by_ns));
-        }
-    }
-
+impl Core<dyn Store + '_> {
     pub(super) fn timeout(&mut self) {
         self.keep_hours();
         self.cancel_when_due();
@@ -92,6 +52,48 @@ impl<S: Store> Core<S> {
         let is_tested = self.silence.test_outstanding && self.terms.config.silence_max_permille > 0;
         if !is_tested && self.clock.now.since(self.silence.last_sent) >= self.heartbeat_ns {
             self.send_admin(b"0", |_| {});
+        }
+    }
+}
+
+impl<S: Store + ?Sized> Core<S> {
+    // ---- time -------------------------------------------------------------------------------------------------
+
+    /// UTC now: what messages are stamped with and hours are told by.
+    #[inline]
+    pub(super) fn wall(&self) -> Nanos {
+        self.wall_of(self.clock.now)
+    }
+
+    #[inline]
+    pub(super) fn wall_of(&self, now: Nanos) -> Nanos {
+        Nanos(now.0.saturating_add_signed(self.clock.wall_offset_ns))
+    }
+
+    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with
+    /// it, or nothing would be due for as long; one that was set forward looks like silence.
+    #[inline]
+    pub(super) fn follow_clock(&mut self, now: Nanos) {
+        if now < self.clock.now {
+            self.set_back(self.clock.now.since(now));
+        }
+        self.clock.now = now;
+    }
+
+    #[cold]
+    fn set_back(&mut self, by_ns: u64) {
+        let gap = self.gaps.gap.as_mut().map(|gap| &mut gap.since);
+        let points = [
+            &mut self.silence.status_since,
+            &mut self.silence.last_sent,
+            &mut self.silence.last_received,
+        ];
+        for point in points
+            .into_iter()
+            .chain(gap)
+            .chain(self.connection.cancel_at.as_mut())
+        {
+            *point = Nanos(point.0.saturating_sub(by_ns));
         }
     }
 

@@ -313,7 +313,6 @@ impl Delegate {
     ///
     /// # Errors
     /// As [`TcpStream::send`]: the connection is lost.
-    #[inline]
     pub fn launch(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
         if self.is_armed() {
             self.end_arming(stream)?;
