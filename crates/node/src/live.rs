@@ -64,6 +64,22 @@ pub struct Hosting<S> {
     pub risk: RiskConfig,
 }
 
+impl<S: Strategy + 'static> Hosting<S> {
+    /// The same among strategies of other kinds.
+    pub fn boxed(self) -> Hosting<Box<dyn Strategy>> {
+        Hosting {
+            name: self.name,
+            strategy: Box::new(self.strategy),
+            feeds: self.feeds,
+            sessions: self.sessions,
+            on_every_event: self.on_every_event,
+            ends_with_session: self.ends_with_session,
+            max_orders: self.max_orders,
+            risk: self.risk,
+        }
+    }
+}
+
 /// A strategy with what its orders are written with.
 struct Hosted<S> {
     name: String,

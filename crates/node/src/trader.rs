@@ -23,7 +23,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::spsc;
 use tickwire_runtime::stamp::RxStamp;
-use tickwire_trading::strategy::Consolidated;
+use tickwire_trading::strategy::{Consolidated, Strategy};
 use tickwire_trading::{BestOffer, Silence};
 
 use crate::controls::beat::Beat;
@@ -59,10 +59,10 @@ const STALL_NS: u64 = Nanos::SECOND;
 const LEAVING_NS: u64 = 2 * Nanos::SECOND;
 
 /// The built-in rule and its limits: a strategy as any other, on the first channel of the first feed.
-pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
+fn rule_of(c: &NodeConfig) -> Hosting<BestOffer> {
     let t = &c.trader;
     let rule = BestOffer::new(t.symbol.0, Qty(t.lot.0), t.time_in_force.into());
-    let hosting = Hosting {
+    Hosting {
         name: "the rule".to_string(),
         strategy: rule,
         feeds: None,
@@ -71,8 +71,7 @@ pub fn rule_of(c: &NodeConfig) -> Live<BestOffer> {
         ends_with_session: false,
         max_orders: t.risk.max_orders,
         risk: c.risk_of(&t.risk),
-    };
-    Live::hosting(vec![hosting]).on_first_channel()
+    }
 }
 
 /// The initiator's side of the order entry session.
@@ -230,11 +229,30 @@ pub fn run(
     is_child: bool,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    run_rule(config, results, is_child, stop, rule_of(config))
+    let rule = Live::hosting(vec![rule_of(config).boxed()]).on_first_channel();
+    run_rule(config, results, is_child, stop, rule)
 }
 
-/// The same with strategies of one's own: of these every channel of every feed is received, over as many
-/// order sessions as serve them.
+/// The same with strategies of several kinds, each of which is looked up at its callbacks: of these every
+/// channel of every feed is received, over as many order sessions as serve them. Its code is that of
+/// [`run`]; that of one kind alone ([`run_rule`]) is compiled for it, which takes a compiler some 20 s.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_boxed(
+    config: &NodeConfig,
+    results: Option<&FilePath>,
+    is_child: bool,
+    stop: &StopFlag,
+    strategies: Vec<Hosting<Box<dyn Strategy>>>,
+) -> Result<(), Failure> {
+    run_rule(config, results, is_child, stop, Live::hosting(strategies))
+}
+
+/// The same with strategies of one kind, compiled for it.
+///
+/// # Errors
+/// As [`run`].
 pub fn run_rule<R: Rule + 'static>(
     config: &NodeConfig,
     results: Option<&FilePath>,

@@ -172,7 +172,7 @@ pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
                 let mut own = config.clone();
                 own.strategy
                     .insert("file".to_string(), path_text(&args.file)?.into());
-                super::live::<FromFile>(&own, &args.config, results, false, stop)
+                super::live_boxed::<FromFile>(&own, &args.config, results, false, stop)
             })
         }
     }

@@ -56,6 +56,7 @@ pub use quotes::{
 
 pub use several::{NUMBERS, numbers_from, share, whose};
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, Price, Qty, SeqNo,
@@ -218,6 +219,96 @@ pub trait Strategy {
     /// Numbers of its own for the report at the end, by name.
     fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
         let _ = tell;
+    }
+}
+
+/// Strategies of several kinds in one process: which one is meant is looked up at each callback, a few
+/// nanoseconds.
+impl<S: Strategy + ?Sized> Strategy for Box<S> {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        (**self).subscriptions()
+    }
+    fn on_start(&mut self, ctx: &mut Context<'_>) {
+        (**self).on_start(ctx);
+    }
+    fn on_instrument(&mut self, ctx: &mut Context<'_>, instrument: &Instrument) {
+        (**self).on_instrument(ctx, instrument);
+    }
+    #[inline]
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        (**self).on_book(ctx, change);
+    }
+    fn on_super_book(&mut self, ctx: &mut Context<'_>, change: &SuperChange) {
+        (**self).on_super_book(ctx, change);
+    }
+    #[inline]
+    fn on_trade(&mut self, ctx: &mut Context<'_>, trade: &Trade) {
+        (**self).on_trade(ctx, trade);
+    }
+    fn on_quote(&mut self, ctx: &mut Context<'_>, quote: &MarketEvent) {
+        (**self).on_quote(ctx, quote);
+    }
+    fn on_imbalance(&mut self, ctx: &mut Context<'_>, imbalance: &MarketEvent) {
+        (**self).on_imbalance(ctx, imbalance);
+    }
+    fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, status: TradingStatus) {
+        (**self).on_status(ctx, instrument, status);
+    }
+    fn on_stale(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
+        (**self).on_stale(ctx, instrument);
+    }
+    fn on_live(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
+        (**self).on_live(ctx, instrument);
+    }
+    fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
+        (**self).on_order(ctx, event);
+    }
+    fn on_armed(&mut self, ctx: &mut Context<'_>, event: &ArmedEvent) {
+        (**self).on_armed(ctx, event);
+    }
+    fn on_own_quote(&mut self, ctx: &mut Context<'_>, event: &QuoteEvent) {
+        (**self).on_own_quote(ctx, event);
+    }
+    fn on_mass_quote(&mut self, ctx: &mut Context<'_>, event: &MassQuoteEvent<'_>) {
+        (**self).on_mass_quote(ctx, event);
+    }
+    fn on_late_execution(&mut self, ctx: &mut Context<'_>, late: &LateExecution) -> bool {
+        (**self).on_late_execution(ctx, late)
+    }
+    #[inline]
+    fn on_turn(&mut self, ctx: &mut Context<'_>) {
+        (**self).on_turn(ctx);
+    }
+    fn on_idle(&mut self, ctx: &mut Context<'_>) {
+        (**self).on_idle(ctx);
+    }
+    fn on_session(&mut self, ctx: &mut Context<'_>) {
+        (**self).on_session(ctx);
+    }
+    fn on_distrust(&mut self, ctx: &mut Context<'_>) -> bool {
+        (**self).on_distrust(ctx)
+    }
+    #[inline]
+    fn on_packet(&mut self, ctx: &mut Context<'_>, feed: usize) {
+        (**self).on_packet(ctx, feed);
+    }
+    fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
+        (**self).on_timer(ctx, timer);
+    }
+    fn on_command(&mut self, ctx: &mut Context<'_>, words: &str) {
+        (**self).on_command(ctx, words);
+    }
+    fn on_stop(&mut self, ctx: &mut Context<'_>) {
+        (**self).on_stop(ctx);
+    }
+    fn observes_markets(&self) -> bool {
+        (**self).observes_markets()
+    }
+    fn pre_arms(&self) -> bool {
+        (**self).pre_arms()
+    }
+    fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
+        (**self).figures(tell);
     }
 }
 
