@@ -106,6 +106,8 @@ pub(crate) const PAYLOAD: i16 = crate::frame::HEADERS as i16;
 pub(crate) struct Exits {
     /// To the kernel's stack.
     pub(crate) pass: Label,
+    /// The same, counted: a group's datagram may be in it.
+    pub(crate) aside: Label,
     /// Delivered, and counts as received.
     pub(crate) wanted: Label,
     /// The same, of a packet whose reason was counted already.
@@ -148,6 +150,7 @@ impl<'s> Generator<'s> {
         let mut a = Assembler::new();
         let exits = Exits {
             pass: a.label(),
+            aside: a.label(),
             wanted: a.label(),
             received: a.label(),
             unwanted: a.label(),
@@ -300,7 +303,7 @@ impl<'s> Generator<'s> {
 
     /// From the frame to the channel: gives the framings in use with their labels.
     pub(crate) fn entry(&mut self) -> Vec<(Framing, Label)> {
-        let Exits { pass, tcp, .. } = self.exits;
+        let Exits { pass, aside, tcp, .. } = self.exits;
         let is_guarding = self.spec.guard;
         let a = &mut self.a;
         a.store(Size::D, R10, stack::CONTEXT, R1);
@@ -331,7 +334,7 @@ impl<'s> Generator<'s> {
         a.load(Size::H, R1, R7, 12);
         a.jump_if_value(Cond::Ne, R1, i32::from(0x0800_u16.to_be()), pass);
         a.load(Size::B, R1, R7, 14);
-        a.jump_if_value(Cond::Ne, R1, 0x45, pass);
+        a.jump_if_value(Cond::Ne, R1, 0x45, aside);
         a.load(Size::B, R1, R7, 23);
         if is_guarding {
             a.jump_if_value(Cond::Eq, R1, 6, tcp);
@@ -339,7 +342,7 @@ impl<'s> Generator<'s> {
         a.jump_if_value(Cond::Ne, R1, 17, pass);
         a.load(Size::H, R1, R7, 20);
         a.alu_value(Op::And, R1, i32::from(0x3FFF_u16.to_be()));
-        a.jump_if_value(Cond::Ne, R1, 0, pass);
+        a.jump_if_value(Cond::Ne, R1, 0, aside);
         a.load(Size::W, R1, R7, 30);
         a.load(Size::H, R2, R7, 36);
         let mut labels: Vec<(Framing, Label)> = Vec::new();
@@ -372,7 +375,10 @@ impl<'s> Generator<'s> {
     /// What every channel of a framing does, with R1 its state.
     fn framing(&mut self, framing: Framing) {
         let Exits {
-            pass, early_doubt, ..
+            pass,
+            aside,
+            early_doubt,
+            ..
         } = self.exits;
         let channel = self.sizes.channel() as i32;
         let a = &mut self.a;
@@ -392,8 +398,8 @@ impl<'s> Generator<'s> {
         // Lengths: UDP's within IP's within the frame; Ethernet pads.
         a.load(Size::H, R2, R7, 38);
         a.from_big_endian(R2, 16);
-        a.jump_if_value(Cond::Lt, R2, 8 + crate::frame::PAYLOAD_MIN as i32, pass);
-        a.jump_if_value(Cond::Gt, R2, 8 + crate::frame::PAYLOAD_MAX as i32, pass);
+        a.jump_if_value(Cond::Lt, R2, 8 + crate::frame::PAYLOAD_MIN as i32, aside);
+        a.jump_if_value(Cond::Gt, R2, 8 + crate::frame::PAYLOAD_MAX as i32, aside);
         a.load(Size::H, R1, R7, 16);
         a.from_big_endian(R1, 16);
         a.copy(R3, R2);
@@ -783,6 +789,7 @@ impl<'s> Generator<'s> {
     fn exits(&mut self) {
         let Exits {
             pass,
+            aside,
             early_doubt,
             plain,
             disarmed,
@@ -864,6 +871,10 @@ impl<'s> Generator<'s> {
         a.call(helper::REDIRECT_MAP);
         a.exit();
 
+        a.bind(aside);
+        a.map_value(R1, layout::STATE, self.sizes.aside() as u32);
+        a.set(R2, 1);
+        a.atomic(Atomic::FetchAdd, R1, 0, R2);
         a.bind(pass);
         a.set(R0, action::PASS);
         a.exit();

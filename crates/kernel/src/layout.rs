@@ -5,6 +5,7 @@
 //!  STATE  a channel:  0 its number u32      4 its set u32       8 session u64   16 session u64    32 WORD u64
 //!                    40 deliveries u32     48 hold u32    52 full u32
 //!                    64 counters, 256 bytes a CPU              then 1,024 slots u64 for arbitration
+//!         behind the channels: packets left to the kernel that may be a group's u64
 //!  SETS   2^20 bits of order numbers, then a set: 2^17 bits of what is wanted, 256 + 256 bytes about message types
 //! ```
 //! `WORD` is the heart: [`ARMED`] on top, which is not set while the channel is *disarmed* (everything is
@@ -327,9 +328,15 @@ impl Sizes {
         self.slots() + SLOTS * 8
     }
 
+    /// Offset of the count of IP packets that were left to the kernel though a group's datagram may be in
+    /// them (u64): fragments, IP options, datagrams of a length that frames have no room for.
+    pub const fn aside(&self) -> usize {
+        self.channels * self.channel()
+    }
+
     /// Bytes of the value of [`STATE`].
     pub const fn state(&self) -> usize {
-        self.channels * self.channel()
+        self.aside() + 64
     }
 
     /// Offset of the first set in the value of [`SETS`].

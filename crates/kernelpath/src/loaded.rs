@@ -212,6 +212,13 @@ impl LoadedFilter {
         self.trigger.take()
     }
 
+    /// How many IP packets were left to the kernel though a group's datagram may be in them: fragments, IP
+    /// options, more than a frame has room for.
+    #[inline]
+    pub fn aside(&self) -> u64 {
+        self.state.words()[self.sizes.aside() / 8].load(Ordering::Relaxed)
+    }
+
     /// A word of a channel's state. Panics beyond the channels.
     fn word(&self, channel: u16, offset: usize) -> &AtomicU64 {
         assert!(

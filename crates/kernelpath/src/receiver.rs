@@ -284,6 +284,13 @@ impl KernelReceiver {
         Some(delivery)
     }
 
+    /// How many packets were left to the kernel in which a datagram of a group may be, see
+    /// [`LoadedFilter::aside`]: when there are more than before, [`KernelReceiver::sockets`] are worth a look.
+    #[inline]
+    pub fn aside(&self) -> u64 {
+        self.filter.aside()
+    }
+
     /// Whether it is the turn of the packet that the program kept: it stands before what a ring got after it,
     /// and behind what it got before, which a driver may show later.
     #[cold]

@@ -688,6 +688,8 @@ fn passed() -> Result<(), Skip> {
                 }
             }
             assert_eq!((by_ring, by_socket), (1, 1));
+            // The program has said that sockets are worth a look: three fragments.
+            assert_eq!(receiver.aside(), 3);
         });
     });
     Ok(())

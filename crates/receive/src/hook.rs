@@ -291,6 +291,12 @@ impl Hook {
         channels.filter(|(_, framing)| *framing != Framing::Any)
     }
 
+    /// What the program has left to the kernel in which a datagram of its groups may be.
+    #[inline]
+    pub(crate) fn aside(&self) -> u64 {
+        self.receiver.aside()
+    }
+
     /// How it receives, for people.
     pub(crate) fn in_use(&self) -> String {
         let groups = self.receiver.filter().spec().channels.iter();

@@ -43,6 +43,9 @@ const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
 /// How often a thread that never sleeps looks at the sockets of lines that come by AF_XDP: they hear only
 /// what the program leaves to the kernel.
 const PASSED_LOOK_NS: u64 = Nanos::MILLI;
+/// For how long it looks at them at every call when the program has left something to the kernel in which a
+/// datagram of theirs may be, such as a fragment: the kernel is on it.
+const ASIDE_NS: u64 = 200 * Nanos::MICRO;
 /// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of
 /// them.
 const SOCKETS_ASKED_MAX: usize = 8;
@@ -558,6 +561,8 @@ pub struct Receiver<H: Consumer> {
     spins: bool,
     next_recovery: Nanos,
     next_passed: Nanos,
+    /// What programs have left to the kernel, and until when it is looked for.
+    aside: (u64, Nanos),
     /// When the kernel is asked next which sockets have input, where lines come by AF_XDP.
     next_asking: Nanos,
 }
@@ -582,6 +587,7 @@ impl<H: Consumer> Receiver<H> {
             spins,
             next_recovery: Nanos::ZERO,
             next_passed: Nanos::ZERO,
+            aside: (0, Nanos::ZERO),
             next_asking: Nanos::ZERO,
         }
     }
@@ -625,6 +631,7 @@ impl<H: Consumer> Receiver<H> {
             spins,
             next_recovery,
             next_passed,
+            aside,
             next_asking,
         } = self;
         Receiver {
@@ -638,6 +645,7 @@ impl<H: Consumer> Receiver<H> {
             spins,
             next_recovery,
             next_passed,
+            aside,
             next_asking,
         }
     }
@@ -833,12 +841,16 @@ impl<H: Consumer> Receiver<H> {
             taken = taken.max(hook.receive(&mut self.sources, hot));
         }
         let now = if self.spins { hot.now() } else { Nanos::ZERO };
+        let aside = self.hooks.iter().map(Hook::aside).sum();
+        if aside != self.aside.0 {
+            self.aside = (aside, now.after(ASIDE_NS));
+        }
         let mut look = Look {
             waiter: &self.waiter,
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
             is_thorough: !self.spins || now >= self.next_recovery,
-            looks_at_passed: !self.spins || now >= self.next_passed,
+            looks_at_passed: !self.spins || now >= self.next_passed || now < self.aside.1,
         };
         if self.spins && look.looks_at_passed {
             self.next_passed = now.after(PASSED_LOOK_NS);
@@ -938,7 +950,8 @@ impl<H: Consumer> Receiver<H> {
     pub fn wait(&mut self, now: Nanos, sooner: Option<Nanos>) {
         if self.spins {
             // Asking is a system call, and what comes by AF_XDP needs none.
-            if self.hooks.is_empty() || !self.asks_kernel || now >= self.next_asking {
+            let is_due = now >= self.next_asking || now < self.aside.1;
+            if self.hooks.is_empty() || !self.asks_kernel || is_due {
                 self.next_asking = now.after(RECOVERY_LOOK_NS);
                 self.waiter.wait(0);
             }

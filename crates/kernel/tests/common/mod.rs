@@ -564,6 +564,13 @@ impl Filter {
         u64::from_ne_bytes(bytes.try_into().expect("eight"))
     }
 
+    /// Packets left to the kernel in which a group's datagram may be.
+    pub(crate) fn aside(&mut self) -> u64 {
+        let at = self.sizes.aside();
+        let bytes = &self.machine.value(layout::STATE)[at..at + 8];
+        u64::from_ne_bytes(bytes.try_into().expect("eight"))
+    }
+
     pub(crate) fn new(framing: Framing) -> Filter {
         Filter::of(&spec(framing))
     }
