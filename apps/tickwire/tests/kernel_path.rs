@@ -701,8 +701,9 @@ fn books_behind_the_filter_are_the_exchanges_with_joins_in_mid_session() {
     daemon.wait(PATIENCE).expect("it ends");
 }
 
-/// The other feeds behind the filter (NYSE Integrated excepted, whose close empties the books): some instruments are wanted, more of them in mid-session, and in
-/// between the daemon is killed and started again. The books are the exchange's.
+/// The other feeds behind the filter (NYSE Integrated excepted, whose close empties the books): some
+/// instruments are wanted, more of them in mid-session, and in between the daemon is killed and started
+/// again. The books are the exchange's.
 #[test]
 fn books_of_the_other_feeds_behind_the_filter_are_the_exchanges_over_a_restart() {
     let Some(pair) = namespaces("twpath") else { return };
