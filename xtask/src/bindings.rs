@@ -512,12 +512,13 @@ fn stem(path: &str) -> String {
         .into_owned()
 }
 
-/// Passed and failed tests by pytest's last line: `2 failed, 31 passed in 4.20s`.
+/// Passed and failed tests by pytest's last line: `2 failed, 31 passed in 4.20s`, behind a minute with
+/// `(0:01:41)` at its end.
 fn pytest_tally(output: &str) -> (usize, usize) {
     let last = output
         .lines()
         .rev()
-        .find(|line| line.contains(" in ") && line.ends_with(['s', '=']))
+        .find(|line| line.contains(" in ") && line.ends_with(['s', '=', ')']))
         .unwrap_or("");
     let count = |word: &str| {
         let before = last.split(word).next().filter(|before| before.len() < last.len());
@@ -556,6 +557,7 @@ mod tests {
     #[test]
     fn the_last_line_of_pytest_is_counted() {
         assert_eq!(pytest_tally("...\n31 passed in 4.20s\n"), (31, 0));
+        assert_eq!(pytest_tally("...\n41 passed in 101.77s (0:01:41)\n"), (41, 0));
         assert_eq!(
             pytest_tally("x in y\n2 failed, 31 passed, 1 error in 4.20s\n"),
             (31, 3)

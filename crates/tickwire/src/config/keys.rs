@@ -138,6 +138,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("trader.core", "trader.rs", "config.trader.core"),
     ("trader.idle_us", "trader.rs", "config.trader.idle_us"),
     ("trader.lot", "trader.rs", "t.lot.0"),
+    ("trader.send_stamps", "trader.rs", "config.trader.send_stamps"),
     ("trader.risk.max_order_qty", "settings.rs", "risk.max_order_qty"),
     ("trader.risk.price_band_bp", "settings.rs", "risk.price_band_bp"),
     (
