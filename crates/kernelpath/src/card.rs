@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 
 use tickwire_kernel::filter::FilterSpec;
 use tickwire_runtime::card::CardClock;
-use tickwire_runtime::clock::monotonic;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::xdp::{Attached, Offers, XdpError, XdpMode, XdpSocket, offers};
@@ -13,18 +12,12 @@ use tickwire_runtime::xdp::{Attached, Offers, XdpError, XdpMode, XdpSocket, offe
 use crate::receiver::{ReceiverConfig, ReceiverError, attach_at};
 use crate::{FilterError, LoadedFilter};
 
-/// How often both clocks are read, nanoseconds; until they can be compared, more often.
-const FOLLOW_NS: u64 = 1_000_000_000;
-const FOLLOW_FIRST_NS: u64 = 50_000_000;
-
 /// The card's time of packets: whether it is asked for, and how its clock stands to ours.
 #[derive(Debug)]
 pub struct Card {
     /// Why the card is not asked, if it is not.
     refused: Option<String>,
     clock: Option<CardClock>,
-    /// When both clocks are read again, nanoseconds of `CLOCK_MONOTONIC`.
-    next_look_ns: u64,
     stamped: u64,
     ahead: u64,
 }
@@ -34,7 +27,6 @@ impl Card {
         let mut card = Card {
             refused: None,
             clock: CardClock::of_interface(interface.name()),
-            next_look_ns: 0,
             stamped: 0,
             ahead: 0,
         };
@@ -46,7 +38,6 @@ impl Card {
         Card {
             refused: Some(why),
             clock: None,
-            next_look_ns: u64::MAX,
             stamped: 0,
             ahead: 0,
         }
@@ -98,21 +89,12 @@ impl Card {
 
     /// For the slow part of a loop: reads both clocks when it is time.
     pub(crate) fn follow(&mut self) {
-        let Some(clock) = &mut self.clock else { return };
-        let now = monotonic().0;
-        if now < self.next_look_ns {
-            return;
-        }
         // A card that is gone is not read again.
-        if clock.follow().is_err() {
+        if let Some(clock) = &mut self.clock
+            && clock.follow_when_due().is_err()
+        {
             self.clock = None;
-            return;
         }
-        self.next_look_ns = now
-            + match clock.comparison().error_ns() {
-                Some(_) => FOLLOW_NS,
-                None => FOLLOW_FIRST_NS,
-            };
     }
 }
 

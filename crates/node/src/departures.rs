@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 
 use tickwire_market::Nanos;
 use tickwire_runtime::card::CardClock;
-use tickwire_runtime::clock::{Clock, monotonic};
+use tickwire_runtime::clock::Clock;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::sent::SendStamps;
 use tickwire_runtime::tcp::TcpStream;
@@ -21,9 +21,6 @@ const WAITING_MAX: usize = 64;
 /// Between two looks for stamps that do not come with the send: the card's, those of what waited for room,
 /// and those of what was sent again, which nobody asked for.
 const LOOK_NS: u64 = Nanos::MILLI;
-/// Between two readings of the card's clock, and before it can be compared.
-const CLOCK_NS: u64 = Nanos::SECOND;
-const CLOCK_FIRST_NS: u64 = 50 * Nanos::MILLI;
 
 /// An order has left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,8 +47,6 @@ pub(crate) struct Departures {
     /// When stamps are looked for that did not come with the send.
     look_at: Nanos,
     card: Option<CardClock>,
-    /// When both clocks are read again, nanoseconds of `CLOCK_MONOTONIC`.
-    read_at_ns: u64,
 }
 
 impl Departures {
@@ -73,7 +68,6 @@ impl Departures {
             next: 0,
             look_at: Nanos::ZERO,
             card: towards(peer).and_then(|interface| CardClock::of_interface(interface.name())),
-            read_at_ns: 0,
         }
     }
 
@@ -138,21 +132,12 @@ impl Departures {
     }
 
     fn follow_card(&mut self) {
-        let Some(card) = &mut self.card else { return };
-        let now = monotonic().0;
-        if now < self.read_at_ns {
-            return;
-        }
         // A card that is gone is not read again.
-        if card.follow().is_err() {
+        if let Some(card) = &mut self.card
+            && card.follow_when_due().is_err()
+        {
             self.card = None;
-            return;
         }
-        self.read_at_ns = now
-            + match card.comparison().error_ns() {
-                Some(_) => CLOCK_NS,
-                None => CLOCK_FIRST_NS,
-            };
     }
 
     /// Who stamps, for a line in a log: `by the driver of eth0; its card stamps nothing`.

@@ -26,6 +26,9 @@ const APART_MIN_NS: u64 = 10_000_000;
 const ERROR_MAX_NS: u64 = 50_000;
 /// A stamp farther from the last reading than this is not converted, nanoseconds.
 const REACH_NS: u64 = 10_000_000_000;
+/// How often [`CardClock::follow_when_due`] reads, nanoseconds; until both can be compared, more often.
+const FOLLOW_NS: u64 = 1_000_000_000;
+const FOLLOW_FIRST_NS: u64 = 50_000_000;
 
 /// One moment on both clocks, nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +125,8 @@ pub struct CardClock {
     device: Device,
     name: String,
     comparison: Comparison,
+    /// When both clocks are to be read again, nanoseconds of `CLOCK_MONOTONIC`.
+    due_ns: u64,
 }
 
 impl CardClock {
@@ -138,6 +143,7 @@ impl CardClock {
             device: Device::Ptp(file),
             name: device,
             comparison: Comparison::default(),
+            due_ns: 0,
         })
     }
 
@@ -165,6 +171,24 @@ impl CardClock {
         if let Some(reading) = best {
             self.comparison.read(reading);
         }
+        Ok(())
+    }
+
+    /// The same when it is time, which is about once a second: for the slow part of a loop.
+    ///
+    /// # Errors
+    /// As [`CardClock::follow`]: a card that is gone is not to be read again.
+    pub fn follow_when_due(&mut self) -> io::Result<()> {
+        let now = sys::clock_ns(libc::CLOCK_MONOTONIC);
+        if now < self.due_ns {
+            return Ok(());
+        }
+        self.follow()?;
+        self.due_ns = now
+            + match self.comparison.error_ns() {
+                Some(_) => FOLLOW_NS,
+                None => FOLLOW_FIRST_NS,
+            };
         Ok(())
     }
 
@@ -298,12 +322,19 @@ mod tests {
             device: Device::System(libc::CLOCK_REALTIME),
             name: "realtime".to_owned(),
             comparison: Comparison::default(),
+            due_ns: 0,
         };
         // Readings in which the thread is interrupted do not count.
         while clock.comparison().error_ns().is_none() {
             clock.follow().expect("a clock of the system");
             std::thread::sleep(std::time::Duration::from_millis(11));
         }
+        // Both can be compared: the next reading is due in a second, and not before.
+        clock.follow_when_due().expect("due at once");
+        let read = clock.comparison().last;
+        clock.due_ns = u64::MAX;
+        clock.follow_when_due().expect("not due");
+        assert_eq!(clock.comparison().last, read);
         let before = sys::clock_ns(libc::CLOCK_MONOTONIC);
         let found = monotonic(clock.comparison(), sys::clock_ns(libc::CLOCK_REALTIME)).expect("compared");
         // How long this thread stood still is not known; an hour is another clock.
