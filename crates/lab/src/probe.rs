@@ -95,13 +95,22 @@ impl Sample {
     }
 
     /// From the decision until an order was somewhere, in ticks; `None` if either is not known.
-    pub fn decided_until(&self, at: u64) -> Option<u64> {
+    fn decided_until(&self, at: u64) -> Option<u64> {
         let decided = self.ends[Stage::Decide as usize];
         (decided != 0 && at != 0).then(|| at.saturating_sub(decided))
     }
 
+    /// From the decision until driver and card had an order, and from the wire to the wire, in ticks.
+    pub fn departure(&self, departed: Departed) -> [Option<u64>; 3] {
+        [
+            self.decided_until(departed.driver),
+            self.decided_until(departed.card),
+            self.wire_to_wire(departed),
+        ]
+    }
+
     /// From the wire, by the network card's clock, until an order was on it again, in ticks.
-    pub fn wire_to_wire(&self, departed: Departed) -> Option<u64> {
+    fn wire_to_wire(&self, departed: Departed) -> Option<u64> {
         let came_by_card = self.ends[Stage::Wire as usize] != 0;
         (came_by_card && departed.card != 0).then(|| departed.card.saturating_sub(self.start))
     }
@@ -376,13 +385,7 @@ mod tests {
         probes.depart(7, Departed { driver: 1, card: 1 });
         let parts: Vec<_> = probes
             .departures()
-            .map(|(sample, departed)| {
-                [
-                    sample.decided_until(departed.driver),
-                    sample.decided_until(departed.card),
-                    sample.wire_to_wire(departed),
-                ]
-            })
+            .map(|(sample, departed)| sample.departure(departed))
             .collect();
         assert_eq!(parts, [[None; 3], [Some(20), Some(40), Some(50)]]);
         probes.clear();

@@ -41,6 +41,8 @@ pub(crate) struct Departures {
     sent: u32,
     /// What of it the driver has had.
     left: u32,
+    /// What was sent last is among what is stamped.
+    is_stamped: bool,
     /// Where orders end, and their samples; the oldest is overwritten.
     waiting: [Option<(u32, usize)>; WAITING_MAX],
     next: usize,
@@ -64,6 +66,7 @@ impl Departures {
             stamps,
             sent: 0,
             left: 0,
+            is_stamped: false,
             waiting: [None; WAITING_MAX],
             next: 0,
             look_at: Nanos::ZERO,
@@ -74,18 +77,21 @@ impl Departures {
     /// Bytes were given to the connection.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
-        self.sent = self.sent.wrapping_add(bytes as u32);
+        self.sent_until(self.sent.wrapping_add(bytes as u32));
     }
 
-    /// So much was sent in all.
+    /// Something was sent, and so much of what is stamped in all: no more than before if it left otherwise.
     #[inline]
     pub(crate) fn sent_until(&mut self, all: u32) {
-        self.sent = all;
+        (self.is_stamped, self.sent) = (all != self.sent, all);
     }
 
     /// What was sent last is an order.
     #[inline]
     pub(crate) fn note(&mut self, sample: usize) {
+        if !self.is_stamped {
+            return;
+        }
         self.waiting[self.next] = Some((self.sent, sample));
         self.next = (self.next + 1) % WAITING_MAX;
     }
@@ -242,6 +248,31 @@ mod tests {
         stream.send(b"two four").expect("sent");
         let until = Instant::now() + Duration::from_secs(10);
         let mut told = Vec::new();
+        while told.is_empty() && Instant::now() < until {
+            told.extend(departures.poll(&clock, clock.now()));
+        }
+        told.extend(departures.poll(&clock, clock.now().after(2 * LOOK_NS)));
+        assert_eq!(told.iter().map(|told| told.sample).collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn an_order_that_left_otherwise_does_not_get_the_stamp_of_what_left_before_it() {
+        let to = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+        let from = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+        let peer = to.local_addr().expect("an address");
+        let clock = Clock::calibrate();
+        let stamps = SendStamps::enable(&from).expect("stamped");
+        let mut departures = Departures::new(stamps, peer);
+        let mut told = Vec::new();
+        // A heartbeat in a frame of its own, an order in a train or by the kernel, and an order in a frame.
+        for (frames, sample) in [(1, None), (1, Some(7)), (2, Some(8))] {
+            if frames != departures.sent {
+                from.send_to(b"a frame", peer).expect("sent");
+            }
+            departures.sent_until(frames);
+            sample.into_iter().for_each(|sample| departures.note(sample));
+        }
+        let until = Instant::now() + Duration::from_secs(10);
         while told.is_empty() && Instant::now() < until {
             told.extend(departures.poll(&clock, clock.now()));
         }

@@ -311,11 +311,13 @@ pub fn hear<D: Desk<STAMPED>, const STAMPED: bool>(
     now: Nanos,
 ) -> Result<(), Failure> {
     let host = desk.host_mut();
-    let own = &mut host.path.hot_mut().sessions[line];
     if host.lines[line].is_ended {
-        own.pass(now);
+        // A stamp that nobody reads would wake this thread for ever.
+        host.path.hot_mut().note_departures(line, now);
+        host.path.hot_mut().sessions[line].pass(now);
         return Ok(());
     }
+    let own = &mut host.path.hot_mut().sessions[line];
     let received = match own.out.recv(&mut host.buffer) {
         Ok(Received::Nothing) => {
             host.path.hot_mut().note_departures(line, now);

@@ -130,8 +130,11 @@ impl OrderOut for Entry {
 /// Frames that have left past the kernel.
 #[inline]
 fn count_frames(departures: &mut Option<Box<Departures>>, delegate: &Delegate) {
-    if let Some(departures) = departures {
-        departures.sent_until(delegate.stamped());
+    let Some(stamps) = departures else { return };
+    match delegate.stamped() {
+        Some(frames) => stamps.sent_until(frames),
+        // A stamp would be another order's.
+        None => *departures = None,
     }
 }
 
@@ -362,11 +365,9 @@ impl Link {
     fn stamped(&self, stream: &TcpStream, delegate: Option<&mut Delegate>) -> Option<Box<Departures>> {
         let departures = match delegate {
             None => Departures::of_stream(stream, self.address).map(Some),
-            Some(delegate) => delegate.stamps().map(|stamps| {
-                let mut departures = Departures::new(stamps?, self.address);
-                departures.sent_until(delegate.stamped());
-                Some(departures)
-            }),
+            Some(delegate) => delegate
+                .stamps()
+                .map(|stamps| Some(Departures::new(stamps?, self.address))),
         };
         match departures {
             Ok(departures) => departures.map(Box::new),

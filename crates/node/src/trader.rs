@@ -235,7 +235,7 @@ pub fn run(
 
 /// The same with strategies of several kinds, each of which is looked up at its callbacks: of these every
 /// channel of every feed is received, over as many order sessions as serve them. Its code is that of
-/// [`run`]; that of one kind alone ([`run_rule`]) is compiled for it, which takes a compiler some 20 s.
+/// [`run`]; that of one kind alone ([`run_rule`]) is compiled for it.
 ///
 /// # Errors
 /// As [`run`].

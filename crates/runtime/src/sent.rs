@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
-use crate::udp::timespec_ns;
+use crate::udp::{each_control, timespec_ns};
 
 /// The stamps of one socket.
 #[derive(Debug)]
@@ -31,7 +31,8 @@ pub struct SendStamp {
 
 impl SendStamps {
     /// Stamps everything sent on a socket from now on: by the driver, and by the card where it was told to
-    /// stamp what it sends ([`crate::xdp::socket_offers`]).
+    /// stamp what it sends ([`crate::xdp::socket_offers`]). Datagrams are numbered from 0 anew, and stamps of
+    /// before are forgotten.
     ///
     /// # Errors
     /// What the kernel says.
@@ -40,8 +41,13 @@ impl SendStamps {
         // OPT_TX_SWHW.
         const FLAGS: i32 = 1 | 1 << 1 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 14;
         let socket = socket.as_fd().try_clone_to_owned()?;
-        sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, FLAGS)?;
-        Ok(SendStamps { socket })
+        // Numbers begin anew where they had not been asked for.
+        for flags in [0, FLAGS] {
+            sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)?;
+        }
+        let mut stamps = SendStamps { socket };
+        while stamps.poll().is_some() {}
+        Ok(stamps)
     }
 
     /// The next stamp, if the kernel has one: a system call. Never waits. What else stands in the error queue
@@ -62,32 +68,22 @@ impl SendStamps {
 /// Reads the control messages of the error queue: `SCM_TIMESTAMPING` with three times, the first that of
 /// software, the third that of hardware, and the extended error that carries the id
 /// (Documentation/networking/timestamping.rst, 1.3.3 and 2.1).
-fn send_stamp(mut control: &[u8]) -> Option<SendStamp> {
-    const HEADER: usize = 16;
+fn send_stamp(control: &[u8]) -> Option<SendStamp> {
     const TIMES: usize = 16;
     // `sock_extended_err`: errno 4, origin 1, type 1, code 1, pad 1, info 4, data 4.
     const DATA: usize = 12;
     let (mut times, mut id) = (None, None);
-    while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
-        let len = usize::from_ne_bytes(header[..8].try_into().expect("8 bytes"));
-        let level = i32::from_ne_bytes(header[8..12].try_into().expect("4 bytes"));
-        let kind = i32::from_ne_bytes(header[12..].try_into().expect("4 bytes"));
-        let Some(data) = control.get(HEADER..len) else {
-            break;
-        };
-        match (level, kind) {
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
-                let card = data.get(2 * TIMES..).and_then(timespec_ns);
-                times = Some((timespec_ns(data), card));
-            }
-            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
-                let bytes = data.get(DATA..DATA + 4).and_then(|b| b.first_chunk::<4>());
-                id = bytes.map(|b| u32::from_ne_bytes(*b));
-            }
-            _ => {}
+    each_control(control, |level, kind, data| match (level, kind) {
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => {
+            let card = data.get(2 * TIMES..).and_then(timespec_ns);
+            times = Some((timespec_ns(data), card));
         }
-        control = control.get(len.next_multiple_of(8)..).unwrap_or(&[]);
-    }
+        (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
+            let bytes = data.get(DATA..DATA + 4).and_then(|b| b.first_chunk::<4>());
+            id = bytes.map(|b| u32::from_ne_bytes(*b));
+        }
+        _ => {}
+    });
     let (driver_ns, card_ns) = times?;
     // An empty stamp says nothing.
     driver_ns.or(card_ns)?;
@@ -103,7 +99,7 @@ mod tests {
     use super::*;
     use crate::inbox::{Backend, Inbox, Input};
     use std::io::Write;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -139,6 +135,22 @@ mod tests {
             return;
         }
         panic!("no message was stamped");
+    }
+
+    #[test]
+    fn a_socket_that_is_asked_again_numbers_its_datagrams_anew() {
+        let to = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        let from = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        let to = to.local_addr().expect("an address");
+        for sent in [3, 2] {
+            let mut stamps = SendStamps::enable(&from).expect("enabled");
+            assert_eq!(stamps.poll(), None, "stamps of before are forgotten");
+            for _ in 0..=sent {
+                from.send_to(&[1; 8], to).expect("sent");
+            }
+            let ids: Vec<_> = (0..sent).map(|_| stamps.poll().expect("stamped").id).collect();
+            assert_eq!(ids, (0..sent).collect::<Vec<u32>>());
+        }
     }
 
     /// A control message as the kernel lays it.

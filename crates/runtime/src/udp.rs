@@ -428,27 +428,32 @@ struct ControlStamps {
 }
 
 /// Walks control messages: `cmsghdr { len: usize, level: i32, type: i32 }`, data, padding to a multiple of 8
-/// (cmsg(3)).
+/// (cmsg(3)). `each` is told level, type and data, and of nothing behind one that is cut short.
 #[inline]
-fn parse_control(mut control: &[u8]) -> ControlStamps {
+pub(crate) fn each_control(mut control: &[u8], mut each: impl FnMut(i32, i32, &[u8])) {
     const HEADER: usize = 16;
-    let mut stamps = ControlStamps::default();
     while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
         let len = usize::from_ne_bytes(header[..8].try_into().expect("8 bytes"));
         let level = i32::from_ne_bytes(header[8..12].try_into().expect("4 bytes"));
         let kind = i32::from_ne_bytes(header[12..].try_into().expect("4 bytes"));
         let Some(data) = control.get(HEADER..len) else {
-            break;
+            return;
         };
-        match (level, kind) {
-            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => stamps.kernel_ns = timespec_ns(data),
-            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                stamps.drops_total = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-            }
-            _ => {}
-        }
+        each(level, kind, data);
         control = control.get(len.next_multiple_of(8)..).unwrap_or(&[]);
     }
+}
+
+#[inline]
+fn parse_control(control: &[u8]) -> ControlStamps {
+    let mut stamps = ControlStamps::default();
+    each_control(control, |level, kind, data| match (level, kind) {
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => stamps.kernel_ns = timespec_ns(data),
+        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+            stamps.drops_total = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+        }
+        _ => {}
+    });
     stamps
 }
 

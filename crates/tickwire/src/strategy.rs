@@ -362,19 +362,6 @@ fn live<S: Strategy + DeserializeOwned + 'static>(
     trader::run_rule(&config.node(), results, is_child, stop, rule)
 }
 
-/// The same for a strategy whose callbacks are looked up anyway.
-fn live_boxed<S: Strategy + DeserializeOwned + 'static>(
-    config: &Config,
-    file: &Path,
-    results: Option<&Path>,
-    is_child: bool,
-    stop: &StopFlag,
-) -> Result<(), Failure> {
-    let hosted = strategies::<S>(config, file)?;
-    let boxed = hosted.into_iter().map(Hosting::boxed).collect();
-    trader::run_boxed(&config.node(), results, is_child, stop, boxed)
-}
-
 /// Exchange and strategy as two processes, as `tickwire demo` has exchange and trader.
 fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Result<(), Failure> {
     let mut own = Config::load(&args.config)?;

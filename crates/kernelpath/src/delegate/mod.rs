@@ -639,9 +639,10 @@ impl Delegate {
         self.way.stamps()
     }
 
-    /// Segments that have left one by one since they are stamped, modulo 2^32.
+    /// Segments that have left one by one since they are stamped, modulo 2^32. `None` where none are, and
+    /// from the first one on that the interface did not take: whether it has a number is not known.
     #[inline]
-    pub fn stamped(&self) -> u32 {
+    pub fn stamped(&self) -> Option<u32> {
         self.way.stamped()
     }
 

@@ -40,9 +40,9 @@ pub struct Way {
     neighbour: Option<[u8; 6]>,
     port: Port,
     guard: Arc<Guard>,
-    /// Frames put on the way one by one, modulo 2^32, and those of them that left before any was stamped.
-    frames: u32,
-    unstamped: Option<u32>,
+    /// Frames put on the way one by one since they are stamped, modulo 2^32; `None` where they are not, or
+    /// their numbers are not sure any more.
+    stamped: Option<u32>,
 }
 
 impl Way {
@@ -78,8 +78,7 @@ impl Way {
             neighbour: None,
             port,
             guard,
-            frames: 0,
-            unstamped: None,
+            stamped: None,
         };
         way.resolve().map_err(system("ask for the next hop's address"))?;
         Ok(way)
@@ -140,7 +139,11 @@ impl Way {
             Port::Ring(ring) => ring.send(frame),
             Port::Packet(socket, _) => socket.send(frame).unwrap_or(false),
         };
-        self.frames = self.frames.wrapping_add(u32::from(is_put));
+        // Whether the kernel has numbered a frame that it did not take is not known.
+        self.stamped = self
+            .stamped
+            .filter(|_| is_put)
+            .map(|frames| frames.wrapping_add(1));
         is_put
     }
 
@@ -151,15 +154,13 @@ impl Way {
             return Ok(None);
         };
         let stamps = SendStamps::enable(socket)?;
-        // A socket counts from where it was first asked, over all connections.
-        self.unstamped.get_or_insert(self.frames);
+        self.stamped = Some(0);
         Ok(Some(stamps))
     }
 
-    /// Frames put on the way one by one since they are stamped, modulo 2^32.
     #[inline]
-    pub(super) fn stamped(&self) -> u32 {
-        self.frames.wrapping_sub(self.unstamped.unwrap_or(self.frames))
+    pub(super) fn stamped(&self) -> Option<u32> {
+        self.stamped
     }
 
     /// Whether a train of segments can leave as one frame.

@@ -59,12 +59,7 @@ where
         let mut parts = ["decided to driver", "decided to card", "wire to wire"]
             .map(|name| (name.to_string(), Histogram::new()));
         for (sample, departed) in self.host.path.probes.departures() {
-            let known = [
-                sample.decided_until(departed.driver),
-                sample.decided_until(departed.card),
-                sample.wire_to_wire(departed),
-            ];
-            for ((_, histogram), ticks) in parts.iter_mut().zip(known) {
+            for ((_, histogram), ticks) in parts.iter_mut().zip(sample.departure(departed)) {
                 if let Some(ticks) = ticks {
                     histogram.record(self.host.path.clock.span_ns(ticks));
                 }
@@ -87,16 +82,17 @@ where
             types: BTreeMap::new(),
         };
         for (sample, departed) in self.host.path.probes.departures() {
+            let [driver, card, wire_to_wire] = sample.departure(departed);
             let parts = [
                 (WIRE, sample.ticks(Stage::Wire)),
                 (HOOK, sample.ticks(Stage::Hook)),
                 (KERNEL, sample.ticks(Stage::Receive)),
                 (DECIDED, sample.user_to_decided()),
-                (DRIVER, sample.decided_until(departed.driver)),
+                (DRIVER, driver),
                 (SENT, sample.decided_to_sent()),
-                (CARD, sample.decided_until(departed.card)),
+                (CARD, card),
                 (TOTAL, sample.ticks(Stage::Total)),
-                (WIRE_TO_WIRE, sample.wire_to_wire(departed)),
+                (WIRE_TO_WIRE, wire_to_wire),
             ];
             for (name, ticks) in parts {
                 let Some(ticks) = ticks else { continue };

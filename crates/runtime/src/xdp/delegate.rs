@@ -230,7 +230,7 @@ fn byte_of(letter: libc::c_char) -> u8 {
 }
 
 /// A request about an interface by name.
-pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
+fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: a structure of integers, arrays and a union of such and of pointers: zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -242,10 +242,21 @@ pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-pub(super) fn ask(fd: BorrowedFd<'_>, which: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: the requests of this file and of `offers` read and write a `struct ifreq`, exclusively
-    // borrowed; where it points to more, the caller has it point to what the request fills.
+fn ask(fd: BorrowedFd<'_>, which: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: the requests of this file read and write a `struct ifreq`, exclusively borrowed; where it
+    // points to more, that is exclusively borrowed by [`ask_into`].
     check(unsafe { libc::ioctl(fd.as_raw_fd(), which, std::ptr::from_mut(request)) }).map(drop)
+}
+
+/// Asks about an interface by name what is answered into a structure of the caller's.
+///
+/// # Safety
+/// The request reads and writes no more than a `T`.
+pub(super) unsafe fn ask_into<T>(interface: &str, which: libc::Ioctl, answer: &mut T) -> io::Result<()> {
+    let socket = sys::udp_socket()?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(answer).cast();
+    ask(socket.as_fd(), which, &mut request)
 }
 
 /// The Ethernet address of an interface of the calling thread's network namespace; `None` if it is of another

@@ -4,9 +4,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 
-use super::delegate::{ask as ask_of_interface, request};
+use super::delegate::ask_into;
 use super::sys;
 
 /// Generic netlink's controller, which knows the number of a family by its name.
@@ -110,20 +109,16 @@ pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
     // SIOCETHTOOL and SIOCGHWTSTAMP of linux/sockios.h.
     const ETHTOOL: libc::Ioctl = 0x8946;
     const GET_CARD_CONFIG: libc::Ioctl = 0x89B1;
-    let socket = crate::sys::udp_socket()?;
     let mut info = TimestampInfo {
         command: GET_TS_INFO,
         ..TimestampInfo::default()
     };
-    let mut about = request(interface)?;
-    // Filled as far as its command says, which is the whole structure.
-    about.ifr_ifru.ifru_data = (&raw mut info).cast();
-    ask_of_interface(socket.as_fd(), ETHTOOL, &mut about)?;
+    // SAFETY: this command reads its first word and writes a `struct ethtool_ts_info`.
+    unsafe { ask_into(interface, ETHTOOL, &mut info) }?;
     let by_card = info.so_timestamping & TX_HARDWARE != 0 && info.tx_types & ON != 0;
     let mut config = CardConfig::default();
-    let mut about = request(interface)?;
-    about.ifr_ifru.ifru_data = (&raw mut config).cast();
-    let asked = ask_of_interface(socket.as_fd(), GET_CARD_CONFIG, &mut about);
+    // SAFETY: the request writes a `struct hwtstamp_config`.
+    let asked = unsafe { ask_into(interface, GET_CARD_CONFIG, &mut config) };
     Ok(SocketOffers {
         by_driver: info.so_timestamping & TX_SOFTWARE != 0,
         by_card,

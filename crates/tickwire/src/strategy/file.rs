@@ -11,6 +11,8 @@ use tickwire_language::{
     Diagnostic, Interpreter, Machine, Program, compile, counts, explain, format, run_test,
 };
 use tickwire_market::{Instrument, InstrumentId, MarketEvent, TradingStatus};
+use tickwire_node::live::Hosting;
+use tickwire_node::trader;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::{BookChange, Context, OrderEvent, Strategy, Subscription, TimerId, Trade};
 
@@ -172,7 +174,9 @@ pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
                 let mut own = config.clone();
                 own.strategy
                     .insert("file".to_string(), path_text(&args.file)?.into());
-                super::live_boxed::<FromFile>(&own, &args.config, results, false, stop)
+                let hosted = super::strategies::<FromFile>(&own, &args.config)?;
+                let boxed = hosted.into_iter().map(Hosting::boxed).collect();
+                trader::run_boxed(&own.node(), results, false, stop, boxed)
             })
         }
     }

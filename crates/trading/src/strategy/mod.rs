@@ -222,8 +222,7 @@ pub trait Strategy {
     }
 }
 
-/// Strategies of several kinds in one process: which one is meant is looked up at each callback, a few
-/// nanoseconds.
+/// Strategies of several kinds in one process: which one is meant is looked up at each callback.
 impl<S: Strategy + ?Sized> Strategy for Box<S> {
     fn subscriptions(&self) -> Vec<Subscription> {
         (**self).subscriptions()
