@@ -235,12 +235,13 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let metrics = metrics
             .map(|address| (self.serve_metrics)(address, &self.folder))
             .transpose()?;
+        let mut waiter = Waiter::new(WaitStrategy::Poll);
+        let gate = self.config.access.gate()?;
+        // The region last: who finds it may subscribe at once.
+        let mut control = ControlSocket::bind(self.held.folder()?, gate, &mut waiter)?;
         self.region.heartbeat(monotonic());
         self.region.set_state(RegionState::Ready);
         memory.publish().map_err(|e| system(&e))?;
-        let mut waiter = Waiter::new(WaitStrategy::Poll);
-        let gate = self.config.access.gate()?;
-        let mut control = ControlSocket::bind(self.held.folder()?, gate, &mut waiter)?;
         let notifier = Notifier::from_environment();
         print!("{}", self.opening());
         notifier.say(&format!("READY=1\nSTATUS={}\n", self.status_line()));

@@ -239,6 +239,7 @@ fn recorded_of(args: &FeedArgs, config: &DaemonConfig) -> Result<Option<Recorded
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
     use tickwire_console::failure::Code;
@@ -271,14 +272,18 @@ mod tests {
         let no_metrics: &ServeMetrics = &|_, _| Err(Failure::config("nothing serves metrics here"));
         for _ in 0..3 {
             let stop = StopFlag::new();
+            // The last daemon's stays, for those who want to see how it ended.
+            let _ = std::fs::remove_file(folder.join("region"));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    while !folder.join("control").exists() {
-                        std::thread::sleep(Duration::from_millis(1));
+                    while !folder.join("region").exists() {
+                        std::hint::spin_loop();
                     }
+                    let control = UnixStream::connect(folder.join("control"));
                     // The control thread waits by now, most times; whether it does must not matter.
                     std::thread::sleep(Duration::from_millis(20));
                     stop.stop();
+                    control.expect("who finds the region finds the control socket");
                 });
                 let failure = run(&args, &config, no_metrics, &stop).expect_err("it was told to stop");
                 assert_eq!(failure.code, Code::Interrupted, "{}", failure.message);
