@@ -15,6 +15,7 @@
 use tickwire_feed::{Channel, FeedState, Rule};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernel::layout;
+use tickwire_kernelpath::LoadedFilter;
 use tickwire_market::{InstrumentId, OrderId, SeqNo};
 use tickwire_venues::protocol::Protocol;
 
@@ -54,6 +55,67 @@ pub trait Gate {
     fn arm(&mut self, session: [u64; 2], next: u64);
 }
 
+/// A channel of a filter that the kernel has.
+#[derive(Debug)]
+pub struct FilterGate<'f> {
+    filter: &'f mut LoadedFilter,
+    channel: u16,
+}
+
+impl<'f> FilterGate<'f> {
+    /// The channel of a number.
+    pub fn new(filter: &'f mut LoadedFilter, channel: u16) -> FilterGate<'f> {
+        FilterGate { filter, channel }
+    }
+
+    fn set(&self) -> u16 {
+        self.filter.spec().channels[usize::from(self.channel)].set
+    }
+}
+
+impl Gate for FilterGate<'_> {
+    fn drops(&mut self) -> bool {
+        self.filter.is_armed(self.channel) && !self.filter.holds(self.channel)
+    }
+
+    fn disarm(&mut self) {
+        self.filter.disarm(self.channel);
+    }
+
+    fn want(&mut self, bit: usize, wanted: bool) {
+        self.filter.want(self.set(), bit, wanted);
+    }
+
+    fn want_all(&mut self, wanted: bool) {
+        self.filter.want_all(self.set(), wanted);
+    }
+
+    fn refuse(&mut self, key: u64) {
+        self.filter.refuse(self.set(), key);
+    }
+
+    fn refuse_none(&mut self) {
+        self.filter.refuse_none(self.set());
+    }
+
+    fn follow(&mut self, order: OrderId) -> Result<(), NoRoom> {
+        self.filter.follow(self.set(), order.0).map_err(|_| NoRoom)
+    }
+
+    fn follow_none(&mut self) {
+        // What cannot be removed stays, and takes room.
+        let _ = self.filter.follow_none(self.set());
+    }
+
+    fn is_full(&mut self) -> bool {
+        self.filter.is_full(self.channel)
+    }
+
+    fn arm(&mut self, session: [u64; 2], next: u64) {
+        self.filter.arm(self.channel, session, next);
+    }
+}
+
 /// What the program can know of a protocol's packets: the protocols that are filtered, all others are
 /// delivered whole.
 pub fn framing_of(protocol: Protocol) -> Framing {
@@ -87,8 +149,8 @@ pub struct Filtering {
     session: Option<[u64; 2]>,
     /// The number from which on it was armed last.
     armed_at: u64,
-    /// Of the keys that were refused when it was armed last.
-    refused: u64,
+    /// Of what the program was told not to deliver when it was armed last.
+    unwanted: u64,
     /// What the channel said of who is known, when that was looked through last.
     changes: u64,
     /// Orders may rest that the program does not follow, and nobody knows which.
@@ -109,7 +171,7 @@ impl Filtering {
             // Where packets have no session, there is one.
             session: framing.session_of(&[]),
             armed_at: 0,
-            refused: 0,
+            unwanted: 0,
             changes: 0,
             // What rested before the program was there it has not seen.
             is_short: framing.follows_orders(),
@@ -209,17 +271,7 @@ impl Filtering {
         };
         let was_full = gate.is_full();
         gate.disarm();
-        match self.framing {
-            framing if framing.is_keyed() => self.refuse(channel, gate),
-            Framing::Moex => want_templates(channel, gate),
-            _ => channel.instruments(&mut |instrument| {
-                let bit = instrument.id.0 as usize;
-                // The feed as a whole is always wanted; numbers beyond the set are delivered.
-                if instrument.id != InstrumentId::WHOLE_FEED && bit < layout::BITS {
-                    gate.want(bit, channel.wants(instrument.id));
-                }
-            }),
-        }
+        self.tell(channel, gate);
         if self.framing.follows_orders() && !self.follow(channel, gate, was_full) {
             return;
         }
@@ -235,7 +287,7 @@ impl Filtering {
         }
         let changes = channel.changes();
         let is_looked_through = std::mem::replace(&mut self.changes, changes) == changes;
-        !is_looked_through && self.refused != self.each_refused(channel, &mut |_| {})
+        !is_looked_through && self.unwanted != self.each_unwanted(channel, &mut |_| {})
     }
 
     /// What the filter knows an instrument by; `None` where it has no name there.
@@ -254,31 +306,49 @@ impl Filtering {
         }
     }
 
-    /// The keys of instruments that are known and that nobody wants; gives a sum that other keys do not have.
-    fn each_refused(&self, channel: &dyn Channel, each: &mut dyn FnMut(u64)) -> u64 {
+    /// What the filter need not deliver: instruments that are known and that nobody wants, or templates; gives
+    /// a sum that others do not have.
+    fn each_unwanted(&self, channel: &dyn Channel, each: &mut dyn FnMut(FilterName)) -> u64 {
         let mut sum = 0_u64;
-        if !self.framing.is_keyed() {
-            return sum;
+        let mut one = |name: FilterName| {
+            let number = match name {
+                FilterName::Bit(bit) => bit as u64,
+                FilterName::Key(key) => key,
+            };
+            // One more, as nobody's number 0 is another sum than nobody.
+            let number = number.wrapping_add(1);
+            let mixed = (number ^ number >> 29).wrapping_mul(layout::HASH);
+            sum = sum.wrapping_add(mixed ^ mixed >> 32);
+            each(name);
+        };
+        match self.framing {
+            Framing::Moex => each_unwanted_template(channel, &mut one),
+            _ => channel.instruments(&mut |instrument| {
+                // The feed as a whole is always wanted.
+                if instrument.id != InstrumentId::WHOLE_FEED
+                    && !channel.wants(instrument.id)
+                    && let Some(name) = self.name_of(channel, instrument.id)
+                {
+                    one(name);
+                }
+            }),
         }
-        channel.instruments(&mut |instrument| {
-            if let Some(FilterName::Key(key)) = self.name_of(channel, instrument.id)
-                && !channel.wants(instrument.id)
-            {
-                let mixed = (key ^ key >> 29).wrapping_mul(layout::HASH);
-                sum = sum.wrapping_add(mixed ^ mixed >> 32);
-                each(key);
-            }
-        });
         sum
     }
 
-    /// Says which keys nobody wants.
-    fn refuse(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) {
-        gate.refuse_none();
+    /// Tells the program who is wanted.
+    fn tell(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) {
+        match self.framing.is_keyed() {
+            true => gate.refuse_none(),
+            false => gate.want_all(true),
+        }
         if self.framing.has_symbol_bits() {
             self.want_named(channel, gate);
         }
-        self.refused = self.each_refused(channel, &mut |key| gate.refuse(key));
+        self.unwanted = self.each_unwanted(channel, &mut |name| match name {
+            FilterName::Bit(bit) => gate.want(bit, false),
+            FilterName::Key(key) => gate.refuse(key),
+        });
         self.changes = channel.changes();
     }
 
@@ -325,9 +395,9 @@ impl Filtering {
     }
 }
 
-/// Everything is wanted, or only what is about no instrument: while nobody wants any, and they are known.
-fn want_templates(channel: &dyn Channel, gate: &mut dyn Gate) {
-    gate.want_all(true);
+/// Of a feed whose messages name no instrument at a fixed place: what is about any of them, while they are
+/// known and nobody wants one.
+fn each_unwanted_template(channel: &dyn Channel, each: &mut dyn FnMut(FilterName)) {
     let (mut is_known, mut is_wanted) = (false, false);
     channel.instruments(&mut |instrument| {
         is_known = true;
@@ -338,7 +408,7 @@ fn want_templates(channel: &dyn Channel, gate: &mut dyn Gate) {
         channel.prefiltered().templates_of_instruments(&mut |template| {
             // Templates beyond the bits are delivered.
             if (template as usize) < layout::BITS {
-                gate.want(template as usize, false);
+                each(FilterName::Bit(template as usize));
             }
         });
     }

@@ -10,9 +10,9 @@ use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::layout::Count;
 use tickwire_kernelpath::{
-    FilterError, KernelReceiver, LoadedFilter, ReceiverConfig, ReceiverError, Trigger,
+    FilterError, KernelReceiver, ReceiverConfig, ReceiverError, Trigger,
 };
-use tickwire_market::{Counter, Counters, InstrumentId, OrderId, Price};
+use tickwire_market::{Counter, Counters, InstrumentId, Price};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -20,7 +20,7 @@ use tickwire_runtime::xdp::{XdpError, XdpMode};
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{ReceiverSection, XdpWay};
 
-use crate::filtering::{FilterName, Filtering, Gate, NoRoom, framing_of};
+use crate::filtering::{FilterGate, FilterName, Filtering, framing_of};
 use crate::receiver::{Consumer, Source, Taken};
 
 /// Datagrams of an interface that are taken before others are looked at.
@@ -133,61 +133,6 @@ pub struct ArmingPoint {
     pub unit: Option<Price>,
 }
 
-/// A channel of a filter.
-struct ChannelGate<'f> {
-    filter: &'f mut LoadedFilter,
-    channel: u16,
-}
-
-impl ChannelGate<'_> {
-    fn set(&self) -> u16 {
-        self.filter.spec().channels[usize::from(self.channel)].set
-    }
-}
-
-impl Gate for ChannelGate<'_> {
-    fn drops(&mut self) -> bool {
-        self.filter.is_armed(self.channel) && !self.filter.holds(self.channel)
-    }
-
-    fn disarm(&mut self) {
-        self.filter.disarm(self.channel);
-    }
-
-    fn want(&mut self, bit: usize, wanted: bool) {
-        self.filter.want(self.set(), bit, wanted);
-    }
-
-    fn want_all(&mut self, wanted: bool) {
-        self.filter.want_all(self.set(), wanted);
-    }
-
-    fn refuse(&mut self, key: u64) {
-        self.filter.refuse(self.set(), key);
-    }
-
-    fn refuse_none(&mut self) {
-        self.filter.refuse_none(self.set());
-    }
-
-    fn follow(&mut self, order: OrderId) -> Result<(), NoRoom> {
-        self.filter.follow(self.set(), order.0).map_err(|_| NoRoom)
-    }
-
-    fn follow_none(&mut self) {
-        // What cannot be removed stays, and takes room.
-        let _ = self.filter.follow_none(self.set());
-    }
-
-    fn is_full(&mut self) -> bool {
-        self.filter.is_full(self.channel)
-    }
-
-    fn arm(&mut self, session: [u64; 2], next: u64) {
-        self.filter.arm(self.channel, session, next);
-    }
-}
-
 /// An interface's way past the sockets. Dropping it takes the program away.
 pub(crate) struct Hook {
     receiver: KernelReceiver,
@@ -277,11 +222,8 @@ impl Hook {
         self.receiver.filter().spec().channels[usize::from(channel)].framing
     }
 
-    fn gate(&mut self, channel: u16) -> ChannelGate<'_> {
-        ChannelGate {
-            filter: self.receiver.filter_mut(),
-            channel,
-        }
+    fn gate(&mut self, channel: u16) -> FilterGate<'_> {
+        FilterGate::new(self.receiver.filter_mut(), channel)
     }
 
     /// The sources whose channels are looked into, with how their packets are made up.

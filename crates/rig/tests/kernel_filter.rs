@@ -31,7 +31,7 @@ use tickwire_market::{
     Counter, Counters, EventSink, Instrument, InstrumentId, MessageType, Nanos, OrderId, Port, SeqNo, Symbol,
     Venue,
 };
-use tickwire_receive::filtering::{Filtering, Gate, NoRoom};
+use tickwire_receive::filtering::{FilterName, Filtering, Gate, NoRoom};
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
 use tickwire_testdata::workspace;
 use tickwire_wire::fast::Plan;
@@ -220,6 +220,31 @@ struct Filtered<C> {
     filter: RefCell<Filter>,
 }
 
+/// While it drops anything, the program knows of everybody whom nobody wants, whenever he became known.
+fn check_told(filtering: &Filtering, channel: &impl Channel, filter: &mut Filter) {
+    let sets = filter.sizes.sets_at();
+    channel.instruments(&mut |instrument| {
+        let name = filtering.name_of(channel, instrument.id);
+        if instrument.id != InstrumentId::WHOLE_FEED && !channel.wants(instrument.id) {
+            match name {
+                Some(FilterName::Bit(bit)) => {
+                    let byte = filter.machine.value(layout::SETS)[sets + bit / 8];
+                    assert_eq!(byte >> (bit % 8) & 1, 0, "{instrument:?} is delivered");
+                }
+                Some(FilterName::Key(key)) => {
+                    let (words, _) = filter.machine.value(layout::REFUSED).as_chunks::<8>();
+                    let words = &words[2 * layout::refused_bucket(key)..][..2];
+                    let empty = layout::refused_empty(layout::refused_bucket(key)).to_ne_bytes();
+                    // Of one bucket there may be more than it has room for.
+                    let is_told = words.contains(&key.to_ne_bytes()) || !words.contains(&empty);
+                    assert!(is_told, "{instrument:?} is delivered");
+                }
+                None => {}
+            }
+        }
+    });
+}
+
 impl<C: Channel> Filtered<C> {
     fn new(mut channel: C, filter: Filter) -> Filtered<C> {
         if let Some(filtering) = &filter.filtering {
@@ -237,6 +262,9 @@ impl<C: Channel> Filtered<C> {
         let filter = self.filter.get_mut();
         if let Some(mut filtering) = filter.filtering.take() {
             filtering.settle(&mut self.channel, filter);
+            if filter.drops() {
+                check_told(&filtering, &self.channel, filter);
+            }
             filter.filtering = Some(filtering);
         }
     }
