@@ -6,8 +6,10 @@
 
 mod books;
 mod feeds;
+mod hook;
 mod network;
 mod passes;
+mod program;
 
 use std::fmt::Write as _;
 
@@ -34,6 +36,11 @@ pub(crate) enum Curve {
     Subscriptions,
     /// Packets a second, by sockets and by AF_XDP, up to the first that is dropped
     Packets,
+    /// What the filter at the hook takes of a packet, of every feed (root)
+    Filter,
+    /// Receivers of 1 % of the instruments by sockets, by AF_XDP and behind the filter: processor time a packet,
+    /// packets a second up to the first that is dropped (root)
+    Hook,
     /// Packets in one pass, up to 50,000,000: time a packet, memory
     Pass,
     /// Orders at a restart, 10,000 to 10,000,000: the engine's state written and read
@@ -48,7 +55,8 @@ impl Curve {
             Curve::Orders | Curve::Restart => 10_000_000,
             Curve::Feeds | Curve::Readers => 16,
             Curve::Subscriptions => 100,
-            Curve::Packets => 1_000_000,
+            Curve::Packets | Curve::Hook => 1_000_000,
+            Curve::Filter => 400_000,
             Curve::Pass => 50_000_000,
         });
         match self {
@@ -58,6 +66,8 @@ impl Curve {
             Curve::Readers => feeds::readers(args, up_to, clock),
             Curve::Subscriptions => feeds::subscriptions(args, up_to),
             Curve::Packets => network::packets(up_to),
+            Curve::Filter => program::program(args, up_to),
+            Curve::Hook => hook::hook(args, up_to),
             Curve::Pass => passes::pass(args, up_to),
             Curve::Restart => passes::restart(args, up_to),
         }
@@ -75,6 +85,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         println!("{name}: {value}");
     }
     Ok(())
+}
+
+/// So many in a hundred, spread evenly.
+fn evenly<T>(all: &[T], percent: u64) -> impl Iterator<Item = &T> {
+    let is_one = move |at: u64| (at + 1) * percent / 100 > at * percent / 100;
+    (0..)
+        .zip(all)
+        .filter(move |(at, _)| is_one(*at))
+        .map(|(_, one)| one)
 }
 
 /// Powers of ten and `up_to`, from `from` on.
@@ -185,6 +204,28 @@ mod tests {
                 .unwrap_or_else(|f| panic!("{curve:?}: {}", f.message));
             let text = table.to_text(200);
             assert!(text.lines().count() > 4, "{curve:?}: {text}");
+        }
+    }
+
+    /// What needs root says so where there is none.
+    #[test]
+    fn what_the_hook_takes_is_measured_and_right() {
+        let clock = Clock::calibrate();
+        let can = tickwire_runtime::xdp::caps::missing().is_empty();
+        for (curve, up_to, rows) in [(Curve::Filter, 4_000, 19), (Curve::Hook, 50_000, 6)] {
+            let args = BenchArgs {
+                up_to: Some(up_to),
+                messages: 8_000,
+                ..BenchArgs::small()
+            };
+            let table = curve
+                .table(&args, &clock)
+                .unwrap_or_else(|f| panic!("{curve:?}: {}", f.message));
+            let text = table.to_text(200);
+            match can {
+                true => assert_eq!(table.rows().len(), rows, "{text}"),
+                false => tickwire_testdata::not_tested("no rights for AF_XDP here"),
+            }
         }
     }
 

@@ -363,6 +363,21 @@ impl LoadedFilter {
         was_armed.then_some(word & layout::NEXT_MASK)
     }
 
+    /// Of a channel that was disarmed: the number before which everything was seen in sequence until then, if
+    /// no delivery has said so since. For a reader that has taken every delivery made until then; it counts
+    /// as said from here on.
+    pub fn last_seen(&mut self, channel: u16) -> Option<u64> {
+        let next = self.word(channel, layout::WORD).load(Ordering::SeqCst) & layout::NEXT_MASK;
+        let claims = &mut self.claims[usize::from(channel)];
+        std::mem::take(&mut claims.is_last_due).then_some(next)
+    }
+
+    /// Whether what a channel had dropped until it was disarmed is to be said still: it has to be before the
+    /// channel is armed again, as what is not said by then is missing.
+    pub fn is_last_due(&self, channel: u16) -> bool {
+        self.claims[usize::from(channel)].is_last_due
+    }
+
     /// Disarms, and no delivery that was made before says anything of what was seen: for a channel that has
     /// lost some, or of which something else is wanted from now on. What was dropped and not told yet is
     /// missing then, and asked for.

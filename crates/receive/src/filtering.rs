@@ -30,6 +30,8 @@ pub struct NoRoom;
 
 /// What a filter does with one channel.
 pub trait Gate {
+    /// Whether it is armed, though it may hold by itself.
+    fn is_armed(&mut self) -> bool;
     /// Whether it drops anything: armed, and not holding by itself.
     fn drops(&mut self) -> bool;
     /// Delivers everything from now on.
@@ -74,6 +76,10 @@ impl<'f> FilterGate<'f> {
 }
 
 impl Gate for FilterGate<'_> {
+    fn is_armed(&mut self) -> bool {
+        self.filter.is_armed(self.channel)
+    }
+
     fn drops(&mut self) -> bool {
         self.filter.is_armed(self.channel) && !self.filter.holds(self.channel)
     }
@@ -257,20 +263,25 @@ impl Filtering {
         }
     }
 
-    /// Arms where it can be: in the slow part of a loop. All deliveries before have been given to the
-    /// channel, or will be.
+    /// Whether it is armed and has to be opened: something is missing, it holds, or what it was told does not
+    /// hold any more. In the slow part of a loop; whoever owns it opens it then: disarms it, gives the channel
+    /// all deliveries until then, and tells it what was seen. Without that what was dropped last would be
+    /// missing as soon as it is armed again.
+    pub fn is_to_open(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) -> bool {
+        let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
+        gate.is_armed() && (!gate.drops() || !is_whole || self.is_stale(channel))
+    }
+
+    /// Arms where it can be: in the slow part of a loop, what [`Filtering::is_to_open`] said having been done.
+    /// All deliveries since it was opened have been given to the channel, or will be.
     pub fn settle(&mut self, channel: &mut dyn Channel, gate: &mut dyn Gate) {
         self.patience = self.patience.saturating_sub(1);
         let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
         let next = channel.next_seq().0;
-        if gate.drops() && (!is_whole || self.is_stale(channel)) {
-            gate.disarm();
-        }
-        let Some(session) = self.session.filter(|_| is_whole && !gate.drops()) else {
+        let Some(session) = self.session.filter(|_| is_whole && !gate.is_armed()) else {
             return;
         };
         let was_full = gate.is_full();
-        gate.disarm();
         self.tell(channel, gate);
         if self.framing.follows_orders() && !self.follow(channel, gate, was_full) {
             return;

@@ -9,9 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::layout::Count;
-use tickwire_kernelpath::{
-    FilterError, KernelReceiver, ReceiverConfig, ReceiverError, Trigger,
-};
+use tickwire_kernelpath::{FilterError, KernelReceiver, ReceiverConfig, ReceiverError, Trigger};
 use tickwire_market::{Counter, Counters, InstrumentId, Price};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::stamp::RxStamp;
@@ -331,22 +329,30 @@ impl Hook {
             if self.framing(channel) == Framing::Any {
                 continue;
             }
-            let seen = self.receiver.filter_mut().disarm(channel);
-            let made = self.receiver.filter().made(channel);
-            let is_behind = |hook: &Hook| match hook.receiver.taken(channel) {
-                Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
-                None => true,
-            };
-            let mut looks = 0;
-            while is_behind(self) && looks < DRAIN_LOOKS_MAX {
-                looks += 1;
-                self.receive(sources, hot);
-            }
-            if seen.is_some() && !is_behind(self) {
+            self.open_channel(channel, sources, hot);
+        }
+    }
+
+    /// The same of one channel.
+    fn open_channel<H: Consumer>(&mut self, channel: u16, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
+        self.receiver.filter_mut().disarm(channel);
+        let made = self.receiver.filter().made(channel);
+        let is_behind = |hook: &Hook| match hook.receiver.taken(channel) {
+            Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
+            None => true,
+        };
+        let mut looks = 0;
+        while is_behind(self) && looks < DRAIN_LOOKS_MAX {
+            looks += 1;
+            self.receive(sources, hot);
+        }
+        if !is_behind(self) {
+            let seen = self.receiver.filter_mut().last_seen(channel);
+            if seen.is_some() {
                 sources[self.sources[usize::from(channel)]].seen(hot.now(), seen);
             }
-            self.receiver.filter_mut().forget(channel);
         }
+        self.receiver.filter_mut().forget(channel);
     }
 
     /// For the slow part of a loop: follows the card's clock, gives up what the rings lost, tells channels
@@ -368,7 +374,11 @@ impl Hook {
             if packets != before {
                 source.seen(hot.now(), self.receiver.seen_up_to(channel));
             }
-            source.settle(&mut self.gate(channel));
+            let is_to_open = source.is_to_open(&mut self.gate(channel));
+            if is_to_open || self.receiver.filter().is_last_due(channel) {
+                self.open_channel(channel, sources, hot);
+            }
+            sources[self.sources[usize::from(channel)]].settle(&mut self.gate(channel));
         }
     }
 }

@@ -208,6 +208,8 @@ pub trait Source<H: Consumer> {
     fn position(&self) -> Option<([u64; 2], u64)>;
     /// What 1 in the price fields of an instrument's messages stands for, where each has its own scale.
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price>;
+    /// Whether the filter has to be opened ([`Filtering::is_to_open`]).
+    fn is_to_open(&mut self, gate: &mut dyn Gate) -> bool;
     /// Arms the filter if it can be.
     fn settle(&mut self, gate: &mut dyn Gate);
     /// The line lives; and all before this number was seen in sequence by the filter.
@@ -379,6 +381,12 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
 
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price> {
         self.channel.price_unit(instrument)
+    }
+
+    fn is_to_open(&mut self, gate: &mut dyn Gate) -> bool {
+        let channel = &self.channel;
+        let filtering = self.filtering.as_mut();
+        filtering.is_some_and(|filtering| filtering.is_to_open(channel, gate))
     }
 
     fn settle(&mut self, gate: &mut dyn Gate) {

@@ -19,7 +19,7 @@ use tickwire_venues::receiver::books_config;
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
 use super::books::measure;
-use super::{End, bytes, decades, doublings, has_room, pin_to, resident};
+use super::{End, bytes, decades, doublings, evenly, has_room, pin_to, resident};
 use crate::cli::BenchArgs;
 use crate::feedbench::{self, symbols_of};
 use crate::publishbench;
@@ -157,11 +157,8 @@ pub(super) fn subscriptions(args: &BenchArgs, up_to: u64) -> Result<Table, Failu
         for session in &sessions {
             let mut least = u64::MAX;
             for _ in 0..args.runs.max(1) {
-                let wanted =
-                    |(at, _): &(usize, _)| (*at as u64 + 1) * percent / 100 > *at as u64 * percent / 100;
-                let listings = session.exchange.listings();
-                let symbols = listings.iter().enumerate().filter(wanted);
-                let symbols = symbols.map(|(_, listing)| listing.symbol).collect();
+                let wanted = evenly(session.exchange.listings(), percent);
+                let symbols = wanted.map(|listing| listing.symbol).collect();
                 let symbols = Some(symbols).filter(|_| percent < 100);
                 least = least.min(into_books(session, symbols)?.0);
             }
