@@ -65,7 +65,7 @@ impl Way {
         match self {
             Way::Sockets => "sockets",
             Way::Ring => "AF_XDP",
-            Way::Filter => "AF_XDP behind the filter",
+            Way::Filter => "AF_XDP, filter",
         }
     }
 
@@ -462,7 +462,7 @@ pub(super) fn hook(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
             // A sender that does not keep up sends no more at a higher rate.
             let (sent, received) = &of;
             if received.lost + received.dropped > 0
-                || (sent.packets as f64 / sent.seconds) < 0.95 * rate as f64
+                || (sent.packets as f64 / sent.seconds) < 0.75 * rate as f64
             {
                 break;
             }

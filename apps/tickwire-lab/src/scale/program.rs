@@ -10,7 +10,7 @@ use tickwire_kernel::frame;
 use tickwire_kernelpath::LoadedFilter;
 use tickwire_lab::{Histogram, Table, format_count};
 use tickwire_market::{Counter, EventSink, InstrumentId, MarketEvent, Port, Symbol};
-use tickwire_receive::filtering::{FilterGate, Filtering, framing_of};
+use tickwire_receive::filtering::{FilterGate, Filtering, Gate, framing_of};
 use tickwire_rig::recorded::{Recorded, SESSION, walk};
 use tickwire_simulator::session::{Packing, Session};
 use tickwire_simulator::venue::VIRTUAL_START;
@@ -164,6 +164,10 @@ impl WithChannel for Trial<'_> {
             let mut gate = FilterGate::new(&mut filter, 0);
             filtering.guard(&channel, &mut gate);
             if n % PACKETS_PER_LOOK == 0 {
+                // The channel has seen everything: nothing is to be told.
+                if filtering.is_to_open(&channel, &mut gate) {
+                    gate.disarm();
+                }
                 filtering.settle(&mut channel, &mut gate);
             }
         }
