@@ -142,7 +142,8 @@ pub(crate) struct BenchArgs {
     /// Repetitions; the table shows the median run
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub(crate) runs: usize,
-    /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
+    /// Measure these feeds side by side instead (repeatable; `all` for every protocol); with --scale filter
+    /// and hook: of these feeds
     #[arg(long, value_name = "P", value_parser = parse_feed)]
     pub(crate) feed: Vec<FeedChoice>,
     /// Measure from packet to shared memory instead: books, rings, consolidated books (every protocol unless --feed
@@ -156,7 +157,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,
     /// How figures grow with sizes instead: one table a curve (repeatable)
-    #[arg(long, value_name = "CURVE", value_enum, conflicts_with_all = ["feed", "publish", "write_session"])]
+    #[arg(long, value_name = "CURVE", value_enum, conflicts_with_all = ["publish", "write_session"])]
     pub(crate) scale: Vec<Curve>,
     /// With --scale: the largest size
     #[arg(long, value_name = "N", requires = "scale", value_parser = clap::value_parser!(u64).range(1..))]

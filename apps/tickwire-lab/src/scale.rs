@@ -15,11 +15,16 @@ use std::fmt::Write as _;
 
 use tickwire_console::failure::Failure;
 use tickwire_control::summary::resident_kib;
+use tickwire_kernel::filter::Framing;
 use tickwire_lab::Table;
+use tickwire_receive::filtering::framing_of;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
 
+use tickwire_venues::protocol::Protocol;
+
 use crate::cli::BenchArgs;
+use crate::feedbench::chosen;
 
 /// What is made larger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -38,8 +43,8 @@ pub(crate) enum Curve {
     Packets,
     /// What the filter at the hook takes of a packet, of every feed (root)
     Filter,
-    /// Receivers of 1 % of the instruments by sockets, by AF_XDP and behind the filter: processor time a packet,
-    /// packets a second up to the first that is dropped (root)
+    /// Receivers of 1 % of the instruments by sockets, by AF_XDP and behind the filter: processor time a
+    /// packet, packets a second up to the first that is dropped (root)
     Hook,
     /// Packets in one pass, up to 50,000,000: time a packet, memory
     Pass,
@@ -77,6 +82,11 @@ impl Curve {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     for &curve in &args.scale {
+        if !args.feed.is_empty() && !matches!(curve, Curve::Filter | Curve::Hook) {
+            return Err(Failure::config(format!(
+                "--feed with --scale is for filter and hook: {curve:?} has its own feeds"
+            )));
+        }
         eprintln!("{curve:?} ...");
         let table = curve.table(args, &clock)?;
         println!("{}", table.to_text(tickwire_console::terminal::width()));
@@ -85,6 +95,19 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         println!("{name}: {value}");
     }
     Ok(())
+}
+
+/// The feeds that are asked for and that the filter at the hook looks into; all of those unless any is asked
+/// for.
+fn looked_into(args: &BenchArgs) -> Result<Vec<Protocol>, Failure> {
+    let asked = match args.feed.is_empty() {
+        true => Protocol::ALL.to_vec(),
+        false => chosen(&args.feed)?,
+    };
+    let looked_into = asked
+        .into_iter()
+        .filter(|protocol| framing_of(*protocol) != Framing::Any);
+    Ok(looked_into.collect())
 }
 
 /// So many in a hundred, spread evenly.
@@ -179,6 +202,7 @@ impl Draws {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::FeedChoice;
 
     /// Every curve, small: points are there, and what each checks of itself holds.
     #[test]
@@ -212,10 +236,11 @@ mod tests {
     fn what_the_hook_takes_is_measured_and_right() {
         let clock = Clock::calibrate();
         let can = tickwire_runtime::xdp::caps::missing().is_empty();
-        for (curve, up_to, rows) in [(Curve::Filter, 4_000, 19), (Curve::Hook, 50_000, 6)] {
+        for (curve, up_to, rows) in [(Curve::Filter, 4_000, 7), (Curve::Hook, 50_000, 10)] {
             let args = BenchArgs {
                 up_to: Some(up_to),
                 messages: 8_000,
+                feed: [Protocol::Pitch, Protocol::Xdp].map(FeedChoice::One).to_vec(),
                 ..BenchArgs::small()
             };
             let table = curve

@@ -264,16 +264,16 @@ impl Filtering {
     }
 
     /// Whether it is armed and has to be opened: something is missing, it holds, or what it was told does not
-    /// hold any more. In the slow part of a loop; whoever owns it opens it then: disarms it, gives the channel
-    /// all deliveries until then, and tells it what was seen. Without that what was dropped last would be
-    /// missing as soon as it is armed again.
+    /// hold any more. In the slow part of a loop; whoever owns it opens it then: disarms it, gives the
+    /// channel all deliveries until then, and tells it what was seen. Without that what was dropped last
+    /// would be missing as soon as it is armed again.
     pub fn is_to_open(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) -> bool {
         let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
         gate.is_armed() && (!gate.drops() || !is_whole || self.is_stale(channel))
     }
 
-    /// Arms where it can be: in the slow part of a loop, what [`Filtering::is_to_open`] said having been done.
-    /// All deliveries since it was opened have been given to the channel, or will be.
+    /// Arms where it can be: in the slow part of a loop, what [`Filtering::is_to_open`] said having been
+    /// done. All deliveries since it was opened have been given to the channel, or will be.
     pub fn settle(&mut self, channel: &mut dyn Channel, gate: &mut dyn Gate) {
         self.patience = self.patience.saturating_sub(1);
         let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
@@ -317,8 +317,8 @@ impl Filtering {
         }
     }
 
-    /// What the filter need not deliver: instruments that are known and that nobody wants, or templates; gives
-    /// a sum that others do not have.
+    /// What the filter need not deliver: instruments that are known and that nobody wants, or templates;
+    /// gives a sum that others do not have.
     fn each_unwanted(&self, channel: &dyn Channel, each: &mut dyn FnMut(FilterName)) -> u64 {
         let mut sum = 0_u64;
         let mut one = |name: FilterName| {

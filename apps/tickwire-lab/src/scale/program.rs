@@ -19,7 +19,7 @@ use tickwire_venues::wiring::{self, Reception, WithChannel};
 use tickwire_wire::itch50::StockDirectory;
 use tickwire_wire::moldudp64::{self, Payload};
 
-use super::{End, evenly, pin_to};
+use super::{End, evenly, looked_into, pin_to};
 use crate::cli::BenchArgs;
 use crate::feedbench::symbols_of;
 
@@ -314,10 +314,7 @@ pub(super) fn program(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
         let costs = counted(args, messages, per_packet)?;
         table = table.row(row(name, 0, &costs, besides));
     }
-    for protocol in Protocol::ALL
-        .into_iter()
-        .filter(|protocol| framing_of(*protocol) != tickwire_kernel::filter::Framing::Any)
-    {
+    for protocol in looked_into(args)? {
         let sessions: Vec<Session> = [Packing::Recorded, Packing::Busy]
             .into_iter()
             .map(|packing| Session::publish(protocol, args.seed, messages, symbols_of(args), packing))
