@@ -51,6 +51,13 @@ impl Progress {
         }
     }
 
+    /// Whether a delivery is to be taken now: it comes next, or there is nothing to wait for before it. While
+    /// some are missing it is not waited for others.
+    #[inline]
+    pub(crate) fn is_due(&self, number: u32) -> bool {
+        !self.begun || self.missing > 0 || number.wrapping_sub(self.next).cast_signed() <= 0
+    }
+
     /// Whether this is the delivery that comes next.
     #[inline]
     pub(crate) fn is_next(&self, number: u32) -> bool {
@@ -119,6 +126,23 @@ mod tests {
             "its own claim is older than what was taken"
         );
         assert_eq!((progress.step(4, false), progress.taken()), (WHOLE, Some(5)));
+    }
+
+    #[test]
+    fn what_is_ahead_waits_until_something_is_missing() {
+        let mut progress = Progress::default();
+        assert!(progress.is_due(7), "the first may have any number");
+        progress.step(u32::MAX, false);
+        assert!(
+            progress.is_due(0) && !progress.is_due(1),
+            "0 may wait in another ring"
+        );
+        assert!(progress.is_due(u32::MAX - 1), "a late one");
+        // Nobody waits longer: 0 is missing now.
+        progress.step(1, false);
+        assert!(progress.is_due(3));
+        progress.step(0, false);
+        assert!(progress.is_due(2) && !progress.is_due(3));
     }
 
     #[test]

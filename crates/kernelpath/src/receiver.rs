@@ -8,11 +8,13 @@ use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Group};
 use tickwire_kernel::frame;
 use tickwire_kernel::layout::{META_SIZE, Meta};
 use tickwire_runtime::NetError;
-use tickwire_runtime::clock::tsc;
+use tickwire_runtime::clock::{monotonic, tsc};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
-use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use};
+use tickwire_runtime::xdp::{
+    Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use, in_use_by,
+};
 
 use crate::card::{self, Card};
 use crate::delegate::Guard;
@@ -67,6 +69,11 @@ pub enum ReceiverError {
     Net(#[from] NetError),
 }
 
+/// So long a delivery waits for those before it that another queue is to bring: a driver shows what it
+/// delivers at the end of a round of 64 packets, and the host of a virtual machine may take the processor for
+/// some milliseconds meanwhile. What was lost is waited for so long, too, once until it is given up.
+const EARLY_WAITS_NS: u64 = 20_000_000;
+
 /// So often what the program kept is looked at before what should have come before it counts as lost.
 const KEPT_LOOKS_MAX: u32 = 10_000;
 
@@ -102,6 +109,9 @@ pub struct KernelReceiver {
     attached: Attached,
     sockets: Vec<XdpSocket>,
     turn: usize,
+    /// With several queues: since when something is ready and waits for what is before it, nanoseconds of the
+    /// kernel's clock.
+    waits_since: Option<u64>,
     passed: Vec<MulticastReceiver>,
     filter: LoadedFilter,
     /// What guards connections at the interface, for those that are delegated.
@@ -175,6 +185,7 @@ impl KernelReceiver {
             attached,
             sockets,
             turn: 0,
+            waits_since: None,
             passed: Vec::new(),
             filter,
             guard,
@@ -191,10 +202,7 @@ impl KernelReceiver {
     pub fn in_use(&self) -> String {
         match self.sockets.as_slice() {
             [one] => format!("{}, {}", in_use(&self.attached, one), self.card),
-            [first, ..] => {
-                let last = self.sockets.len() - 1;
-                format!("{} to {last}, {}", in_use(&self.attached, first), self.card)
-            }
+            [first, .., last] => format!("{}, {}", in_use_by(&self.attached, first, last), self.card),
             [] => String::new(),
         }
     }
@@ -207,28 +215,28 @@ impl KernelReceiver {
     /// The next delivery, `None` if there is none at the moment. Never waits; no system call unless the
     /// driver asks for one.
     ///
-    /// The queues take turns. Where a channel's packets come by several of them, a claim counts only if all
-    /// deliveries before it have been given; else it is withheld, and what it would have covered is asked for
-    /// again. [`KernelReceiver::settle`] is to be called now and then.
+    /// The queues take turns. Where a channel's packets come by several of them, they are given in the order
+    /// in which the program delivered them; one that is before the others and does not come is waited for for
+    /// 20 ms. After that a claim counts only when all deliveries before it have been given; until
+    /// then it is withheld, and what it would have covered is asked for again. [`KernelReceiver::settle`] is to be called now and then.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
         let (queues, is_arming) = (self.sockets.len(), self.kept.is_some());
-        let mut at = self.turn;
-        let mut is_ready = false;
-        for _ in 0..queues {
-            is_ready = self.sockets[at].is_ready();
-            if is_ready {
-                break;
-            }
-            at = if at + 1 == queues { 0 } else { at + 1 };
-        }
-        self.turn = if at + 1 == queues { 0 } else { at + 1 };
+        let (at, is_ready) = match queues {
+            1 => (0, self.sockets[0].is_ready()),
+            _ => self.choose(),
+        };
         // Looked at in this order: if something is in a ring, what was kept before it is seen.
         let kept = self.kept.as_ref().and_then(|kept| kept.place.kept_delivery());
         let is_due = kept.is_some_and(|kept| self.is_due(kept, is_ready));
         let (meta, bytes) = match self.kept.as_mut().filter(|_| is_due).and_then(Kept::take) {
             Some(kept) => kept,
             None if is_arming && !is_ready => {
+                self.sockets[at].wake_if_asked();
+                return None;
+            }
+            // Something is before what is ready, and may come.
+            None if queues > 1 && !is_ready => {
                 self.sockets[at].wake_if_asked();
                 return None;
             }
@@ -282,6 +290,38 @@ impl KernelReceiver {
             delivery.seen_up_to = self.filter.claim(&meta);
         }
         Some(delivery)
+    }
+
+    /// The queue whose turn it is, and whether its next delivery is to be taken. They take turns, but a
+    /// delivery waits for those before it: they lie in other rings already, or will when the processor that
+    /// has numbered them has come to the end of what its card gave it.
+    fn choose(&mut self) -> (usize, bool) {
+        let (queues, first) = (self.sockets.len(), self.turn);
+        self.turn = if first + 1 == queues { 0 } else { first + 1 };
+        let mut early = None;
+        for at in (first..queues).chain(0..first) {
+            let Some(meta) = self.sockets[at].look::<META_SIZE>() else {
+                continue;
+            };
+            let meta = Meta::read(&meta);
+            let of =
+                meta.and_then(|meta| Some((self.progress.get(usize::from(meta.channel))?, meta.delivery)));
+            if of.is_none_or(|(progress, delivery)| progress.is_due(delivery)) {
+                self.waits_since = None;
+                return (at, true);
+            }
+            early = early.or(Some(at));
+        }
+        let Some(at) = early else {
+            return (first, false);
+        };
+        let now = monotonic().0;
+        let since = *self.waits_since.get_or_insert(now);
+        let is_over = now.saturating_sub(since) > EARLY_WAITS_NS;
+        if is_over {
+            self.waits_since = None;
+        }
+        (at, is_over)
     }
 
     /// How many packets were left to the kernel in which a datagram of a group may be, see

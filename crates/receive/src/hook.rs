@@ -10,7 +10,8 @@ use tickwire_feed::Line;
 use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
 use tickwire_kernel::layout::Count;
 use tickwire_kernelpath::{FilterError, KernelReceiver, ReceiverConfig, ReceiverError, Trigger};
-use tickwire_market::{Counter, Counters, InstrumentId, Price};
+use tickwire_market::{Counter, Counters, InstrumentId, Nanos, Price};
+use tickwire_runtime::clock::monotonic;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -24,8 +25,9 @@ use crate::receiver::{Consumer, Source, Taken};
 /// Datagrams of an interface that are taken before others are looked at.
 const PACKETS_PER_LOOK: u32 = 32;
 
-/// Looks at the rings before what is in them is given up for a gap: twice what they hold.
-const DRAIN_LOOKS_MAX: u32 = 2 * (1 << 14) / PACKETS_PER_LOOK;
+/// So long what was delivered is waited for before it is given up for a gap: what the rings hold, and what a
+/// driver shows only at the end of its round.
+const DRAIN_MAX_NS: u64 = 20 * Nanos::MILLI;
 
 /// What the filter has counted of a channel, by the reason of its verdict. `count` gives one of the program's
 /// counters.
@@ -341,9 +343,8 @@ impl Hook {
             Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
             None => true,
         };
-        let mut looks = 0;
-        while is_behind(self) && looks < DRAIN_LOOKS_MAX {
-            looks += 1;
+        let began = monotonic();
+        while is_behind(self) && monotonic().since(began) < DRAIN_MAX_NS {
             self.receive(sources, hot);
         }
         if !is_behind(self) {

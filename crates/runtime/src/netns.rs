@@ -67,6 +67,15 @@ impl VethPair {
     /// The `ip` command that failed and what it said: without root, without iproute2, without veth in the
     /// kernel.
     pub fn create(prefix: &str) -> io::Result<VethPair> {
+        VethPair::with_queues(prefix, 1)
+    }
+
+    /// The same with so many queues at each end. What a processor sends comes by the queue of its number, as
+    /// far as there is one, and is received there.
+    ///
+    /// # Errors
+    /// As [`VethPair::create`].
+    pub fn with_queues(prefix: &str, queues: u32) -> io::Result<VethPair> {
         // Two of one process are two.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let id = std::process::id();
@@ -78,14 +87,10 @@ impl VethPair {
         // From here on dropping `pair` removes what was made.
         ip(&["netns", "add", a])?;
         ip(&["netns", "add", b])?;
-        ip(&[
-            "link",
-            "add",
-            "veth0",
-            "address",
-            HARDWARE[0],
-            "netns",
-            a,
+        let count = queues.to_string();
+        let of_queues = ["numtxqueues", &count, "numrxqueues", &count];
+        let near = ["link", "add", "veth0", "address", HARDWARE[0], "netns", a];
+        let far = [
             "type",
             "veth",
             "peer",
@@ -95,7 +100,8 @@ impl VethPair {
             HARDWARE[1],
             "netns",
             b,
-        ])?;
+        ];
+        ip(&[&near[..], &of_queues, &far, &of_queues].concat())?;
         for (i, name) in pair.names.iter().enumerate() {
             let address = format!("{}/24", ADDRESSES[i]);
             let other = ADDRESSES[1 - i].to_string();
@@ -117,6 +123,18 @@ impl VethPair {
                 "nud",
                 "permanent",
             ])?;
+        }
+        if queues > 1 {
+            for (name, queue) in pair
+                .names
+                .iter()
+                .flat_map(|name| (0..queues).map(move |queue| (name, queue)))
+            {
+                // The folder of a device is its namespace's, which `ip netns exec` shows.
+                let mask = format!("{:x}", 1_u64 << queue.min(63));
+                let command = format!("echo {mask} > /sys/class/net/veth0/queues/tx-{queue}/xps_cpus");
+                ip(&["netns", "exec", name, "sh", "-c", &command])?;
+            }
         }
         Ok(pair)
     }

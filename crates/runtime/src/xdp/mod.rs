@@ -241,16 +241,24 @@ pub fn attach_as(
 
 /// How packets are received, for a line in a log: `XDP native, AF_XDP with a copy, queue 0, huge pages`.
 pub fn in_use(attached: &Attached, socket: &XdpSocket) -> String {
+    in_use_by(attached, socket, socket)
+}
+
+/// The same by a socket for each queue, from the one of the first to that of the last: `queues 0 to 3`.
+pub fn in_use_by(attached: &Attached, socket: &XdpSocket, last: &XdpSocket) -> String {
     let copy = if socket.is_zero_copy() { "without" } else { "with" };
     let pages = if socket.has_huge_pages() {
         "huge"
     } else {
         "ordinary"
     };
+    let queues = match (socket.queue(), last.queue()) {
+        (one, last) if one == last => format!("queue {one}"),
+        (first, last) => format!("queues {first} to {last}"),
+    };
     format!(
-        "XDP {}, AF_XDP {copy} a copy, queue {}, {pages} pages",
-        attached.mode(),
-        socket.queue()
+        "XDP {}, AF_XDP {copy} a copy, {queues}, {pages} pages",
+        attached.mode()
     )
 }
 

@@ -129,6 +129,13 @@ impl XdpSocket {
         self.rings.receive()
     }
 
+    /// The `META` bytes in front of the frame that [`XdpSocket::recv`] would give, which waits on; `None` if
+    /// there is none at the moment.
+    #[inline]
+    pub fn look<const META: usize>(&mut self) -> Option<[u8; META]> {
+        self.rings.look()
+    }
+
     /// Does what the driver has asked for, without taking a frame.
     #[inline]
     pub fn wake_if_asked(&mut self) {

@@ -489,6 +489,19 @@ impl Ring {
         Some(entry)
     }
 
+    /// What [`Ring::take`] would take.
+    #[inline(always)]
+    fn look<T: Copy>(&mut self) -> Option<T> {
+        if self.own == self.other {
+            self.other = Ring::word(&self.producer).load(Ordering::Acquire);
+            if self.own == self.other {
+                return None;
+            }
+        }
+        // SAFETY: as in `take`; it stays where it is.
+        Some(unsafe { self.entry::<T>().read() })
+    }
+
     /// Gives the kernel an entry; `false` if the ring is full.
     #[inline(always)]
     fn give<T>(&mut self, entry: T) -> bool {
@@ -637,6 +650,20 @@ impl Rings {
             (meta, std::slice::from_raw_parts(at.as_ptr(), length))
         };
         Some((meta, frame))
+    }
+
+    /// What stands in front of the next frame, which stays where it is.
+    #[inline(always)]
+    pub(super) fn look<const META: usize>(&mut self) -> Option<[u8; META]> {
+        let descriptor = self.receive.look::<libc::xdp_desc>()?;
+        let start = descriptor.addr as usize;
+        if start < META || start > self.count as usize * FRAME {
+            // No frame: it is taken as such.
+            return Some([0; META]);
+        }
+        // SAFETY: within the frames for receiving, checked above; the descriptor says that the kernel has
+        // written the frame and what stands in front of it, and it is ours until it is given back.
+        Some(unsafe { self.frames.start.add(start - META).cast::<[u8; META]>().read() })
     }
 
     /// A frame goes back to the kernel; what stood in front of it is made void first, as the next packet may
