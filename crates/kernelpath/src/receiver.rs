@@ -217,8 +217,9 @@ impl KernelReceiver {
     ///
     /// The queues take turns. Where a channel's packets come by several of them, they are given in the order
     /// in which the program delivered them; one that is before the others and does not come is waited for for
-    /// 20 ms. After that a claim counts only when all deliveries before it have been given; until
-    /// then it is withheld, and what it would have covered is asked for again. [`KernelReceiver::settle`] is to be called now and then.
+    /// 20 ms. After that a claim counts only when all deliveries before it have been given; until then it is
+    /// withheld, and what it would have covered is asked for again. [`KernelReceiver::settle`] is to be
+    /// called now and then.
     #[inline]
     pub fn recv(&mut self) -> Option<Delivery<'_>> {
         let (queues, is_arming) = (self.sockets.len(), self.kept.is_some());
