@@ -472,24 +472,7 @@ impl Ring {
         unsafe { self.entries.cast::<T>().add((self.own & self.mask) as usize) }
     }
 
-    /// Takes what the kernel has produced next.
-    #[inline(always)]
-    fn take<T: Copy>(&mut self) -> Option<T> {
-        if self.own == self.other {
-            self.other = Ring::word(&self.producer).load(Ordering::Acquire);
-            if self.own == self.other {
-                return None;
-            }
-        }
-        // SAFETY: between consumer and producer: written by the kernel before its release of the producer,
-        // and ours until the consumer moves.
-        let entry = unsafe { self.entry::<T>().read() };
-        self.own = self.own.wrapping_add(1);
-        Ring::word(&self.consumer).store(self.own, Ordering::Release);
-        Some(entry)
-    }
-
-    /// What [`Ring::take`] would take.
+    /// What the kernel has produced next, which [`Ring::take`] takes.
     #[inline(always)]
     fn look<T: Copy>(&mut self) -> Option<T> {
         if self.own == self.other {
@@ -498,8 +481,18 @@ impl Ring {
                 return None;
             }
         }
-        // SAFETY: as in `take`; it stays where it is.
+        // SAFETY: between consumer and producer: written by the kernel before its release of the producer,
+        // and ours until the consumer moves.
         Some(unsafe { self.entry::<T>().read() })
+    }
+
+    /// Takes what the kernel has produced next.
+    #[inline(always)]
+    fn take<T: Copy>(&mut self) -> Option<T> {
+        let entry = self.look()?;
+        self.own = self.own.wrapping_add(1);
+        Ring::word(&self.consumer).store(self.own, Ordering::Release);
+        Some(entry)
     }
 
     /// Gives the kernel an entry; `false` if the ring is full.
