@@ -326,7 +326,7 @@ impl Filtering {
                 FilterName::Bit(bit) => bit as u64,
                 FilterName::Key(key) => key,
             };
-            // One more, as nobody's number 0 is another sum than nobody.
+            // A number 0 would add nothing to the sum.
             let number = number.wrapping_add(1);
             let mixed = (number ^ number >> 29).wrapping_mul(layout::HASH);
             sum = sum.wrapping_add(mixed ^ mixed >> 32);
