@@ -23,6 +23,7 @@ use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_runtime::udp::{MulticastSender, Stamping};
 use tickwire_runtime::wait::WaitStrategy;
+use tickwire_runtime::xdp::caps;
 use tickwire_runtime::xdp::delegate::PacketSocket;
 use tickwire_simulator::session::{Packing, Session as Published};
 use tickwire_venues::channels::{FeedConfig, InterfaceName};
@@ -469,6 +470,18 @@ fn point(
 }
 
 pub(super) fn hook(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
+    let missing = caps::missing();
+    let pair = match missing.is_empty() {
+        true => VethPair::create("twscale").map_err(|why| format!("no network namespaces here: {why}")),
+        false => Err(caps::explained(&missing)),
+    };
+    let pair = match pair {
+        Ok(pair) => pair,
+        Err(reason) => {
+            let table = Table::new("a receiver of one instrument in a hundred", &["not measured"]);
+            return Ok(table.row([reason]));
+        }
+    };
     let session = Session::even(args)?;
     let mut table = Table::new(
         &format!(
@@ -494,12 +507,6 @@ pub(super) fn hook(args: &BenchArgs, up_to: u64) -> Result<Table, Failure> {
             "max",
         ],
     );
-    let missing = tickwire_runtime::xdp::caps::missing();
-    let pair = match VethPair::create("twscale") {
-        Ok(pair) if missing.is_empty() => pair,
-        Ok(_) => return Ok(table.row([tickwire_runtime::xdp::caps::explained(&missing)])),
-        Err(why) => return Ok(table.row([format!("no network namespaces here: {why}")])),
-    };
     for _ in 0..args.runs.max(1) {
         for way in Way::ALL {
             let rate = COMPARED_AT.min(up_to);
