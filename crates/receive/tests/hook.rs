@@ -289,7 +289,8 @@ fn receive(sender: Sender, queues: u32, sent: &[AtomicU64; 2], stop: &AtomicBool
         backend: Backend::Xdp,
         filter: true,
         filter_statistics: true,
-        xdp_queues: queues,
+        // All that there are.
+        xdp_queues: 0,
         max_instruments: 64,
         ..ReceiverSection::default()
     };

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::{fmt, fs};
 
-use crate::{NetError, sys};
+use crate::{NetError, sys, xdp};
 
 /// A network interface, where multicast is joined and sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,8 +103,13 @@ impl Interface {
         self.up
     }
 
-    /// How many receive queues it has, as the system shows; 1 where it does not.
+    /// How many receive queues it has: by its driver, which is asked in the network namespace of the calling
+    /// thread, else as `/sys` shows; 1 where nobody says.
     pub fn receive_queues(&self) -> u32 {
+        // `/sys` has the interfaces of the namespace that it was mounted in.
+        if let Ok(queues @ 1..) = xdp::receive_queues(&self.name) {
+            return queues;
+        }
         let folder = Path::new("/sys/class/net").join(&self.name).join("queues");
         let names = fs::read_dir(folder).into_iter().flatten().flatten();
         let queues = names.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"rx-"));
@@ -112,24 +117,13 @@ impl Interface {
     }
 
     /// Whether what is sent there stays on this machine: loopback, or one end of a veth pair, which joins
-    /// network namespaces. The latter is told by what the kernel shows of it: virtual, with a peer, and
-    /// neither on top of a device nor of a declared type (as VLANs and macvlans are). A container's own
-    /// `eth0` is such an end too.
+    /// network namespaces and is told by its driver. A container's own `eth0` is such an end too.
     pub fn is_local(&self) -> bool {
         self.loopback || self.is_veth()
     }
 
     fn is_veth(&self) -> bool {
-        let folder = Path::new("/sys/class/net").join(&self.name);
-        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
-        let peer = read("iflink").trim().parse::<u32>();
-        let is_virtual =
-            fs::canonicalize(&folder).is_ok_and(|path| path.starts_with("/sys/devices/virtual/net"));
-        let stands_on_another = fs::read_dir(&folder).is_ok_and(|mut entries| {
-            entries.any(|entry| entry.is_ok_and(|e| e.file_name().as_encoded_bytes().starts_with(b"lower_")))
-        });
-        let is_declared = read("uevent").lines().any(|line| line.starts_with("DEVTYPE="));
-        is_virtual && peer.is_ok_and(|peer| peer != self.index) && !stands_on_another && !is_declared
+        xdp::driver(&self.name).is_ok_and(|driver| driver == "veth")
     }
 }
 

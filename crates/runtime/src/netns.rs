@@ -223,6 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn queues_of_an_end_are_those_of_its_namespace() {
+        for queues in [1, 2] {
+            let Ok(pair) = VethPair::with_queues("twqueue", queues) else {
+                return tickwire_testdata::not_tested("no network namespaces here");
+            };
+            std::thread::scope(|scope| {
+                let inside = scope.spawn(|| {
+                    pair.enter(1).expect("entered");
+                    let device = Interface::find("veth0").expect("it is there");
+                    assert_eq!(device.receive_queues(), queues);
+                    assert!(device.is_local(), "by its driver");
+                    let loopback = Interface::loopback().expect("it is there");
+                    assert_eq!(loopback.receive_queues(), 1, "its driver does not say");
+                });
+                inside.join().expect("no panic");
+            });
+        }
+    }
+
+    #[test]
     fn a_thread_comes_back_to_its_own_namespace_and_a_path_is_no_name() {
         let wrong = Namespace::named("../../etc/passwd").expect_err("no name");
         assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);

@@ -86,6 +86,9 @@ struct TimestampInfo {
     rx_reserved: [u32; 3],
 }
 
+/// SIOCETHTOOL of linux/sockios.h.
+const ETHTOOL: libc::Ioctl = 0x8946;
+
 /// `struct hwtstamp_config` of linux/net_tstamp.h.
 #[derive(Default)]
 #[repr(C)]
@@ -106,8 +109,7 @@ pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
     const TX_SOFTWARE: u32 = 1 << 1;
     const OFF: i32 = 0;
     const ON: u32 = 1 << 1;
-    // SIOCETHTOOL and SIOCGHWTSTAMP of linux/sockios.h.
-    const ETHTOOL: libc::Ioctl = 0x8946;
+    // SIOCGHWTSTAMP of linux/sockios.h.
     const GET_CARD_CONFIG: libc::Ioctl = 0x89B1;
     let mut info = TimestampInfo {
         command: GET_TS_INFO,
@@ -124,6 +126,59 @@ pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
         by_card,
         card_is_on: asked.ok().map(|()| config.tx_type != OFF),
     })
+}
+
+/// `struct ethtool_channels` of linux/ethtool.h.
+#[derive(Default)]
+#[repr(C)]
+struct Channels {
+    command: u32,
+    /// Of receiving, of sending, of something else, of both: the most, and so many now.
+    most: [u32; 4],
+    now: [u32; 4],
+}
+
+/// How many receive queues an interface of the calling thread's network namespace has.
+///
+/// # Errors
+/// `ENODEV`: there is no such interface; `EOPNOTSUPP`: its driver does not say.
+pub fn receive_queues(interface: &str) -> io::Result<u32> {
+    const GET_CHANNELS: u32 = 0x3C;
+    let mut channels = Channels {
+        command: GET_CHANNELS,
+        ..Channels::default()
+    };
+    // SAFETY: this command reads its first word and writes a `struct ethtool_channels`.
+    unsafe { ask_into(interface, ETHTOOL, &mut channels) }?;
+    let [receiving, _, _, both] = channels.now;
+    Ok(receiving.saturating_add(both))
+}
+
+/// `struct ethtool_drvinfo` of linux/ethtool.h.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    /// Ends with a zero.
+    name: [u8; 32],
+    others: [u8; 160],
+}
+
+/// The name of the driver of an interface of the calling thread's network namespace, such as `ixgbe` or
+/// `veth`.
+///
+/// # Errors
+/// As [`receive_queues`].
+pub fn driver(interface: &str) -> io::Result<String> {
+    const GET_DRIVER: u32 = 3;
+    let mut info = DriverInfo {
+        command: GET_DRIVER,
+        name: [0; 32],
+        others: [0; 160],
+    };
+    // SAFETY: this command reads its first word and writes a `struct ethtool_drvinfo`.
+    unsafe { ask_into(interface, ETHTOOL, &mut info) }?;
+    let name = info.name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 fn unreadable() -> io::Error {
