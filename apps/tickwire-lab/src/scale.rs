@@ -12,6 +12,7 @@ mod passes;
 mod program;
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use tickwire_console::failure::Failure;
 use tickwire_control::summary::resident_kib;
@@ -116,6 +117,30 @@ fn evenly<T>(all: &[T], percent: u64) -> impl Iterator<Item = &T> {
         .zip(all)
         .filter(move |(at, _)| is_one(*at))
         .map(|(_, one)| one)
+}
+
+/// Sends at a rate a second, for so long or until so many were sent; how many, and in what time.
+fn paced(
+    rate: u64,
+    count: u64,
+    kept: Duration,
+    mut send: impl FnMut() -> Result<(), Failure>,
+) -> Result<(u64, Duration), Failure> {
+    let begin = Instant::now();
+    let mut sent = 0;
+    loop {
+        let so_far = begin.elapsed();
+        if so_far >= kept || sent >= count {
+            return Ok((sent, so_far));
+        }
+        let due = ((so_far.as_secs_f64() * rate as f64) as u64).min(count);
+        // What is late is sent at once, up to a bound: a sender that cannot keep up is what is measured.
+        for _ in 0..due.saturating_sub(sent).min(64) {
+            send()?;
+            sent += 1;
+        }
+        std::hint::spin_loop();
+    }
 }
 
 /// Powers of ten and `up_to`, from `from` on.

@@ -353,14 +353,12 @@ impl LoadedFilter {
     }
 
     /// Delivers everything from now on. A packet that the program is in the middle of cannot be dropped any
-    /// more. Gives the number before which everything was seen in sequence, if the channel was armed; the
-    /// first delivery after it says the same.
-    pub fn disarm(&mut self, channel: u16) -> Option<u64> {
+    /// more. If the channel was armed, the first delivery after it says before which number everything was
+    /// seen in sequence, or [`LoadedFilter::last_seen`] does.
+    pub fn disarm(&mut self, channel: u16) {
         let word = self.word(channel, layout::WORD);
         let word = word.fetch_and(!layout::ARMED, Ordering::SeqCst);
-        let was_armed = word & layout::ARMED != 0;
-        self.claims[usize::from(channel)].is_last_due |= was_armed;
-        was_armed.then_some(word & layout::NEXT_MASK)
+        self.claims[usize::from(channel)].is_last_due |= word & layout::ARMED != 0;
     }
 
     /// Of a channel that was disarmed: the number before which everything was seen in sequence until then, if

@@ -268,17 +268,16 @@ impl Filtering {
     /// channel all deliveries until then, and tells it what was seen. Without that what was dropped last
     /// would be missing as soon as it is armed again.
     pub fn is_to_open(&mut self, channel: &dyn Channel, gate: &mut dyn Gate) -> bool {
-        let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
-        gate.is_armed() && (!gate.drops() || !is_whole || self.is_stale(channel))
+        gate.is_armed() && (!gate.drops() || !is_whole(channel) || self.is_stale(channel))
     }
 
     /// Arms where it can be: in the slow part of a loop, what [`Filtering::is_to_open`] said having been
     /// done. All deliveries since it was opened have been given to the channel, or will be.
     pub fn settle(&mut self, channel: &mut dyn Channel, gate: &mut dyn Gate) {
         self.patience = self.patience.saturating_sub(1);
-        let is_whole = channel.state() == FeedState::Live && !channel.has_joins();
+        let can_arm = is_whole(channel) && !gate.is_armed();
         let next = channel.next_seq().0;
-        let Some(session) = self.session.filter(|_| is_whole && !gate.is_armed()) else {
+        let Some(session) = self.session.filter(|_| can_arm) else {
             return;
         };
         let was_full = gate.is_full();
@@ -404,6 +403,11 @@ impl Filtering {
         self.is_short = !has_room;
         has_room
     }
+}
+
+/// Nothing is missing, and no book is being made right.
+fn is_whole(channel: &dyn Channel) -> bool {
+    channel.state() == FeedState::Live && !channel.has_joins()
 }
 
 /// Of a feed whose messages name no instrument at a fixed place: what is about any of them, while they are

@@ -339,15 +339,16 @@ impl Hook {
     fn open_channel<H: Consumer>(&mut self, channel: u16, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
         self.receiver.filter_mut().disarm(channel);
         let made = self.receiver.filter().made(channel);
-        let is_behind = |hook: &Hook| match hook.receiver.taken(channel) {
-            Some(taken) => made.wrapping_sub(taken).cast_signed() > 0,
-            None => true,
+        // `None`: some are missing, which the receiver has waited for already.
+        let is_behind = |hook: &Hook| {
+            let taken = hook.receiver.taken(channel)?;
+            Some(made.wrapping_sub(taken).cast_signed() > 0)
         };
         let began = monotonic();
-        while is_behind(self) && monotonic().since(began) < DRAIN_MAX_NS {
+        while is_behind(self) == Some(true) && monotonic().since(began) < DRAIN_MAX_NS {
             self.receive(sources, hot);
         }
-        if !is_behind(self) {
+        if is_behind(self) == Some(false) {
             let seen = self.receiver.filter_mut().last_seen(channel);
             if seen.is_some() {
                 sources[self.sources[usize::from(channel)]].seen(hot.now(), seen);

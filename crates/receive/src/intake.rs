@@ -16,6 +16,7 @@ use tickwire_console::failure::Failure;
 use tickwire_console::health::SocketHealth;
 use tickwire_venues::ports::Ports;
 use tickwire_venues::protocol::Protocol;
+use tickwire_venues::receiver::ReceiverSection;
 
 use crate::hook::LiveLines;
 
@@ -42,6 +43,18 @@ pub struct SocketOptions {
     pub stamping: Stamping,
     /// How many datagrams one call takes off a live line at most, see [`MulticastConfig::batch`].
     pub batch: u32,
+}
+
+impl SocketOptions {
+    /// As `[receiver]` says, for who asks for the kernel's time of some packets only: of those that cause an
+    /// order, which are the last ones taken then.
+    pub fn of(section: &ReceiverSection) -> SocketOptions {
+        SocketOptions {
+            receive_buffer: section.receive_buffer,
+            stamping: Stamping::OnDemand,
+            batch: 1,
+        }
+    }
 }
 
 /// A recovery connection of the receiver.

@@ -19,7 +19,7 @@ use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, Seq
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::stamp::RxStamp;
-use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, Stamping};
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use tickwire_console::failure::Failure;
@@ -711,13 +711,7 @@ impl<H: Consumer> Receiver<H> {
     /// An address or interface that cannot be used, a group that cannot be joined; with `backend = "xdp"`,
     /// what is missing for AF_XDP.
     pub fn join(&mut self, feeds: &[FeedConfig], section: &ReceiverSection) -> Result<(), Failure> {
-        let options = SocketOptions {
-            receive_buffer: section.receive_buffer,
-            // Who sends an order asks for the stamp of the packet that caused it, which is the last one
-            // taken.
-            stamping: Stamping::OnDemand,
-            batch: 1,
-        };
+        let options = SocketOptions::of(section);
         for number in 0..self.sources.len() {
             let config = &feeds[self.facts[number].feed];
             self.join_one(number, config, options)?;

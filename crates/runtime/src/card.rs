@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use crate::sys;
+use crate::{sys, xdp};
 
 /// Readings of a try, of which the tightest counts.
 const READINGS: u32 = 5;
@@ -131,13 +131,25 @@ pub struct CardClock {
 
 impl CardClock {
     /// The clock of an interface's card; `None` where it has none that this process may read, or the system
-    /// does not say which. Looks into `/sys/class/net/NAME/device/ptp`.
+    /// does not say which. The driver is asked, in the network namespace of the calling thread, as linuxptp
+    /// does; of one that cannot be asked, `/sys/class/net/NAME/device/ptp` is looked into.
     pub fn of_interface(name: &str) -> Option<CardClock> {
-        CardClock::below(Path::new("/sys/class/net"), Path::new("/dev"), name)
+        let devices = Path::new("/dev");
+        match xdp::card_clock(name) {
+            Ok(number) => CardClock::open(devices, format!("ptp{}", number?)),
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                CardClock::below(Path::new("/sys/class/net"), devices, name)
+            }
+            Err(_) => None,
+        }
     }
 
     fn below(classes: &Path, devices: &Path, name: &str) -> Option<CardClock> {
         let device = device_of(&classes.join(name).join("device/ptp"))?;
+        CardClock::open(devices, device)
+    }
+
+    fn open(devices: &Path, device: String) -> Option<CardClock> {
         let file = File::open(devices.join(&device)).ok()?;
         Some(CardClock {
             device: Device::Ptp(file),

@@ -234,6 +234,7 @@ mod tests {
                     let device = Interface::find("veth0").expect("it is there");
                     assert_eq!(device.receive_queues(), queues);
                     assert!(device.is_local(), "by its driver");
+                    assert_eq!(crate::xdp::card_clock("veth0").expect("it is asked"), None);
                     let loopback = Interface::loopback().expect("it is there");
                     assert_eq!(loopback.receive_queues(), 1, "its driver does not say");
                 });

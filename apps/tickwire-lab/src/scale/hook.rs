@@ -21,7 +21,7 @@ use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::netns::VethPair;
 use tickwire_runtime::stamp::RxStamp;
-use tickwire_runtime::udp::{MulticastSender, Stamping};
+use tickwire_runtime::udp::MulticastSender;
 use tickwire_runtime::wait::WaitStrategy;
 use tickwire_runtime::xdp::caps;
 use tickwire_runtime::xdp::delegate::PacketSocket;
@@ -31,7 +31,7 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{Backend, ReceiverSection, books_config};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
-use super::{End, evenly, looked_into, pin_to};
+use super::{End, evenly, looked_into, paced, pin_to};
 use crate::cli::BenchArgs;
 use crate::feedbench::symbols_of;
 
@@ -300,32 +300,26 @@ fn send(session: &Session, rate: u64, between: &Between) -> Result<Sent, Failure
     let to = (session.line().ip().octets(), session.line().port());
     let mut packets = walk(&session.packets);
     let mut each = |count: u64, rate: u64, limit: Duration| -> Result<Sent, Failure> {
-        let begin = Instant::now();
-        let (mut sent, mut calls) = (0, 0);
-        while sent < count && begin.elapsed() < limit {
-            let due = (begin.elapsed().as_secs_f64() * rate as f64) as u64;
-            // What is late is sent at once, up to a bound: a sender that cannot keep up is what is measured.
-            for payload in packets.by_ref().take(due.saturating_sub(sent).min(64) as usize) {
-                let called = tsc();
-                match frame::encode(&mut buffer, 0, to, payload).filter(|_| payload.len() <= FRAMED_MAX) {
-                    Some(length) => {
-                        while !socket.send(&buffer[..length]).map_err(failed)? {
-                            std::hint::spin_loop();
-                        }
+        let mut calls = 0;
+        let (sent, took) = paced(rate, count, limit, || {
+            let Some(payload) = packets.next() else {
+                return Ok(());
+            };
+            let called = tsc();
+            match frame::encode(&mut buffer, 0, to, payload).filter(|_| payload.len() <= FRAMED_MAX) {
+                Some(length) => {
+                    while !socket.send(&buffer[..length]).map_err(failed)? {
+                        std::hint::spin_loop();
                     }
-                    None => large.send(payload).map_err(|e| Failure::system(e.to_string()))?,
                 }
-                calls += tsc() - called;
-                sent += 1;
-                if sent == count {
-                    break;
-                }
+                None => large.send(payload).map_err(|e| Failure::system(e.to_string()))?,
             }
-            std::hint::spin_loop();
-        }
+            calls += tsc() - called;
+            Ok(())
+        })?;
         Ok(Sent {
             packets: sent,
-            seconds: begin.elapsed().as_secs_f64(),
+            seconds: took.as_secs_f64(),
             calls_ns: clock.span_ns(calls),
         })
     };
@@ -369,12 +363,7 @@ fn receive(session: &Session, way: Way, wait: WaitStrategy, between: &Between) -
         counters: Counters::default(),
     };
     // As `Receiver::join` does, which says so each time.
-    let options = SocketOptions {
-        receive_buffer: section.receive_buffer,
-        stamping: Stamping::OnDemand,
-        batch: 1,
-    };
-    receiver.join_one(0, &session.feed, options)?;
+    receiver.join_one(0, &session.feed, SocketOptions::of(&section))?;
     for (port, bytes) in &session.defined {
         receiver.deliver(0, listener.now(), (*port, Line::A), bytes, &mut listener);
     }

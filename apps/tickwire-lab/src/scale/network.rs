@@ -11,7 +11,7 @@ use tickwire_lab::{Table, format_count};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::udp::{BATCH_MAX, MulticastConfig, MulticastReceiver, MulticastSender, Stamping};
 
-use super::{End, pin_to};
+use super::{End, paced, pin_to};
 
 /// The group: of the organisation's own scope, which nobody publishes to.
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 192, 91, 77), 26_977);
@@ -65,23 +65,11 @@ impl Way {
 /// Sends at a rate for [`KEPT`]; how many, and in what time.
 fn send(sender: &MulticastSender, rate: u64) -> Result<(u64, Duration), Failure> {
     let payload = [0x54; PAYLOAD];
-    let begin = Instant::now();
-    let mut sent = 0;
-    loop {
-        let so_far = begin.elapsed();
-        if so_far >= KEPT {
-            return Ok((sent, so_far));
-        }
-        let due = (so_far.as_secs_f64() * rate as f64) as u64;
-        // What is late is sent at once, up to a bound: a sender that cannot keep up is what is measured.
-        for _ in 0..due.saturating_sub(sent).min(64) {
-            sender
-                .send(&payload)
-                .map_err(|e| Failure::system(format!("sending to {GROUP}: {e}")))?;
-            sent += 1;
-        }
-        std::hint::spin_loop();
-    }
+    paced(rate, u64::MAX, KEPT, || {
+        sender
+            .send(&payload)
+            .map_err(|e| Failure::system(format!("sending to {GROUP}: {e}")))
+    })
 }
 
 /// Sends so many as quickly as it can while nobody reads, and then reads: how many were kept, how many not,

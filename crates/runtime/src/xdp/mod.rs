@@ -34,7 +34,7 @@ mod sys;
 pub use bpf::{Attached, HashMap, Program, SharedMap, SocketMap, Tested};
 pub use btf::kernel_function;
 pub use caps::Capability;
-pub use offers::{Offers, SocketOffers, driver, offers, receive_queues, socket_offers};
+pub use offers::{Offers, SocketOffers, card_clock, driver, offers, receive_queues, socket_offers};
 pub use probe::{Way, probe};
 pub use socket::{XdpDrops, XdpSocket, XdpSocketConfig};
 

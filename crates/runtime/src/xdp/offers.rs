@@ -103,20 +103,14 @@ struct CardConfig {
 /// # Errors
 /// `ENODEV`: there is no such interface.
 pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
-    // ETHTOOL_GET_TS_INFO, SOF_TIMESTAMPING_TX_HARDWARE and _TX_SOFTWARE, HWTSTAMP_TX_OFF and _TX_ON.
-    const GET_TS_INFO: u32 = 0x41;
+    // SOF_TIMESTAMPING_TX_HARDWARE and _TX_SOFTWARE, HWTSTAMP_TX_OFF and _TX_ON.
     const TX_HARDWARE: u32 = 1;
     const TX_SOFTWARE: u32 = 1 << 1;
     const OFF: i32 = 0;
     const ON: u32 = 1 << 1;
     // SIOCGHWTSTAMP of linux/sockios.h.
     const GET_CARD_CONFIG: libc::Ioctl = 0x89B1;
-    let mut info = TimestampInfo {
-        command: GET_TS_INFO,
-        ..TimestampInfo::default()
-    };
-    // SAFETY: this command reads its first word and writes a `struct ethtool_ts_info`.
-    unsafe { ask_into(interface, ETHTOOL, &mut info) }?;
+    let info = timestamp_info(interface)?;
     let by_card = info.so_timestamping & TX_HARDWARE != 0 && info.tx_types & ON != 0;
     let mut config = CardConfig::default();
     // SAFETY: the request writes a `struct hwtstamp_config`.
@@ -126,6 +120,27 @@ pub fn socket_offers(interface: &str) -> io::Result<SocketOffers> {
         by_card,
         card_is_on: asked.ok().map(|()| config.tx_type != OFF),
     })
+}
+
+/// The number of the clock of an interface's card, as in `/dev/ptp0`, in the calling thread's network
+/// namespace; `None` if it has none.
+///
+/// # Errors
+/// `ENODEV`: there is no such interface; `EOPNOTSUPP`: its driver does not say.
+pub fn card_clock(interface: &str) -> io::Result<Option<u32>> {
+    Ok(u32::try_from(timestamp_info(interface)?.phc_index).ok())
+}
+
+fn timestamp_info(interface: &str) -> io::Result<TimestampInfo> {
+    // ETHTOOL_GET_TS_INFO.
+    const GET_TS_INFO: u32 = 0x41;
+    let mut info = TimestampInfo {
+        command: GET_TS_INFO,
+        ..TimestampInfo::default()
+    };
+    // SAFETY: this command reads its first word and writes a `struct ethtool_ts_info`.
+    unsafe { ask_into(interface, ETHTOOL, &mut info) }?;
+    Ok(info)
 }
 
 /// `struct ethtool_channels` of linux/ethtool.h.
