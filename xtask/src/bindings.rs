@@ -325,7 +325,7 @@ fn python(ctx: &Context) -> Outcome {
                 skipped: all.skipped,
                 notes: finished.output.lines().map(str::to_owned).collect(),
                 again: "cargo xtask bindings".into(),
-                names: Vec::new(),
+                names: crate::run::last_words(&finished.output),
             };
         }
         all.passed += passed.max(1);

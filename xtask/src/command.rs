@@ -2,10 +2,10 @@
 //! and the exit code that says so.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use crate::run::{cargo, must, target_dir};
+use crate::run::{cannot_start, cargo, must, target_dir};
 
 /// Runs a command: its help when that is asked for, else `plan` makes of the words what `work` then does.
 /// Exit code 0: nothing was found. 1: something was. 2: the words are wrong, or the work could not begin.
@@ -112,6 +112,36 @@ pub(crate) fn processor_time(words: &[String], cost: &Path) -> Result<(f64, Stri
         sum.ok_or(format!("sh said of its children's time {said:?}"))?,
         String::from_utf8_lossy(&output.stdout).into_owned(),
     ))
+}
+
+/// Processes beside what is run; they end with this value.
+pub(crate) struct Load(Vec<Child>);
+
+impl Load {
+    pub(crate) fn start(commands: impl Iterator<Item = Command>) -> Result<Load, String> {
+        let mut load = Load(Vec::new());
+        for mut command in commands {
+            let child = command.spawn();
+            load.0
+                .push(child.map_err(|e| cannot_start(Path::new(command.get_program()), &e))?);
+        }
+        Ok(load)
+    }
+
+    /// Whether one has ended already.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let mut children = self.0.iter_mut();
+        children.any(|child| !matches!(child.try_wait(), Ok(None)))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that is gone already is what was wanted.
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+    }
 }
 
 /// What a command counts: each of its parts is good or a finding.

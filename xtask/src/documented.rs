@@ -20,6 +20,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("counts", "counts.rs"),
     ("demo-soak", "soak.rs"),
     ("dist", "dist.rs"),
+    ("disturbed", "disturbed.rs"),
     ("export-peers", "command.rs"),
     ("fetch-data", "recorded"),
     // The program that it starts reads them.

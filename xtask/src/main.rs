@@ -18,6 +18,7 @@ mod comments;
 mod counts;
 mod deadline;
 mod dist;
+mod disturbed;
 #[cfg(test)]
 mod documented;
 mod export_peers;
@@ -219,6 +220,8 @@ The project's own commands.
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
+  cargo xtask disturbed [STEP…] [--hands N] [--seed S]
+                                steps while the processors are taken away now and then, as by a host; not part of check
   cargo xtask attack [--kills N] [--hours H] [--only NAME]
                                 kills, faults, errors and hostile input again and again, then left alone; not part of check
   cargo xtask supply [--advisories DIR] [--write]
@@ -286,6 +289,8 @@ fn main() -> ExitCode {
         ["wheels", rest @ ..] => wheels::run(rest),
         ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
         ["dist", rest @ ..] => dist::run(rest),
+        ["disturbed", rest @ ..] => run_disturbed(rest),
+        [disturbed::HAND, rest @ ..] => disturbed::disturb(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
@@ -312,6 +317,36 @@ fn main() -> ExitCode {
                 ExitCode::from(2)
             }
         },
+    }
+}
+
+/// Runs steps while processors are taken away.
+fn run_disturbed(words: &[&str]) -> ExitCode {
+    let plan = match disturbed::plan(words) {
+        Ok(plan) => plan,
+        Err(code) => return code,
+    };
+    let failed = |why: String| {
+        eprintln!("xtask disturbed: {why}");
+        ExitCode::from(2)
+    };
+    let steps = match plan
+        .steps
+        .iter()
+        .map(|name| find(name))
+        .collect::<Result<Vec<_>, _>>()
+    {
+        Ok(steps) => steps,
+        Err(unknown) => {
+            return failed(format!(
+                "no step '{unknown}'; `cargo xtask check --list` lists them"
+            ));
+        }
+    };
+    run::build_tests();
+    match plan.begin() {
+        Ok(_hands) => run_steps(steps.into_iter(), false),
+        Err(why) => failed(why),
     }
 }
 

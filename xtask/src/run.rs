@@ -104,6 +104,7 @@ impl Context {
             failed: 1,
             notes: self.shown(&finished.output),
             again: words(command),
+            names: last_words(&finished.output),
             ..Outcome::default()
         }
     }
@@ -550,6 +551,13 @@ fn failures_in_words(output: &str) -> Vec<String> {
         .collect()
 }
 
+/// The last lines of a check that failed as a whole, which say why for the same reason.
+pub(crate) fn last_words(output: &str) -> Vec<String> {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(SAID_LINES)..];
+    last.iter().map(|line| (*line).to_owned()).collect()
+}
+
 /// The reason of every test that the harness did not run: `test NAME ... ignored, REASON`. As many as its
 /// results say, so that none is lost whose line another test's output has broken.
 fn ignored(output: &str) -> Vec<String> {
@@ -645,6 +653,18 @@ mod tests {
         ];
         assert_eq!(failures_in_words(output), said);
         assert_eq!(failures_in_words("test e ... FAILED\n"), ["e"]);
+    }
+
+    #[test]
+    fn a_check_that_failed_says_why_in_its_last_lines() {
+        let output = format!("{}\nreader.c:368: does not hold\n\n", "passed\n".repeat(20));
+        let said = last_words(&output);
+        assert_eq!(said.len(), SAID_LINES);
+        assert_eq!(
+            said.last().map(String::as_str),
+            Some("reader.c:368: does not hold")
+        );
+        assert!(last_words("\n").is_empty());
     }
 
     #[test]

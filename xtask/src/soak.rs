@@ -2,9 +2,10 @@
 //! too few cores.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use crate::command::Load;
 use crate::run::{cargo, root, target_dir};
 
 const HELP: &str = "\
@@ -104,31 +105,11 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Processes that do nothing but want a core; they end with this value.
-struct Load(Vec<Child>);
-
-impl Load {
-    fn start(processes: usize) -> Result<Load, String> {
-        let mut load = Load(Vec::new());
-        for _ in 0..processes {
-            let mut busy = Command::new("sh");
-            busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-            load.0.push(
-                busy.spawn()
-                    .map_err(|e| format!("cannot start a busy process (sh): {e}"))?,
-            );
-        }
-        Ok(load)
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // One that is gone already is what was wanted.
-            let _ = child.kill().and_then(|()| child.wait());
-        }
-    }
+/// A process that does nothing but want a core.
+fn busy(_: usize) -> Command {
+    let mut busy = Command::new("sh");
+    busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+    busy
 }
 
 /// How many runs failed.
@@ -139,7 +120,7 @@ fn soak(plan: &Plan) -> Result<u64, String> {
     };
     let kept = target_dir().join("demo-soak");
     std::fs::create_dir_all(&kept).map_err(|e| format!("cannot create {}: {e}", kept.display()))?;
-    let _load = Load::start(plan.load)?;
+    let _load = Load::start((0..plan.load).map(busy))?;
     let began = Instant::now();
     let mut failed = 0;
     for feed in &plan.feeds {

@@ -265,8 +265,9 @@ impl Feed {
                 }
                 if start.elapsed() > PATIENCE {
                     self.with(|attached| attached.check(true))?;
-                    return Err(Trouble::other(
-                        "the book stays half written; is the feed handler stopped?",
+                    return Err(Trouble::Named(
+                        "Busy",
+                        "the book stays half written; is the feed handler stopped?".to_owned(),
                     ));
                 }
                 std::thread::sleep(Duration::from_micros(50));

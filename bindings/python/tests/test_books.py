@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import dump
 import numpy as np
 import pytest
@@ -92,17 +94,23 @@ def test_no_read_is_torn_under_a_fast_writer(writers: Writers) -> None:
     writer = writers.start(10, 1024)
     with Feed(writer.folder) as feed:
         places = [("AAPL", "nasdaq"), ("MSFT", None), ("AAPL", "bzx"), ("ZVZZT", None)]
-        writer.order("fast 60000")
-        reads = 0
-        seen = set()
-        while (n := feed.super_book("AAPL").trades) < 60_003:
-            for k, (symbol, source) in enumerate(places):
-                check_book(feed.book(symbol, source), k, 10)
-            check_super(feed.super_book("AAPL"), 10)
-            seen.add(n)
-            reads += 1
-        writer.expect("ok")
-        assert reads > 10 and len(seen) > 5
+        written, reads = 3, 0
+        seen: set[int] = set()
+        # A machine that is busy with others may give the reader no turn for as long as one round takes.
+        while reads <= 10 or len(seen) <= 5:
+            writer.order("fast 20000")
+            written += 20_000
+            n = 0
+            while n < written:
+                # And the writer none while it is in the middle of a book.
+                with contextlib.suppress(tickwire.Busy):
+                    n = feed.super_book("AAPL").trades
+                    for k, (symbol, source) in enumerate(places):
+                        check_book(feed.book(symbol, source), k, 10)
+                    check_super(feed.super_book("AAPL"), 10)
+                    seen.add(n)
+                    reads += 1
+            writer.expect("ok")
 
 
 def test_a_book_that_cannot_be_trusted_says_so(writer: Writer) -> None:

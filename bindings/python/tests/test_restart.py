@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import runpy
 import subprocess
 import sys
@@ -48,10 +49,8 @@ def test_a_dead_writer_is_noticed_and_its_successor_followed(writers: Writers) -
         with Feed(writer.folder, post_mortem=True) as left:
             # Whole, except the one book that it was writing when it died.
             for k, (symbol, source) in enumerate(left.books()):
-                try:
+                with contextlib.suppress(tickwire.Busy):
                     check_book(left.book(symbol, source), k, left.book_levels)
-                except tickwire.TickwireError as error:
-                    assert "half written" in str(error)
         with pytest.raises(tickwire.WriterDead):
             while True:
                 next(events)

@@ -19,8 +19,8 @@ use tickwire_market::{
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
-    ArmRefusal, Conductor, ConductorConfig, Markets, NUMBERS, Outcome, QUOTES_MAX, QuoteReport, Strategy,
-    share, tick_of, whose,
+    ArmRefusal, Conductor, ConductorConfig, Markets, Outcome, QUOTES_MAX, QuoteReport, Strategy,
+    numbers_from, share, tick_of, whose,
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
@@ -241,7 +241,7 @@ impl<S: Strategy> Live<S> {
     fn host(
         &self,
         waiting: Hosting<S>,
-        place: usize,
+        (place, started): (usize, Nanos),
         sources: &[SourceFacts],
         routes: &Routes,
     ) -> Result<Hosted<S>, Failure> {
@@ -291,7 +291,7 @@ impl<S: Strategy> Live<S> {
             feeds: sources.len() as u32,
             instrument_bits: self.bits,
             max_orders: waiting.max_orders,
-            last_id: place as u64 * NUMBERS,
+            last_id: numbers_from(place, started),
             risk: waiting.risk,
             ..ConductorConfig::default()
         };

@@ -345,7 +345,12 @@ where
         let mut receiver = Receiver::new(&config.feed, &channels, &config.receiver, waiting.strategy)?;
         let names: Vec<&str> = receiver.facts().iter().map(|f| f.feed_name.as_str()).collect();
         let (sections, routes) = config.sessions(&names)?;
-        let wants = rule.prepare(receiver.facts(), &routes, config.receiver.max_instruments)?;
+        let wants = rule.prepare(
+            receiver.facts(),
+            &routes,
+            config.receiver.max_instruments,
+            clock.now(),
+        )?;
         for session in 0..sections.len() {
             rule.set_session(session, false);
         }
@@ -476,6 +481,7 @@ where
                 self.host.path.rule.revive();
                 self.shared.lift();
                 self.stops.iter_mut().for_each(|stop| stop.stopping = None);
+                self.hold();
                 self.told_stopped.fill(false);
                 warn(format_args!("resumed: the rule trades again"));
             }
@@ -636,8 +642,9 @@ where
     }
 
     /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
-    /// sent meanwhile, whatever other channels and timers say. This thread may have had no core itself: what
-    /// came meanwhile lies in the sockets, and is taken before the second look.
+    /// sent meanwhile, nor before the venue has confirmed the cancels, whatever other channels and timers say.
+    /// This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken before
+    /// the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.host.receiver.source(number);
@@ -652,7 +659,7 @@ where
             match hearing.silent_since {
                 None if is_silent && was_suspect => {
                     hearing.silent_since = Some(last);
-                    self.host.path.rule.set_silent(true);
+                    self.hold();
                     warn(format_args!(
                         "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
                         self.host.receiver.source(number).groups(),
@@ -675,7 +682,7 @@ where
                             _ => "; others do not yet, and nothing is sent until they do",
                         }
                     ));
-                    self.host.path.rule.set_silent(silent > 0);
+                    self.hold();
                 }
                 _ => {}
             }

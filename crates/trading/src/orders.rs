@@ -571,8 +571,8 @@ impl Orders {
             .map(|order| order.id)
     }
 
-    /// A request to cancel could not be sent.
-    pub(crate) fn cancel_not_sent(&mut self, id: ClientOrderId) {
+    /// A request to cancel could not be sent, or came to nothing.
+    pub(crate) fn forget_cancel(&mut self, id: ClientOrderId) {
         let order = &mut self.slots[(id.0 & self.mask) as usize];
         if order.id == id {
             order.is_cancel_requested = false;

@@ -73,7 +73,8 @@ pub enum RiskReject {
     KillSwitch,
     /// No order entry session is logged on.
     NoSession,
-    /// Market data is silent: nobody knows what the market is.
+    /// Market data is silent: nobody knows what the market is. Or everything was cancelled, for this or
+    /// another reason, and the venue has not confirmed it yet.
     Silence,
     /// Empty, or larger than allowed.
     OrderSize,
@@ -464,7 +465,8 @@ impl Risk {
         self.has_session = is_up;
     }
 
-    /// Says whether market data is silent. While it is, nothing goes out but what takes away.
+    /// Says whether market data is silent, or what was cancelled not confirmed. While it is, nothing goes out
+    /// but what takes away.
     pub fn set_silent(&mut self, is_silent: bool) {
         self.is_silent = is_silent;
     }

@@ -59,6 +59,10 @@ class NotFound(TickwireError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class Busy(TickwireError):
+    """The book was half written at every look for 0.2 s: the feed handler does not run, or gets no turn. Read again."""
+
+
 class Missed(TickwireError):
     """Records were written over before they were read: ``count`` of them. Yielded or raised, as asked for."""
 

@@ -129,6 +129,13 @@ impl<S: Strategy> Rule for Live<S> {
         })
     }
 
+    fn forget_cancel(&mut self, session: usize, id: ClientOrderId) {
+        let at = self.who(id);
+        if self.order(session, id).is_some() {
+            self.hosted[at].conductor.forget_cancel(id);
+        }
+    }
+
     fn symbol_of(&self, instrument: InstrumentId) -> Option<Symbol> {
         let mut all = self.hosted.iter();
         all.find_map(|hosted| Some(hosted.wiring.traded.get(instrument.index())?.as_deref()?.symbol))
@@ -166,6 +173,7 @@ impl<S: Strategy> Rule for Live<S> {
         sources: &[SourceFacts],
         routes: &Routes,
         instruments: u32,
+        started: Nanos,
     ) -> Result<Wants, Failure> {
         self.bits = instruments.max(2).next_power_of_two().trailing_zeros();
         self.venues = sources.iter().map(|source| source.venue).collect();
@@ -183,7 +191,7 @@ impl<S: Strategy> Rule for Live<S> {
             .map(|_| Vec::with_capacity(1 << self.bits))
             .collect();
         for (place, waiting) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
-            let hosted = self.host(waiting, place, sources, routes)?;
+            let hosted = self.host(waiting, (place, started), sources, routes)?;
             self.hosted.push(hosted);
         }
         let mut symbols: Vec<Symbol> = self

@@ -20,8 +20,8 @@ use tickwire_runtime::alloc::count_allocations;
 use tickwire_runtime::clock::Clock;
 use tickwire_trading::ControlsConfig;
 use tickwire_trading::strategy::{
-    BookChange, Consolidated, Context, NotSent, OrderEvent, Quote, QuoteEvent, Subscription, SuperChange,
-    Ticket, TimerId,
+    BookChange, Consolidated, Context, NUMBERS, NotSent, OrderEvent, Quote, QuoteEvent, Subscription,
+    SuperChange, Ticket, TimerId,
 };
 use tickwire_trading::{ReportKind, RiskReject};
 use tickwire_venues::protocol::Protocol;
@@ -266,6 +266,11 @@ type Hot = HotPath<MemoryOut, true, Live<Told>>;
 
 /// Two feeds, each with the first symbol as instrument 1, and a session for each.
 fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
+    two_feeds_from(strategies, Nanos::ZERO)
+}
+
+/// The same in a process that was started at a time.
+fn two_feeds_from(strategies: Vec<Hosting<Told>>, started: Nanos) -> Hot {
     let clock = Clock::calibrate();
     let books = || {
         Books::new(BooksConfig {
@@ -279,7 +284,7 @@ fn two_feeds(strategies: Vec<Hosting<Told>>) -> Hot {
     };
     let mut live = Live::hosting(strategies);
     let sources = [facts(0, "nasdaq", Venue::Nasdaq), facts(1, "bzx", Venue::Bzx)];
-    let wants = live.prepare(&sources, &routes(), 4).expect("it fits");
+    let wants = live.prepare(&sources, &routes(), 4, started).expect("it fits");
     live.set_session(0, true);
     live.set_session(1, true);
     let mut hot = memory::memory_path_of(MemoryOut::new(), books(), live, clock.clone()).expect("it logs on");
@@ -428,6 +433,25 @@ fn a_session_that_is_lost_stops_who_needs_it_and_nobody_else() {
     assert!(submit(&mut hot, 0, 0, buy(here)).is_ok());
 }
 
+/// A venue knows the numbers of the process before, of orders and of requests to cancel them.
+#[test]
+fn a_process_that_is_started_again_numbers_its_requests_above_those_of_the_one_before() {
+    let first = |started| {
+        let both = ["one", "two"].map(|name| hosting(name, false, ControlsConfig::NONE));
+        let mut hot = two_feeds_from(both.into(), started);
+        let here = at(&hot, 0);
+        let buy = Ticket::limit(Side::Bid, here, 100, units(99));
+        [0, 1].map(|which| submit(&mut hot, which, 0, buy).expect("it may"))
+    };
+    let began = Nanos(1_795_862_332 * Nanos::SECOND);
+    let [before, behind] = [first(began), first(began.after(Nanos::SECOND))];
+    for which in 0..2 {
+        assert_eq!([whose(before[which]), whose(behind[which])], [which; 2]);
+        let room = behind[which].0 - before[which].0;
+        assert_eq!(room, 1_000_000, "as many as a process may enter in that second");
+    }
+}
+
 #[test]
 fn while_a_feed_is_silent_nobody_sends_whatever_else_is_heard() {
     let mut only_here = hosting("here", false, ControlsConfig::NONE);
@@ -450,7 +474,7 @@ fn what_does_not_fit_feeds_and_sessions_is_named() {
     let fails = |change: &dyn Fn(&mut Hosting<Told>), words: &str| {
         let mut wrong = hosting("one", true, ControlsConfig::NONE);
         change(&mut wrong);
-        let failed = Live::hosting(vec![wrong]).prepare(&sources, &routes(), 4);
+        let failed = Live::hosting(vec![wrong]).prepare(&sources, &routes(), 4, Nanos::ZERO);
         let message = failed.expect_err("it does not fit").message;
         assert!(message.contains(words), "{words:?} in {message}");
     };

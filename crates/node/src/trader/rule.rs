@@ -45,8 +45,9 @@ pub trait Rule: Sized {
     /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and
     /// what was open then is not known.
     fn set_session(&mut self, session: usize, is_up: bool);
-    /// Says whether market data of a feed is silent. While it is, nothing is sent, by whatever timer or other
-    /// feed it is decided on; what is open stays open until it is cancelled.
+    /// Says whether market data of a feed is silent, or not confirmed yet what was cancelled. While it is,
+    /// nothing is sent, by whatever timer or other feed it is decided on; what is open stays open until it is
+    /// cancelled.
     fn set_silent(&mut self, is_silent: bool);
     /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);
@@ -54,6 +55,8 @@ pub trait Rule: Sized {
     fn revive(&mut self);
     /// The next request to cancel an open order of a session not asked for yet.
     fn cancel_next(&mut self, session: usize, cause: Cause) -> Option<OrderIntent>;
+    /// A request to cancel an order of a session came to nothing: [`Rule::cancel_next`] gives it again.
+    fn forget_cancel(&mut self, session: usize, id: ClientOrderId);
     /// The symbol of an instrument; of the only one that is traded where it is not said.
     fn symbol_of(&self, instrument: InstrumentId) -> Option<Symbol>;
     /// What is held: of `instrument`, or of everything.
@@ -64,7 +67,8 @@ pub trait Rule: Sized {
     fn next_timer(&self) -> Option<Nanos>;
 
     /// Before the first packet: which channels there are, and over which session each is traded unless
-    /// something else is said; how many instruments their books have.
+    /// something else is said; how many instruments their books have, and when the process was started, by
+    /// the wall clock, from which the numbers of orders begin.
     ///
     /// # Errors
     /// What does not fit them.
@@ -73,6 +77,7 @@ pub trait Rule: Sized {
         sources: &[SourceFacts],
         routes: &Routes,
         instruments: u32,
+        started: Nanos,
     ) -> Result<Wants, Failure>;
     /// The run begins.
     fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos);

@@ -99,6 +99,7 @@ where
                 ));
             }
             own.stopping = None;
+            self.hold();
             return;
         }
         if now.since(stopping.since) > stop::PATIENCE_NS && !stopping.is_late {
@@ -117,28 +118,13 @@ where
     /// Cancels everything that is open. The requests leave together.
     #[cold]
     pub(super) fn cancel_open(&mut self, line: usize, now: Nanos) {
-        let symbol = self.config.trader.symbol.0;
         let begun = self.host.path.clock.now();
-        let mut count = 0_u32;
         let is_up = self.host.path.sessions[line].is_active();
         self.end_all_armed(line, now);
-        if is_up {
-            R::cancel_quotes(&mut self.host.path, line, now, false);
-        }
-        while is_up && let Some(cancel) = stop::next_cancel(&mut self.host.path.rule, line, symbol, now) {
-            count += 1;
-            // Kept for no resend: what is open is asked for instead.
-            let session = &mut self.host.path.sessions[line];
-            let msg_type = OrderCancelRequest::MSG_TYPE;
-            let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| cancel.encode(e, stamp);
-            if session.fix.send(now, msg_type, Again::GapFill, put).is_err() {
-                break;
-            }
-            if count.is_multiple_of(16) {
-                session.transmit();
-            }
-        }
-        self.host.path.sessions[line].transmit();
+        let count = match is_up {
+            true => self.send_cancels(line, now, false),
+            false => 0,
+        };
         let took = self.host.path.clock.now().since(begun);
         let open = self.host.path.rule.open(Some(line));
         let of = self.of(line);
@@ -157,6 +143,38 @@ where
             is_late: false,
             orders: open,
         });
+        self.hold();
+    }
+
+    /// Sends a request to cancel for each open order that none is under way for; how many. `again`: quotes
+    /// too that a cancellation was asked for and not answered.
+    fn send_cancels(&mut self, line: usize, now: Nanos, again: bool) -> u32 {
+        let symbol = self.config.trader.symbol.0;
+        let mut count = 0_u32;
+        R::cancel_quotes(&mut self.host.path, line, now, again);
+        while let Some(cancel) = stop::next_cancel(&mut self.host.path.rule, line, symbol, now) {
+            count += 1;
+            // Kept for no resend: what is open is asked for instead.
+            let session = &mut self.host.path.sessions[line];
+            let msg_type = OrderCancelRequest::MSG_TYPE;
+            let put = |e: &mut Encoder<'_>, stamp: &mut Stamp| cancel.encode(e, stamp);
+            if session.fix.send(now, msg_type, Again::GapFill, put).is_err() {
+                break;
+            }
+            if count.is_multiple_of(16) {
+                session.transmit();
+            }
+        }
+        self.host.path.sessions[line].transmit();
+        count
+    }
+
+    /// Nothing is sent while a feed is silent, nor before the venue has confirmed that what was cancelled is
+    /// gone: what was sent meanwhile would be cancelled too, and would keep the rest from being confirmed.
+    pub(super) fn hold(&mut self) {
+        let is_silent = self.hearing.iter().any(|hearing| hearing.silent_since.is_some());
+        let is_stopping = self.stops.iter().any(|stop| stop.stopping.is_some());
+        self.host.path.rule.set_silent(is_silent || is_stopping);
     }
 
     /// There is no session any more; [`Trader::mend`] takes it up again.
@@ -206,7 +224,7 @@ where
             Some(Returning::Confirming) if self.stops[line].stopping.is_none() && open > 0 => {
                 self.cancel_open(line, now)
             }
-            Some(Returning::Confirming) if open == 0 => {
+            Some(Returning::Confirming) if open == 0 && self.stops[line].stopping.is_none() => {
                 session.returning = None;
                 R::on_session(&mut self.host.path, line, true, now);
                 R::settle(&mut self.host.path, now);
@@ -241,7 +259,8 @@ where
         }
         self.end_all_armed(line, now);
         if self.stops[line].stopping.is_some() {
-            R::cancel_quotes(&mut self.host.path, line, now, true);
+            // Also those whose cancel was refused, and what a replacement that was under way has become.
+            self.send_cancels(line, now, true);
         }
         let symbol = self.config.trader.symbol.0;
         let rule = &self.host.path.rule;
@@ -397,6 +416,11 @@ where
         let (found, reports) = stop::compare(&self.host.path.rule, line, report);
         for report in reports.iter().flatten() {
             let _ = R::on_report(&mut self.host.path, line, now, report);
+        }
+        if self.stops[line].stopping.is_some()
+            && let Some(id) = stop::lives_on(&self.host.path.rule, line, report)
+        {
+            self.host.path.rule.forget_cancel(line, id);
         }
         if let Some(found) = found {
             self.differences += 1;

@@ -3,8 +3,9 @@
 //!
 //! The requests leave together, one for each open order: OrderCancelRequest (F), since every version of FIX
 //! and every venue has it. What is not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again
-//! and again; what the venue says of an order counts, whatever was believed. Until it has said so of every
-//! one, the kill is not confirmed, and that is said.
+//! and again; what the venue says of an order counts, whatever was believed. What is open there all the same,
+//! its cancel refused or lost, is cancelled again. Until the venue has said of every one that it is gone, the
+//! kill is not confirmed, which is said, and nothing else is sent.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -164,6 +165,15 @@ pub(super) fn compare<R: Rule>(
     });
     let differs = venue != order.filled || (is_open && is_over);
     (differs.then_some(difference), [triggered, filled, ended])
+}
+
+/// The order that a request to cancel was sent for before its status was asked for, and that the venue has
+/// open all the same: the request never came, or its refusal was not heard of.
+pub(super) fn lives_on<R: Rule>(rule: &R, session: usize, report: &ExecutionReport) -> Option<ClientOrderId> {
+    let is_open = matches!(report.ord_status, OrdStatus::New | OrdStatus::PartiallyFilled);
+    let id = ClientOrderId(report.cl_ord_id.to_number()?);
+    let order = rule.order(session, id)?;
+    (is_open && order.state.is_open() && order.is_cancel_requested).then_some(id)
 }
 
 /// What the thread that trades and the one of the control socket share: words.
@@ -601,6 +611,56 @@ mod tests {
         hot.rule.revive();
         let is_sent = moves(&mut hot, EventKind::Replace, 1_004, Side::Ask, 101_0100);
         assert!(is_sent, "the next good one");
+    }
+
+    #[test]
+    fn what_is_open_although_it_was_cancelled_is_cancelled_again() {
+        let mut hot = rule(2);
+        hot.rule.kill();
+        let symbol = Symbol::new(b"AAPL").unwrap();
+        let next = |hot: &mut Hot| {
+            let cancel = next_cancel(&mut hot.rule, 0, symbol, Nanos(1))?;
+            Some((cancel.cl_ord_id, cancel.orig_cl_ord_id.to_number()?))
+        };
+        let requests = [next(&mut hot), next(&mut hot)].map(|one| one.expect("two are open"));
+        assert_eq!((requests[0].1, requests[1].1), (1, 2));
+        assert_eq!(next(&mut hot), None, "one request is under way for each");
+        // The first is refused: for what, if the order is open, no matter.
+        let refused = OrderReport {
+            id: ClientOrderId(1),
+            venue_id: None,
+            kind: ReportKind::CancelRejected,
+        };
+        live::report(&mut hot, Nanos(2), &refused).expect("it was asked for");
+        let again = next(&mut hot).expect("it is open");
+        assert_eq!(again.1, 1);
+        assert_ne!(again.0, requests[0].0, "another number");
+        // The second came nowhere: the venue, asked behind it, has the order as it was.
+        let own = |hot: &Hot, status: &ExecutionReport| lives_on(&hot.rule, 0, status);
+        for (id, ord_status, found) in [
+            (2, OrdStatus::New, Some(2)),
+            (2, OrdStatus::PartiallyFilled, Some(2)),
+            (2, OrdStatus::PendingCancel, None),
+            (2, OrdStatus::Canceled, None),
+            (9, OrdStatus::New, None),
+        ] {
+            let found = found.map(ClientOrderId);
+            assert_eq!(
+                own(&hot, &status(id, ord_status, 0)),
+                found,
+                "{id} {ord_status:?}"
+            );
+        }
+        hot.rule.forget_cancel(0, ClientOrderId(2));
+        assert_eq!(
+            own(&hot, &status(2, OrdStatus::New, 0)),
+            None,
+            "no request is under way"
+        );
+        let again = next(&mut hot).expect("it is open");
+        assert_eq!(again.1, 2);
+        assert_ne!(again.0, requests[1].0);
+        assert_eq!(next(&mut hot), None);
     }
 
     #[test]

@@ -69,7 +69,7 @@ delta = 10.0
 
 /// Keys that what is made here does not show, and where they are read.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("receiver.receive_buffer", "receiver.rs", "section.receive_buffer"),
+    ("receiver.receive_buffer", "intake.rs", "section.receive_buffer"),
     ("receiver.xdp_queues", "hook.rs", "section.xdp_queues"),
     ("receiver.filter", "hook.rs", "section.filter"),
     (

@@ -658,7 +658,7 @@ impl<'a> Context<'a> {
             cause: self.cause,
         };
         self.port.send(self.now, &request).map_err(|e| {
-            self.state.orders.cancel_not_sent(id);
+            self.state.orders.forget_cancel(id);
             not_sent(e)
         })
     }

@@ -11,7 +11,8 @@ pub const NUMBERS: u64 = 1_000_000_000_000;
 
 /// Where the numbers of a strategy's orders begin ([`super::ConductorConfig::last_id`]) in a process that was
 /// started at a time: above those of every process of the days before it, as long as each enters fewer than a
-/// million orders and requests a second. For sessions that outlive the process.
+/// million orders and requests a second: a venue remembers the numbers of its day, and refuses one that it
+/// knows, of an order or of the request to cancel it.
 pub fn numbers_from(strategy: usize, started: Nanos) -> u64 {
     const SPAN: u64 = 800_000_000_000;
     strategy as u64 * NUMBERS + started.0 / Nanos::MICRO % SPAN

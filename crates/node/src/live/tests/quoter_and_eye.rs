@@ -114,7 +114,7 @@ impl Rig {
             send: vec![SendWay::Kernel],
             of_source: vec![vec![0]],
         };
-        live.prepare(&[facts(0, "cme", Venue::Cme)], &routes, 8)
+        live.prepare(&[facts(0, "cme", Venue::Cme)], &routes, 8, Nanos::ZERO)
             .expect("it fits");
         live.set_session(0, true);
         let books = Books::new(BooksConfig {
