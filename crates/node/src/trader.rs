@@ -642,9 +642,9 @@ where
     }
 
     /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
-    /// sent meanwhile, nor before the venue has confirmed the cancels, whatever other channels and timers say.
-    /// This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken before
-    /// the second look.
+    /// sent meanwhile, nor before the venue has confirmed the cancels, whatever other channels and timers
+    /// say. This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken
+    /// before the second look.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.host.receiver.source(number);

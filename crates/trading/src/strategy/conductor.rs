@@ -806,12 +806,6 @@ impl<S: Strategy> Conductor<S> {
         })
     }
 
-    /// A request to cancel an order came to nothing, by what the venue says of the order: it may be asked for
-    /// again.
-    pub fn forget_cancel(&mut self, id: ClientOrderId) {
-        self.state.orders.forget_cancel(id);
-    }
-
     /// The strategy.
     pub fn strategy(&self) -> &S {
         &self.strategy

@@ -1,5 +1,5 @@
-//! What the venue has of our quotes, asked while we trade: one QuoteStatusRequest (a) after the other, each
-//! quote in its turn.
+//! What the venue has of our orders and quotes. Of quotes it is asked while we trade: one QuoteStatusRequest
+//! (a) after the other, each quote in its turn.
 //!
 //! An answer is compared where nothing about quotes left between the question and it: the venue answers in
 //! the order of our messages, and what it said before the answer has been heard. One that differs, or does
@@ -57,6 +57,12 @@ impl Reconciling {
 }
 
 impl<S: Strategy> Conductor<S> {
+    /// A request to cancel an order came to nothing, by what the venue says of the order: it may be asked for
+    /// again.
+    pub fn forget_cancel(&mut self, id: ClientOrderId) {
+        self.state.orders.forget_cancel(id);
+    }
+
     /// Has the venue asked about each quote every so many nanoseconds, or as often as 50 questions a second
     /// allow; 0 asks nothing. For sessions of FIX 4.4 and later, whose requests have a number (649).
     pub fn reconcile_quotes(&mut self, now: Nanos, every_ns: u64) {
