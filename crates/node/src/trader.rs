@@ -666,6 +666,7 @@ where
                         now.since(last) as f64 / 1e9
                     ));
                     self.cancel_all(now);
+                    self.stops.iter_mut().for_each(|stop| stop.holds = true);
                 }
                 Some(since) if !is_silent => {
                     hearing.silent_since = None;

@@ -73,8 +73,8 @@ pub enum RiskReject {
     KillSwitch,
     /// No order entry session is logged on.
     NoSession,
-    /// Market data is silent: nobody knows what the market is. Or everything was cancelled, for this or
-    /// another reason, and the venue has not confirmed it yet.
+    /// Market data is silent: nobody knows what the market is. Or it was, and the venue has not confirmed
+    /// yet that what was cancelled for it is gone.
     Silence,
     /// Empty, or larger than allowed.
     OrderSize,
@@ -465,8 +465,8 @@ impl Risk {
         self.has_session = is_up;
     }
 
-    /// Says whether market data is silent, or what was cancelled not confirmed. While it is, nothing goes out
-    /// but what takes away.
+    /// Says whether market data is silent, or what was cancelled for it not confirmed. While it is, nothing
+    /// goes out but what takes away.
     pub fn set_silent(&mut self, is_silent: bool) {
         self.is_silent = is_silent;
     }

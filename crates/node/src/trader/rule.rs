@@ -45,9 +45,9 @@ pub trait Rule: Sized {
     /// Says whether an order entry session is logged on. While it is not, no order may go out over it, and
     /// what was open then is not known.
     fn set_session(&mut self, session: usize, is_up: bool);
-    /// Says whether market data of a feed is silent, or not confirmed yet what was cancelled. While it is,
-    /// nothing is sent, by whatever timer or other feed it is decided on; what is open stays open until it is
-    /// cancelled.
+    /// Says whether market data of a feed is silent, or not confirmed yet what was cancelled for it. While it
+    /// is, nothing is sent, by whatever timer or other feed it is decided on; what is open stays open until
+    /// it is cancelled.
     fn set_silent(&mut self, is_silent: bool);
     /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);

@@ -23,6 +23,8 @@ use tickwire_venues::order_entry::OrderEntrySection;
 pub(super) struct Stop {
     /// Everything open is being cancelled.
     pub(super) stopping: Option<Stopping>,
+    /// It is for market data that was silent: nothing new is sent before it is confirmed.
+    pub(super) holds: bool,
     /// When the venue is asked next what it has of our open orders.
     reconcile_at: Nanos,
     /// After our own logout: nothing more comes.
@@ -99,6 +101,7 @@ where
                 ));
             }
             own.stopping = None;
+            own.holds = false;
             self.hold();
             return;
         }
@@ -143,7 +146,6 @@ where
             is_late: false,
             orders: open,
         });
-        self.hold();
     }
 
     /// Sends a request to cancel for each open order that none is under way for; how many. `again`: quotes
@@ -169,12 +171,14 @@ where
         count
     }
 
-    /// Nothing is sent while a feed is silent, nor before the venue has confirmed that what was cancelled is
-    /// gone: what was sent meanwhile would be cancelled too, and would keep the rest from being confirmed.
+    /// Nothing is sent while a feed is silent, nor before the venue has confirmed that what was cancelled for
+    /// it is gone: what was sent meanwhile would be cancelled too, and would keep the rest from being
+    /// confirmed.
     pub(super) fn hold(&mut self) {
         let is_silent = self.hearing.iter().any(|hearing| hearing.silent_since.is_some());
-        let is_stopping = self.stops.iter().any(|stop| stop.stopping.is_some());
-        self.host.path.rule.set_silent(is_silent || is_stopping);
+        let mut stops = self.stops.iter();
+        let holds = stops.any(|stop| stop.holds && stop.stopping.is_some());
+        self.host.path.rule.set_silent(is_silent || holds);
     }
 
     /// There is no session any more; [`Trader::mend`] takes it up again.

@@ -5,7 +5,7 @@
 //! and every venue has it. What is not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again
 //! and again; what the venue says of an order counts, whatever was believed. What is open there all the same,
 //! its cancel refused or lost, is cancelled again. Until the venue has said of every one that it is gone, the
-//! kill is not confirmed, which is said, and nothing else is sent.
+//! kill is not confirmed, and that is said.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
