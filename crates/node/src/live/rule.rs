@@ -129,6 +129,12 @@ impl<S: Strategy> Rule for Live<S> {
         })
     }
 
+    fn cancel_one(&mut self, session: usize, id: ClientOrderId) -> Option<OrderIntent> {
+        let at = self.who(id);
+        self.order(session, id)?;
+        self.hosted[at].conductor.cancel_one(Cause::default(), id)
+    }
+
     fn forget_cancel(&mut self, session: usize, id: ClientOrderId) {
         let at = self.who(id);
         if self.order(session, id).is_some() {

@@ -55,6 +55,8 @@ pub trait Rule: Sized {
     fn revive(&mut self);
     /// The next request to cancel an open order of a session not asked for yet.
     fn cancel_next(&mut self, session: usize, cause: Cause) -> Option<OrderIntent>;
+    /// The same of one of them: `None` if it is not open, or was asked for.
+    fn cancel_one(&mut self, session: usize, id: ClientOrderId) -> Option<OrderIntent>;
     /// A request to cancel an order of a session came to nothing: [`Rule::cancel_next`] gives it again.
     fn forget_cancel(&mut self, session: usize, id: ClientOrderId);
     /// The symbol of an instrument; of the only one that is traded where it is not said.

@@ -83,9 +83,12 @@ where
 
     /// What a stop has come to, and what the venue has of our orders.
     pub(super) fn follow_stop(&mut self, line: usize, now: Nanos) {
-        let open = self.host.path.rule.open(Some(line));
         let of = self.of(line);
         let own = &mut self.stops[line];
+        let open = own
+            .stopping
+            .as_ref()
+            .map_or(0, |stopping| stopping.open(&self.host.path.rule, line));
         let Some(stopping) = &mut own.stopping else {
             if now >= own.reconcile_at && self.config.controls.reconcile_s > 0 {
                 own.reconcile_at = now.after(u64::from(self.config.controls.reconcile_s) * Nanos::SECOND);
@@ -125,7 +128,7 @@ where
         let is_up = self.host.path.sessions[line].is_active();
         self.end_all_armed(line, now);
         let count = match is_up {
-            true => self.send_cancels(line, now, false),
+            true => self.send_cancels(line, now, None),
             false => 0,
         };
         let took = self.host.path.clock.now().since(begun);
@@ -140,21 +143,29 @@ where
                 "{of}there is no order entry session: {open} orders are cancelled when it is back, if the venue has not done so"
             )),
         }
+        let mut meant = Vec::new();
+        let rule = &self.host.path.rule;
+        rule.each_open(line, &mut |order| meant.push(order.id));
+        meant.sort_unstable();
         self.stops[line].stopping = Some(Stopping {
             since: now,
             ask_at: now.after(stop::ASK_NS),
             is_late: false,
             orders: open,
+            meant,
         });
     }
 
-    /// Sends a request to cancel for each open order that none is under way for; how many. `again`: quotes
-    /// too that a cancellation was asked for and not answered.
-    fn send_cancels(&mut self, line: usize, now: Nanos, again: bool) -> u32 {
+    /// Sends a request to cancel for each open order that none is under way for; how many. `again`: of these
+    /// orders alone, and of quotes also those that a cancellation was asked for and not answered.
+    fn send_cancels(&mut self, line: usize, now: Nanos, again: Option<&[ClientOrderId]>) -> u32 {
         let symbol = self.config.trader.symbol.0;
         let mut count = 0_u32;
-        R::cancel_quotes(&mut self.host.path, line, now, again);
-        while let Some(cancel) = stop::next_cancel(&mut self.host.path.rule, line, symbol, now) {
+        R::cancel_quotes(&mut self.host.path, line, now, again.is_some());
+        let mut meant = again.map(<[ClientOrderId]>::iter);
+        while let Some(cancel) =
+            stop::next_cancel(&mut self.host.path.rule, line, meant.as_mut(), symbol, now)
+        {
             count += 1;
             // Kept for no resend: what is open is asked for instead.
             let session = &mut self.host.path.sessions[line];
@@ -262,9 +273,10 @@ where
             return;
         }
         self.end_all_armed(line, now);
-        if self.stops[line].stopping.is_some() {
+        if let Some(stopping) = self.stops[line].stopping.take() {
             // Also those whose cancel was refused, and what a replacement that was under way has become.
-            self.send_cancels(line, now, true);
+            self.send_cancels(line, now, Some(&stopping.meant));
+            self.stops[line].stopping = Some(stopping);
         }
         let symbol = self.config.trader.symbol.0;
         let rule = &self.host.path.rule;
@@ -421,8 +433,9 @@ where
         for report in reports.iter().flatten() {
             let _ = R::on_report(&mut self.host.path, line, now, report);
         }
-        if self.stops[line].stopping.is_some()
+        if let Some(stopping) = &self.stops[line].stopping
             && let Some(id) = stop::lives_on(&self.host.path.rule, line, report)
+            && stopping.is_meant(id)
         {
             self.host.path.rule.forget_cancel(line, id);
         }

@@ -36,20 +36,40 @@ pub(super) const PATIENCE_NS: u64 = 2 * Nanos::SECOND;
 pub(super) const ASKED_MAX: usize = 32;
 
 /// A kill under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stopping {
     pub(super) since: Nanos,
     /// When what is open is asked for next.
     pub(super) ask_at: Nanos,
     pub(super) is_late: bool,
     pub(super) orders: u32,
+    /// The orders that were open, in their order. What a strategy that goes on has sent since is no matter of
+    /// it.
+    pub(super) meant: Vec<ClientOrderId>,
 }
 
-/// An OrderCancelRequest for the next open order of a session that none was sent for; `None` when there is
-/// one for all of them.
+impl Stopping {
+    pub(super) fn is_meant(&self, id: ClientOrderId) -> bool {
+        self.meant.binary_search(&id).is_ok()
+    }
+
+    /// How many of the orders that are meant are open, and quotes.
+    pub(super) fn open<R: Rule>(&self, rule: &R, session: usize) -> u32 {
+        let (mut all, mut meant) = (0, 0);
+        rule.each_open(session, &mut |order| {
+            all += 1;
+            meant += u32::from(self.is_meant(order.id));
+        });
+        rule.open(Some(session)) - all + meant
+    }
+}
+
+/// An OrderCancelRequest for the next open order of a session, or of those that are left of these, that none
+/// was sent for; `None` when there is one for all of them.
 pub(super) fn next_cancel<R: Rule>(
     rule: &mut R,
     session: usize,
+    of: Option<&mut std::slice::Iter<'_, ClientOrderId>>,
     symbol: Symbol,
     now: Nanos,
 ) -> Option<OrderCancelRequest> {
@@ -59,7 +79,10 @@ pub(super) fn next_cancel<R: Rule>(
         venue_id,
         cause,
         ..
-    } = rule.cancel_next(session, Cause::default())?
+    } = match of {
+        None => rule.cancel_next(session, Cause::default()),
+        Some(meant) => meant.find_map(|id| rule.cancel_one(session, *id)),
+    }?
     else {
         return None;
     };
@@ -601,7 +624,7 @@ mod tests {
         hot.rule.kill();
         let symbol = Symbol::new(b"AAPL").unwrap();
         let mut targets = Vec::new();
-        while let Some(cancel) = next_cancel(&mut hot.rule, 0, symbol, Nanos(1)) {
+        while let Some(cancel) = next_cancel(&mut hot.rule, 0, None, symbol, Nanos(1)) {
             assert_ne!(cancel.cl_ord_id, cancel.orig_cl_ord_id);
             targets.push(cancel.orig_cl_ord_id.to_number().unwrap());
         }
@@ -615,11 +638,12 @@ mod tests {
 
     #[test]
     fn what_is_open_although_it_was_cancelled_is_cancelled_again() {
-        let mut hot = rule(2);
-        hot.rule.kill();
+        // The third one came after the stop.
+        let mut hot = rule(3);
         let symbol = Symbol::new(b"AAPL").unwrap();
+        let meant = [ClientOrderId(1), ClientOrderId(2)];
         let next = |hot: &mut Hot| {
-            let cancel = next_cancel(&mut hot.rule, 0, symbol, Nanos(1))?;
+            let cancel = next_cancel(&mut hot.rule, 0, Some(&mut meant.iter()), symbol, Nanos(1))?;
             Some((cancel.cl_ord_id, cancel.orig_cl_ord_id.to_number()?))
         };
         let requests = [next(&mut hot), next(&mut hot)].map(|one| one.expect("two are open"));
@@ -661,6 +685,23 @@ mod tests {
         assert_eq!(again.1, 2);
         assert_ne!(again.0, requests[1].0);
         assert_eq!(next(&mut hot), None);
+        let stopping = Stopping {
+            since: Nanos(1),
+            ask_at: Nanos(1),
+            is_late: false,
+            orders: 2,
+            meant: meant.to_vec(),
+        };
+        assert_eq!((stopping.open(&hot.rule, 0), hot.rule.open(Some(0))), (2, 3));
+        for id in meant {
+            let gone = OrderReport {
+                id,
+                venue_id: None,
+                kind: ReportKind::Cancelled,
+            };
+            live::report(&mut hot, Nanos(3), &gone).expect("it was open");
+        }
+        assert_eq!((stopping.open(&hot.rule, 0), hot.rule.open(Some(0))), (0, 1));
     }
 
     #[test]

@@ -794,16 +794,7 @@ impl<S: Strategy> Conductor<S> {
         is_meant: impl Fn(InstrumentId) -> bool,
     ) -> Option<OrderIntent> {
         let open = self.state.orders.next_to_cancel_of(is_meant)?;
-        let order = self.state.orders.request_cancel(open)?;
-        Some(OrderIntent::Cancel {
-            id: self.state.orders.issue_id(),
-            target: order.id,
-            venue_id: order.venue_id,
-            instrument: order.instrument,
-            side: order.side,
-            qty: order.qty,
-            cause,
-        })
+        self.cancel_one(cause, open)
     }
 
     /// The strategy.

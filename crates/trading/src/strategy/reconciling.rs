@@ -6,7 +6,7 @@
 //! not come, is counted and told ([`super::QuoteEventKind::Differs`], [`super::QuoteEventKind::Unanswered`]):
 //! what is to be done about it is the strategy's to say.
 
-use tickwire_market::{Cause, ClientOrderId, Nanos, Qty, Side};
+use tickwire_market::{Cause, ClientOrderId, Nanos, OrderIntent, Qty, Side};
 
 use super::context::State;
 use super::{Conductor, Markets, OrderPort, QuoteEvent, QuoteEventKind, QuoteIntent, Rejected, Strategy};
@@ -57,6 +57,22 @@ impl Reconciling {
 }
 
 impl<S: Strategy> Conductor<S> {
+    /// The request to cancel an order, for a host that sends it: `None` if it is not open, is to take the
+    /// place of another and has no answer yet, or was asked for already.
+    pub fn cancel_one(&mut self, cause: Cause, id: ClientOrderId) -> Option<OrderIntent> {
+        self.state.orders.get(id).filter(|order| !order.is_replacing())?;
+        let order = self.state.orders.request_cancel(id)?;
+        Some(OrderIntent::Cancel {
+            id: self.state.orders.issue_id(),
+            target: order.id,
+            venue_id: order.venue_id,
+            instrument: order.instrument,
+            side: order.side,
+            qty: order.qty,
+            cause,
+        })
+    }
+
     /// A request to cancel an order came to nothing, by what the venue says of the order: it may be asked for
     /// again.
     pub fn forget_cancel(&mut self, id: ClientOrderId) {
