@@ -401,7 +401,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"risk_rejects", "risk rejects", "events", "Orders stopped by a pre-trade check."},
         {"risk_kill_switch", "killed", "events", "Orders stopped because the kill switch is on."},
         {"risk_no_session", "no session", "events", "Orders stopped because no order entry session is logged on."},
-        {"risk_silence", "silence", "events", "Orders stopped because market data was silent."},
+        {"risk_silence", "silence", "events", "Orders stopped because market data was silent, or what was cancelled for it not confirmed to be gone."},
         {"risk_order_size", "size", "events", "Orders stopped because they were empty or larger than allowed."},
         {"risk_no_reference", "no reference", "events", "Orders stopped because no mid price was known to judge their price by."},
         {"risk_price_band", "price band", "events", "Orders stopped because their price was too far from the last good mid price."},

@@ -114,6 +114,18 @@ pub(crate) fn processor_time(words: &[String], cost: &Path) -> Result<(f64, Stri
     ))
 }
 
+/// The number behind an option, which is the next one of the words.
+pub(crate) fn number<'w, 'a: 'w>(
+    option: &str,
+    words: &mut impl Iterator<Item = &'w &'a str>,
+) -> Result<u64, String> {
+    let text = words
+        .next()
+        .ok_or_else(|| format!("{option} needs a number behind it"))?;
+    text.parse()
+        .map_err(|_| format!("{option}: '{text}' is no whole number"))
+}
+
 /// Processes beside what is run; they end with this value.
 pub(crate) struct Load(Vec<Child>);
 

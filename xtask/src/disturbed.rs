@@ -6,8 +6,9 @@ use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::Load;
-use crate::run::root;
+use crate::Step;
+use crate::command::{self, Findings, Load};
+use crate::run::{build_tests, root};
 
 const HELP: &str = "\
 Runs steps of `check` while processes of real-time priority take the processors away, for 5 to 300 ms at a time, half of the time in
@@ -33,26 +34,13 @@ const TAKES_MS: [u64; 4] = [5, 20, 100, 300];
 /// For how long it is left at least, and how much longer at most, milliseconds.
 const LEAVES_MS: (u64, u64) = (10, 190);
 
-#[derive(Debug, PartialEq)]
-pub(crate) struct Plan<'a> {
-    pub(crate) steps: Vec<&'a str>,
+struct Plan {
+    steps: Vec<&'static Step>,
     hands: usize,
     seed: u64,
 }
 
-/// What the words ask for; its help, which is no failure, or what is wrong with them.
-pub(crate) fn plan<'a>(words: &[&'a str]) -> Result<Plan<'a>, ExitCode> {
-    if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
-        print!("{HELP}");
-        return Err(ExitCode::SUCCESS);
-    }
-    read(words).map_err(|why| {
-        eprintln!("xtask disturbed: {why}; `cargo xtask disturbed --help` says more");
-        ExitCode::from(2)
-    })
-}
-
-fn read<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
+fn plan(words: &[&str]) -> Result<Plan, String> {
     let mut plan = Plan {
         steps: Vec::new(),
         hands: 2,
@@ -60,54 +48,58 @@ fn read<'a>(words: &[&'a str]) -> Result<Plan<'a>, String> {
     };
     let mut words = words.iter();
     while let Some(&word) = words.next() {
-        let mut number = || {
-            let text = words
-                .next()
-                .ok_or_else(|| format!("{word} needs a number behind it"))?;
-            text.parse::<u64>()
-                .map_err(|_| format!("{word}: '{text}' is no whole number"))
-        };
         match word {
             "--hands" => {
-                let hands = number()?;
+                let hands = command::number(word, &mut words)?;
                 plan.hands = usize::try_from(hands)
                     .ok()
                     .filter(|n| *n > 0)
                     .ok_or("--hands: 1 or more")?;
             }
-            "--seed" => plan.seed = number()?,
-            option if option.starts_with('-') => return Err(format!("no option '{option}'")),
-            step => plan.steps.push(step),
+            "--seed" => plan.seed = command::number(word, &mut words)?,
+            other => plan.steps.push(step(other)?),
         }
     }
     if plan.steps.is_empty() {
-        plan.steps = vec![crate::TESTS, "bindings"];
+        plan.steps = vec![step(crate::TESTS)?, step("bindings")?];
     }
     Ok(plan)
 }
 
-impl Plan<'_> {
-    /// Takes processors away until the value is dropped.
-    pub(crate) fn begin(&self) -> Result<Load, String> {
-        let own = std::env::current_exe().map_err(|e| format!("xtask's own path: {e}"))?;
-        let hand = |nth: usize| {
-            let mut command = Command::new("chrt");
-            command
-                .args(["--fifo", "50"])
-                .arg(&own)
-                .args([HAND, &(self.seed + nth as u64).to_string()])
-                .current_dir(root())
-                .stdin(Stdio::piped());
-            command
-        };
-        let mut load = Load::start((0..self.hands).map(hand))?;
-        // One that may not have this priority ends at once.
-        std::thread::sleep(Duration::from_millis(200));
-        if load.has_ended() {
-            return Err("a process of real-time priority has ended at once: root may have one, with chrt (util-linux)".into());
-        }
-        Ok(load)
+fn step(name: &str) -> Result<&'static Step, String> {
+    crate::find(name).map_err(|unknown| {
+        format!("no option or step '{unknown}'; `cargo xtask check --list` lists the steps")
+    })
+}
+
+/// The command.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    command::run("disturbed", HELP, words, plan, work)
+}
+
+fn work(plan: Plan) -> Result<Findings, String> {
+    build_tests();
+    let own = std::env::current_exe().map_err(|e| format!("xtask's own path: {e}"))?;
+    let hand = |nth: usize| {
+        let mut command = Command::new("chrt");
+        command
+            .args(["--fifo", "50"])
+            .arg(&own)
+            .args([HAND, &(plan.seed + nth as u64).to_string()])
+            .current_dir(root())
+            .stdin(Stdio::piped());
+        command
+    };
+    let mut hands = Load::start((0..plan.hands).map(hand))?;
+    // One that may not have this priority ends at once.
+    std::thread::sleep(Duration::from_millis(200));
+    if hands.has_ended() {
+        return Err(
+            "a process of real-time priority has ended at once: root may have one, with chrt (util-linux)"
+                .into(),
+        );
     }
+    Ok(crate::findings(plan.steps.into_iter(), false))
 }
 
 /// Such a process: until its input ends, which it does with whom it was started by, however that ends.
@@ -143,10 +135,12 @@ mod tests {
 
     #[test]
     fn options_are_read_and_what_is_unknown_is_named() {
-        let plan = read(&["bench", "--hands", "3", "--seed", "9"]).expect("words of the help");
-        assert_eq!((plan.steps, plan.hands, plan.seed), (vec!["bench"], 3, 9));
-        assert_eq!(read(&[]).expect("no words").steps, ["test", "bindings"]);
-        let said = |words: &[&str]| read(words).err().unwrap_or_default();
+        let read = |words: &[&str]| plan(words).unwrap_or_else(|why| panic!("{why}"));
+        let names = |plan: &Plan| plan.steps.iter().map(|step| step.name).collect::<Vec<_>>();
+        let plan = read(&["bench", "--hands", "3", "--seed", "9"]);
+        assert_eq!((names(&plan), plan.hands, plan.seed), (vec!["bench"], 3, 9));
+        assert_eq!(names(&read(&[])), ["test", "bindings"]);
+        let said = |words: &[&str]| super::plan(words).err().unwrap_or_default();
         assert!(said(&["--hands", "0"]).contains("1 or more"));
         assert!(said(&["--seed"]).contains("needs a number"));
         assert!(said(&["--seed", "x"]).contains("'x' is no whole number"));

@@ -289,7 +289,7 @@ fn main() -> ExitCode {
         ["wheels", rest @ ..] => wheels::run(rest),
         ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
         ["dist", rest @ ..] => dist::run(rest),
-        ["disturbed", rest @ ..] => run_disturbed(rest),
+        ["disturbed", rest @ ..] => disturbed::run(rest),
         [disturbed::HAND, rest @ ..] => disturbed::disturb(rest),
         ["within", rest @ ..] => deadline::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
@@ -320,36 +320,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs steps while processors are taken away.
-fn run_disturbed(words: &[&str]) -> ExitCode {
-    let plan = match disturbed::plan(words) {
-        Ok(plan) => plan,
-        Err(code) => return code,
-    };
-    let failed = |why: String| {
-        eprintln!("xtask disturbed: {why}");
-        ExitCode::from(2)
-    };
-    let steps = match plan
-        .steps
-        .iter()
-        .map(|name| find(name))
-        .collect::<Result<Vec<_>, _>>()
-    {
-        Ok(steps) => steps,
-        Err(unknown) => {
-            return failed(format!(
-                "no step '{unknown}'; `cargo xtask check --list` lists them"
-            ));
-        }
-    };
-    run::build_tests();
-    match plan.begin() {
-        Ok(_hands) => run_steps(steps.into_iter(), false),
-        Err(why) => failed(why),
-    }
-}
-
 fn find(name: &str) -> Result<&'static Step, &str> {
     STEPS.iter().find(|s| s.name == name).ok_or(name)
 }
@@ -366,6 +336,11 @@ fn list() -> String {
 
 /// Runs the steps, all of them even after a failure, and says how it went.
 fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitCode {
+    code_of(findings(steps, verbose))
+}
+
+/// The same, with what was found.
+fn findings(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> command::Findings {
     let mut all = Tally::default();
     for step in steps {
         step.announce();
@@ -395,7 +370,14 @@ fn run_check(is_full: bool) -> ExitCode {
             }
         }
     });
-    all.conclude()
+    code_of(all.conclude())
+}
+
+fn code_of(found: command::Findings) -> ExitCode {
+    match found.bad {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// The tests, and beside those that wait for something the other steps: whenever a lane of tests has ended,
@@ -470,7 +452,7 @@ impl Tally {
     }
 
     /// The last lines: what failed and why, what was skipped, and the numbers.
-    fn conclude(self) -> ExitCode {
+    fn conclude(self) -> command::Findings {
         println!();
         for (step, command, tests) in &self.again {
             println!("failed: {step}; again: {command}");
@@ -483,9 +465,9 @@ impl Tally {
         }
         let Tally { passed, failed, .. } = self;
         println!("{passed} passed, {failed} failed, {} skipped", self.skipped.len());
-        match failed {
-            0 => ExitCode::SUCCESS,
-            _ => ExitCode::FAILURE,
+        command::Findings {
+            good: passed,
+            bad: failed,
         }
     }
 }

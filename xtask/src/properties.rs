@@ -53,21 +53,14 @@ fn plan<'a>(words: &[&'a str], now: u64) -> Result<Plan<'a>, String> {
     };
     let mut words = words.iter();
     while let Some(&word) = words.next() {
-        let mut number = |what: &str| {
-            let text = words
-                .next()
-                .ok_or_else(|| format!("{what} needs a number behind it"))?;
-            text.parse::<u64>()
-                .map_err(|_| format!("{what}: '{text}' is no whole number"))
-        };
         match word {
             "--cases" => {
-                plan.cases = u32::try_from(number(word)?)
+                plan.cases = u32::try_from(command::number(word, &mut words)?)
                     .ok()
                     .filter(|cases| *cases > 0)
                     .ok_or("--cases: from 1 to 4294967295")?;
             }
-            "--seed" => plan.seed = number(word)?,
+            "--seed" => plan.seed = command::number(word, &mut words)?,
             name if CRATES.contains(&name) => plan.crates.push(name),
             other => {
                 let known = CRATES.join(", ");

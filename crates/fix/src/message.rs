@@ -651,6 +651,36 @@ impl ExecutionReport {
     /// MsgType (35).
     pub const MSG_TYPE: &'static [u8] = b"8";
 
+    /// What is to be said of an order that has come, before its numbers (37, 17) are: it is new, and nothing
+    /// of it has traded.
+    pub fn of(order: &NewOrderSingle) -> ExecutionReport {
+        ExecutionReport {
+            order_id: Id::EMPTY,
+            cl_ord_id: order.cl_ord_id,
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::EMPTY,
+            exec_type: ExecType::New,
+            ord_status: OrdStatus::New,
+            ord_rej_reason: None,
+            symbol: order.symbol,
+            side: order.side,
+            qty: order.qty,
+            order_type: order.order_type,
+            price: order.price,
+            stop: order.stop,
+            is_working: false,
+            time_in_force: order.time_in_force,
+            last_qty: Qty::ZERO,
+            last_px: None,
+            leaves_qty: order.qty,
+            cum_qty: Qty::ZERO,
+            avg_px: Price::ZERO,
+            transact_time: order.transact_time,
+            cause: order.cause,
+            text: Reason::EMPTY,
+        }
+    }
+
     /// Reads the fields of a message of type 8, of FIX 4.1 to 4.2 too: there ExecTransType (20) says that a
     /// fill is cancelled or that the report is only the status. A correction (20=2) is refused: it changes
     /// what was told before.

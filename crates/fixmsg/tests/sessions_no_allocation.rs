@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tickwire_fix::dict::Dictionary;
 use tickwire_fix::{
     Again, CompId, Event, ExecType, ExecutionReport, Id, MemoryStore, NewOrder, NewOrderSingle, OrdStatus,
-    OrderTemplate, Precision, Reason, Role, Rules, Session, SessionConfig, Stamp,
+    OrderTemplate, Precision, Role, Rules, Session, SessionConfig, Stamp,
 };
 use tickwire_fixmsg::fix44::values::{MDEntryType, MDUpdateAction, QuoteType};
 use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MassQuote};
@@ -77,28 +77,16 @@ fn report(id: u64) -> ExecutionReport {
     let order = order(id);
     ExecutionReport {
         order_id: Id::from_number(5_000_000_000 + id),
-        cl_ord_id: order.cl_ord_id,
-        orig_cl_ord_id: Id::EMPTY,
         exec_id: Id::from_number(7_000_000_000 + id),
         exec_type: ExecType::Trade,
         ord_status: OrdStatus::Filled,
-        ord_rej_reason: None,
-        symbol: order.symbol,
-        side: order.side,
-        qty: order.qty,
-        order_type: order.order_type,
-        price: order.price,
-        stop: None,
-        is_working: false,
-        time_in_force: order.time_in_force,
         last_qty: order.qty,
         last_px: order.price,
         leaves_qty: Qty(0),
         cum_qty: order.qty,
         avg_px: Price::from_4dp(1_872_500),
         transact_time: NOW,
-        cause: None,
-        text: Reason::EMPTY,
+        ..ExecutionReport::of(&order)
     }
 }
 

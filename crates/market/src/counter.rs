@@ -120,7 +120,7 @@ counters! {
     RiskRejects "risk_rejects" "risk rejects" Events "Orders stopped by a pre-trade check."
     RiskKillSwitch "risk_kill_switch" "killed" Events "Orders stopped because the kill switch is on."
     RiskNoSession "risk_no_session" "no session" Events "Orders stopped because no order entry session is logged on."
-    RiskSilence "risk_silence" "silence" Events "Orders stopped because market data was silent."
+    RiskSilence "risk_silence" "silence" Events "Orders stopped because market data was silent, or what was cancelled for it not confirmed to be gone."
     RiskOrderSize "risk_order_size" "size" Events "Orders stopped because they were empty or larger than allowed."
     RiskNoReference "risk_no_reference" "no reference" Events "Orders stopped because no mid price was known to judge their price by."
     RiskPriceBand "risk_price_band" "price band" Events "Orders stopped because their price was too far from the last good mid price."

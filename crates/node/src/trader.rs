@@ -666,7 +666,8 @@ where
                         now.since(last) as f64 / 1e9
                     ));
                     self.cancel_all(now);
-                    self.stops.iter_mut().for_each(|stop| stop.holds = true);
+                    let stops = self.stops.iter_mut().filter_map(|stop| stop.stopping.as_mut());
+                    stops.for_each(|stopping| stopping.holds = true);
                 }
                 Some(since) if !is_silent => {
                     hearing.silent_since = None;
@@ -679,6 +680,8 @@ where
                         "packets come again after {:.3} s{}",
                         last.since(since) as f64 / 1e9,
                         match silent {
+                            0 if self.is_held() =>
+                                "; nothing is sent until what was cancelled is confirmed to be gone",
                             0 => "",
                             _ => "; others do not yet, and nothing is sent until they do",
                         }

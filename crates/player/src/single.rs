@@ -340,28 +340,13 @@ fn ends_message(bytes: &[u8]) -> bool {
 fn expired(order: &NewOrderSingle, number: u64, now: Nanos) -> ExecutionReport {
     ExecutionReport {
         order_id: Id::from_number(number),
-        cl_ord_id: order.cl_ord_id,
-        orig_cl_ord_id: Id::EMPTY,
         exec_id: Id::from_number(number),
         exec_type: ExecType::Canceled,
         ord_status: OrdStatus::Canceled,
-        ord_rej_reason: None,
-        symbol: order.symbol,
-        side: order.side,
-        qty: order.qty,
-        order_type: order.order_type,
-        price: order.price,
         stop: None,
-        is_working: false,
-        time_in_force: order.time_in_force,
-        last_qty: Qty::ZERO,
-        last_px: None,
         leaves_qty: Qty::ZERO,
-        cum_qty: Qty::ZERO,
-        avg_px: Price::ZERO,
         transact_time: now,
-        cause: order.cause,
-        text: Reason::EMPTY,
+        ..ExecutionReport::of(order)
     }
 }
 

@@ -437,23 +437,10 @@ impl Obstinate {
                 true => OrdStatus::Canceled,
                 false => OrdStatus::New,
             },
-            ord_rej_reason: None,
-            symbol: order.symbol,
-            side: order.side,
-            qty: order.qty,
-            order_type: order.order_type,
-            price: order.price,
-            stop: order.stop,
-            is_working: false,
-            time_in_force: order.time_in_force,
-            last_qty: Qty(0),
-            last_px: None,
             leaves_qty: if self.is_over { Qty(0) } else { order.qty },
-            cum_qty: Qty(0),
-            avg_px: Price::ZERO,
             transact_time: ctx.now(),
             cause: None,
-            text: Reason::EMPTY,
+            ..ExecutionReport::of(order)
         };
         ctx.send(ExecutionReport::MSG_TYPE, |e, stamp| {
             report.encode(e, stamp);

@@ -268,15 +268,7 @@ impl OverFix {
                 0 if last_px.is_some() => OrdStatus::Filled,
                 _ => ord_status,
             },
-            ord_rej_reason: None,
-            symbol: order.symbol,
-            side: order.side,
-            qty: order.qty,
-            order_type: order.order_type,
-            price: order.price,
-            stop: order.stop,
             is_working: report.kind == ReportKind::Triggered,
-            time_in_force: order.time_in_force,
             last_qty,
             last_px,
             leaves_qty,
@@ -284,7 +276,7 @@ impl OverFix {
             avg_px: last_px.unwrap_or_default(),
             transact_time: now(),
             cause: None,
-            text: Reason::EMPTY,
+            ..ExecutionReport::of(&order)
         };
         self.connection
             .send(ExecutionReport::MSG_TYPE, |e, stamp| execution.encode(e, stamp));

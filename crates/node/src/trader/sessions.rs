@@ -23,8 +23,6 @@ use tickwire_venues::order_entry::OrderEntrySection;
 pub(super) struct Stop {
     /// Everything open is being cancelled.
     pub(super) stopping: Option<Stopping>,
-    /// It is for market data that was silent: nothing new is sent before it is confirmed.
-    pub(super) holds: bool,
     /// When the venue is asked next what it has of our open orders.
     reconcile_at: Nanos,
     /// After our own logout: nothing more comes.
@@ -85,10 +83,6 @@ where
     pub(super) fn follow_stop(&mut self, line: usize, now: Nanos) {
         let of = self.of(line);
         let own = &mut self.stops[line];
-        let open = own
-            .stopping
-            .as_ref()
-            .map_or(0, |stopping| stopping.open(&self.host.path.rule, line));
         let Some(stopping) = &mut own.stopping else {
             if now >= own.reconcile_at && self.config.controls.reconcile_s > 0 {
                 own.reconcile_at = now.after(u64::from(self.config.controls.reconcile_s) * Nanos::SECOND);
@@ -96,6 +90,7 @@ where
             }
             return;
         };
+        let open = stopping.open(&self.host.path.rule, line);
         if open == 0 {
             if stopping.orders > 0 {
                 warn(format_args!(
@@ -104,14 +99,13 @@ where
                 ));
             }
             own.stopping = None;
-            own.holds = false;
             self.hold();
             return;
         }
         if now.since(stopping.since) > stop::PATIENCE_NS && !stopping.is_late {
             stopping.is_late = true;
             warn(format_args!(
-                "ALERT: {of}{open} orders are not confirmed to be over {} s after their cancels; the venue is asked again and again",
+                "ALERT: {of}{open} orders are not confirmed to be over {} s after their cancels; the venue is asked again and again, and what it has open is cancelled again",
                 stop::PATIENCE_NS / Nanos::SECOND
             ));
         }
@@ -152,6 +146,7 @@ where
             ask_at: now.after(stop::ASK_NS),
             is_late: false,
             orders: open,
+            holds: self.holds(line),
             meant,
         });
     }
@@ -187,9 +182,18 @@ where
     /// confirmed.
     pub(super) fn hold(&mut self) {
         let is_silent = self.hearing.iter().any(|hearing| hearing.silent_since.is_some());
-        let mut stops = self.stops.iter();
-        let holds = stops.any(|stop| stop.holds && stop.stopping.is_some());
-        self.host.path.rule.set_silent(is_silent || holds);
+        self.host.path.rule.set_silent(is_silent || self.is_held());
+    }
+
+    /// Whether what is new waits for the confirmation of a stop.
+    pub(super) fn is_held(&self) -> bool {
+        (0..self.stops.len()).any(|line| self.holds(line))
+    }
+
+    /// Whether the stop of a session, if there is one, holds back what is new.
+    fn holds(&self, line: usize) -> bool {
+        let stopping = self.stops[line].stopping.as_ref();
+        stopping.is_some_and(|stopping| stopping.holds)
     }
 
     /// There is no session any more; [`Trader::mend`] takes it up again.

@@ -43,6 +43,8 @@ pub(super) struct Stopping {
     pub(super) ask_at: Nanos,
     pub(super) is_late: bool,
     pub(super) orders: u32,
+    /// It is for market data that was silent: nothing new is sent before it is confirmed.
+    pub(super) holds: bool,
     /// The orders that were open, in their order. What a strategy that goes on has sent since is no matter of
     /// it.
     pub(super) meant: Vec<ClientOrderId>,
@@ -690,6 +692,7 @@ mod tests {
             ask_at: Nanos(1),
             is_late: false,
             orders: 2,
+            holds: false,
             meant: meant.to_vec(),
         };
         assert_eq!((stopping.open(&hot.rule, 0), hot.rule.open(Some(0))), (2, 3));
