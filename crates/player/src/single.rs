@@ -19,10 +19,10 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::num::NonZeroU64;
 
 use tickwire_fix::{
-    Again, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Reason, Role, Session,
+    Again, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Role, Session,
     SessionConfig,
 };
-use tickwire_market::{Nanos, Price, Qty, Symbol};
+use tickwire_market::{Nanos, Qty, Symbol};
 use tickwire_runtime::clock::{Clock, tsc, wall};
 use tickwire_runtime::inbox::{Backend, Inbox, Input};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
