@@ -62,15 +62,7 @@ const TARGETS: &[Target] = &[
             "crates/book/src/order_index.rs",
         ],
         tests_of: &[],
-        tests: &[
-            "--lib",
-            "--test",
-            "oracle",
-            "--test",
-            "rules",
-            "--test",
-            "super_rules",
-        ],
+        tests: &["--lib", "--test", "all"],
     },
     Target {
         name: "super-books",
@@ -80,7 +72,7 @@ const TARGETS: &[Target] = &[
             "crates/book/src/super_books/*.rs",
         ],
         tests_of: &[],
-        tests: &["--lib", "--test", "super_oracle", "--test", "super_rules"],
+        tests: &["--lib", "--test", "all"],
     },
     Target {
         name: "arbiter",

@@ -12,6 +12,7 @@ use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::neighbours::Neighbours;
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -22,7 +23,13 @@ use tickwire_console::failure::Failure;
 use tickwire_node::hot::HotPath;
 use tickwire_node::live::Live;
 use tickwire_node::memory::{self, MemoryOut, answer, memory_path, strategy_path};
+use tickwire_node::settings::TraderSection;
+use tickwire_node::trader::Rule;
 use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
+
+/// How long after the packet before it a packet comes, on a market that is quiet and one that is more so,
+/// nanoseconds.
+pub(crate) const PAUSES: [u64; 2] = [Nanos::MILLI, 10 * Nanos::MILLI];
 
 /// One line of the throughput table.
 struct Line1 {
@@ -51,6 +58,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut lines: Vec<Line1> = Vec::new();
     let mut message_times = Histogram::new();
     let mut order_times = Histogram::new();
+    let mut rehearsed_times = Histogram::new();
+    let mut gap_times: [Histogram; 4] = Default::default();
+    let mut neighbours = Neighbours::new();
     let mut warm_times = Histogram::new();
     let mut stamped_times = Histogram::new();
     let mut own_times = Histogram::new();
@@ -75,7 +85,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         warm_path::<true>(&clock, &mut stamped_times)?;
         warm_path::<false>(&clock, &mut warm_times)?;
         warm_path_of_strategy(&clock, &mut own_times)?;
-        orders = path(&session, &single, &clock, &mut message_times, &mut order_times)?;
+        let times = [&mut message_times, &mut order_times];
+        orders = path(&session, &single, &clock, 0, times)?;
+        let times = [&mut Histogram::new(), &mut rehearsed_times];
+        path(&session, &single, &clock, rehearsed_ns(), times)?;
+        for (times, (gap, rehearsed)) in gap_times.iter_mut().zip(gaps()) {
+            let packets = packets_of(args.messages, gap);
+            behind_gaps(&clock, &mut neighbours, (gap, rehearsed), packets, times)?;
+        }
     }
     let mut table = Table::new(
         &format!(
@@ -95,9 +112,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         ]);
     }
     println!("{}", table.to_text(tickwire_console::terminal::width()));
+    let [soon, soon_unrehearsed, late, late_unrehearsed] = &gap_times;
     let times = [
         ("any packet of 1 message", &message_times),
-        ("packet -> order, one in thousands of packets", &order_times),
+        ("packet -> order, one in thousands of packets", &rehearsed_times),
+        ("the same, not rehearsed", &order_times),
+        ("packet -> order, 1 ms after the one before", soon),
+        ("the same, not rehearsed", soon_unrehearsed),
+        ("packet -> order, 10 ms after the one before", late),
+        ("the same, not rehearsed", late_unrehearsed),
         ("packet -> order, every packet (warm)", &warm_times),
         ("the same with every stage stamped", &stamped_times),
         ("the same (not stamped), the rule as a strategy", &own_times),
@@ -108,6 +131,10 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             .to_text(tickwire_console::terminal::width())
     );
     let timer = timer_cost(&clock);
+    println!(
+        "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory.",
+        format_ns(rehearsed_ns())
+    );
     println!(
         "books equal the matching engine's at every level; {} orders per run; reading the counter twice costs {} (included)",
         format_count(orders),
@@ -206,19 +233,46 @@ fn filtered(
     check_count(session, feed.counters().get(Counter::Messages))
 }
 
-/// The whole path for packets of one message; the time of each packet, and of those that led to an order.
+/// How often a thread that never sleeps rehearses an order, as shipped.
+pub(crate) fn rehearsed_ns() -> u64 {
+    u64::from(TraderSection::default().idle_us) * Nanos::MICRO
+}
+
+/// The pauses before a packet, and how often an order is rehearsed in them, nanoseconds.
+fn gaps() -> [(u64, u64); 4] {
+    let [soon, late] = PAUSES;
+    [
+        (soon, rehearsed_ns()),
+        (soon, 0),
+        (late, rehearsed_ns()),
+        (late, 0),
+    ]
+}
+
+/// How many packets are sent behind such pauses: a second of them in a run of the default length.
+pub(crate) fn packets_of(messages: u64, pause: u64) -> u64 {
+    (messages / 2_000).clamp(20, 1_000) * PAUSES[0] / pause + 2
+}
+
+/// The whole path for packets of one message, an order rehearsed every `rehearsed_ns` between them (0: none);
+/// the time of each packet, and of those that led to an order.
 fn path(
     session: &Recorded,
     packets: &[u8],
     clock: &Clock,
-    all: &mut Histogram,
-    orders: &mut Histogram,
+    rehearsed_ns: u64,
+    [all, orders]: [&mut Histogram; 2],
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(session.symbols);
     let mut hot = memory_path::<true>(memory::books(session.symbols), symbol, clock.clone())?;
+    let (every, mut due) = (clock.span_ticks(rehearsed_ns), tsc());
     for packet in walk(packets) {
         let before = hot.sessions[0].out.orders;
+        if every > 0 && tsc() >= due {
+            due = tsc() + every;
+            Live::on_idle(&mut hot, clock.now());
+        }
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
         let ns = clock.span_ns(tsc() - begin);
@@ -336,6 +390,39 @@ fn warm<S: Strategy, const STAMPED: bool>(
     }
 }
 
+/// The whole path when every packet moves the best offer and comes so long after the one before; meanwhile
+/// others have the caches.
+fn behind_gaps(
+    clock: &Clock,
+    neighbours: &mut Neighbours,
+    (pause, rehearsed): (u64, u64),
+    count: u64,
+    times: &mut Histogram,
+) -> Result<(), Failure> {
+    let session = Recorded::generate(1, 1, 1);
+    let symbol = tickwire_exchange::listings(1)[0].symbol;
+    let mut hot = memory_path::<false>(memory::books(session.symbols), symbol, clock.clone())?;
+    let packets = best_offer_packets(count);
+    let mut feed = feed(1);
+    for (i, packet) in walk(&packets).enumerate() {
+        neighbours.work(clock, pause, rehearsed, |now| Live::on_idle(&mut hot, now));
+        let begin = tsc();
+        let now = clock.nanos_at(begin);
+        feed.on_packet(now, Line::A, packet, &mut hot);
+        // The first two are the book's first bid and offer.
+        if i > 1 {
+            times.record(clock.span_ns(tsc() - begin));
+        }
+        answer(&mut hot, now);
+    }
+    match hot.sessions[0].out.orders {
+        orders if orders + 2 >= count => Ok(()),
+        orders => Err(Failure::check(format!(
+            "{orders} orders left for {count} changes of the best offer"
+        ))),
+    }
+}
+
 fn check_count(session: &Recorded, count: u64) -> Result<(), Failure> {
     match count == session.messages {
         true => Ok(()),
@@ -365,8 +452,20 @@ mod tests {
         let session = Recorded::generate(3, 20_000, 20);
         let clock = Clock::calibrate();
         let (mut all, mut orders) = (Histogram::new(), Histogram::new());
-        let sent = path(&session, &session.packets(1), &clock, &mut all, &mut orders).unwrap();
+        let sent = path(&session, &session.packets(1), &clock, 0, [&mut all, &mut orders]).unwrap();
         assert!(sent > 0 && orders.count() == sent);
+        let mut rehearsed = Histogram::new();
+        let times = [&mut all, &mut rehearsed];
+        assert_eq!(
+            path(&session, &session.packets(1), &clock, 1_000, times).unwrap(),
+            sent
+        );
+        assert_eq!(rehearsed.count(), sent);
+        let (mut neighbours, mut behind) = (Neighbours::new(), Histogram::new());
+        for gap in [(100_000, 10_000), (100_000, 0)] {
+            behind_gaps(&clock, &mut neighbours, gap, 20, &mut behind).unwrap();
+        }
+        assert_eq!(behind.count(), 40);
         through_books(&session, &session.packets(30)).unwrap();
         let mut warm = Histogram::new();
         assert!(warm_path::<false>(&clock, &mut warm).unwrap() > 39_000 && warm.count() > 38_000);

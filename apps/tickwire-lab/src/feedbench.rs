@@ -10,15 +10,19 @@ use std::sync::Arc;
 use tickwire_book::{Books, Depth};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
-use tickwire_lab::{Histogram, Table, format_count};
+use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{EventSink, Nanos, Port, Price, Qty, Side};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::neighbours::Neighbours;
 use tickwire_wire::fast::Plan;
 
+use crate::bench::{PAUSES, packets_of, rehearsed_ns};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
+use tickwire_node::live::Live;
 use tickwire_node::memory::{MemoryOut, answer, memory_path_to, watch};
+use tickwire_node::trader::Rule;
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::{STEP_NS, Session};
@@ -83,14 +87,18 @@ pub(crate) fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C,
     thread_cpu_ns() - begin
 }
 
-/// Packet bytes → order bytes when every packet moves the best offer of one instrument.
-struct WarmPath<'a> {
+/// Packet bytes → order bytes when every packet moves the best offer of one instrument: one behind the other,
+/// and behind each of [`PAUSES`], in which others have the caches and orders are rehearsed as shipped.
+struct OrderPath<'a> {
     config: &'a MarketConfig,
     clock: Clock,
-    times: &'a mut Histogram,
+    neighbours: &'a mut Neighbours,
+    /// How many packets of each.
+    packets: [u32; 3],
+    times: &'a mut [Histogram; 3],
 }
 
-impl WithChannel for WarmPath<'_> {
+impl WithChannel for OrderPath<'_> {
     type Output = Result<u64, Failure>;
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
@@ -125,7 +133,8 @@ impl WithChannel for WarmPath<'_> {
         }
         drain(&mut exchange, now, &mut channel, &mut hot);
         let mut orders = 0;
-        for i in 0..WARM_PACKETS {
+        let way = |way: usize| (0..self.packets[way]).map(move |nth| (way, nth));
+        for (way, nth) in (0..self.packets.len()).flat_map(way) {
             let Some(ask) = best(&exchange, Side::Ask) else {
                 break;
             };
@@ -135,6 +144,11 @@ impl WithChannel for WarmPath<'_> {
             let Ok(id) = exchange.trade(now, |engine, tape| engine.submit(&new, tape)) else {
                 break;
             };
+            if way > 0 {
+                let rehearse = |now| Live::on_idle(&mut hot, now);
+                self.neighbours
+                    .work(&self.clock, PAUSES[way - 1], rehearsed_ns(), rehearse);
+            }
             let before = hot.sessions[0].out.orders;
             let mut took = 0;
             while let Some(d) = exchange.poll_datagram(0, now) {
@@ -146,8 +160,9 @@ impl WithChannel for WarmPath<'_> {
             }
             if hot.sessions[0].out.orders > before {
                 orders += 1;
-                if i > 1_000 {
-                    self.times.record(self.clock.span_ns(took));
+                // The first ones find nothing in the caches, and predict no branch.
+                if way > 0 || nth > 1_000 {
+                    self.times[way].record(self.clock.span_ns(took));
                 }
                 answer(&mut hot, now);
             }
@@ -182,7 +197,8 @@ struct Row {
     wire_ns: f64,
     /// Nanoseconds a message: into nothing, into books, filtered out.
     ns: [f64; 3],
-    path: Histogram,
+    /// One behind the other, and behind each of [`PAUSES`].
+    paths: [Histogram; 3],
 }
 
 /// A feed being measured.
@@ -215,7 +231,7 @@ impl Bench {
                 per_packet: session.messages as f64 / session.datagrams as f64,
                 wire_ns: f64::MAX,
                 ns: [f64::MAX; 3],
-                path: Histogram::new(),
+                paths: Default::default(),
             },
             session,
         })
@@ -239,16 +255,25 @@ impl Bench {
         Ok(())
     }
 
-    fn warm_path(&mut self, args: &BenchArgs, clock: &Clock) -> Result<(), Failure> {
-        let config =
-            tickwire_simulator::session::config_of(self.row.protocol, args.seed, 1, u64::from(WARM_PACKETS))?;
+    fn order_path(
+        &mut self,
+        args: &BenchArgs,
+        clock: &Clock,
+        neighbours: &mut Neighbours,
+    ) -> Result<(), Failure> {
+        let [soon, late] = PAUSES.map(|pause| packets_of(args.messages, pause) as u32);
+        let packets = [WARM_PACKETS, soon, late];
+        let all = u64::from(packets.iter().sum::<u32>());
+        let config = tickwire_simulator::session::config_of(self.row.protocol, args.seed, 1, all)?;
         let reception = Reception::new(&config.receiver);
-        let warm = WarmPath {
+        let path = OrderPath {
             config: &config,
             clock: clock.clone(),
-            times: &mut self.row.path,
+            neighbours,
+            packets,
+            times: &mut self.row.paths,
         };
-        wiring::with_channel(&config.feed[0], 0, &reception, warm)?.map(|_| ())
+        wiring::with_channel(&config.feed[0], 0, &reception, path)?.map(|_| ())
     }
 }
 
@@ -271,8 +296,10 @@ fn measure(protocols: &[Protocol], args: &BenchArgs, clock: &Clock) -> Result<Ve
             bench.round().map_err(named(bench.row.protocol))?;
         }
     }
+    let mut neighbours = Neighbours::new();
     for bench in &mut benches {
-        bench.warm_path(args, clock).map_err(named(bench.row.protocol))?;
+        let done = bench.order_path(args, clock, &mut neighbours);
+        done.map_err(named(bench.row.protocol))?;
     }
     Ok(benches.into_iter().map(|bench| bench.row).collect())
 }
@@ -335,18 +362,23 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     println!("{}", table.to_text(tickwire_console::terminal::width()));
     let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
-    let times: Vec<(&str, &Histogram)> = names
-        .iter()
-        .map(String::as_str)
-        .zip(rows.iter().map(|r| &r.path))
-        .collect();
+    let ways = [
+        "(warm)",
+        "1 ms after the one before",
+        "10 ms after the one before",
+    ];
+    for (way, told) in ways.into_iter().enumerate() {
+        let paths = rows.iter().map(|row| &row.paths[way]);
+        let times: Vec<(&str, &Histogram)> = names.iter().map(String::as_str).zip(paths).collect();
+        let title = format!("packet bytes -> order bytes, every packet moves the best offer {told}");
+        println!(
+            "{}",
+            Table::latencies(&title, &times).to_text(tickwire_console::terminal::width())
+        );
+    }
     println!(
-        "{}",
-        Table::latencies(
-            "packet bytes -> order bytes, every packet moves the best offer (warm)",
-            &times
-        )
-        .to_text(tickwire_console::terminal::width())
+        "In a pause others have the caches (the thread walks through memory), and orders are rehearsed every {}, as by a thread that never sleeps.",
+        format_ns(rehearsed_ns())
     );
     println!("every book equals the venue's at every level that the feed shows");
     for (name, value) in tickwire_control::summary::host(&clock, None) {
@@ -381,7 +413,11 @@ mod tests {
                 row.events
             );
             assert!(row.wire_ns > 0.0 && row.wire_ns < f64::MAX, "{protocol}");
-            assert!(row.path.count() > 10_000, "{protocol}: {}", row.path.count());
+            let [warm, soon, late] = row.paths.map(|path| path.count());
+            assert!(
+                warm > 10_000 && soon >= 20 && late > 0,
+                "{protocol}: {warm} {soon} {late}"
+            );
         }
     }
 

@@ -6,6 +6,7 @@
 //! be the venue's, level by level, else no figure is shown. A regression here is one of every reader of
 //! shared memory.
 
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
@@ -15,10 +16,12 @@ use tickwire_feed::{Channel, FeedState, Line, consolidated};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, EventSink, Level, MarketEvent, MessageType, Nanos, Port, Side, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::neighbours::Neighbours;
 use tickwire_shm::{
     BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
 };
 
+use crate::bench::{PAUSES, packets_of};
 use crate::cli::BenchArgs;
 use crate::feedbench::{self};
 use crate::scale::{End, pin_to};
@@ -52,6 +55,8 @@ pub(crate) struct Figures {
     books: Histogram,
     /// The same of packets of one message alone: by packet, its last book.
     pub(crate) singles: Histogram,
+    /// The same behind each of [`PAUSES`], in which others have the caches.
+    behind: [Histogram; 2],
     /// Packet in memory → consolidated book visible.
     supers: Histogram,
 }
@@ -112,6 +117,15 @@ struct Pass<'a> {
     play: Play,
     /// Threads that read meanwhile.
     readers: u32,
+    /// Of packets of one message so many come behind each of [`PAUSES`].
+    pauses: Option<Pauses<'a>>,
+}
+
+/// Pauses before packets.
+#[derive(Clone, Copy)]
+struct Pauses<'a> {
+    neighbours: &'a RefCell<Neighbours>,
+    counts: [u64; 2],
 }
 
 /// What readers did.
@@ -234,18 +248,32 @@ impl WithChannel for Pass<'_> {
             source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut books_of_thread);
         }
         let (day, close) = session.live.split_at(self.found.end);
-        let mut singles = Histogram::default();
+        let (mut singles, mut behind) = (Histogram::default(), <[Histogram; 2]>::default());
+        let is_single = |at: usize| self.found.sizes.get(at) == Some(&1);
+        // The first half of the day fills the books.
+        let half = self.found.sizes.len() / 2;
+        let pause_before = |at: usize, behind: &[Histogram; 2]| {
+            let pauses = self.pauses.filter(|_| at >= half && is_single(at))?;
+            let is_open = |way: &usize| behind[*way].count < pauses.counts[*way];
+            let way = (0..PAUSES.len()).find(is_open)?;
+            let mut neighbours = pauses.neighbours.borrow_mut();
+            neighbours.work(self.clock, PAUSES[way], 0, |_| ());
+            Some(way)
+        };
         let (allocations, ns, read) = beside(self.readers, &words, || {
             let begin = thread_cpu_ns();
+            let paused = Cell::new(None);
+            let (singles, behind) = (&mut singles, RefCell::new(&mut behind));
             let allocations = play(
                 day,
                 self.play,
                 &mut source,
                 &mut books_of_thread,
-                |at, visible| {
-                    if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
-                        singles.record(ns);
-                    }
+                |at| paused.set(pause_before(at, &behind.borrow())),
+                |at, visible| match (visible, paused.get()) {
+                    (Some(ns), Some(way)) => behind.borrow_mut()[way].record(ns),
+                    (Some(ns), None) if is_single(at) => singles.record(ns),
+                    _ => {}
                 },
             );
             (allocations, thread_cpu_ns() - begin)
@@ -256,7 +284,15 @@ impl WithChannel for Pass<'_> {
         }
         // A channel that has ended is no part of a consolidated book, and on some venues the close empties
         // the books.
-        play(close, Play::InOrder, &mut source, &mut books_of_thread, |_, _| ());
+        let nothing = (|_| (), |_, _| ());
+        play(
+            close,
+            Play::InOrder,
+            &mut source,
+            &mut books_of_thread,
+            nothing.0,
+            nothing.1,
+        );
         check_books(session, &reader)?;
         let shown = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
         let histogram = |index: Option<u32>| index.and_then(|index| reader.histogram(index));
@@ -264,6 +300,7 @@ impl WithChannel for Pass<'_> {
             per_message: ns as f64 / session.messages as f64,
             books: histogram(shown.latency).unwrap_or_default(),
             singles,
+            behind,
             supers: histogram(shown.super_latency).unwrap_or_default(),
         };
         Ok((figures, allocations, read))
@@ -332,19 +369,21 @@ pub(crate) fn beside_readers(
         .collect())
 }
 
-/// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram
-/// and how long after it was in memory its last book was visible.
+/// Plays a session; allocations, where they are counted. In order, `before` hears the number of each datagram
+/// that comes next, and `each` how long after it was in memory its last book was visible.
 fn play<C: Channel + 'static>(
     live: &[u8],
     play: Play,
     source: &mut Received<C>,
     books: &mut ThreadBooks<'_>,
+    mut before: impl FnMut(usize),
     mut each: impl FnMut(usize, Option<u64>),
 ) -> u64 {
     let mut now = VIRTUAL_START;
     match play {
         Play::InOrder => {
             for (at, datagram) in walk(live).enumerate() {
+                before(at);
                 source.deliver(now, Port::Live, Line::A, datagram, books);
                 each(at, books.visible_ns(0));
             }
@@ -457,10 +496,16 @@ struct Bench {
     found: Found,
     /// Without and with consolidated books; the fastest run of each.
     best: [Option<Figures>; 2],
+    /// Packets of one message behind pauses, the first run.
+    behind: [Histogram; 2],
 }
 
 impl Bench {
-    fn round(&mut self, clock: &Clock) -> Result<(), Failure> {
+    fn round(&mut self, clock: &Clock, pauses: Pauses<'_>) -> Result<(), Failure> {
+        if self.behind[0].count == 0 && self.found.sizes.contains(&1) {
+            let (figures, ..) = self.pass_as(0, false, clock, (Play::InOrder, Some(pauses)))?;
+            self.behind = figures.behind;
+        }
         for (at, with_supers) in [false, true].into_iter().enumerate() {
             let (figures, ..) = self.pass(with_supers, clock, Play::InOrder)?;
             let best = &mut self.best[at];
@@ -479,8 +524,19 @@ impl Bench {
     }
 
     fn pass_beside(&self, readers: u32, with_supers: bool, clock: &Clock, play: Play) -> Passed {
+        self.pass_as(readers, with_supers, clock, (play, None))
+    }
+
+    fn pass_as(
+        &self,
+        readers: u32,
+        with_supers: bool,
+        clock: &Clock,
+        (play, pauses): (Play, Option<Pauses<'_>>),
+    ) -> Passed {
         let pass = Pass {
             readers,
+            pauses,
             session: &self.session,
             found: &self.found,
             protocol: self.protocol,
@@ -520,6 +576,7 @@ fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failu
             )?,
             found: Found::default(),
             best: [None, None],
+            behind: Default::default(),
         };
         let feed = &bench.session.config.feed[0];
         bench.found = wiring::with_channel(feed, 0, &bench.reception(), Survey(&bench.session))?;
@@ -543,10 +600,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         false => feedbench::chosen(&args.feed)?,
     };
     let mut benches = benches(&protocols, args)?;
+    let neighbours = RefCell::new(Neighbours::new());
+    let pauses = Pauses {
+        neighbours: &neighbours,
+        counts: PAUSES.map(|pause| packets_of(args.messages, pause)),
+    };
     for round in 0..args.runs.max(1) {
         eprintln!("run {} of {}", round + 1, args.runs.max(1));
         for bench in &mut benches {
-            bench.round(&clock).map_err(|f| Failure {
+            bench.round(&clock, pauses).map_err(|f| Failure {
                 message: format!("{}: {}", bench.protocol, f.message),
                 ..f
             })?;
@@ -607,6 +669,12 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 plain.as_ref(),
                 plain.as_ref().map(|f| &f.singles),
             ),
+            (
+                "the same, 1 ms after the packet before",
+                None,
+                Some(&bench.behind[0]),
+            ),
+            ("the same, 10 ms after it", None, Some(&bench.behind[1])),
             ("book", plain.as_ref(), plain.as_ref().map(|f| &f.books)),
             (
                 "book, with consolidated books",
@@ -620,8 +688,13 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
             ),
         ];
         for (what, figures, histogram) in rows {
-            let (Some(figures), Some(histogram)) = (figures, histogram.filter(|h| h.count > 0)) else {
+            let Some(histogram) = histogram.filter(|h| h.count > 0) else {
                 continue;
+            };
+            // Of a pause there is no throughput.
+            let per_message = |shown: fn(f64) -> f64| {
+                let shown = figures.map(|figures| format!("{:.1}", shown(figures.per_message)));
+                shown.unwrap_or_default()
             };
             let at = |per_million: u32| histogram.at(per_million).to_string();
             table = table.row([
@@ -635,8 +708,8 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 at(990_000),
                 at(999_000),
                 histogram.max.to_string(),
-                format!("{:.1}", figures.per_message),
-                format!("{:.1}", 1e3 / figures.per_message),
+                per_message(|ns| ns),
+                per_message(|ns| 1e3 / ns),
             ]);
         }
     }
@@ -659,11 +732,27 @@ mod tests {
     #[test]
     fn every_feed_is_shown_as_the_venue_has_it_and_measured() {
         let clock = Clock::calibrate();
+        let neighbours = RefCell::new(Neighbours::new());
+        let pauses = Pauses {
+            neighbours: &neighbours,
+            counts: [3, 1],
+        };
         for mut bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
             let protocol = bench.protocol;
             bench
-                .round(&clock)
+                .round(&clock, pauses)
                 .unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
+            if bench
+                .found
+                .sizes
+                .iter()
+                .skip(bench.found.sizes.len() / 2)
+                .filter(|size| **size == 1)
+                .count()
+                > 50
+            {
+                assert_eq!(bench.behind.map(|behind| behind.count), [3, 1], "{protocol}");
+            }
             let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
             assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
             assert_eq!(plain.books.count, merged.books.count, "{protocol}");

@@ -54,7 +54,7 @@ const CLAIMS: &[(&str, Claim)] = &[
         Datagrams("itch50", itch),
     ),
     ("books/itch-synthetic/synth120k.itch", Messages),
-    // Messages, orders and books after them in files of their vendors: crates/book/tests/captures.rs.
+    // Messages, orders and books after them in files of their vendors: crates/book/tests/all/captures.rs.
     ("books/", NoRecording),
     ("dbn/", NoRecording),
     ("options/", NoRecording),

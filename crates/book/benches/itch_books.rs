@@ -9,7 +9,7 @@
 //! checks that the final books are those of the generator, level by level. Options after `--`: see
 //! [`Options`].
 
-#[path = "../tests/common/itch.rs"]
+#[path = "../tests/all/itch.rs"]
 mod itch;
 mod session;
 

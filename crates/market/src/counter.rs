@@ -201,6 +201,12 @@ impl Counters {
         self.0[counter as usize] = self.0[counter as usize].wrapping_add(n);
     }
 
+    /// Takes one back that was counted too early.
+    #[inline]
+    pub fn take_back(&mut self, counter: Counter) {
+        self.add(counter, 1_u64.wrapping_neg());
+    }
+
     /// The value.
     #[inline]
     pub fn get(&self, counter: Counter) -> u64 {

@@ -355,6 +355,7 @@ fn parts<O, S, const STAMPED: bool, T>(
         venues: &live.venues,
         source: hot.source,
         seq,
+        is_rehearsal: false,
     };
     let markets = Markets::new(&hot.books, live.bits).with(hot.consolidated.as_ref());
     with(&mut own.conductor, markets, &mut port)

@@ -2,8 +2,8 @@
 //! in the order of their delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4 and, by
 //! the way, iLink 3 (SBE).
 //!
-//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after a millisecond of
-//! silence with and without rehearsals: the quoter with its ladder, up to its first message and up to its
+//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after pauses of 1 and
+//! 10 ms, in which others have the caches, with rehearsals as shipped and without: the quoter with its ladder, up to its first message and up to its
 //! last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
 //! Every tick's answer is checked against direct repricing before its time counts.
 //!
@@ -19,12 +19,14 @@ use chain::{
     Figures, ID, MIDDLE, ROWS, Random, START, chill, forward, ladder, listed, session, terms, update,
 };
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices, Session};
 use tickwire_market::{Cause, Nanos, Price, Symbol};
 use tickwire_options::batch::Engine;
 use tickwire_options::black76;
 use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::neighbours::Neighbours;
 use tickwire_trading::{
     MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
 };
@@ -165,14 +167,24 @@ enum Before<'m> {
     Nothing,
     /// Memory is walked through, so that no cache has anything.
     Cold(&'m mut Vec<u64>),
-    /// A millisecond of spinning, in which others have the caches; with a rehearsal every ten microseconds,
-    /// or none.
-    Silence { rehearses: bool },
+    /// A pause of so many nanoseconds, in which others have the caches; with a rehearsal every so many, or
+    /// none.
+    Pause {
+        neighbours: &'m mut Neighbours,
+        clock: &'m Clock,
+        ns: u64,
+        rehearse_ns: u64,
+    },
 }
 
-/// How long a silence is, and a rehearsal comes every so often in it.
-const SILENCE: Duration = Duration::from_millis(1);
-const REHEARSE: Duration = Duration::from_micros(10);
+/// Pauses of a market that is quiet and of one that is more so, how many ticks of the full run come behind
+/// each, and what it is called.
+const PAUSES: [(u64, u64, &str); 2] = [
+    (Nanos::MILLI, 2_000, "1 ms after the one before"),
+    (10 * Nanos::MILLI, 200, "10 ms after the one before"),
+];
+/// A rehearsal comes every so often in them, as shipped.
+const REHEARSE_NS: u64 = 10 * Nanos::MICRO;
 
 /// Times of ticks of one half tick up or down, with all quotes answered in between; entries and messages a
 /// tick.
@@ -211,17 +223,12 @@ fn quoter_by(
         match &mut before {
             Before::Nothing => {}
             Before::Cold(memory) => chill(memory),
-            Before::Silence { rehearses } => {
-                let began = Instant::now();
-                let mut due = began;
-                while began.elapsed() < SILENCE {
-                    if *rehearses && Instant::now() >= due {
-                        due += REHEARSE;
-                        quoter.rehearse(now, &mut wire);
-                    }
-                    std::hint::spin_loop();
-                }
-            }
+            Before::Pause {
+                neighbours,
+                clock,
+                ns,
+                rehearse_ns,
+            } => neighbours.work(clock, *ns, *rehearse_ns, |_| quoter.rehearse(now, &mut wire)),
         }
         let begin = Instant::now();
         quoter.on_underlying(now, black_box(&update), &mut wire);
@@ -294,6 +301,7 @@ fn main() {
             .pin(Cores::count().usable()[0])
             .expect("the first core is available");
     }
+    let (clock, mut neighbours) = (Clock::calibrate(), Neighbours::new());
     let mut memory = vec![0_u64; (4 << 20) / 8];
     println!("nanoseconds a tick; {:?} for the ladder", Engine::detect().path());
     println!(
@@ -314,9 +322,17 @@ fn main() {
         println!("{count:>5} {:<26} {}", "to the last, cold caches", all.row());
         let (first, _) = quoter(count, cold_ticks, Until::First, Before::Cold(&mut memory));
         println!("{count:>5} {:<26} {}", "to the first, cold caches", first.row());
-        for (name, rehearses) in [("after a silence", false), ("the same, rehearsed", true)] {
-            let (all, _) = quoter(count, cold_ticks, Until::Last, Before::Silence { rehearses });
-            println!("{count:>5} {name:<26} {}", all.row());
+        for (ns, most, pause) in PAUSES {
+            for (name, rehearse_ns) in [(pause, REHEARSE_NS), ("the same, not rehearsed", 0)] {
+                let before = Before::Pause {
+                    neighbours: &mut neighbours,
+                    clock: &clock,
+                    ns,
+                    rehearse_ns,
+                };
+                let (all, _) = quoter(count, ticks.min(most), Until::Last, before);
+                println!("{count:>5} {name:<26} {}", all.row());
+            }
         }
         println!(
             "{count:>5} {:<26} {}",

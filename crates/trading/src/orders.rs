@@ -264,6 +264,15 @@ pub struct OrdersFull;
 /// No place.
 const END: u32 = u32::MAX;
 
+/// A place of the table before an order that is entered to be forgotten again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeOrder {
+    /// The number that the order will have.
+    id: ClientOrderId,
+    slot: Order,
+    last_id: u64,
+}
+
 /// The table of orders.
 #[derive(Clone, Debug)]
 pub struct Orders {
@@ -387,6 +396,36 @@ impl Orders {
         self.open += 1;
         self.counts[OrderState::PendingNew as usize] += 1;
         Ok(id)
+    }
+
+    /// What [`Orders::insert_as`] would change now, to be put back by [`Orders::forget`]; `None` where it
+    /// would fail.
+    pub(crate) fn before_next(&self) -> Option<BeforeOrder> {
+        let mut ids = (self.last_id + 1..).take(self.slots.len()).map(ClientOrderId);
+        let id = ids.find(|id| !self.slots[(id.0 & self.mask) as usize].is_open())?;
+        Some(BeforeOrder {
+            id,
+            slot: self.slots[(id.0 & self.mask) as usize],
+            last_id: self.last_id,
+        })
+    }
+
+    /// Takes back the order that was entered since [`Orders::before_next`], as if it had never been: nothing
+    /// was said of it to anybody. An order that is not there is none to take back.
+    pub(crate) fn forget(&mut self, before: BeforeOrder) {
+        let slot = (before.id.0 & self.mask) as usize;
+        if self.slots[slot].id != before.id || before.id.0 != self.last_id {
+            return;
+        }
+        let order = self.slots[slot];
+        self.counts[order.state as usize] -= 1;
+        if order.is_open() {
+            self.waiting -= u32::from(order.is_waiting());
+            self.unlink(slot);
+            self.open -= 1;
+        }
+        self.slots[slot] = before.slot;
+        self.last_id = before.last_id;
     }
 
     /// Applies what the venue said.

@@ -95,6 +95,13 @@ impl Positions {
         }
     }
 
+    /// Makes a position what it was before.
+    pub(crate) fn restore(&mut self, instrument: InstrumentId, before: Position) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            *position = before;
+        }
+    }
+
     /// A quote was sent, so much of each [`Side`].
     #[inline]
     pub fn on_quoted(&mut self, instrument: InstrumentId, qty: [Qty; 2]) {

@@ -1,6 +1,6 @@
 //! The checks between a decision and the market. Each has a name, a counter and a test; integers only.
 
-use crate::controls::QuickPass;
+use crate::controls::{QuickPass, Slot};
 use crate::{Controls, ControlsConfig, NewOrder, Position, StrategyId, Wanted};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -150,6 +150,13 @@ impl RiskReject {
             RiskReject::Loss => Counter::RiskLoss,
         }
     }
+}
+
+/// The part of the checks that one order changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BeforeCheck {
+    slot: Option<Slot>,
+    window: (usize, Option<Nanos>),
 }
 
 /// The pre-trade checks of a trader and what they remember: those of [`Controls`], and of its session, orders
@@ -339,6 +346,20 @@ impl Risk {
         Ok(())
     }
 
+    /// What an order that passes changes here, to be put back by [`Risk::restore`].
+    pub(crate) fn before_order(&self, instrument: InstrumentId) -> BeforeCheck {
+        BeforeCheck {
+            slot: self.controls.slot(instrument.index()),
+            window: self.sent.next(),
+        }
+    }
+
+    /// Makes the checks what they were before the one order that passed since.
+    pub(crate) fn restore(&mut self, instrument: InstrumentId, before: BeforeCheck) {
+        self.controls.set_slot(instrument.index(), before.slot);
+        self.sent.set_next(before.window);
+    }
+
     /// What rests of ours on a side of an instrument now: how many orders, and the best price of them.
     pub fn resting(&mut self, instrument: InstrumentId, side: Side, resting: (u32, Price)) {
         self.controls.resting(instrument.index(), side, resting);
@@ -519,6 +540,19 @@ impl Window {
             self.oldest + 1
         };
         true
+    }
+
+    /// The place that the next one takes, and what stands there.
+    fn next(&self) -> (usize, Option<Nanos>) {
+        (self.oldest, self.times.get(self.oldest).copied().flatten())
+    }
+
+    /// Takes the last one back: what [`Window::next`] said before it.
+    fn set_next(&mut self, (place, time): (usize, Option<Nanos>)) {
+        self.oldest = place;
+        if let Some(at) = self.times.get_mut(place) {
+            *at = time;
+        }
     }
 
     /// Whether so many more, from 1 on, are admitted now.

@@ -453,6 +453,8 @@ mod tests {
             if self.hot.rule.to_arm().is_some() {
                 <Live<Armer> as Rule>::arm(&mut self.hot, now, &POINT);
             }
+            // What is rehearsed takes nothing back.
+            <Live<Armer> as Rule>::on_idle(&mut self.hot, now);
         }
 
         fn out(&mut self) -> &mut Out {

@@ -32,6 +32,8 @@ pub(super) struct Port<'a, O, S, const STAMPED: bool> {
     /// Whose packet is in hand, and the number of its message; 0 outside of one.
     pub(super) source: usize,
     pub(super) seq: u64,
+    /// What is sent is written, and nothing else.
+    pub(super) is_rehearsal: bool,
 }
 
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
@@ -266,6 +268,10 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         let Some(session) = self.sessions.get_mut(place) else {
             return Some(Err(Rejected::NoSession));
         };
+        if self.is_rehearsal {
+            template.rehearse(&session.fix, now, &order);
+            return Some(Ok(()));
+        }
         let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {
             return Some(Err(Rejected::NoSession));
         };
@@ -316,6 +322,10 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             .get(instrument.index())
             .and_then(Option::as_deref);
         let symbol = traded.ok_or(Rejected::NoSession)?.symbol;
+        if self.is_rehearsal {
+            // What is written otherwise than from a prepared message is not rehearsed.
+            return Ok(());
+        }
         let message = OrderRequest::of(request, symbol, now);
         self.message(place, now, message.msg_type(), |e, stamp| {
             message.encode(e, stamp)
@@ -326,7 +336,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
 impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S, STAMPED> {
     #[inline]
     fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
-        self.release_armed(now);
+        if !self.is_rehearsal {
+            self.release_armed(now);
+        }
         let now = match self.by_event_time {
             true => now,
             false => {
@@ -382,6 +394,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             Some(done) => done,
             None => self.send_quote_request(place, now, request),
         }
+    }
+
+    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
+        self.is_rehearsal = is_rehearsal;
+        true
     }
 
     fn arms(&self) -> Result<(), ArmRefusal> {

@@ -532,7 +532,8 @@ impl<S: Strategy> Rule for Live<S> {
     fn on_idle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         for at in 0..hot.rule.hosted.len() {
             parts(hot, at, 0, |conductor, markets, port| {
-                conductor.on_idle(now, markets, port)
+                conductor.on_idle(now, markets, port);
+                conductor.rehearse(now, markets, port);
             });
         }
     }

@@ -137,6 +137,48 @@ fn the_rule_as_a_strategy_sends_the_rules_orders_and_allocates_nothing() {
     }
 }
 
+/// A trader who rehearses before every packet sends the same bytes under the same numbers as one who never
+/// does.
+#[test]
+fn orders_that_are_rehearsed_are_seen_in_nothing_that_leaves() {
+    let session = Recorded::generate(7, 50_000, 20);
+    let packets = session.packets(1);
+    let symbol = recorded::first_symbol();
+    let clock = Clock::calibrate();
+    let path = || {
+        let books = memory::books(session.symbols);
+        let mut hot = memory::memory_path::<true>(books, symbol, clock.clone()).expect("it logs on");
+        hot.by_event_time = true;
+        (recorded::feed(session.symbols), hot)
+    };
+    let ((mut feed, mut hot), (mut feed_of_twin, mut twin)) = (path(), path());
+    let begun = clock.now();
+    let mut allocated = 0;
+    for (at, packet) in recorded::walk(&packets).enumerate() {
+        let now = begun.after(at as u64 * 10_000);
+        let ((), count) = count_allocations(|| {
+            Live::on_idle(&mut hot, now);
+            Live::on_idle(&mut hot, now);
+        });
+        allocated += count.allocations + count.releases;
+        for (feed, hot) in [(&mut feed, &mut hot), (&mut feed_of_twin, &mut twin)] {
+            feed.on_packet(now, Line::A, packet, hot);
+            answer(hot, now);
+        }
+        let (out, out_of_twin) = (&hot.sessions[0].out, &twin.sessions[0].out);
+        assert_eq!(out.orders, out_of_twin.orders, "packet {at}");
+        assert_eq!(out.last(), out_of_twin.last(), "packet {at}");
+    }
+    assert!(hot.sessions[0].out.orders > 100);
+    assert_eq!(allocated, 0);
+    let of = |hot: &HotPath<MemoryOut>| {
+        let conductor = &hot.rule.hosted[0].conductor;
+        format!("{:?} {:?}", conductor.counters(), conductor.orders())
+    };
+    assert_eq!(of(&hot), of(&twin));
+    assert_eq!(hot.sessions[0].fix.counters(), twin.sessions[0].fix.counters());
+}
+
 #[test]
 fn everything_that_a_strategy_can_do_allocates_nothing() {
     let session = Recorded::generate(9, 30_000, 20);

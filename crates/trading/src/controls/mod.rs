@@ -133,7 +133,7 @@ pub struct Wanted {
 
 /// What is known of one instrument.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+pub(crate) struct Slot {
     /// The last good mid price.
     mid: Option<Price>,
     /// Prices that are near enough to `mid` and to the older anchor, the least and the most: judged when one
@@ -520,6 +520,18 @@ impl Controls {
                 *best = wanted.price;
             }
             *open += 1;
+        }
+    }
+
+    /// What is known of an instrument.
+    pub(crate) fn slot(&self, slot: usize) -> Option<Slot> {
+        self.slots.get(slot).copied()
+    }
+
+    /// Makes what is known of an instrument what it was before.
+    pub(crate) fn set_slot(&mut self, slot: usize, before: Option<Slot>) {
+        if let (Some(slot), Some(before)) = (self.slots.get_mut(slot), before) {
+            *slot = before;
         }
     }
 

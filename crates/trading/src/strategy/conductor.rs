@@ -22,8 +22,8 @@ use crate::{Change, OrderReport, Orders, Positions, ReportError, ReportKind, Ris
 
 /// A subscribed instrument and what the strategy knows of its book.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
-    instrument: InstrumentId,
+pub(super) struct Watch {
+    pub(super) instrument: InstrumentId,
     symbol: Symbol,
     is_dirty: bool,
     changed: UpdateFlags,
@@ -39,7 +39,7 @@ impl Watch {
     }
 
     #[inline(always)]
-    fn shown(&self) -> &BookUpdate {
+    pub(super) fn shown(&self) -> &BookUpdate {
         &self.tops[usize::from(self.told & 1)]
     }
 }
@@ -65,7 +65,7 @@ pub struct Conductor<S> {
     bits: u32,
     /// By instrument: its place among the watches.
     watch_of: Vec<u32>,
-    watches: Vec<Watch>,
+    pub(super) watches: Vec<Watch>,
     /// Books that the group of messages under way has changed.
     dirty: Vec<u32>,
     /// The message that changed a book last.
@@ -73,6 +73,8 @@ pub struct Conductor<S> {
     /// The callback that runs, or ran last.
     callback: Cell<&'static str>,
     has_started: bool,
+    /// How often an order was rehearsed.
+    pub(super) rehearsals: usize,
 }
 
 impl<S: Strategy> Conductor<S> {
@@ -132,6 +134,7 @@ impl<S: Strategy> Conductor<S> {
             last: Cause::default(),
             callback: Cell::new("none"),
             has_started: false,
+            rehearsals: 0,
         }
     }
 

@@ -49,6 +49,14 @@ pub trait OrderPort {
         ArmEnd::TakenBack
     }
 
+    /// What is sent from now on is only rehearsed, or no longer: it is written as it would be, and neither
+    /// leaves nor is counted ([`Conductor::rehearse`](super::Conductor::rehearse)). `false`: this port cannot
+    /// do that, and would send it.
+    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
+        let _ = is_rehearsal;
+        false
+    }
+
     /// Does with a request what [`OrderPort::quote`] would, but for the sending: see
     /// [`Context::rehearse_quotes`].
     fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
@@ -549,8 +557,9 @@ impl<'a> Context<'a> {
     }
 
     /// A limit order, while no stop order waits: the way of most orders.
-    #[inline(always)]
-    fn limit(&mut self, ticket: &Ticket, price: Price) -> Result<ClientOrderId, NotSent> {
+    // One copy of the code, so that a rehearsal brings into the caches what an order needs.
+    #[inline(never)]
+    pub(super) fn limit(&mut self, ticket: &Ticket, price: Price) -> Result<ClientOrderId, NotSent> {
         let (instrument, side, qty) = (ticket.instrument, ticket.side, ticket.qty);
         let state = &mut *self.state;
         let may_enter = state

@@ -37,6 +37,7 @@ mod executions;
 mod quotes;
 mod quoting;
 mod reconciling;
+mod rehearsing;
 mod reports;
 mod several;
 #[cfg(test)]
@@ -164,7 +165,9 @@ pub trait Strategy {
     }
 
     /// A thread that never sleeps has time to spare: what the next event might need is gone through, and
-    /// forgotten. Live only, as often as is configured (`idle_us`); nothing may be sent.
+    /// forgotten. An order's way is rehearsed by the host behind it ([`Conductor::rehearse`]); this is for
+    /// what the strategy does before it enters one. Live only, as often as is configured (`idle_us`); nothing
+    /// may be sent.
     fn on_idle(&mut self, ctx: &mut Context<'_>) {
         let _ = ctx;
     }

@@ -10,6 +10,7 @@ use tickwire_market::{
 };
 
 mod quotes;
+mod rehearsals;
 mod stops;
 mod whole;
 
@@ -113,17 +114,29 @@ struct Port {
     /// Others quote over the same session.
     is_shared: bool,
     refuses: Option<Rejected>,
+    /// What was rehearsed, where it can be.
+    rehearsed: Option<Vec<OrderIntent>>,
+    is_rehearsal: bool,
 }
 
 impl OrderPort for Port {
     fn send(&mut self, _: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
-        match self.refuses {
-            Some(reason) => Err(reason),
-            None => {
+        match (self.refuses, &mut self.rehearsed) {
+            (Some(reason), _) => Err(reason),
+            (None, Some(rehearsed)) if self.is_rehearsal => {
+                rehearsed.push(*request);
+                Ok(())
+            }
+            _ => {
                 self.sent.push(*request);
                 Ok(())
             }
         }
+    }
+
+    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
+        self.is_rehearsal = is_rehearsal;
+        self.rehearsed.is_some()
     }
 
     fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {

@@ -1,5 +1,5 @@
 //! Recovery of the Moscow Exchange's order log as transcripts: every file of vectors/scenarios/moex is played
-//! against a channel. `UPDATE=1 cargo test -p tickwire-feed --test moex_transcripts` rewrites the answers;
+//! against a channel. `UPDATE=1 cargo test -p tickwire-feed --test all moex_transcripts` rewrites the answers;
 //! read the diff. The form is that of `transcripts.rs`; each packet of the log holds one entry. Commands:
 //!
 //! ```text
@@ -16,8 +16,8 @@
 //! at TIME                              the clock says so; the channel's timer is called
 //! ```
 
-mod common;
-mod moex_common;
+use crate::common;
+use crate::moex_common;
 
 use common::transcript::{self, number, parse_config};
 use moex_common::{Venue, order, ours};

@@ -1,7 +1,6 @@
 //! The fast books against the naive ones, on seeded random streams of good and bad events.
 
-#[path = "common/mirror.rs"]
-mod mirror;
+use crate::mirror;
 
 use tickwire_book::naive::{NaiveApplied, NaiveBooks};
 use tickwire_book::{Applied, Books, BooksConfig, Depth, Digest};

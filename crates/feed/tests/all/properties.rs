@@ -2,7 +2,7 @@
 //! retransmission server, every message is delivered once and in order, or counted as lost. A failing run
 //! prints its seed: `TICKWIRE_SEED=<seed> cargo test -p tickwire-feed --test properties` repeats it alone.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use tickwire_feed::{ArbiterConfig, FeedState, ItchFeed, Line, fuzzing};

@@ -1,7 +1,7 @@
 //! What the simulator publishes: rebuilds its books exactly, looks like a real session, is the same for the
 //! same seed.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Whole days of the simulated venue in virtual time: what goes out on the lines rebuilds its books, whoever
 //! trades and whatever the lines lose; clients hear the truth about their orders.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -2,12 +2,9 @@
 //! after every message of a day. Both books, the fast and the naive one, see everything; so do copies that
 //! know only what the books say they changed.
 
-#[path = "common/dbn.rs"]
-mod dbn;
-#[path = "common/itch.rs"]
-mod itch;
-#[path = "common/mirror.rs"]
-mod mirror;
+use crate::dbn;
+use crate::itch;
+use crate::mirror;
 
 use dbn::Mbo;
 use tickwire_book::naive::{NaiveApplied, NaiveBooks};

@@ -1,7 +1,7 @@
 //! The Moscow Exchange's order and trade logs to events: recorded packets, both template sets, our own
 //! templates.
 
-mod moex_common;
+use crate::moex_common;
 
 use moex_common::{Venue, exchange, order, ours, packets};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Recovery of PITCH as transcripts: every file of vectors/scenarios/pitch is played against a unit.
-//! `UPDATE=1 cargo test -p tickwire-feed --test pitch_transcripts` rewrites the answers; read the diff. The
+//! `UPDATE=1 cargo test -p tickwire-feed --test all pitch_transcripts` rewrites the answers; read the diff. The
 //! form is that of `transcripts.rs`; message `n` is the break of trade `n`. Commands:
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //! counters                             everything counted so far
 //! ```
 
-mod common;
+use crate::common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;

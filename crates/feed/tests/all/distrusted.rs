@@ -1,7 +1,7 @@
 //! A book that what came does not fit is marked, and made right by the venue's snapshot while all others go
 //! on.
 
-mod common;
+use crate::common;
 
 use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::{ArbiterConfig, FeedState, Glimpse, ItchFeed, Line, SoupConfig};

@@ -12,7 +12,7 @@ use tickwire_market::{
 };
 use tickwire_testdata::Rng;
 
-mod subset;
+use crate::subset;
 
 use subset::Typed;
 

@@ -1,5 +1,5 @@
 //! Recovery of MDP 3.0 as transcripts: every file of vectors/scenarios/mdp3 is played against a feed by
-//! price. `UPDATE=1 cargo test -p tickwire-feed --test mdp3_transcripts` rewrites the answers; read the diff.
+//! price. `UPDATE=1 cargo test -p tickwire-feed --test all mdp3_transcripts` rewrites the answers; read the diff.
 //! The form is that of `transcripts.rs`; each packet holds one entry. Commands:
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! at TIME                              the clock says so; the feed's timer is called
 //! ```
 
-mod common;
+use crate::common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! ITCH 5.0 messages to events: what is said, what is filtered, what is refused.
 
-mod common;
+use crate::common;
 
 use tickwire_feed::{
     ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Rule, StreamEvent,

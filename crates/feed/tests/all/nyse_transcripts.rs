@@ -1,6 +1,6 @@
 //! Recovery of XDP and OpenBook Ultra as transcripts: every file of vectors/scenarios/xdp and
 //! vectors/scenarios/openbook is played against a channel.
-//! `UPDATE=1 cargo test -p tickwire-feed --test nyse_transcripts` rewrites the answers; read the diff. The
+//! `UPDATE=1 cargo test -p tickwire-feed --test all nyse_transcripts` rewrites the answers; read the diff. The
 //! form is that of `transcripts.rs`. Unit `n` is a change of instrument 7: of XDP the cancel of trade `n`, of
 //! OpenBook Ultra a packet with its update `n`, one price set to `n` shares. Commands:
 //!
@@ -21,7 +21,7 @@
 //! counters                                   everything counted so far
 //! ```
 
-mod common;
+use crate::common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;

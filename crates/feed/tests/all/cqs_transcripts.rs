@@ -1,5 +1,5 @@
 //! Lines of CQS as transcripts: every file of vectors/scenarios/cqs is played and its answers are compared
-//! line by line. `UPDATE=1 cargo test -p tickwire-feed --test cqs_transcripts` rewrites the answers; read the
+//! line by line. `UPDATE=1 cargo test -p tickwire-feed --test all cqs_transcripts` rewrites the answers; read the
 //! diff. Times are microseconds. Commands:
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //! counters                   everything counted so far
 //! ```
 
-mod common;
+use crate::common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;

@@ -9,7 +9,7 @@ use tickwire_fix::{
 };
 use tickwire_market::Nanos;
 
-mod subset;
+use crate::subset;
 
 const START: Nanos = Nanos(1_795_226_141_000_000_000);
 

@@ -1,5 +1,5 @@
 //! Arbitration and recovery as transcripts: every file of vectors/scenarios is played against a feed and its
-//! answers are compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test transcripts` rewrites the
+//! answers are compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test all transcripts` rewrites the
 //! answers; read the diff.
 //!
 //! A file is a sequence of blocks: commands, `----`, each command with its answer, an empty line. Lines with
@@ -17,7 +17,7 @@
 //! counters                   everything counted so far
 //! ```
 
-mod common;
+use crate::common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;

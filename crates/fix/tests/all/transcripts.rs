@@ -23,7 +23,7 @@ use tickwire_fix::{
 use tickwire_market::{Counter, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce};
 use tickwire_testdata::{files, workspace};
 
-mod subset;
+use crate::subset;
 
 use subset::Typed;
 

@@ -1,8 +1,7 @@
 //! The books against recorded data: generated and real ITCH, LOBSTER's Apple, a vendor's ten-level Nasdaq
 //! rows.
 
-#[path = "common/itch.rs"]
-mod itch;
+use crate::itch;
 
 use std::collections::{HashMap, HashSet};
 use tickwire_book::naive::NaiveBooks;

@@ -562,7 +562,7 @@ impl Drop for Rerun {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!(
-                "to repeat: SEED={} cargo test -p tickwire-fix --test virtual_time -- --nocapture",
+                "to repeat: SEED={} cargo test -p tickwire-fix --test all virtual_time -- --nocapture",
                 self.0
             );
         }

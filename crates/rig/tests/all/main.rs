@@ -1,0 +1,14 @@
+//! Every test of several crates together in one program: each would compile every feed again.
+
+mod cqs;
+mod filtered;
+mod itch;
+mod kernel_filter;
+mod mdp3;
+mod moex;
+mod nyse;
+mod pitch;
+mod subscriptions;
+mod subscriptions_by_snapshot;
+mod super_books;
+mod uqdf;

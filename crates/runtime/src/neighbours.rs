@@ -1,0 +1,81 @@
+//! What other programs do to a core's caches between two packets, for benchmarks: a path that is run again and
+//! again finds everything where it left it, which on a market it never does.
+
+use crate::clock::{Clock, tsc};
+use tickwire_market::Nanos;
+
+/// A line of the caches, in words.
+const LINE: usize = 8;
+/// Lines between two looks at the clock.
+const STRIDE: usize = 64;
+/// More than the last cache that a core shares with others, on most machines.
+const BYTES: usize = 64 << 20;
+
+/// Memory that is walked through, as other programs on the machine walk through theirs. In a millisecond some
+/// ten megabytes are written, more than the caches of one core hold; in ten milliseconds all of it, more than
+/// most last caches do. Predictors of branches stay as they are.
+#[derive(Debug)]
+pub struct Neighbours {
+    words: Vec<u64>,
+    at: usize,
+}
+
+impl Default for Neighbours {
+    fn default() -> Neighbours {
+        Neighbours::new()
+    }
+}
+
+impl Neighbours {
+    /// Takes the memory, 64 MiB.
+    pub fn new() -> Neighbours {
+        Neighbours {
+            // Not zeros: these would all be one page until they are written.
+            words: vec![1; BYTES / size_of::<u64>()],
+            at: 0,
+        }
+    }
+
+    /// Has the caches for so many nanoseconds. In between, every `every_ns` of them, `between` is called, as a
+    /// thread that waits for a packet would use its own core; 0: never.
+    pub fn work(&mut self, clock: &Clock, ns: u64, every_ns: u64, mut between: impl FnMut(Nanos)) {
+        let (began, whole, every) = (tsc(), clock.span_ticks(ns), clock.span_ticks(every_ns));
+        let mut due = began;
+        loop {
+            let now = tsc();
+            if now.wrapping_sub(began) >= whole {
+                return;
+            }
+            if every > 0 && now >= due {
+                due = now + every;
+                between(clock.nanos_at(now));
+            }
+            for _ in 0..STRIDE {
+                self.words[self.at] = self.words[self.at].wrapping_add(1);
+                self.at += LINE;
+                if self.at >= self.words.len() {
+                    self.at = 0;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_walks_through_memory_and_calls_in_between() {
+        let clock = Clock::calibrate();
+        let mut neighbours = Neighbours::new();
+        let mut calls = 0;
+        neighbours.work(&clock, 2_000_000, 10_000, |_| calls += 1);
+        assert!(calls > 0);
+        let touched = |n: &Neighbours| n.words.iter().filter(|word| **word > 1).count();
+        let before = touched(&neighbours);
+        assert!(before > 0);
+        neighbours.work(&clock, 1_000_000, 0, |_| panic!("never"));
+        assert!(touched(&neighbours) >= before);
+    }
+}

@@ -1,0 +1,65 @@
+//! Orders that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code and
+//! data, has left the caches. A thread with time to spare goes through it, and takes it back.
+
+use tickwire_market::{BookState, Cause, Counter, Nanos, Side};
+
+use super::{Conductor, Context, Markets, OrderPort, Strategy, Ticket};
+
+impl<S: Strategy> Conductor<S> {
+    /// Does with an order that the strategy could enter what entering it would, up to the message's bytes,
+    /// and takes it back: no byte leaves, no number is used, nothing is counted against a limit, and the
+    /// strategy is not asked. Each time it is one of another subscribed instrument, or of its other side: one
+    /// unit at the price at which it would trade at once, immediate or cancel. Whether there was one to
+    /// rehearse: there is none while an order is armed, of a book that is not live or has no such side, and
+    /// where the port cannot rehearse.
+    ///
+    /// For a loop that has nothing else to do.
+    pub fn rehearse(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) -> bool {
+        if self.watches.is_empty() || self.state.armed.is_some() {
+            return false;
+        }
+        self.rehearsals = self.rehearsals.wrapping_add(1);
+        let watch = &self.watches[self.rehearsals / 2 % self.watches.len()];
+        let (instrument, top) = (watch.instrument, *watch.shown());
+        let side = match self.rehearsals.is_multiple_of(2) {
+            true => Side::Bid,
+            false => Side::Ask,
+        };
+        let state = &mut self.state;
+        let may_enter = state.may_enter.get(instrument.index()).copied();
+        // Whatever else there is than the way of most orders is not rehearsed, and would not be taken back.
+        if may_enter != Some(true) || state.orders.waiting() > 0 || top.state != BookState::Live {
+            return false;
+        }
+        let (Some((price, _)), Some(order), Some(position)) = (
+            top.best(!side),
+            state.orders.before_next(),
+            state.positions.at(instrument).copied(),
+        ) else {
+            return false;
+        };
+        if !port.rehearses(true) {
+            return false;
+        }
+        let checks = state.risk.before_order(instrument);
+        let ticket = Ticket::limit(side, instrument, 1, price).immediate_or_cancel();
+        let mut context = Context {
+            now,
+            cause: Cause::default(),
+            markets,
+            live: instrument,
+            state,
+            port,
+        };
+        let entered = context.limit(&ticket, price);
+        context.port.rehearses(false);
+        let state = &mut self.state;
+        if entered.is_ok() {
+            state.counters.take_back(Counter::OrdersSent);
+        }
+        state.orders.forget(order);
+        state.positions.restore(instrument, position);
+        state.risk.restore(instrument, checks);
+        entered.is_ok()
+    }
+}
