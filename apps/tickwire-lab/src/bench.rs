@@ -132,6 +132,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     );
     let timer = timer_cost(&clock);
     println!(
+        "On average, as the clock may have coarse steps: {:.1} ns warm, {:.1} stamped, {:.1} as a strategy.",
+        warm_times.mean(),
+        stamped_times.mean(),
+        own_times.mean()
+    );
+    println!(
         "Orders are rehearsed every {} in between, as by a thread that never sleeps (trader.idle_us). In a pause others have the caches: the thread walks through memory.",
         format_ns(rehearsed_ns())
     );

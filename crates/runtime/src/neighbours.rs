@@ -1,5 +1,5 @@
-//! What other programs do to a core's caches between two packets, for benchmarks: a path that is run again and
-//! again finds everything where it left it, which on a market it never does.
+//! What other programs do to a core's caches between two packets, for benchmarks: a path that is run again
+//! and again finds everything where it left it, which on a market it never does.
 
 use crate::clock::{Clock, tsc};
 use tickwire_market::Nanos;
@@ -36,8 +36,8 @@ impl Neighbours {
         }
     }
 
-    /// Has the caches for so many nanoseconds. In between, every `every_ns` of them, `between` is called, as a
-    /// thread that waits for a packet would use its own core; 0: never.
+    /// Has the caches for so many nanoseconds. In between, every `every_ns` of them, `between` is called, as
+    /// a thread that waits for a packet would use its own core; 0: never.
     pub fn work(&mut self, clock: &Clock, ns: u64, every_ns: u64, mut between: impl FnMut(Nanos)) {
         let (began, whole, every) = (tsc(), clock.span_ticks(ns), clock.span_ticks(every_ns));
         let mut due = began;

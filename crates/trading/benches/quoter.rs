@@ -2,10 +2,11 @@
 //! in the order of their delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4 and, by
 //! the way, iLink 3 (SBE).
 //!
-//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after pauses of 1 and
-//! 10 ms, in which others have the caches, with rehearsals as shipped and without: the quoter with its ladder, up to its first message and up to its
-//! last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
-//! Every tick's answer is checked against direct repricing before its time counts.
+//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after pauses of 1 and 10
+//! ms, in which others have the caches, with rehearsals as shipped and without: the quoter with its ladder,
+//! up to its first message and up to its last; and what it replaces, pricing every option anew by the scalar
+//! formula and comparing one by one. Every tick's answer is checked against direct repricing before its time
+//! counts.
 //!
 //! A regression of the quoter alone means that looking up, comparing or encoding has become dearer on every
 //! tick.

@@ -1,6 +1,6 @@
 //! Lines of CQS as transcripts: every file of vectors/scenarios/cqs is played and its answers are compared
-//! line by line. `UPDATE=1 cargo test -p tickwire-feed --test all cqs_transcripts` rewrites the answers; read the
-//! diff. Times are microseconds. Commands:
+//! line by line. `UPDATE=1 cargo test -p tickwire-feed --test all cqs_transcripts` rewrites the answers; read
+//! the diff. Times are microseconds. Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...       a new feed; see the transcripts of the arbiter

@@ -1,6 +1,6 @@
 //! Recovery of MDP 3.0 as transcripts: every file of vectors/scenarios/mdp3 is played against a feed by
-//! price. `UPDATE=1 cargo test -p tickwire-feed --test all mdp3_transcripts` rewrites the answers; read the diff.
-//! The form is that of `transcripts.rs`; each packet holds one entry. Commands:
+//! price. `UPDATE=1 cargo test -p tickwire-feed --test all mdp3_transcripts` rewrites the answers; read the
+//! diff. The form is that of `transcripts.rs`; each packet holds one entry. Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...                 a new feed; the fields of ArbiterConfig, times in _us

@@ -1,6 +1,7 @@
 //! Recovery of the Moscow Exchange's order log as transcripts: every file of vectors/scenarios/moex is played
-//! against a channel. `UPDATE=1 cargo test -p tickwire-feed --test all moex_transcripts` rewrites the answers;
-//! read the diff. The form is that of `transcripts.rs`; each packet of the log holds one entry. Commands:
+//! against a channel. `UPDATE=1 cargo test -p tickwire-feed --test all moex_transcripts` rewrites the
+//! answers; read the diff. The form is that of `transcripts.rs`; each packet of the log holds one entry.
+//! Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...                 a new channel; the fields of ArbiterConfig, times in _us

@@ -1,8 +1,8 @@
 //! Recovery of XDP and OpenBook Ultra as transcripts: every file of vectors/scenarios/xdp and
 //! vectors/scenarios/openbook is played against a channel.
-//! `UPDATE=1 cargo test -p tickwire-feed --test all nyse_transcripts` rewrites the answers; read the diff. The
-//! form is that of `transcripts.rs`. Unit `n` is a change of instrument 7: of XDP the cancel of trade `n`, of
-//! OpenBook Ultra a packet with its update `n`, one price set to `n` shares. Commands:
+//! `UPDATE=1 cargo test -p tickwire-feed --test all nyse_transcripts` rewrites the answers; read the diff.
+//! The form is that of `transcripts.rs`. Unit `n` is a change of instrument 7: of XDP the cancel of trade
+//! `n`, of OpenBook Ultra a packet with its update `n`, one price set to `n` shares. Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...                       a new channel; the fields of ArbiterConfig, times in _us

@@ -1,6 +1,6 @@
 //! Recovery of PITCH as transcripts: every file of vectors/scenarios/pitch is played against a unit.
-//! `UPDATE=1 cargo test -p tickwire-feed --test all pitch_transcripts` rewrites the answers; read the diff. The
-//! form is that of `transcripts.rs`; message `n` is the break of trade `n`. Commands:
+//! `UPDATE=1 cargo test -p tickwire-feed --test all pitch_transcripts` rewrites the answers; read the diff.
+//! The form is that of `transcripts.rs`; message `n` is the break of trade `n`. Commands:
 //!
 //! ```text
 //! config KEY=VALUE ...                 a new feed of unit 5; the fields of ArbiterConfig, times in _us

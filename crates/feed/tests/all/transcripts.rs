@@ -1,6 +1,6 @@
 //! Arbitration and recovery as transcripts: every file of vectors/scenarios is played against a feed and its
-//! answers are compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test all transcripts` rewrites the
-//! answers; read the diff.
+//! answers are compared line by line. `UPDATE=1 cargo test -p tickwire-feed --test all transcripts` rewrites
+//! the answers; read the diff.
 //!
 //! A file is a sequence of blocks: commands, `----`, each command with its answer, an empty line. Lines with
 //! `#` explain. Times are microseconds. Commands:

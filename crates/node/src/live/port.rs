@@ -268,11 +268,12 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         let Some(session) = self.sessions.get_mut(place) else {
             return Some(Err(Rejected::NoSession));
         };
+        let written =
+            template.send_or_rehearse(&mut session.fix, now, &order, Again::GapFill, self.is_rehearsal);
         if self.is_rehearsal {
-            template.rehearse(&session.fix, now, &order);
             return Some(Ok(()));
         }
-        let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {
+        let Ok(bytes) = written else {
             return Some(Err(Rejected::NoSession));
         };
         stamp::<STAMPED>(self.probes, Stage::Encode);

@@ -549,27 +549,43 @@ impl<'a> Context<'a> {
     /// left then.
     #[inline]
     pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
+        let Ticket {
+            instrument,
+            side,
+            qty,
+            ..
+        } = ticket;
         let done = match (ticket.price, ticket.stop) {
-            (Some(price), None) if self.state.orders.waiting() == 0 => self.limit(&ticket, price),
-            _ => self.enter(ticket, None),
+            (Some(price), None) if !ticket.may_repeat && self.state.orders.waiting() == 0 => {
+                self.limit(instrument, (side, qty, price), ticket.time_in_force)
+            }
+            _ => None,
+        };
+        let done = match done {
+            Some(done) => done,
+            None => self.enter(ticket, None),
         };
         self.counted(done)
     }
 
-    /// A limit order, while no stop order waits: the way of most orders.
+    /// A limit order, while no stop order waits: the way of most orders. `None` where another book's state is
+    /// to be looked up, or what stops the order to be named.
     // One copy of the code, so that a rehearsal brings into the caches what an order needs.
     #[inline(never)]
-    pub(super) fn limit(&mut self, ticket: &Ticket, price: Price) -> Result<ClientOrderId, NotSent> {
-        let (instrument, side, qty) = (ticket.instrument, ticket.side, ticket.qty);
+    pub(super) fn limit(
+        &mut self,
+        instrument: InstrumentId,
+        (side, qty, price): (Side, Qty, Price),
+        time_in_force: TimeInForce,
+    ) -> Option<Result<ClientOrderId, NotSent>> {
         let state = &mut *self.state;
         let may_enter = state
             .may_enter
             .get(instrument.index())
             .copied()
             .unwrap_or_default();
-        if !may_enter || instrument != self.live || ticket.may_repeat {
-            // Another book's state is looked up, and what stops the order named.
-            return self.enter(*ticket, None);
+        if !may_enter || instrument != self.live {
+            return None;
         }
         let order = NewOrder {
             instrument,
@@ -578,24 +594,26 @@ impl<'a> Context<'a> {
             qty,
             cause: self.cause,
         };
-        let rests = ticket.time_in_force.rests();
+        let rests = time_in_force.rests();
         let open = state.orders.open();
-        if state.quotes.count() > 0 {
-            state.check_quotes(&order, None)?;
+        if state.quotes.count() > 0
+            && let Err(stopped) = state.check_quotes(&order, None)
+        {
+            return Some(Err(stopped));
         }
-        let position = state.positions.at(instrument);
-        let position = position.ok_or(NotSent::UnknownInstrument)?;
-        state
-            .risk
-            .check(self.now, &order, (open, rests), position)
-            .map_err(NotSent::Check)?;
+        let Some(position) = state.positions.at(instrument) else {
+            return Some(Err(NotSent::UnknownInstrument));
+        };
+        if let Err(reason) = state.risk.check(self.now, &order, (open, rests), position) {
+            return Some(Err(NotSent::Check(reason)));
+        }
         let terms = Terms {
             order_type: OrderType::Limit,
             stop: None,
-            time_in_force: ticket.time_in_force,
+            time_in_force,
         };
         let Ok(id) = state.orders.insert_as(&order, terms) else {
-            return Err(state.full(instrument, side, rests));
+            return Some(Err(state.full(instrument, side, rests)));
         };
         state.positions.on_sent(instrument, side, qty);
         let request = OrderIntent::New {
@@ -606,16 +624,16 @@ impl<'a> Context<'a> {
             price,
             stop: None,
             qty,
-            time_in_force: ticket.time_in_force,
+            time_in_force,
             cause: self.cause,
         };
-        match self.port.send(self.now, &request) {
+        Some(match self.port.send(self.now, &request) {
             Ok(()) => {
                 self.state.counters.bump(Counter::OrdersSent);
                 Ok(id)
             }
             Err(error) => Err(self.not_left(id, error)),
-        }
+        })
     }
 
     #[cold]

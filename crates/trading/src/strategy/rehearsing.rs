@@ -1,9 +1,9 @@
-//! Orders that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code and
-//! data, has left the caches. A thread with time to spare goes through it, and takes it back.
+//! Orders that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code
+//! and data, has left the caches. A thread with time to spare goes through it, and takes it back.
 
-use tickwire_market::{BookState, Cause, Counter, Nanos, Side};
+use tickwire_market::{BookState, Cause, Counter, Nanos, Qty, Side, TimeInForce};
 
-use super::{Conductor, Context, Markets, OrderPort, Strategy, Ticket};
+use super::{Conductor, Context, Markets, OrderPort, Strategy};
 
 impl<S: Strategy> Conductor<S> {
     /// Does with an order that the strategy could enter what entering it would, up to the message's bytes,
@@ -42,7 +42,6 @@ impl<S: Strategy> Conductor<S> {
             return false;
         }
         let checks = state.risk.before_order(instrument);
-        let ticket = Ticket::limit(side, instrument, 1, price).immediate_or_cancel();
         let mut context = Context {
             now,
             cause: Cause::default(),
@@ -51,15 +50,16 @@ impl<S: Strategy> Conductor<S> {
             state,
             port,
         };
-        let entered = context.limit(&ticket, price);
+        let entered = context.limit(instrument, (side, Qty(1), price), TimeInForce::ImmediateOrCancel);
         context.port.rehearses(false);
+        let has_left = matches!(entered, Some(Ok(_)));
         let state = &mut self.state;
-        if entered.is_ok() {
+        if has_left {
             state.counters.take_back(Counter::OrdersSent);
         }
         state.orders.forget(order);
         state.positions.restore(instrument, position);
         state.risk.restore(instrument, checks);
-        entered.is_ok()
+        has_left
     }
 }

@@ -1,5 +1,5 @@
-//! An order that is rehearsed leaves nothing behind: whoever rehearses all day sends, knows and says the same as
-//! his twin who never does.
+//! An order that is rehearsed leaves nothing behind: whoever rehearses all day sends, knows and says the same
+//! as his twin who never does.
 
 use proptest::prelude::{Just, ProptestConfig, any, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
