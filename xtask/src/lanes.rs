@@ -75,8 +75,10 @@ fn targets(folder: &Path, manifest: &toml::Table) -> BTreeSet<String> {
         .flatten();
     let found = files.filter_map(|file| {
         let path = file.path();
+        // A file, or a folder of several that are one program.
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
-        is_source.then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
+        let is_program = is_source || path.join("main.rs").exists();
+        is_program.then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
     });
     named.chain(found).collect()
 }

@@ -669,12 +669,6 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 plain.as_ref(),
                 plain.as_ref().map(|f| &f.singles),
             ),
-            (
-                "the same, 1 ms after the packet before",
-                None,
-                Some(&bench.behind[0]),
-            ),
-            ("the same, 10 ms after it", None, Some(&bench.behind[1])),
             ("book", plain.as_ref(), plain.as_ref().map(|f| &f.books)),
             (
                 "book, with consolidated books",
@@ -685,6 +679,16 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 "consolidated book",
                 merged.as_ref(),
                 merged.as_ref().map(|f| &f.supers),
+            ),
+            (
+                "book, packets of one message 1 ms after the one before",
+                None,
+                Some(&bench.behind[0]),
+            ),
+            (
+                "book, packets of one message 10 ms after the one before",
+                None,
+                Some(&bench.behind[1]),
             ),
         ];
         for (what, figures, histogram) in rows {

@@ -36,16 +36,13 @@ impl Neighbours {
         }
     }
 
-    /// Has the caches for so many nanoseconds. In between, every `every_ns` of them, `between` is called, as
-    /// a thread that waits for a packet would use its own core; 0: never.
+    /// Has the caches for so many nanoseconds, or for a few lines of them if the time is over already. In
+    /// between, every `every_ns`, `between` is called, as a thread that waits for a packet would use its own
+    /// core; 0: never.
     pub fn work(&mut self, clock: &Clock, ns: u64, every_ns: u64, mut between: impl FnMut(Nanos)) {
         let (began, whole, every) = (tsc(), clock.span_ticks(ns), clock.span_ticks(every_ns));
-        let mut due = began;
+        let (mut now, mut due) = (began, began);
         loop {
-            let now = tsc();
-            if now.wrapping_sub(began) >= whole {
-                return;
-            }
             if every > 0 && now >= due {
                 due = now + every;
                 between(clock.nanos_at(now));
@@ -56,6 +53,10 @@ impl Neighbours {
                 if self.at >= self.words.len() {
                     self.at = 0;
                 }
+            }
+            now = tsc();
+            if now.wrapping_sub(began) >= whole {
+                return;
             }
         }
     }
