@@ -12,7 +12,7 @@ use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_runtime::neighbours::Neighbours;
+use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -26,10 +26,6 @@ use tickwire_node::memory::{self, MemoryOut, answer, memory_path, strategy_path}
 use tickwire_node::settings::TraderSection;
 use tickwire_node::trader::Rule;
 use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
-
-/// How long after the packet before it a packet comes, on a market that is quiet and one that is more so,
-/// nanoseconds.
-pub(crate) const PAUSES: [u64; 2] = [Nanos::MILLI, 10 * Nanos::MILLI];
 
 /// One line of the throughput table.
 struct Line1 {
@@ -58,8 +54,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut lines: Vec<Line1> = Vec::new();
     let mut message_times = Histogram::new();
     let mut order_times = Histogram::new();
-    let mut rehearsed_times = Histogram::new();
-    let mut gap_times: [Histogram; 4] = Default::default();
+    let mut unrehearsed_times = Histogram::new();
+    // Behind each pause, rehearsed and not.
+    let mut paused_times: [[Histogram; 2]; 2] = Default::default();
     let mut neighbours = Neighbours::new();
     let mut warm_times = Histogram::new();
     let mut stamped_times = Histogram::new();
@@ -86,12 +83,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         warm_path::<false>(&clock, &mut warm_times)?;
         warm_path_of_strategy(&clock, &mut own_times)?;
         let times = [&mut message_times, &mut order_times];
-        orders = path(&session, &single, &clock, 0, times)?;
-        let times = [&mut Histogram::new(), &mut rehearsed_times];
-        path(&session, &single, &clock, rehearsed_ns(), times)?;
-        for (times, (gap, rehearsed)) in gap_times.iter_mut().zip(gaps()) {
-            let packets = packets_of(args.messages, gap);
-            behind_gaps(&clock, &mut neighbours, (gap, rehearsed), packets, times)?;
+        orders = path(&session, &single, &clock, rehearsed_ns(), times)?;
+        let times = [&mut Histogram::new(), &mut unrehearsed_times];
+        path(&session, &single, &clock, 0, times)?;
+        for ((pause, _), times) in PAUSES.iter().zip(&mut paused_times) {
+            for (times, rehearsed) in times.iter_mut().zip([rehearsed_ns(), 0]) {
+                let packets = packets_of(args.messages, *pause);
+                paused_path(&clock, &mut neighbours, (*pause, rehearsed), packets, times)?;
+            }
         }
     }
     let mut table = Table::new(
@@ -112,15 +111,17 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         ]);
     }
     println!("{}", table.to_text(tickwire_console::terminal::width()));
-    let [soon, soon_unrehearsed, late, late_unrehearsed] = &gap_times;
+    let paused = PAUSES.map(|(_, pause)| format!("packet -> order, {pause}"));
+    let unrehearsed = "the same, not rehearsed";
+    let [soon, late] = &paused_times;
     let times = [
         ("any packet of 1 message", &message_times),
-        ("packet -> order, one in thousands of packets", &rehearsed_times),
-        ("the same, not rehearsed", &order_times),
-        ("packet -> order, 1 ms after the one before", soon),
-        ("the same, not rehearsed", soon_unrehearsed),
-        ("packet -> order, 10 ms after the one before", late),
-        ("the same, not rehearsed", late_unrehearsed),
+        ("packet -> order, one in thousands of packets", &order_times),
+        (unrehearsed, &unrehearsed_times),
+        (&paused[0], &soon[0]),
+        (unrehearsed, &soon[1]),
+        (&paused[1], &late[0]),
+        (unrehearsed, &late[1]),
         ("packet -> order, every packet (warm)", &warm_times),
         ("the same with every stage stamped", &stamped_times),
         ("the same (not stamped), the rule as a strategy", &own_times),
@@ -244,20 +245,9 @@ pub(crate) fn rehearsed_ns() -> u64 {
     u64::from(TraderSection::default().idle_us) * Nanos::MICRO
 }
 
-/// The pauses before a packet, and how often an order is rehearsed in them, nanoseconds.
-fn gaps() -> [(u64, u64); 4] {
-    let [soon, late] = PAUSES;
-    [
-        (soon, rehearsed_ns()),
-        (soon, 0),
-        (late, rehearsed_ns()),
-        (late, 0),
-    ]
-}
-
-/// How many packets are sent behind such pauses: a second of them in a run of the default length.
+/// How many packets are sent behind a pause: a second of them in a run of the default length.
 pub(crate) fn packets_of(messages: u64, pause: u64) -> u64 {
-    (messages / 2_000).clamp(20, 1_000) * PAUSES[0] / pause + 2
+    (messages / 2_000).clamp(20, 1_000) * Nanos::MILLI / pause
 }
 
 /// The whole path for packets of one message, an order rehearsed every `rehearsed_ns` between them (0: none);
@@ -336,19 +326,15 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
 /// The whole path when every packet moves the best offer: code and data are warm. Answers how many orders
 /// left.
 fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
-    let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut hot = memory_path::<STAMPED>(memory::books(session.symbols), symbol, clock.clone())?;
+    let mut hot = memory_path::<STAMPED>(memory::books(1), symbol, clock.clone())?;
     warm(&mut hot, clock, times)
 }
 
 /// The same with the rule as a strategy of one's own.
 fn warm_path_of_strategy(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
-    let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let taker = Taker(symbol);
-    let books = memory::books(session.symbols);
-    let mut hot = strategy_path::<_, false>(taker, books, symbol, clock.clone())?;
+    let mut hot = strategy_path::<_, false>(Taker(symbol), memory::books(1), symbol, clock.clone())?;
     warm(&mut hot, clock, times)
 }
 
@@ -369,60 +355,57 @@ impl Strategy for Taker {
     }
 }
 
+/// One packet behind the other; the first ones, which find nothing in the caches, are not counted.
 fn warm<S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>,
     clock: &Clock,
     times: &mut Histogram,
 ) -> Result<u64, Failure> {
-    const PACKETS: u64 = 40_000;
-    let packets = best_offer_packets(PACKETS);
+    every_packet(hot, clock, (40_000, 1_000), times, |_| ())
+}
+
+/// The whole path when every packet moves the best offer and comes so long after the one before, in which an
+/// order is rehearsed every so often (0: never); meanwhile others have the caches.
+fn paused_path(
+    clock: &Clock,
+    neighbours: &mut Neighbours,
+    (pause, rehearsed): (u64, u64),
+    count: u64,
+    times: &mut Histogram,
+) -> Result<u64, Failure> {
+    let symbol = tickwire_exchange::listings(1)[0].symbol;
+    let mut hot = memory_path::<false>(memory::books(1), symbol, clock.clone())?;
+    // Before them come the book's first bid and offer.
+    every_packet(&mut hot, clock, (count, 2), times, |hot| {
+        neighbours.work(clock, pause, rehearsed, |now| Live::on_idle(hot, now));
+    })
+}
+
+/// Times of so many packets that each move the best offer, but for the first ones; `before` each of them
+/// something is done. Answers how many orders left.
+fn every_packet<S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>,
+    clock: &Clock,
+    (count, first): (u64, usize),
+    times: &mut Histogram,
+    mut before: impl FnMut(&mut HotPath<MemoryOut, STAMPED, Live<S>>),
+) -> Result<u64, Failure> {
+    let packets = best_offer_packets(count);
     let mut feed = feed(1);
     for (i, packet) in walk(&packets).enumerate() {
+        before(hot);
         let begin = tsc();
         let now = clock.nanos_at(begin);
         feed.on_packet(now, Line::A, packet, hot);
         let ns = clock.span_ns(tsc() - begin);
-        if i > 1_000 {
+        if i >= first {
             times.record(ns);
         }
         answer(hot, now);
     }
     match hot.sessions[0].out.orders {
         // Without a bid and a reference price first, the first offer is stopped by the price band.
-        orders if orders + 2 >= PACKETS => Ok(orders),
-        orders => Err(Failure::check(format!(
-            "{orders} orders left for {PACKETS} changes of the best offer"
-        ))),
-    }
-}
-
-/// The whole path when every packet moves the best offer and comes so long after the one before; meanwhile
-/// others have the caches.
-fn behind_gaps(
-    clock: &Clock,
-    neighbours: &mut Neighbours,
-    (pause, rehearsed): (u64, u64),
-    count: u64,
-    times: &mut Histogram,
-) -> Result<(), Failure> {
-    let session = Recorded::generate(1, 1, 1);
-    let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut hot = memory_path::<false>(memory::books(session.symbols), symbol, clock.clone())?;
-    let packets = best_offer_packets(count);
-    let mut feed = feed(1);
-    for (i, packet) in walk(&packets).enumerate() {
-        neighbours.work(clock, pause, rehearsed, |now| Live::on_idle(&mut hot, now));
-        let begin = tsc();
-        let now = clock.nanos_at(begin);
-        feed.on_packet(now, Line::A, packet, &mut hot);
-        // The first two are the book's first bid and offer.
-        if i > 1 {
-            times.record(clock.span_ns(tsc() - begin));
-        }
-        answer(&mut hot, now);
-    }
-    match hot.sessions[0].out.orders {
-        orders if orders + 2 >= count => Ok(()),
+        orders if orders + 2 >= count => Ok(orders),
         orders => Err(Failure::check(format!(
             "{orders} orders left for {count} changes of the best offer"
         ))),
@@ -468,8 +451,8 @@ mod tests {
         );
         assert_eq!(rehearsed.count(), sent);
         let (mut neighbours, mut behind) = (Neighbours::new(), Histogram::new());
-        for gap in [(100_000, 10_000), (100_000, 0)] {
-            behind_gaps(&clock, &mut neighbours, gap, 20, &mut behind).unwrap();
+        for pause in [(100_000, 10_000), (100_000, 0)] {
+            paused_path(&clock, &mut neighbours, pause, 20, &mut behind).unwrap();
         }
         assert_eq!(behind.count(), 40);
         through_books(&session, &session.packets(30)).unwrap();

@@ -13,10 +13,10 @@ use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{EventSink, Nanos, Port, Price, Qty, Side};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_runtime::neighbours::Neighbours;
+use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_wire::fast::Plan;
 
-use crate::bench::{PAUSES, packets_of, rehearsed_ns};
+use crate::bench::{packets_of, rehearsed_ns};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
@@ -147,7 +147,7 @@ impl WithChannel for OrderPath<'_> {
             if way > 0 {
                 let rehearse = |now| Live::on_idle(&mut hot, now);
                 self.neighbours
-                    .work(&self.clock, PAUSES[way - 1], rehearsed_ns(), rehearse);
+                    .work(&self.clock, PAUSES[way - 1].0, rehearsed_ns(), rehearse);
             }
             let before = hot.sessions[0].out.orders;
             let mut took = 0;
@@ -261,7 +261,7 @@ impl Bench {
         clock: &Clock,
         neighbours: &mut Neighbours,
     ) -> Result<(), Failure> {
-        let [soon, late] = PAUSES.map(|pause| packets_of(args.messages, pause) as u32);
+        let [soon, late] = PAUSES.map(|(pause, _)| packets_of(args.messages, pause) as u32);
         let packets = [WARM_PACKETS, soon, late];
         let all = u64::from(packets.iter().sum::<u32>());
         let config = tickwire_simulator::session::config_of(self.row.protocol, args.seed, 1, all)?;
@@ -362,11 +362,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     println!("{}", table.to_text(tickwire_console::terminal::width()));
     let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
-    let ways = [
-        "(warm)",
-        "1 ms after the one before",
-        "10 ms after the one before",
-    ];
+    let ways = ["(warm)", PAUSES[0].1, PAUSES[1].1];
     for (way, told) in ways.into_iter().enumerate() {
         let paths = rows.iter().map(|row| &row.paths[way]);
         let times: Vec<(&str, &Histogram)> = names.iter().map(String::as_str).zip(paths).collect();

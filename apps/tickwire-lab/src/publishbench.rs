@@ -6,7 +6,6 @@
 //! be the venue's, level by level, else no figure is shown. A regression here is one of every reader of
 //! shared memory.
 
-use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
@@ -16,12 +15,12 @@ use tickwire_feed::{Channel, FeedState, Line, consolidated};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, EventSink, Level, MarketEvent, MessageType, Nanos, Port, Side, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_runtime::neighbours::Neighbours;
+use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_shm::{
     BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
 };
 
-use crate::bench::{PAUSES, packets_of};
+use crate::bench::packets_of;
 use crate::cli::BenchArgs;
 use crate::feedbench::{self};
 use crate::scale::{End, pin_to};
@@ -74,6 +73,12 @@ struct Found {
     sizes: Vec<u16>,
 }
 
+impl Found {
+    fn is_single(&self, at: usize) -> bool {
+        self.sizes.get(at) == Some(&1)
+    }
+}
+
 /// Counts messages.
 struct Messages(u64);
 
@@ -118,14 +123,50 @@ struct Pass<'a> {
     /// Threads that read meanwhile.
     readers: u32,
     /// Of packets of one message so many come behind each of [`PAUSES`].
-    pauses: Option<Pauses<'a>>,
+    pauses: Option<&'a mut Pauses>,
 }
 
 /// Pauses before packets.
-#[derive(Clone, Copy)]
-struct Pauses<'a> {
-    neighbours: &'a RefCell<Neighbours>,
+struct Pauses {
+    neighbours: Neighbours,
     counts: [u64; 2],
+}
+
+/// Times of the packets of one message, by datagram.
+struct Singles<'a> {
+    found: &'a Found,
+    clock: &'a Clock,
+    pauses: Option<&'a mut Pauses>,
+    /// The pause that was before the datagram under way.
+    paused: Option<usize>,
+    at_once: Histogram,
+    behind: [Histogram; 2],
+}
+
+impl Singles<'_> {
+    /// This datagram comes next: perhaps behind a pause. The first half of the day fills the books.
+    fn before(&mut self, at: usize) {
+        self.paused = None;
+        if let Some(pauses) = &mut self.pauses
+            && at >= self.found.sizes.len() / 2
+            && self.found.is_single(at)
+        {
+            let is_wanted = |way: &usize| self.behind[*way].count < pauses.counts[*way];
+            self.paused = (0..PAUSES.len()).find(is_wanted);
+            if let Some(way) = self.paused {
+                pauses.neighbours.work(self.clock, PAUSES[way].0, 0, |_| ());
+            }
+        }
+    }
+
+    /// So long after it was in memory its last book was visible, if it changed one.
+    fn after(&mut self, at: usize, visible: Option<u64>) {
+        match (visible, self.paused) {
+            (Some(ns), Some(way)) => self.behind[way].record(ns),
+            (Some(ns), None) if self.found.is_single(at) => self.at_once.record(ns),
+            _ => {}
+        }
+    }
 }
 
 /// What readers did.
@@ -248,34 +289,18 @@ impl WithChannel for Pass<'_> {
             source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut books_of_thread);
         }
         let (day, close) = session.live.split_at(self.found.end);
-        let (mut singles, mut behind) = (Histogram::default(), <[Histogram; 2]>::default());
-        let is_single = |at: usize| self.found.sizes.get(at) == Some(&1);
-        // The first half of the day fills the books.
-        let half = self.found.sizes.len() / 2;
-        let pause_before = |at: usize, behind: &[Histogram; 2]| {
-            let pauses = self.pauses.filter(|_| at >= half && is_single(at))?;
-            let is_open = |way: &usize| behind[*way].count < pauses.counts[*way];
-            let way = (0..PAUSES.len()).find(is_open)?;
-            let mut neighbours = pauses.neighbours.borrow_mut();
-            neighbours.work(self.clock, PAUSES[way], 0, |_| ());
-            Some(way)
+        let mut singles = Singles {
+            found: self.found,
+            clock: self.clock,
+            pauses: self.pauses,
+            paused: None,
+            at_once: Histogram::default(),
+            behind: Default::default(),
         };
         let (allocations, ns, read) = beside(self.readers, &words, || {
             let begin = thread_cpu_ns();
-            let paused = Cell::new(None);
-            let (singles, behind) = (&mut singles, RefCell::new(&mut behind));
-            let allocations = play(
-                day,
-                self.play,
-                &mut source,
-                &mut books_of_thread,
-                |at| paused.set(pause_before(at, &behind.borrow())),
-                |at, visible| match (visible, paused.get()) {
-                    (Some(ns), Some(way)) => behind.borrow_mut()[way].record(ns),
-                    (Some(ns), None) if is_single(at) => singles.record(ns),
-                    _ => {}
-                },
-            );
+            let timed = Some(&mut singles);
+            let allocations = play(day, self.play, &mut source, &mut books_of_thread, timed);
             (allocations, thread_cpu_ns() - begin)
         })?;
         let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
@@ -284,23 +309,15 @@ impl WithChannel for Pass<'_> {
         }
         // A channel that has ended is no part of a consolidated book, and on some venues the close empties
         // the books.
-        let nothing = (|_| (), |_, _| ());
-        play(
-            close,
-            Play::InOrder,
-            &mut source,
-            &mut books_of_thread,
-            nothing.0,
-            nothing.1,
-        );
+        play(close, Play::InOrder, &mut source, &mut books_of_thread, None);
         check_books(session, &reader)?;
         let shown = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
         let histogram = |index: Option<u32>| index.and_then(|index| reader.histogram(index));
         let figures = Figures {
             per_message: ns as f64 / session.messages as f64,
             books: histogram(shown.latency).unwrap_or_default(),
-            singles,
-            behind,
+            singles: singles.at_once,
+            behind: singles.behind,
             supers: histogram(shown.super_latency).unwrap_or_default(),
         };
         Ok((figures, allocations, read))
@@ -369,23 +386,25 @@ pub(crate) fn beside_readers(
         .collect())
 }
 
-/// Plays a session; allocations, where they are counted. In order, `before` hears the number of each datagram
-/// that comes next, and `each` how long after it was in memory its last book was visible.
+/// Plays a session; allocations, where they are counted. Datagrams in order are timed.
 fn play<C: Channel + 'static>(
     live: &[u8],
     play: Play,
     source: &mut Received<C>,
     books: &mut ThreadBooks<'_>,
-    mut before: impl FnMut(usize),
-    mut each: impl FnMut(usize, Option<u64>),
+    mut timed: Option<&mut Singles<'_>>,
 ) -> u64 {
     let mut now = VIRTUAL_START;
     match play {
         Play::InOrder => {
             for (at, datagram) in walk(live).enumerate() {
-                before(at);
+                if let Some(singles) = &mut timed {
+                    singles.before(at);
+                }
                 source.deliver(now, Port::Live, Line::A, datagram, books);
-                each(at, books.visible_ns(0));
+                if let Some(singles) = &mut timed {
+                    singles.after(at, books.visible_ns(0));
+                }
             }
             0
         }
@@ -501,7 +520,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn round(&mut self, clock: &Clock, pauses: Pauses<'_>) -> Result<(), Failure> {
+    fn round(&mut self, clock: &Clock, pauses: &mut Pauses) -> Result<(), Failure> {
         if self.behind[0].count == 0 && self.found.sizes.contains(&1) {
             let (figures, ..) = self.pass_as(0, false, clock, (Play::InOrder, Some(pauses)))?;
             self.behind = figures.behind;
@@ -532,7 +551,7 @@ impl Bench {
         readers: u32,
         with_supers: bool,
         clock: &Clock,
-        (play, pauses): (Play, Option<Pauses<'_>>),
+        (play, pauses): (Play, Option<&mut Pauses>),
     ) -> Passed {
         let pass = Pass {
             readers,
@@ -600,15 +619,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         false => feedbench::chosen(&args.feed)?,
     };
     let mut benches = benches(&protocols, args)?;
-    let neighbours = RefCell::new(Neighbours::new());
-    let pauses = Pauses {
-        neighbours: &neighbours,
-        counts: PAUSES.map(|pause| packets_of(args.messages, pause)),
+    let mut pauses = Pauses {
+        neighbours: Neighbours::new(),
+        counts: PAUSES.map(|(pause, _)| packets_of(args.messages, pause)),
     };
     for round in 0..args.runs.max(1) {
         eprintln!("run {} of {}", round + 1, args.runs.max(1));
         for bench in &mut benches {
-            bench.round(&clock, pauses).map_err(|f| Failure {
+            bench.round(&clock, &mut pauses).map_err(|f| Failure {
                 message: format!("{}: {}", bench.protocol, f.message),
                 ..f
             })?;
@@ -660,6 +678,7 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
             "million/s",
         ],
     );
+    let behind = PAUSES.map(|(_, pause)| format!("book, packets of one message {pause}"));
     for bench in benches() {
         let [plain, merged] = &bench.best;
         let per_packet = bench.session.messages as f64 / bench.session.datagrams.max(1) as f64;
@@ -680,16 +699,8 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 merged.as_ref(),
                 merged.as_ref().map(|f| &f.supers),
             ),
-            (
-                "book, packets of one message 1 ms after the one before",
-                None,
-                Some(&bench.behind[0]),
-            ),
-            (
-                "book, packets of one message 10 ms after the one before",
-                None,
-                Some(&bench.behind[1]),
-            ),
+            (&behind[0], None, Some(&bench.behind[0])),
+            (&behind[1], None, Some(&bench.behind[1])),
         ];
         for (what, figures, histogram) in rows {
             let Some(histogram) = histogram.filter(|h| h.count > 0) else {
@@ -736,25 +747,17 @@ mod tests {
     #[test]
     fn every_feed_is_shown_as_the_venue_has_it_and_measured() {
         let clock = Clock::calibrate();
-        let neighbours = RefCell::new(Neighbours::new());
-        let pauses = Pauses {
-            neighbours: &neighbours,
+        let mut pauses = Pauses {
+            neighbours: Neighbours::new(),
             counts: [3, 1],
         };
         for mut bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
             let protocol = bench.protocol;
             bench
-                .round(&clock, pauses)
+                .round(&clock, &mut pauses)
                 .unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
-            if bench
-                .found
-                .sizes
-                .iter()
-                .skip(bench.found.sizes.len() / 2)
-                .filter(|size| **size == 1)
-                .count()
-                > 50
-            {
+            let later = bench.found.sizes.len() / 2..bench.found.sizes.len();
+            if later.filter(|at| bench.found.is_single(*at)).count() > 50 {
                 assert_eq!(bench.behind.map(|behind| behind.count), [3, 1], "{protocol}");
             }
             let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));

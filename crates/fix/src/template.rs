@@ -284,38 +284,21 @@ impl OrderTemplate {
         order: &NewOrder,
         again: Again,
     ) -> Result<&[u8], SendError> {
-        self.send_or_rehearse(session, now, order, again, false)
-    }
-
-    /// The same; or a rehearsal, which writes the order as it would be sent next and keeps nothing of it: no
-    /// number is used, and there is no byte to transmit. For a loop that has nothing else to do, so that the
-    /// message and the code that writes it, which is this one for both, are in the caches when one has to
-    /// leave.
-    ///
-    /// # Errors
-    /// As of [`OrderTemplate::send`].
-    #[inline]
-    pub fn send_or_rehearse<S: Store>(
-        &mut self,
-        session: &mut Session<S>,
-        now: Nanos,
-        order: &NewOrder,
-        again: Again,
-        is_rehearsal: bool,
-    ) -> Result<&[u8], SendError> {
-        let reserved = match is_rehearsal {
-            false => session.reserve(now)?,
-            true => session.next_reservation(now),
-        };
-        let fits = self.patch(reserved.time(), reserved.seq().0, order);
-        if is_rehearsal {
-            return Ok(&[]);
-        }
-        if !fits {
+        let reserved = session.reserve(now)?;
+        if !self.patch(reserved.time(), reserved.seq().0, order) {
             return self.send_beyond(reserved, order, again);
         }
         reserved.commit(self.message(), again)?;
         Ok(self.message())
+    }
+
+    /// Writes an order as it would be sent next, and keeps nothing of it: no number is used and no byte given
+    /// out. For a loop that has nothing else to do, so that the message and the code that writes it are in
+    /// the caches when one has to leave.
+    pub fn rehearse<S: Store>(&mut self, session: &Session<S>, now: Nanos, order: &NewOrder) {
+        let (seq, time) = session.next_to_send(now);
+        // One that does not fit is written by the general encoder, which is not rehearsed.
+        let _ = self.patch(time, seq.0, order);
     }
 
     #[cold]
@@ -346,7 +329,8 @@ impl OrderTemplate {
     /// Patches the message; `false` if a value does not fit its width (sequence number or quantity of more
     /// than 8 digits, identifiers of more than 16, a price that is negative, has nine decimals or more than 8
     /// digits).
-    #[inline]
+    // One copy of the code, so that a rehearsal brings into the caches what an order needs.
+    #[inline(never)]
     pub(crate) fn patch(&mut self, now: Nanos, seq: u64, order: &NewOrder) -> bool {
         let raw = order.price.raw();
         // 8 digits, point, 8 decimals: raw units of 1e-9 must be a multiple of ten and below 1e17.

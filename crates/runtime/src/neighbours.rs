@@ -4,6 +4,12 @@
 use crate::clock::{Clock, tsc};
 use tickwire_market::Nanos;
 
+/// How long after the packet before it a packet comes, nanoseconds, on a market that is quiet and on one that
+/// is more so, and what that is called.
+pub const PAUSES: [(u64, &str); 2] = [
+    (Nanos::MILLI, "1 ms after the one before"),
+    (10 * Nanos::MILLI, "10 ms after the one before"),
+];
 /// A line of the caches, in words.
 const LINE: usize = 8;
 /// Lines between two looks at the clock.

@@ -27,7 +27,7 @@ use tickwire_options::batch::Engine;
 use tickwire_options::black76;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::neighbours::Neighbours;
+use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_trading::{
     MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
 };
@@ -178,12 +178,8 @@ enum Before<'m> {
     },
 }
 
-/// Pauses of a market that is quiet and of one that is more so, how many ticks of the full run come behind
-/// each, and what it is called.
-const PAUSES: [(u64, u64, &str); 2] = [
-    (Nanos::MILLI, 2_000, "1 ms after the one before"),
-    (10 * Nanos::MILLI, 200, "10 ms after the one before"),
-];
+/// How many ticks of the full run come behind each of [`PAUSES`].
+const TICKS: [u64; 2] = [2_000, 200];
 /// A rehearsal comes every so often in them, as shipped.
 const REHEARSE_NS: u64 = 10 * Nanos::MICRO;
 
@@ -323,7 +319,7 @@ fn main() {
         println!("{count:>5} {:<26} {}", "to the last, cold caches", all.row());
         let (first, _) = quoter(count, cold_ticks, Until::First, Before::Cold(&mut memory));
         println!("{count:>5} {:<26} {}", "to the first, cold caches", first.row());
-        for (ns, most, pause) in PAUSES {
+        for ((ns, pause), most) in PAUSES.into_iter().zip(TICKS) {
             for (name, rehearse_ns) in [(pause, REHEARSE_NS), ("the same, not rehearsed", 0)] {
                 let before = Before::Pause {
                     neighbours: &mut neighbours,

@@ -47,17 +47,6 @@ impl<S: Store> Session<S> {
         })
     }
 
-    /// What [`Session::reserve`] would give, whether a message may be sent now or not: to be dropped.
-    #[inline]
-    pub(crate) fn next_reservation(&mut self, now: Nanos) -> Reservation<'_, S> {
-        let seq = self.core.store.next_out();
-        Reservation {
-            core: &mut self.core,
-            now,
-            seq,
-        }
-    }
-
     /// What stands in front of the fields of every message that is prepared for this session; `None` if every
     /// message carries LastMsgSeqNumProcessed, whose width changes.
     pub fn prepared_header(&self) -> Option<PreparedHeader<'_, S>> {

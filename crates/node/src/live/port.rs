@@ -118,6 +118,10 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             return None;
         };
         let session = self.sessions.get_mut(place)?;
+        if self.is_rehearsal {
+            template.rehearse_prepared(&session.fix, now, head, prepared(entries));
+            return Some(());
+        }
         if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, prepared(entries)) {
             session.gather(bytes);
             return Some(());
@@ -268,12 +272,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         let Some(session) = self.sessions.get_mut(place) else {
             return Some(Err(Rejected::NoSession));
         };
-        let written =
-            template.send_or_rehearse(&mut session.fix, now, &order, Again::GapFill, self.is_rehearsal);
         if self.is_rehearsal {
+            template.rehearse(&session.fix, now, &order);
             return Some(Ok(()));
         }
-        let Ok(bytes) = written else {
+        let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {
             return Some(Err(Rejected::NoSession));
         };
         stamp::<STAMPED>(self.probes, Stage::Encode);
@@ -363,7 +366,9 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
     /// Kept for no resend, as orders are not. A mass quote leaves with those of the same packet
     /// ([`OrderSession::let_go`]).
     fn quote(&mut self, now: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
-        self.release_armed(now);
+        if !self.is_rehearsal {
+            self.release_armed(now);
+        }
         if self.others.is_some() && self.is_met(|other| other.meets_quotes(request)) {
             return Err(Rejected::SelfTrade);
         }
@@ -391,15 +396,23 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             QuoteIntent::CancelAll { .. } => self.own_session()?,
             QuoteIntent::Status { entry, .. } => self.session_of(entry.quote.instrument),
         };
+        if self.is_rehearsal {
+            // As of orders: only prepared messages are.
+            return Ok(());
+        }
         match self.send_sides(place, now, request) {
             Some(done) => done,
             None => self.send_quote_request(place, now, request),
         }
     }
 
-    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
-        self.is_rehearsal = is_rehearsal;
+    fn begin_rehearsal(&mut self) -> bool {
+        self.is_rehearsal = true;
         true
+    }
+
+    fn end_rehearsal(&mut self) {
+        self.is_rehearsal = false;
     }
 
     fn arms(&self) -> Result<(), ArmRefusal> {
@@ -414,31 +427,6 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> OrderPort for Port<'_, O, S,
             .first_mut()
             .and_then(|session| session.shooting(now));
         told.map_or(ArmEnd::TakenBack, end_of)
-    }
-
-    fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
-        let QuoteIntent::Mass {
-            id,
-            entries,
-            resets,
-            cause,
-        } = *request
-        else {
-            return;
-        };
-        let Ok(place) = self.session_of_quotes(entries) else {
-            return;
-        };
-        if let (Some(QuoteForm::Prepared(template)), Some(session)) =
-            (self.wiring.quotes.get_mut(place), self.sessions.get(place))
-        {
-            let head = MassQuoteHead {
-                id: id.0,
-                cause,
-                reset: resets,
-            };
-            template.rehearse_prepared(&session.fix, now, &head, prepared(entries));
-        }
     }
 }
 

@@ -20,8 +20,8 @@ use tickwire_runtime::alloc::count_allocations;
 use tickwire_runtime::clock::Clock;
 use tickwire_trading::ControlsConfig;
 use tickwire_trading::strategy::{
-    BookChange, Consolidated, Context, NUMBERS, NotSent, OrderEvent, Quote, QuoteEvent, Subscription,
-    SuperChange, Ticket, TimerId,
+    BookChange, Consolidated, Context, NUMBERS, NotSent, OrderEvent, Quote, QuoteEvent, QuoteTerms,
+    Subscription, SuperChange, Ticket, TimerId,
 };
 use tickwire_trading::{ReportKind, RiskReject};
 use tickwire_venues::protocol::Protocol;
@@ -619,6 +619,16 @@ fn quotes_leave_as_mass_quotes_and_answers_come_back() {
         "|296=1|302=1|304=01|295=01|299=900000000000|55={symbol}|132=000098.00|133=000102.00|134=000010|135=000010|"
     );
     assert!(sent.ends_with(&entries), "{sent}");
+    // Rehearsed, nothing of it is said, nor of a quote that is written otherwise.
+    let messages = hot.sessions[0].out.orders;
+    parts(&mut hot, 0, 0, |conductor, markets, port| {
+        conductor.act(Nanos(1), markets, port, |_, ctx| {
+            ctx.rehearse_quotes(&both[..1], QuoteTerms::default());
+            ctx.rehearse_quotes(&both, QuoteTerms::default());
+        });
+    });
+    hot.let_go();
+    assert_eq!((hot.sessions[0].out.orders, last(&hot, 0)), (messages, sent));
     // A venue has one quote of an instrument.
     let met = Err(NotSent::Check(RiskReject::SelfTrade));
     assert_eq!(

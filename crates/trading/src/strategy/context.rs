@@ -49,19 +49,15 @@ pub trait OrderPort {
         ArmEnd::TakenBack
     }
 
-    /// What is sent from now on is only rehearsed, or no longer: it is written as it would be, and neither
-    /// leaves nor is counted ([`Conductor::rehearse`](super::Conductor::rehearse)). `false`: this port cannot
-    /// do that, and would send it.
-    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
-        let _ = is_rehearsal;
+    /// Until [`OrderPort::end_rehearsal`] what is sent is only rehearsed
+    /// ([`Conductor::rehearse`](super::Conductor::rehearse), [`Context::rehearse_quotes`]): it is written as
+    /// it would be, and neither leaves nor is counted. `false`: this port cannot do that, and would send it.
+    fn begin_rehearsal(&mut self) -> bool {
         false
     }
 
-    /// Does with a request what [`OrderPort::quote`] would, but for the sending: see
-    /// [`Context::rehearse_quotes`].
-    fn rehearse(&mut self, now: Nanos, request: &QuoteIntent<'_>) {
-        let _ = (now, request);
-    }
+    /// What is sent leaves again.
+    fn end_rehearsal(&mut self) {}
 }
 
 /// A request that could not leave.

@@ -58,7 +58,11 @@ impl Context<'_> {
             resets: terms.resets,
             cause: self.cause,
         };
-        self.port.rehearse(self.now, &request);
+        if self.port.begin_rehearsal() {
+            // Whether it would leave is no matter: what it needs has been gone through.
+            let _ = self.port.quote(self.now, &request);
+            self.port.end_rehearsal();
+        }
     }
 
     /// Gives the quote of an instrument its name at the venue now, rather than when it is entered first:

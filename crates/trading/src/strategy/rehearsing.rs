@@ -38,7 +38,7 @@ impl<S: Strategy> Conductor<S> {
         ) else {
             return false;
         };
-        if !port.rehearses(true) {
+        if !port.begin_rehearsal() {
             return false;
         }
         let checks = state.risk.before_order(instrument);
@@ -51,7 +51,7 @@ impl<S: Strategy> Conductor<S> {
             port,
         };
         let entered = context.limit(instrument, (side, Qty(1), price), TimeInForce::ImmediateOrCancel);
-        context.port.rehearses(false);
+        context.port.end_rehearsal();
         let has_left = matches!(entered, Some(Ok(_)));
         let state = &mut self.state;
         if has_left {

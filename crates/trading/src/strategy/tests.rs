@@ -134,14 +134,21 @@ impl OrderPort for Port {
         }
     }
 
-    fn rehearses(&mut self, is_rehearsal: bool) -> bool {
-        self.is_rehearsal = is_rehearsal;
-        self.rehearsed.is_some()
+    fn begin_rehearsal(&mut self) -> bool {
+        self.is_rehearsal = self.rehearsed.is_some();
+        self.is_rehearsal
+    }
+
+    fn end_rehearsal(&mut self) {
+        self.is_rehearsal = false;
     }
 
     fn quote(&mut self, _: Nanos, request: &QuoteIntent<'_>) -> Result<(), Rejected> {
         if let Some(reason) = self.refuses {
             return Err(reason);
+        }
+        if self.is_rehearsal {
+            return Ok(());
         }
         let (is_mass, id, entries) = match *request {
             QuoteIntent::Mass { id, entries, .. } => (true, id, entries),

@@ -136,6 +136,8 @@ impl Rig {
     }
 
     fn rehearse(&mut self, times: usize) -> usize {
+        let quote = super::quotes::quote(A, 5, 99, 102);
+        self.act(|c| c.rehearse_quotes(&[quote], QuoteTerms::default()));
         let now = Nanos(self.next * Nanos::MILLI + 1);
         (0..times)
             .filter(|_| self.with(|c, m, p| c.rehearse(now, m, p)))
