@@ -225,14 +225,39 @@ pub(crate) fn clippy(ctx: &Context) -> Outcome {
 }
 
 /// Rustdoc of our own crates.
+///
+/// Clippy has checked each of them a moment ago. Asked for by the same program, with the same flags and (an
+/// example decides that) the same features, cargo takes what is there; otherwise it checks all of them, and
+/// what of other people's packages has other features, once more: a third of this step.
 pub(crate) fn docs(ctx: &Context) -> Outcome {
-    ctx.check(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+    let mut command = cargo();
+    command.env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--no-deps",
         "--keep-going",
         "--workspace",
         "--locked",
-    ]))
+    ]);
+    let again = words(&command);
+    command.args(["--lib", "--bins", "--example", "c_layout"]);
+    if let Some(clippy) = clippy_driver() {
+        command
+            .env("RUSTC_WORKSPACE_WRAPPER", clippy)
+            .env("CLIPPY_ARGS", CLIPPY_ARGS);
+    }
+    Outcome {
+        again,
+        ..ctx.check(&mut command)
+    }
+}
+
+/// What `cargo clippy … -- -D warnings` tells the program that checks.
+const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// That program, beside the cargo that runs us; without it documentation is made all the same.
+fn clippy_driver() -> Option<PathBuf> {
+    let cargo = PathBuf::from(std::env::var_os("CARGO")?);
+    Some(cargo.with_file_name("clippy-driver")).filter(|path| path.exists())
 }
 
 /// With 1, a test that needs root and has none fails; without it, it is skipped and says so.
@@ -240,6 +265,10 @@ const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 
 /// How many cores a program may count on, for `wait = "auto"` (`tickwire_runtime::affinity`).
 const CORES: &str = "TICKWIRE_CORES";
+
+/// With 0, memory comes at the first touch (`tickwire_runtime::alloc`): tests start hundreds of programs that
+/// have room for a million orders, and touch little of it.
+const PREFAULT: &str = "TICKWIRE_PREFAULT";
 
 /// Has this thread, and what it starts, step back behind others who want a processor, by so many steps of
 /// `nice`. Where there is no `renice` it goes on as before.
@@ -324,6 +353,9 @@ fn test_command() -> Command {
     // What passed yesterday passes today: `cargo xtask properties` draws other cases.
     if std::env::var_os(crate::properties::SEED).is_none() {
         command.env(crate::properties::SEED, "1");
+    }
+    if std::env::var_os(PREFAULT).is_none() {
+        command.env(PREFAULT, "0");
     }
     // Continuous integration is root, and skips nothing that needs it.
     let is_in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());

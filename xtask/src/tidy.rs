@@ -526,7 +526,8 @@ fn code_blocks(text: &str, mark: &str) -> Vec<Vec<String>> {
     blocks
 }
 
-/// Every benchmark file is declared without the unstable harness and says what a regression would mean.
+/// Every benchmark file is declared without the unstable harness, says what a regression would mean, and
+/// allocates as what ships does: books of four-kilobyte pages are not the ones that anybody runs.
 fn benches() -> Vec<String> {
     let mut findings = Vec::new();
     for (dir, manifest) in source::manifests() {
@@ -535,11 +536,22 @@ fn benches() -> Vec<String> {
             .and_then(toml::Value::as_array)
             .cloned()
             .unwrap_or_default();
-        let benches = files(&shown(&dir.join("benches")), "rs")
-            .into_iter()
-            .filter(|path| path.parent().is_some_and(|d| d.ends_with("benches")));
-        for path in benches {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let is_program = |path: &PathBuf| {
+            let is_file = path.parent().is_some_and(|folder| folder.ends_with("benches"));
+            is_file || path.ends_with("main.rs")
+        };
+        let benches = files(&shown(&dir.join("benches")), "rs");
+        for path in benches.into_iter().filter(is_program) {
+            let is_file = !path.ends_with("main.rs");
+            let named = if is_file {
+                Some(path.as_path())
+            } else {
+                path.parent()
+            };
+            let stem = named
+                .and_then(Path::file_stem)
+                .unwrap_or_default()
+                .to_string_lossy();
             let row = declared
                 .iter()
                 .find(|b| b.get("name").and_then(toml::Value::as_str) == Some(&stem));
@@ -551,9 +563,16 @@ fn benches() -> Vec<String> {
                     shown(&path)
                 ));
             }
-            if !read(&path).to_lowercase().contains("regression") {
+            let text = read(&path);
+            if !text.to_lowercase().contains("regression") {
                 findings.push(format!(
                     "{}: say in the opening what a regression would mean",
+                    shown(&path)
+                ));
+            }
+            if !text.contains("#[global_allocator]") {
+                findings.push(format!(
+                    "{}: measure what ships: #[global_allocator] static ALLOCATOR: tickwire_runtime::alloc::Allocator",
                     shown(&path)
                 ));
             }

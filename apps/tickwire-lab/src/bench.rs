@@ -39,6 +39,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         .filter(|s| *s > 0)
         .ok_or_else(|| Failure::config("--symbols must lie in 1..=65535".to_string()))?;
     alloc::populate_large_blocks();
+    if !alloc::prefault_asked_for().map_err(Failure::config)? {
+        eprintln!(
+            "warning: {} is 0: page faults fall into what is measured",
+            alloc::PREFAULT_VARIABLE
+        );
+    }
     eprintln!(
         "generating {} messages, {symbols} instruments, seed {} ...",
         format_count(args.messages),

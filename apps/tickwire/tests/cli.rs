@@ -56,6 +56,23 @@ fn a_number_of_cores_that_is_none_is_refused_before_anything_begins() {
 }
 
 #[test]
+fn memory_comes_at_once_or_at_the_first_touch_and_nothing_else_is_understood() {
+    for wrong in ["2", "no", ""] {
+        let output = tickwire().arg("config").env("TICKWIRE_PREFAULT", wrong).output();
+        let (code, said) = failed(&output.expect("the program starts"));
+        assert_eq!(code, 2, "{said}");
+        assert!(
+            said.contains(&format!("TICKWIRE_PREFAULT is {wrong}: ")),
+            "{said}"
+        );
+    }
+    for right in ["0", "1"] {
+        let output = tickwire().arg("config").env("TICKWIRE_PREFAULT", right).output();
+        assert!(output.expect("the program starts").status.success());
+    }
+}
+
+#[test]
 fn the_printed_configuration_reads_back() {
     let folder = Folder::new("roundtrip");
     let printed = run(&["config"]);

@@ -23,6 +23,10 @@ use tickwire_market::{Counter, MarketEvent};
 mod flow;
 use flow::{Flow, Quoter, sizes, test};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// What is timed, and what callgrind is told to collect.
 #[inline(never)]
 fn measured(events: &[MarketEvent], take: &mut dyn FnMut(&[MarketEvent])) -> Duration {

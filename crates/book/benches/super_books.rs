@@ -14,6 +14,10 @@ use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperU
 use tickwire_market::{EventKind, InstrumentId, MarketEvent, Nanos, Price, Side, Symbol, Volume};
 use tickwire_testdata::Rng;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// Price levels of a venue's side.
 const LEVELS: usize = 20;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
 use tickwire_runtime::affinity::{self, Cores};
+use tickwire_runtime::alloc;
 use tickwire_runtime::files::{self, Folder, Sharing};
 use tickwire_runtime::signal;
 
@@ -67,9 +68,10 @@ pub fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure
 /// Counts the cores, before any thread is pinned.
 ///
 /// # Errors
-/// The environment says nonsense of them.
+/// The environment says nonsense of them, or of memory.
 pub fn count_cores() -> Result<(), Failure> {
     affinity::cores_asked_for().map_err(Failure::config)?;
+    alloc::prefault_asked_for().map_err(Failure::config)?;
     Cores::count();
     Ok(())
 }

@@ -19,6 +19,10 @@ use tickwire_exchange::{
 use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, Side, TimeInForce, TradingStatus};
 use tickwire_testdata::Rng;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 fn main() {
     let full = std::env::args().any(|arg| arg == "--bench");
     let (orders, messages) = if full {

@@ -30,6 +30,10 @@ use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Char, Price4};
 use tickwire_wire::moldudp64::PacketBuilder;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const SESSION: [u8; 10] = *b"BENCH     ";
 const INSTRUMENTS: u32 = 512;
 

@@ -16,6 +16,10 @@ use tickwire_wire::mdp3::{
     Book, BookEntry, EntryType, EventRoot, PacketBuilder, Price9, UpdateAction, indicator,
 };
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const INSTRUMENTS: u64 = 64;
 const ENTRIES_A_PACKET: usize = 2;
 

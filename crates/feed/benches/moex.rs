@@ -16,6 +16,10 @@ use tickwire_testdata::{Rng, if_recorded, unhex, workspace};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{self, Action, Encoder, MessageKind, OrderEntry, OrderKind};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const INSTRUMENTS: u64 = 64;
 
 fn main() {

@@ -18,6 +18,10 @@ use tickwire_wire::layout::Pod;
 use tickwire_wire::openbook::{self, DeltaHead, DeltaPoint, FullHead};
 use tickwire_wire::xdp::{self, DeliveryFlag};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const MESSAGES_A_PACKET: usize = 2;
 const INSTRUMENTS: u64 = 64;
 

@@ -21,6 +21,10 @@ use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64::PacketBuilder;
 use tickwire_wire::uqdf::{self, NbboLong};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const INSTRUMENTS: u64 = 2_000;
 const A_PACKET: usize = 6;
 /// Packets that name all instruments.

@@ -19,6 +19,10 @@ use tickwire_market::{
 };
 use tickwire_testdata::Rng;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const START: Nanos = Nanos(1_795_226_141_123_456_789);
 /// Messages per timed batch.
 const BATCH: usize = 1024;

@@ -14,6 +14,10 @@ use tickwire_fixmsg::fix44::values::{MDEntryType, MDUpdateAction, QuoteType};
 use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MassQuote};
 use tickwire_testdata::Rng;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// Messages per timed batch.
 const BATCH: usize = 512;
 

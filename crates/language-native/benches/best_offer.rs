@@ -23,6 +23,10 @@ use tickwire_trading::strategy::{
 };
 use tickwire_trading::{ControlsConfig, OrderReport, ReportKind, RiskConfig};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const FILE: &str = "../../examples/strategies/best_offer_taker.tw";
 const SYMBOL: &str = "USD000UTSTOM@CETS";
 

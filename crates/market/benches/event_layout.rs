@@ -13,6 +13,10 @@ use tickwire_market::{
     EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Venue, Volume,
 };
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// The alternative: what each kind needs and no more. Its size is that of the largest kind.
 #[derive(Clone, Copy)]
 struct Tagged {

@@ -14,6 +14,10 @@ use tickwire_market::{Counter, Nanos};
 use tickwire_rig::feeds::{self, FEEDS, FeedVisitor};
 use tickwire_rig::{RigConfig, run};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// Messages a second before and while the receiver joins.
 const RATE: u32 = 50_000;
 /// Instruments.

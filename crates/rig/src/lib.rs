@@ -9,7 +9,7 @@
 //! ```
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the
 //! receiver's books are the venue's. Beside them go naive books, and copies that hear levels only: the same
-//! after every event.
+//! best levels after every event, and all of the same levels after every sixteenth.
 //!
 //! ```
 //! use tickwire_book::Depth;

@@ -53,11 +53,34 @@ thread_local! {
 /// Whether large blocks get their pages when they are made.
 static POPULATE: AtomicBool = AtomicBool::new(false);
 
+/// The environment's word on whether large blocks get their pages when they are made: `0` or `1`, which is
+/// what holds where nothing is said.
+pub const PREFAULT_VARIABLE: &str = "TICKWIRE_PREFAULT";
+
+/// What [`PREFAULT_VARIABLE`] says.
+///
+/// # Errors
+/// A sentence, if that is neither.
+pub fn prefault_asked_for() -> Result<bool, String> {
+    match std::env::var_os(PREFAULT_VARIABLE) {
+        None => Ok(true),
+        Some(said) if said == "1" => Ok(true),
+        Some(said) if said == "0" => Ok(false),
+        Some(said) => Err(format!(
+            "{PREFAULT_VARIABLE} is {}: 0 leaves memory to the first touch, 1 takes it when a program starts",
+            said.display()
+        )),
+    }
+}
+
 /// From now on, large blocks get all their pages at once instead of at the first touch: start-up takes longer
 /// (about 0.1 s per GiB), and no page fault of the books' memory falls into the time that is measured or
-/// traded in.
+/// traded in. Not where [`PREFAULT_VARIABLE`] is 0: then whoever shares a small machine with others has only
+/// what he touches.
 pub fn populate_large_blocks() {
-    POPULATE.store(true, Ordering::Relaxed);
+    if prefault_asked_for().unwrap_or(true) {
+        POPULATE.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether a process without memory ends with a sentence.

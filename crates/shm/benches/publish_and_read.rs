@@ -14,6 +14,10 @@ use tickwire_market::{
 };
 use tickwire_shm::*;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const LEVELS: usize = 10;
 const BOOKS: u32 = 64;
 const RING: u32 = 1 << 12;

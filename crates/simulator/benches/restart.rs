@@ -23,6 +23,10 @@ use tickwire_simulator::settings::MarketConfig;
 use tickwire_simulator::snapshot::SnapshotWriter;
 use tickwire_simulator::venue::{VIRTUAL_START, market_of};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 struct Day {
     path: PathBuf,
     text: String,

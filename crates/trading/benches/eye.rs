@@ -24,6 +24,10 @@ use tickwire_trading::{
     ReportKind,
 };
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// Keeps the last order, and encodes it where it is told to.
 struct Wire {
     session: Session,

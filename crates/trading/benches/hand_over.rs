@@ -20,6 +20,10 @@ mod common;
 
 use common::{ID, RuleRig};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const SLOTS: usize = 64;
 
 /// Words in the slots, the producer's and the consumer's index each on a cache line of its own.

@@ -34,6 +34,10 @@ use tickwire_trading::{
 use tickwire_wire::ilink3;
 use tickwire_wire::sbe::Text;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 fn quoting(count: usize) -> Quoting {
     // 0.05 up to 10 points, 0.25 from there on.
     let grid = PriceGrid::new(0.05, 5, 200).expect("a grid");

@@ -15,6 +15,10 @@ use tickwire_testdata::{Rng, if_recorded, unhex, workspace};
 use tickwire_wire_moex::fast::{Limits, Plan};
 use tickwire_wire_moex::moex::{Action, Decoder, Encoder, MessageKind, OrderEntry, OrderKind};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
     let (packets, rounds) = if is_bench { (20_000, 10) } else { (50, 1) };

@@ -16,6 +16,10 @@ use tickwire_wire_nasdaq::layout::Pod;
 use tickwire_wire_nasdaq::layout::{Alpha, Price4};
 use tickwire_wire_nasdaq::moldudp64::{self, PacketBuilder, Payload};
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 const SESSION: [u8; 10] = *b"BENCHMARK1";
 const PACKET_SIZE_MAX: usize = 1400;
 

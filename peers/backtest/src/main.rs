@@ -48,6 +48,10 @@ mod told;
 use flow::{Flow, Quoter, sizes};
 use told::WithOrder;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// A recording.
 pub(crate) struct Case {
     name: String,

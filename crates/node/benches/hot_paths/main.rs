@@ -22,6 +22,10 @@ use tickwire_market::{BookState, Nanos, Port};
 use tickwire_rig::feeds::{self, FEEDS, FeedVisitor, LiveDay};
 use tickwire_rig::recorded::BooksOnly;
 
+/// What ships: large blocks on huge pages.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
 /// Instruments of a feed.
 const LISTED: u16 = 20;
 
