@@ -44,6 +44,8 @@ fn option(name: &str) -> Option<String> {
 const PIECE: usize = 250_000;
 
 fn main() {
+    // As `backtest` does before it makes its books.
+    tickwire_runtime::alloc::populate_large_blocks();
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let number = |name, otherwise| option(name).map_or(otherwise, |text| text.parse().expect("a number"));
     let events: usize = number("--events", if is_bench { 10_000_000 } else { 40_000 });
