@@ -10,7 +10,7 @@ const HELP: &str = "\
 Runs the same recordings through Tickwire's backtest, hftbacktest 0.9.4 and nautilus_trader 1.231: one synthetic future, 500 synthetic shares,
 and a DBN file of one future, whole and without its longest pause. Idle, and quoting every 100 ms. Prints processor time for an event.
 
-  cargo xtask backtest-peers [--file FILE] [--events N] [--rounds N] [--patience SECONDS] [--python PATH | --without-nautilus-trader]
+  cargo xtask backtest-peers [--file FILE] [--events N] [--rounds N] [--patience SECONDS] [--python PATH | --without-nautilus-trader | --alone]
 
   --file FILE     market by order of the ES future of March 2024 (ESH4), .dbn or .dbn.zst: of the recorded data
                   captures/books/cme-mbo/esh4-glbx-mdp3-20231225.mbo.dbn.zst
@@ -21,6 +21,7 @@ and a DBN file of one future, whole and without its longest pause. Idle, and quo
                   3.12 or later among python3, python3.12 to python3.14 and pyenv's (PYENV_ROOT, or ~/.pyenv)
   --without-nautilus-trader
                   Tickwire and hftbacktest alone, which need no Python
+  --alone         Tickwire alone, on a file that others do not take (one with a clear in it, for hftbacktest)
 
 Needs the network once. Not part of check.
 Exit code 1: a contestant's final book is not the recording's, or it refused a request. 2: it could not begin.
@@ -129,6 +130,10 @@ fn compare(words: &[&str]) -> Result<ExitCode, String> {
             "--file" | "--events" | "--rounds" | "--patience" => passed.extend([word, value()?]),
             "--python" => python = Some(PathBuf::from(value()?)),
             "--without-nautilus-trader" => is_without = true,
+            "--alone" => {
+                is_without = true;
+                passed.push(word);
+            }
             other => return Err(format!("unknown word '{other}'\n\n{HELP}")),
         }
     }

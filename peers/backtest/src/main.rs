@@ -2,7 +2,7 @@
 //! one run.
 //!
 //! ```text
-//! cargo xtask backtest-peers [--file orders.mbo.dbn.zst] [--events N] [--rounds N]
+//! cargo xtask backtest-peers [--file orders.mbo.dbn.zst] [--events N] [--rounds N] [--alone]
 //! ```
 //! installs nautilus_trader from PyPI and runs this. Recordings: one synthetic future, 500 synthetic shares
 //! (`crates/backtest/benches/flow`), and a DBN file of one future, market by order, where one is named.
@@ -14,7 +14,7 @@
 //! with the recording's at the end, price by price, and none may have refused a request. Contestants take
 //! turns; the least time of all rounds counts. `from the file` is ours with reading, decompressing and
 //! decoding: of the thread that runs the backtest, of the process, in which decompressing has a thread of its
-//! own, and by the clock, which is what somebody waits where two cores are free.
+//! own, and by the clock, which is what somebody waits where two cores are free. `--alone`: only ours.
 //!
 //! A recorded file is played a second time without its longest pause: what came before it is told a second
 //! before what came after it. In the file of 25 December 2023 the book of the morning stands alone for 23
@@ -409,6 +409,7 @@ fn main() -> Result<(), Failure> {
     let events: usize = number("--events", 2_000_000);
     let rounds: usize = number("--rounds", 3);
     let python = option("--python").map(PathBuf::from);
+    let is_alone = std::env::args().any(|argument| argument == "--alone");
     let mut cases = vec![
         Case::synthetic("one future", 1, 3_000, 250_000_000, true, events),
         Case::synthetic("500 shares", 500, 200_000, 10_000_000, false, events),
@@ -424,7 +425,7 @@ fn main() -> Result<(), Failure> {
         "processor time for an event in ns, the least of {rounds}; million events a second; theirs in times of ours"
     );
     for case in &cases {
-        let theirs = hft::Data::of(case);
+        let theirs = (!is_alone).then(|| hft::Data::of(case));
         let files = python
             .as_ref()
             .map(|_| Files::of(case))
@@ -436,7 +437,9 @@ fn main() -> Result<(), Failure> {
             let mut of_file = [u64::MAX; 3];
             for _ in 0..rounds {
                 ours = ours.min(case.ours(quotes));
-                hft = hft.min(theirs.run(case, quotes));
+                if let Some(theirs) = &theirs {
+                    hft = hft.min(theirs.run(case, quotes));
+                }
                 if let Some(file) = &case.file {
                     let took = case.ours_of_file(file, quotes);
                     of_file = [0, 1, 2].map(|at| of_file[at].min(took[at]));
@@ -457,7 +460,9 @@ fn main() -> Result<(), Failure> {
                 line("from the file, process", process, process / ns(ours));
                 line("from the file, by the clock", clock, clock / ns(ours));
             }
-            line("hftbacktest", ns(hft), ns(hft) / ns(ours));
+            if theirs.is_some() {
+                line("hftbacktest", ns(hft), ns(hft) / ns(ours));
+            }
             let Some(python) = python.as_ref() else {
                 continue;
             };
