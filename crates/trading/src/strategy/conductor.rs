@@ -641,8 +641,11 @@ impl<S: Strategy> Conductor<S> {
     /// When [`Conductor::on_time`] is to be called.
     #[inline]
     pub fn next_timer(&self) -> Option<Nanos> {
-        let (timer, asking) = (self.state.next_timer(), self.state.reconciling.due());
-        [timer, asking].into_iter().flatten().min()
+        // Asked for at every event: an iterator's minimum was a call each time.
+        match (self.state.next_timer(), self.state.reconciling.due()) {
+            (Some(timer), Some(asking)) => Some(timer.min(asking)),
+            (timer, asking) => timer.or(asking),
+        }
     }
 
     /// An operator's word.
