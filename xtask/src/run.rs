@@ -266,8 +266,8 @@ const ROOT_TESTS: &str = "TICKWIRE_ROOT_TESTS";
 /// How many cores a program may count on, for `wait = "auto"` (`tickwire_runtime::affinity`).
 const CORES: &str = "TICKWIRE_CORES";
 
-/// With 0, memory comes at the first touch (`tickwire_runtime::alloc`): tests start hundreds of programs that
-/// have room for a million orders, and touch little of it.
+/// With 0, memory comes at the first touch (`tickwire_runtime::alloc`): tests start hundreds of programs, and
+/// each begins 50 ms sooner.
 const PREFAULT: &str = "TICKWIRE_PREFAULT";
 
 /// Has this thread, and what it starts, step back behind others who want a processor, by so many steps of

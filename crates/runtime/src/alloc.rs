@@ -75,8 +75,7 @@ pub fn prefault_asked_for() -> Result<bool, String> {
 
 /// From now on, large blocks get all their pages at once instead of at the first touch: start-up takes longer
 /// (about 0.1 s per GiB), and no page fault of the books' memory falls into the time that is measured or
-/// traded in. Not where [`PREFAULT_VARIABLE`] is 0: then whoever shares a small machine with others has only
-/// what he touches.
+/// traded in. Not where [`PREFAULT_VARIABLE`] is 0: programs that begin often, on little data, begin sooner.
 pub fn populate_large_blocks() {
     if prefault_asked_for().unwrap_or(true) {
         POPULATE.store(true, Ordering::Relaxed);
