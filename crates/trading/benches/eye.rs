@@ -2,7 +2,8 @@
 //! underlying against the books of all options. 16 to 1024 options on one future, ten-cent edge.
 //!
 //! Every order's limit is compared with the ladder's row, and what was encoded with the order, before its
-//! time counts. The row "clock" is the cost of measuring, which is in every other one.
+//! time counts. The row "clock" is the cost of measuring, which is in every other one. Behind a pause others
+//! have had the caches for so long, and nothing was rehearsed in it.
 //!
 //! A regression means that an offer below its value stands longer before we reach for it.
 //!
@@ -19,6 +20,8 @@ use tickwire_market::{
     Venue, Volume,
 };
 use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_trading::{
     Eye, EyeConfig, Ladder, NO_ASK, NO_BID, NoQuotes, OrderReport, OrderSink, PriceGrid, QuoteTerms, Quoting,
     ReportKind,
@@ -195,8 +198,8 @@ impl Rig {
         }
     }
 
-    /// One of them; its time.
-    fn run(&mut self, task: Task, cold: Option<&mut Vec<u64>>) -> u64 {
+    /// One of them, behind whatever is done before it; its time.
+    fn run(&mut self, task: Task, before: impl FnOnce()) -> u64 {
         let count = self.wire.templates.len();
         let crosses = matches!(task, Task::Decide | Task::Encode);
         let mut option = self.random.below(count as u64) as usize;
@@ -211,9 +214,7 @@ impl Rig {
         let tick = update(self.seq, MIDDLE + (self.seq % 2) as i64);
         let now = book.recv_ts;
         (self.wire.now, self.wire.encodes) = (now, task == Task::Encode);
-        if let Some(memory) = cold {
-            chill(memory);
-        }
+        before();
         let begin = Instant::now();
         match task {
             Task::Clock => {}
@@ -260,6 +261,9 @@ impl Rig {
     }
 }
 
+/// How many events of the full run come behind each of [`PAUSES`].
+const EVENTS: [usize; 2] = [2_000, 200];
+
 fn main() {
     let is_full = std::env::args().any(|arg| arg == "--bench");
     let rounds = if is_full { 200_000 } else { 100 };
@@ -269,9 +273,10 @@ fn main() {
             .expect("the first core is available");
     }
     let mut memory = vec![0_u64; (4 << 20) / 8];
+    let (clock, mut neighbours) = (Clock::calibrate(), Neighbours::new());
     println!("nanoseconds");
     println!(
-        "{:>5} {:<36} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8}",
+        "{:>5} {:<62} {:>6} {:>6} {:>6} {:>6} {:>7} {:>8}",
         "n", "", "min", "p50", "p90", "p99", "p99.9", "max"
     );
     for count in [16, 128, 1_024] {
@@ -283,11 +288,18 @@ fn main() {
             (Task::Encode, "option's book, order encoded"),
             (Task::Tick, "tick of the underlying, all compared"),
         ] {
-            let warm = Figures((0..rounds).map(|_| rig.run(task, None)).collect());
-            println!("{count:>5} {what:<36} {}", warm.row());
-            let rounds = rounds.min(2_000);
-            let cold = Figures((0..rounds).map(|_| rig.run(task, Some(&mut memory))).collect());
-            println!("{count:>5} {:<36} {}", format!("{what}, cold"), cold.row());
+            let mut row = |name: &str, most: usize, before: &mut dyn FnMut()| {
+                let times = (0..most.min(rounds)).map(|_| rig.run(task, &mut *before));
+                println!("{count:>5} {name:<62} {}", Figures(times.collect()).row());
+            };
+            row(what, rounds, &mut || ());
+            row(&format!("{what}, cold"), 2_000, &mut || chill(&mut memory));
+            for ((ns, pause), most) in PAUSES.into_iter().zip(EVENTS) {
+                let most = if is_full { most } else { 2 };
+                row(&format!("{what}, {pause}"), most, &mut || {
+                    neighbours.work(&clock, ns, 0, |_| ());
+                });
+            }
         }
     }
 }
