@@ -10,7 +10,6 @@ use tickwire_book::Books;
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
-use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
@@ -38,13 +37,6 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         .ok()
         .filter(|s| *s > 0)
         .ok_or_else(|| Failure::config("--symbols must lie in 1..=65535".to_string()))?;
-    alloc::populate_large_blocks();
-    if !alloc::prefault_asked_for().map_err(Failure::config)? {
-        eprintln!(
-            "warning: {} is 0: page faults fall into what is measured",
-            alloc::PREFAULT_VARIABLE
-        );
-    }
     eprintln!(
         "generating {} messages, {symbols} instruments, seed {} ...",
         format_count(args.messages),

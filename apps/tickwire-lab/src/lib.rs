@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
+use tickwire_runtime::alloc;
 use tickwire_runtime::signal::StopFlag;
 
 use cli::{BenchArgs, Cli, Command, FixCommand};
@@ -39,7 +40,7 @@ pub fn main() -> ExitCode {
     };
     // Before anything else: no thread is pinned yet.
     let done = tickwire_console::run(|| {
-        tickwire_control::process::count_cores()?;
+        tickwire_control::process::heed_environment()?;
         let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
         run(&cli.command, &stop)
     });
@@ -85,6 +86,14 @@ fn bench(args: &BenchArgs) -> Result<(), Failure> {
         let core =
             i32::try_from(core).map_err(|_| Failure::config(format!("--core {core}: there is none")))?;
         tickwire_control::process::pin(core)?;
+    }
+    // As daemons and traders do; the curves are of memory as it is touched.
+    if args.scale.is_empty() {
+        alloc::populate_large_blocks();
+        if !alloc::prefault_asked_for().map_err(Failure::config)? {
+            let name = alloc::PREFAULT_VARIABLE;
+            eprintln!("warning: {name} is 0: page faults fall into what is measured");
+        }
     }
     match args.feed.is_empty() {
         _ if !args.scale.is_empty() => scale::run(args),

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<ExitCode, Failure> {
     // Before anything else: no thread is pinned yet.
-    tickwire_control::process::count_cores()?;
+    tickwire_control::process::heed_environment()?;
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => match args.what {

@@ -65,11 +65,11 @@ pub fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure
     }
 }
 
-/// Counts the cores, before any thread is pinned.
+/// Heeds what the environment says of cores and of memory, and counts the cores, before any thread is pinned.
 ///
 /// # Errors
-/// The environment says nonsense of them, or of memory.
-pub fn count_cores() -> Result<(), Failure> {
+/// It says nonsense.
+pub fn heed_environment() -> Result<(), Failure> {
     affinity::cores_asked_for().map_err(Failure::config)?;
     alloc::prefault_asked_for().map_err(Failure::config)?;
     Cores::count();

@@ -9,7 +9,7 @@
 //! ```
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the
 //! receiver's books are the venue's. Beside them go naive books, and copies that hear levels only: the same
-//! best levels after every event, and all of the same levels after every sixteenth.
+//! after every event.
 //!
 //! ```
 //! use tickwire_book::Depth;
@@ -368,7 +368,8 @@ pub fn run<C: Channel>(
     let books = BooksConfig {
         venue: channel.venue(),
         depth,
-        instruments: 70_000,
+        // Every comparison walks all of them, used or not.
+        instruments: (listings.len() as u32 + 1).max(4_096),
         orders: config.max_live * 2,
         levels: config.max_live * 2,
         initial: BookState::Building,

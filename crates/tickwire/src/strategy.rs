@@ -271,7 +271,7 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
 
 fn command<S: Strategy + DeserializeOwned + 'static>(command: &OwnCommand) -> Result<(), Failure> {
     // Before anything else: no thread is pinned yet.
-    tickwire_control::process::count_cores()?;
+    tickwire_control::process::heed_environment()?;
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     match command {
         OwnCommand::Backtest(args) => backtest::run::<S>(args, &stop),
