@@ -28,6 +28,7 @@ mod interop;
 mod keys;
 mod lanes;
 mod licences;
+mod lints;
 mod locks;
 mod miri;
 mod mutants;
@@ -77,6 +78,8 @@ enum When {
     Beside,
     /// With `--full` only, beside tests too: it takes longer than a check may.
     Full,
+    /// Not at all: another step says the same in a `check`.
+    Alone,
 }
 
 impl Step {
@@ -132,16 +135,22 @@ const STEPS: &[Step] = &[
         when: When::Beside,
     },
     Step {
+        name: "lints",
+        about: "what compiler, Clippy and rustdoc say of every target; warnings are errors",
+        run: lints::check,
+        when: When::Beside,
+    },
+    Step {
         name: "clippy",
         about: "clippy over every target, warnings are errors",
         run: run::clippy,
-        when: When::Beside,
+        when: When::Alone,
     },
     Step {
         name: "docs",
         about: "rustdoc, warnings are errors",
         run: run::docs,
-        when: When::Beside,
+        when: When::Alone,
     },
     Step {
         name: TESTS,
@@ -257,6 +266,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
+        [compiler, arguments @ ..] if lints::is_compiler(compiler) => lints::compile(compiler, arguments),
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
         ["backtest-peers", rest @ ..] => backtest_peers::run(rest),
@@ -303,7 +313,10 @@ fn main() -> ExitCode {
         ["check"] => run_check(false),
         ["check", "--full"] => run_check(true),
         ["check", "--verbose" | "-v"] => {
-            let steps = STEPS.iter().filter(|step| step.when != When::Full);
+            lints::begin();
+            let steps = STEPS
+                .iter()
+                .filter(|step| !matches!(step.when, When::Full | When::Alone));
             run_steps(steps, true)
         }
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
@@ -328,8 +341,12 @@ fn list() -> String {
     STEPS
         .iter()
         .map(|s| {
-            let full = if s.when == When::Full { " (full)" } else { "" };
-            format!("  {:<10} {}{full}\n", s.name, s.about)
+            let when = match s.when {
+                When::Full => " (full)",
+                When::Alone => " (not part of check, where 'lints' says it)",
+                When::InTurn | When::Beside => "",
+            };
+            format!("  {:<10} {}{when}\n", s.name, s.about)
         })
         .collect()
 }
@@ -352,10 +369,11 @@ fn findings(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> comman
 
 /// All steps of a check, some of them beside the tests; what a step says is shown when it has ended.
 fn run_check(is_full: bool) -> ExitCode {
+    lints::begin();
     let mut all = Tally::default();
     let (in_turn, beside): (Vec<_>, Vec<_>) = STEPS
         .iter()
-        .filter(|step| is_full || step.when != When::Full)
+        .filter(|step| step.when != When::Alone && (is_full || step.when != When::Full))
         .partition(|step| step.when == When::InTurn);
     std::thread::scope(|scope| {
         // What looks at sources needs one core, and the tests have to be built.

@@ -225,39 +225,14 @@ pub(crate) fn clippy(ctx: &Context) -> Outcome {
 }
 
 /// Rustdoc of our own crates.
-///
-/// Clippy has checked each of them a moment ago. Asked for by the same program, with the same flags and (an
-/// example decides that) the same features, cargo takes what is there; otherwise it checks all of them, and
-/// what of other people's packages has other features, once more: a third of this step.
 pub(crate) fn docs(ctx: &Context) -> Outcome {
-    let mut command = cargo();
-    command.env("RUSTDOCFLAGS", "-D warnings").args([
+    ctx.check(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--no-deps",
         "--keep-going",
         "--workspace",
         "--locked",
-    ]);
-    let again = words(&command);
-    command.args(["--lib", "--bins", "--example", "c_layout"]);
-    if let Some(clippy) = clippy_driver() {
-        command
-            .env("RUSTC_WORKSPACE_WRAPPER", clippy)
-            .env("CLIPPY_ARGS", CLIPPY_ARGS);
-    }
-    Outcome {
-        again,
-        ..ctx.check(&mut command)
-    }
-}
-
-/// What `cargo clippy … -- -D warnings` tells the program that checks.
-const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
-
-/// That program, beside the cargo that runs us; without it documentation is made all the same.
-fn clippy_driver() -> Option<PathBuf> {
-    let cargo = PathBuf::from(std::env::var_os("CARGO")?);
-    Some(cargo.with_file_name("clippy-driver")).filter(|path| path.exists())
+    ]))
 }
 
 /// With 1, a test that needs root and has none fails; without it, it is skipped and says so.
@@ -422,7 +397,9 @@ fn bench_targets() -> usize {
 
 /// The cargo that runs us.
 pub(crate) fn cargo() -> Command {
-    by_hand(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = by_hand(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    crate::lints::add_to(&mut cargo);
+    cargo
 }
 
 /// A program as if it was started by hand: what Cargo told us of our own package would make build scripts
@@ -451,7 +428,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// Where the output of a step or a lane is kept.
-fn log_path(name: &str) -> PathBuf {
+pub(crate) fn log_path(name: &str) -> PathBuf {
     target_dir().join("xtask").join(format!("{name}.log"))
 }
 
