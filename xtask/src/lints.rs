@@ -1,14 +1,14 @@
 //! What compiler, Clippy and rustdoc say of every target, said while the tests are built.
 //!
-//! Called by themselves, `cargo clippy` and `cargo doc` first read every package, other people's too, that the
-//! tests have compiled already: six minutes of processors. In `check`, cargo calls this program instead of the
-//! compiler for our own packages (`RUSTC_WORKSPACE_WRAPPER`,
-//! <https://doc.rust-lang.org/cargo/reference/environment-variables.html>): each target is compiled, then read
-//! by Clippy, or where others link it by rustdoc, beside the packages that it was compiled against. What they
-//! warn of is part of what cargo keeps of that target and says again.
+//! Called by themselves, `cargo clippy` and `cargo doc` first read every package, other people's too, that
+//! the tests have compiled already: six minutes of processors. In `check`, cargo calls this program instead
+//! of the compiler for our own packages (`RUSTC_WORKSPACE_WRAPPER`,
+//! <https://doc.rust-lang.org/cargo/reference/environment-variables.html>): each target is compiled, then
+//! read by Clippy, or where others link it by rustdoc, beside the packages that it was compiled against. What
+//! they warn of is part of what cargo keeps of that target and says again.
 //!
-//! The code that is tested is the compiler's own: Clippy only reads it (what it compiles is optimised less and
-//! lacks the checks of pointers).
+//! The code that is tested is the compiler's own: Clippy only reads it (what it compiles is optimised less
+//! and lacks the checks of pointers).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -60,7 +60,7 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
     }
     let mut build = cargo();
     build.args(["test", "--workspace", "--all-targets", "--no-run", "--locked"]);
-    let finished = ctx.execute(&mut build);
+    let finished = ctx.read(&mut build);
     let mut outcome = ctx.judged(&build, &finished);
     let count = warnings(&finished.output);
     if outcome.failed == 0 && count > 0 {
@@ -97,8 +97,8 @@ struct Readers {
     rustdoc: bool,
 }
 
-/// Of what cargo compiles by these arguments, in a package. A library is read by Clippy with its own tests, if
-/// it has some.
+/// Of what cargo compiles by these arguments, in a package. A library is read by Clippy with its own tests,
+/// if it has some.
 fn readers_of(arguments: &[&str], package: &Path, has_tests: bool) -> Readers {
     let source = arguments.iter().find(|word| word.ends_with(".rs"));
     let (Some(name), Some(source)) = (behind(arguments, "--crate-name"), source) else {
@@ -203,7 +203,7 @@ pub(crate) fn compile(rustc: &str, arguments: &[&str]) -> ExitCode {
 
 /// The arguments without what is written where: nothing but what is said is of interest, and cargo does not
 /// wait for the files of who only reads.
-fn without_output<'a>(arguments: &[&'a str]) -> Vec<String> {
+fn without_output(arguments: &[&str]) -> Vec<String> {
     let mut left = Vec::new();
     let mut words = arguments.iter();
     while let Some(&word) = words.next() {

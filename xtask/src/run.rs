@@ -86,6 +86,16 @@ impl Context {
         })
     }
 
+    /// The same into the log alone, for who reads all that it says.
+    pub(crate) fn read(&self, command: &mut Command) -> Finished {
+        let is_quiet = Context {
+            verbose: false,
+            waiting: None,
+            step: self.step,
+        };
+        is_quiet.execute(command)
+    }
+
     /// Runs a command that passes or fails as one check.
     pub(crate) fn check(&self, command: &mut Command) -> Outcome {
         let finished = self.execute(command);

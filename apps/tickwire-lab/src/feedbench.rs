@@ -24,8 +24,7 @@ use tickwire_node::live::Live;
 use tickwire_node::memory::{MemoryOut, answer, memory_path_to, watch};
 use tickwire_node::trader::Rule;
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
-use tickwire_simulator::session::Packing;
-use tickwire_simulator::session::{STEP_NS, Session};
+use tickwire_simulator::session::{Packing, SHORT_ROOM, STEP_NS, Session, is_short};
 use tickwire_simulator::settings::MarketConfig;
 use tickwire_simulator::venue::{self, VIRTUAL_START};
 use tickwire_venues::protocol::Protocol;
@@ -322,16 +321,28 @@ pub(crate) fn symbols_of(args: &BenchArgs) -> u32 {
     args.symbols.unwrap_or(1_000)
 }
 
+/// What is played, in words: also when it is too little to measure anything.
+pub(crate) fn played(args: &BenchArgs) -> String {
+    let messages = format_count(args.messages);
+    let instruments = format_count(symbols_of(args).into());
+    let mut words = format!("{messages} messages of {instruments} instruments a feed");
+    if is_short(args.messages, symbols_of(args)) {
+        let room = format_count(SHORT_ROOM.into());
+        words +=
+            &format!(", too few to measure: books have room for {room} orders, not for what they ship with");
+    }
+    words
+}
+
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     let chosen = chosen(&args.feed)?;
     let rows = measure(&chosen, args, &clock)?;
     let mut table = Table::new(
         &format!(
-            "nanoseconds a message, processor time of one core, best of {} runs, warm; {} messages of {} instruments a feed",
+            "nanoseconds a message, processor time of one core, best of {} runs, warm; {}",
             args.runs,
-            format_count(args.messages),
-            format_count(symbols_of(args).into())
+            played(args)
         ),
         &[
             "feed",

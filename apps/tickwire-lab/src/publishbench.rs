@@ -654,10 +654,9 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
     benches().next()?;
     let mut table = Table::new(
         &format!(
-            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages of {} instruments a feed, packets {}",
+            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {}, packets {}",
             args.runs.max(1),
-            args.messages,
-            feedbench::symbols_of(args),
+            feedbench::played(args),
             match packing {
                 Packing::Recorded => "as full as on recorded lines",
                 Packing::Busy => "of a busy second",

@@ -4,7 +4,7 @@ mod common;
 #[path = "common/onload.rs"]
 mod onload;
 
-use common::{Cable, Folder, Guard, free_ports, lives, run, signal, text, tickwire};
+use common::{Cable, Folder, Guard, free_ports, lives, run, signal, status, text, tickwire};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -512,15 +512,6 @@ fn a_quoter_that_finds_no_way_back_ends_with_code_4_and_says_how_often_it_tried(
     );
 }
 
-/// What a running process says of itself through its control socket.
-fn status(program: &str, socket: &Path) -> Option<serde_json::Value> {
-    let socket = socket.to_str().expect("a path of text");
-    let said = run(&[program, "--tell", "status", "--socket", socket]);
-    said.status
-        .success()
-        .then(|| serde_json::from_slice(&said.stdout).expect("an answer is JSON"))
-}
-
 /// Waits until something is so.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -577,7 +568,7 @@ impl Quoting {
 
     /// What the exchange says of the quoter's session.
     fn of_quoter(&self, what: &str) -> u64 {
-        let status = status("exchange", &self.desk).unwrap_or_default();
+        let status = status(&self.desk).unwrap_or_default();
         let clients = status["clients"].as_array().cloned().unwrap_or_default();
         let own = clients.iter().find(|client| client["name"] == "QUOTER");
         own.map_or(0, |own| own[what].as_u64().expect("a number"))
@@ -622,7 +613,7 @@ fn a_quoter_that_is_stopped_has_nothing_live_and_says_why_when_it_goes_on() {
     );
     let traded = quoting.of_quoter("traded");
     let messages = |quoting: &Quoting| {
-        status("exchange", &quoting.desk).expect("it answers")["messages"]
+        status(&quoting.desk).expect("it answers")["messages"]
             .as_u64()
             .expect("a number")
     };
@@ -644,7 +635,7 @@ fn a_quoter_that_is_stopped_has_nothing_live_and_says_why_when_it_goes_on() {
         (said.contains("Stall") && said.contains("connected again")).then_some(said)
     });
     assert!(said.contains("the quoting thread did not run for"), "{said}");
-    let own = status("quote", &quoting.folder.0).expect("it answers");
+    let own = status(&quoting.folder.0).expect("it answers");
     assert!(own["pulls"]["Stall"].as_u64() >= Some(1), "{own}");
     quoting.stop();
 }
@@ -652,7 +643,7 @@ fn a_quoter_that_is_stopped_has_nothing_live_and_says_why_when_it_goes_on() {
 #[test]
 fn a_quoter_that_hears_no_market_data_pulls_waits_and_goes_on() {
     let quoting = Quoting::start("silent-venue");
-    let own = || status("quote", &quoting.folder.0).expect("it answers");
+    let own = || status(&quoting.folder.0).expect("it answers");
     signal("STOP", quoting.venue.exchange.0.id());
     let pulled = wait_for("a pull", || {
         let own = own();
@@ -719,7 +710,7 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
                 quoter = start_quoter(config, &folder.0);
             }
             // An answer that a busy machine gave too late is no end: an operator resumes.
-            if status("quote", &folder.0).is_some_and(|own| own["reason"] == "LateAnswer") {
+            if status(&folder.0).is_some_and(|own| own["reason"] == "LateAnswer") {
                 let _ = run(&["quote", "--tell", "resume", "--socket", dir]);
             }
             let _ = run(&["quote", "--tell", "eye-on", "--socket", dir]);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Cable, Folder, Guard, run, signal, tickwire};
+use common::{Cable, Folder, Guard, run, signal, status, tickwire};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,13 +30,9 @@ fn told(program: &str, socket: &Path, word: &str) -> Option<String> {
         .then(|| String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
-fn status(program: &str, socket: &Path) -> Option<serde_json::Value> {
-    serde_json::from_str(&told(program, socket, "status")?).ok()
-}
-
 /// Open orders and quoted sides of a client, as the exchange has them.
 fn live(desk: &Path, client: &str) -> u64 {
-    let said = status("exchange", desk).unwrap_or_default();
+    let said = status(desk).unwrap_or_default();
     let clients = said["clients"].as_array().cloned().unwrap_or_default();
     let own = clients.iter().find(|one| one["name"] == client);
     own.map_or(0, |own| {
@@ -98,7 +94,7 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     let config = folder.file("faults.toml", config.to_string());
     let _exchange = start(&folder, "exchange", &config);
     let (desk, own) = (folder.0.join("desk"), folder.0.join("trader"));
-    wait_for("the exchange", || status("exchange", &desk));
+    wait_for("the exchange", || status(&desk));
     let mut trader = start(&folder, "trade", &config);
     wait_for("an order that rests", || {
         (live(&desk, "TRADER") > 0).then_some(())
@@ -106,16 +102,16 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     told("trade", &own, "kill").expect("it answers");
     wait_for("an empty book", || (live(&desk, "TRADER") == 0).then_some(()));
     let killed = wait_for("what it says of it", || {
-        let status = status("trade", &own)?;
+        let status = status(&own)?;
         (status["state"] == "killed" && status["open"] == 0).then_some(status)
     });
     assert_eq!(killed["differences"], 0, "{killed}");
-    let messages = || status("exchange", &desk).expect("it answers")["messages"].as_u64();
+    let messages = || status(&desk).expect("it answers")["messages"].as_u64();
     let before = messages().expect("a number");
     wait_for("more of the market", || {
         (messages()? > before + 10_000).then_some(())
     });
-    let later = status("trade", &own).expect("it answers");
+    let later = status(&own).expect("it answers");
     assert_eq!(
         (&later["orders"], &later["open"]),
         (&killed["orders"], &killed["open"])
@@ -126,11 +122,11 @@ fn a_killed_trader_has_nothing_open_and_sends_nothing_until_it_is_resumed() {
     // A file kills as a word does, and nobody resumes while it is there.
     told("trade", &own, "resume").expect("it may");
     wait_for("orders again", || {
-        (status("trade", &own)?["orders"].as_u64() > killed["orders"].as_u64()).then_some(())
+        (status(&own)?["orders"].as_u64() > killed["orders"].as_u64()).then_some(())
     });
     let file = folder.file("tickwire.kill", String::new());
     wait_for("the kill", || {
-        let status = status("trade", &own)?;
+        let status = status(&own)?;
         (status["state"] == "killed" && status["open"] == 0).then_some(())
     });
     assert_eq!(told("trade", &own, "resume"), None, "the file is there");
@@ -184,7 +180,7 @@ fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
         let path = folder.file("faults.toml", config.to_string());
         let _exchange = start(&folder, "exchange", &path);
         let desk = folder.0.join("desk");
-        wait_for("the exchange", || status("exchange", &desk));
+        wait_for("the exchange", || status(&desk));
         // Said once, and traded on.
         let warned = start(&folder, word, &path);
         wait_for("an order or a quote", || (live(&desk, &client) > 0).then_some(()));
@@ -194,7 +190,7 @@ fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
         assert_eq!(heard.matches("9001=N").count(), 1, "{heard}");
         drop(warned);
         let client_state = |what: &str| {
-            let said = status("exchange", &desk).expect("it answers");
+            let said = status(&desk).expect("it answers");
             let clients = said["clients"].as_array().expect("clients").clone();
             let own = clients
                 .into_iter()
@@ -205,7 +201,7 @@ fn a_venue_that_does_not_confirm_cancel_on_disconnect_is_refused_or_said() {
         wait_for("the end of it", || {
             (client_state("logged_on") == false).then_some(())
         });
-        let orders = || status("exchange", &desk).expect("it answers")["orders"].as_u64();
+        let orders = || status(&desk).expect("it answers")["orders"].as_u64();
         let sides = || client_state("quoted_sides").as_u64();
         let before = (orders(), sides());
         // Refused: nothing is sent.
@@ -249,10 +245,10 @@ fn the_watchdog_cancels_what_a_quoter_that_stands_still_or_is_gone_has_in_the_bo
     let config = folder.file("faults.toml", config.to_string());
     let _exchange = start(&folder, "exchange", &config);
     let desk = folder.0.join("desk");
-    wait_for("the exchange", || status("exchange", &desk));
+    wait_for("the exchange", || status(&desk));
     let _dog = start(&folder, "watchdog", &config);
     wait_for("the watchdog", || {
-        status("exchange", &desk)?["clients"]
+        status(&desk)?["clients"]
             .as_array()?
             .iter()
             .find(|one| one["name"] == "WATCHDOG" && one["logged_on"] == true)
@@ -457,7 +453,7 @@ impl Arena {
             .stderr(std::fs::File::create(folder.0.join("exchange-said")).expect("a file"));
         let exchange = Guard(exchange.spawn().expect("ip starts"));
         let desk = folder.0.join("desk");
-        wait_for("the exchange", || status("exchange", &desk));
+        wait_for("the exchange", || status(&desk));
         Some(Arena {
             pair,
             folder,
@@ -592,8 +588,8 @@ impl Arena {
                     waited.elapsed() < PATIENCE,
                     "nothing is live before {fault:?}: {}\n{:?}\n{:?}",
                     self.said(),
-                    status(self.word, &self.folder.0.join("trader")),
-                    status("exchange", &self.folder.0.join("desk"))
+                    status(&self.folder.0.join("trader")),
+                    status(&self.folder.0.join("desk"))
                 );
                 if let Some(ended) = program.0.try_wait().expect("a child") {
                     let may_end = before.is_none_or(|before| before.may_end_it(self.word));
@@ -708,7 +704,7 @@ fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue
         };
         let mut exchange = begin("exchange", &venue);
         let (desk, own) = (folder.0.join("desk"), folder.0.join("trader"));
-        wait_for("the exchange", || status("exchange", &desk));
+        wait_for("the exchange", || status(&desk));
         let mut trader = begin("trade", &config);
         for _ in 0..cuts {
             wait_for("an order that rests", || {
@@ -721,10 +717,10 @@ fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue
                 );
                 (live(&desk, "TRADER") > 0).then_some(())
             });
-            let before = status("trade", &own).expect("it answers");
+            let before = status(&own).expect("it answers");
             cable.cut();
             let after = wait_for("the session, and orders by it", || {
-                let status = status("trade", &own)?;
+                let status = status(&own)?;
                 let more = status["orders"].as_u64() > before["orders"].as_u64();
                 let returned = said(&folder, "trade")
                     .matches("the order entry session goes on")
@@ -796,28 +792,26 @@ fn a_trader_outlives_the_exchange() {
     };
     let mut exchange = begin(0);
     let (desk, own) = (dir.join("desk"), dir.join("trader"));
-    wait_for("the exchange", || status("exchange", &desk));
+    wait_for("the exchange", || status(&desk));
     let _trader = start(&folder, "trade", &config);
     for kill in 1..=common::times(2) as usize {
         let before = wait_for("orders, and one that rests", || {
-            let status = status("trade", &own)?;
+            let status = status(&own)?;
             (live(&desk, "TRADER") > 0 && status["orders"].as_u64() > Some(5)).then_some(status)
         });
         exchange.0.kill().expect("it can be killed");
         exchange.0.wait().expect("a child can be waited for");
-        wait_for("the loss", || {
-            (status("trade", &own)?["session"] == "lost").then_some(())
-        });
+        wait_for("the loss", || (status(&own)?["session"] == "lost").then_some(()));
         exchange = begin(kill);
         wait_for("the session, and orders by it", || {
-            let status = status("trade", &own)?;
+            let status = status(&own)?;
             let more = status["orders"].as_u64() > before["orders"].as_u64();
             (status["session"] == "up" && more).then_some(())
         });
     }
     told("trade", &own, "kill").expect("it answers");
     let last = wait_for("nothing open", || {
-        let status = status("trade", &own)?;
+        let status = status(&own)?;
         (status["state"] == "killed" && status["open"] == 0).then_some(status)
     });
     assert_eq!(live(&desk, "TRADER"), 0, "{last}");
@@ -865,7 +859,7 @@ fn left_alone_nothing_ends_and_nothing_grows() {
     let config = folder.file("faults.toml", config.to_string());
     let exchange = start(&folder, "exchange", &config);
     let desk = folder.0.join("desk");
-    wait_for("the exchange", || status("exchange", &desk));
+    wait_for("the exchange", || status(&desk));
     let region = folder.0.join("region");
     let feed = tickwire()
         .args(["feed", "-c"])

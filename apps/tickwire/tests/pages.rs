@@ -296,9 +296,15 @@ const ROWS: &[Row] = &[
         By("the_benchmark_checks_its_answer_on_a_small_session"),
     ),
     Row(
-        "host check",
-        &[("2-3", "0"), ("10", "1"), ("eth0", "lo")],
+        "host check --cores 2-3 --jitter 10",
+        &[("2-3", "0"), ("10", "0.1")],
         &[],
+        Ends(&[0, 1]),
+    ),
+    Row(
+        "host check",
+        &[("eth0", "lo")],
+        &["--jitter", "0.1"],
         Ends(&[0, 1]),
     ),
     Row("host explain", &[], &[], DONE),
@@ -377,10 +383,11 @@ impl Place {
         for entry in std::fs::read_dir(workspace()).expect("the checkout") {
             let entry = entry.expect("an entry");
             let name = entry.file_name();
-            if !["target", ".git"].iter().any(|other| name == *other) {
+            if !["target", ".git", "examples"].iter().any(|other| name == *other) {
                 symlink(entry.path(), here.join(name)).expect("a link");
             }
         }
+        Place::examples(&here.join("examples"));
         for folder in ["latency", "runtime"] {
             std::fs::create_dir(here.join(folder)).expect("a folder");
         }
@@ -396,6 +403,22 @@ impl Place {
         let volatilities = workspace().join("examples/quoter/two-expiries.toml");
         std::fs::copy(volatilities, place.here.join("vol.toml")).expect("a file of ours");
         place
+    }
+
+    /// The examples, but that the market of the daemon is a tenth as busy: it goes on beside all commands of
+    /// the pages that ask the daemon something.
+    fn examples(there: &Path) {
+        std::fs::create_dir(there).expect("a folder");
+        for entry in std::fs::read_dir(workspace().join("examples")).expect("the examples") {
+            let entry = entry.expect("an entry");
+            symlink(entry.path(), there.join(entry.file_name())).expect("a link");
+        }
+        let daemon = there.join("daemon.toml");
+        let config = std::fs::read_to_string(&daemon).expect("a file of ours");
+        let calm = config.replace("rate = 20000\n", "rate = 2000\n");
+        assert_ne!(calm, config, "its rate is another one");
+        std::fs::remove_file(&daemon).expect("a link");
+        std::fs::write(daemon, calm).expect("a file");
     }
 
     /// A capture of an example under these names. Files are read by what is in them, not by their names.

@@ -98,7 +98,21 @@ pub fn config_of(
     // It is stopped at the number of messages; this sizes what the publisher keeps.
     config.exchange.duration_s = DurationS(messages as f64 / f64::from(RATE) * 4.0 + 1.0);
     config.receiver.max_instruments = symbols + 2;
+    if is_short(messages, symbols) {
+        config.receiver.max_orders = SHORT_ROOM;
+        config.receiver.max_levels = SHORT_ROOM;
+    }
     Ok(config)
+}
+
+/// Orders, and levels, that books of a short session have room for.
+pub const SHORT_ROOM: u32 = 1 << 16;
+
+/// Whether a session is played to see that it is played right: too short to measure anything. Its books have
+/// [`SHORT_ROOM`], as making those of the sizes that ship (130 MiB each) would take longer than playing it.
+/// Who shows figures of such a session says so.
+pub const fn is_short(messages: u64, symbols: u32) -> bool {
+    messages < 20_000 && symbols <= 100
 }
 
 impl Session {
@@ -157,10 +171,9 @@ impl Session {
         }
     }
 
-    /// Empty books of the sizes that ship, to be filled with this session. `depth` is what the protocol's
-    /// channel says.
+    /// Empty books of the sizes that ship, to be filled with this session (of a short one: [`is_short`]).
+    /// `depth` is what the protocol's channel says.
     pub fn books(&self, depth: Depth) -> Books {
-        // The sizes that ship: see `config_of`.
         Books::new(books_config(&self.config.receiver, Venue::Nasdaq, depth))
     }
 

@@ -149,7 +149,9 @@ impl Desk {
     }
 
     fn client(&self, name: &str) -> Option<serde_json::Value> {
-        let said: serde_json::Value = serde_json::from_slice(&self.tell(&["status"])?).ok()?;
+        // Asked without a program: this is a question of every few milliseconds.
+        let question = serde_json::json!({ "do": "status" });
+        let said = tickwire_control::client::ask_exchange(&self.socket, &question).ok()?;
         let own = said["clients"].as_array()?.iter().find(|one| one["name"] == name);
         // Before its first logon nobody knows it.
         Some(own.cloned().unwrap_or_default())

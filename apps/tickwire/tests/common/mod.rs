@@ -49,6 +49,14 @@ pub(crate) fn run(args: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+/// What a running process says of itself through its control socket, as `--tell status` prints it; `None` as
+/// long as nobody listens there. Asked again and again while something is waited for: a program for each
+/// question took half of these tests' processor time.
+pub(crate) fn status(socket: &Path) -> Option<serde_json::Value> {
+    // Exchanges, traders and quoters take one request and answer in their own words.
+    tickwire_control::client::ask_exchange(socket, &serde_json::json!({ "do": "status" })).ok()
+}
+
 /// How often an attack is repeated: `ordinary` in the ordinary tests, so many times that by
 /// `cargo xtask attack`, which sets the variable.
 pub(crate) fn times(ordinary: u32) -> u32 {
