@@ -245,6 +245,17 @@ pub(crate) fn profiles() -> Vec<String> {
     let text = crate::source::read(&crate::run::root().join("Cargo.toml"));
     let root: toml::Table = text.parse().expect("cargo has read it");
     let said = |profile: &str, key: &str| root["profile"][profile].get(key).map(ToString::to_string);
+    let packages = |profile: &str| {
+        root["profile"][profile]
+            .get("package")
+            .and_then(toml::Value::as_table)
+    };
+    let quick = packages("release").into_iter().flat_map(toml::Table::keys);
+    let inherited = quick
+        .filter(|name| packages("dist").is_none_or(|own| !own.contains_key(*name)))
+        .map(|name| {
+            format!("Cargo.toml: profile.dist.package.{name}: has to stand there, else it is what profile.release has")
+        });
     [
         ("dist", "opt-level", "3"),
         ("dist", "lto", "\"fat\""),
@@ -258,6 +269,7 @@ pub(crate) fn profiles() -> Vec<String> {
             "Cargo.toml: profile.{profile}: {key} = {wanted} has to stand there, else it is what profile.release has"
         )
     })
+    .chain(inherited)
     .collect()
 }
 
