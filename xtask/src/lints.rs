@@ -70,7 +70,10 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
             again,
             ..Outcome::default()
         };
-        outcome.notes.extend(finished.output.lines().map(str::to_owned));
+        let lines = finished.output.lines();
+        let said =
+            lines.filter(|line| !line.starts_with("   Compiling ") && !line.starts_with("  Executable "));
+        outcome.notes.extend(said.map(str::to_owned));
     }
     outcome
 }
@@ -98,8 +101,8 @@ struct Readers {
 }
 
 /// Of what cargo compiles by these arguments, in a package. A library is read by Clippy with its own tests,
-/// if it has some.
-fn readers_of(arguments: &[&str], package: &Path, has_tests: bool) -> Readers {
+/// if it has some. `root`: where cargo runs the compiler, from which on it names sources.
+fn readers_of(arguments: &[&str], root: &Path, package: &Path, has_tests: bool) -> Readers {
     let source = arguments.iter().find(|word| word.ends_with(".rs"));
     let (Some(name), Some(source)) = (behind(arguments, "--crate-name"), source) else {
         return Readers::default();
@@ -107,26 +110,13 @@ fn readers_of(arguments: &[&str], package: &Path, has_tests: bool) -> Readers {
     if name == "build_script_build" {
         return Readers::default();
     }
-    // Cargo names sources from the root of the workspace on.
-    let source = Path::new(source);
-    let parts = |path: &Path| {
-        path.components()
-            .map(|part| part.as_os_str().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let (package, source) = (parts(package), parts(source));
-    let shared = (1..=package.len().min(source.len())).rev();
-    let shared = shared
-        .into_iter()
-        .find(|&length| package.ends_with(&source[..length]));
-    let folder = source.get(shared.unwrap_or(0));
+    let source = root.join(source);
     let is_aside = ["benches", "examples", "tests"]
         .iter()
-        .any(|aside| folder.is_some_and(|folder| folder == aside));
+        .any(|folder| source.starts_with(package.join(folder)));
     let is_test = is_aside || arguments.contains(&"--test");
-    let is_program = is_a_program(arguments);
     Readers {
-        clippy: is_test || is_program || !has_tests,
+        clippy: is_test || is_a_program(arguments) || !has_tests,
         rustdoc: !is_test,
     }
 }
@@ -154,7 +144,8 @@ pub(crate) fn compile(rustc: &str, arguments: &[&str]) -> ExitCode {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .unwrap_or_default();
-    let readers = readers_of(arguments, &package, has_tests(&package));
+    let root = std::env::current_dir().unwrap_or_default();
+    let readers = readers_of(arguments, &root, &package, has_tests(&package));
     let mut compiler = Command::new(rustc);
     compiler.args(arguments);
     if readers.clippy {
@@ -230,7 +221,7 @@ mod tests {
     fn a_target_is_read_by_clippy_once_and_what_others_link_is_documented() {
         let of = |package: &str, line: &str, has_tests| {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let readers = readers_of(&words, Path::new(package), has_tests);
+            let readers = readers_of(&words, Path::new("/w"), Path::new(package), has_tests);
             (readers.clippy, readers.rustdoc)
         };
         let book = "/w/crates/book";

@@ -98,10 +98,6 @@ pub fn config_of(
     // It is stopped at the number of messages; this sizes what the publisher keeps.
     config.exchange.duration_s = DurationS(messages as f64 / f64::from(RATE) * 4.0 + 1.0);
     config.receiver.max_instruments = symbols + 2;
-    if is_short(messages, symbols) {
-        config.receiver.max_orders = SHORT_ROOM;
-        config.receiver.max_levels = SHORT_ROOM;
-    }
     Ok(config)
 }
 
@@ -129,7 +125,11 @@ impl Session {
         packing: Packing,
     ) -> Result<Session, Failure> {
         let mut steps = Steps::new(packing, protocol);
-        let config = config_of(protocol, seed, symbols, messages)?;
+        let mut config = config_of(protocol, seed, symbols, messages)?;
+        if is_short(messages, symbols) {
+            config.receiver.max_orders = SHORT_ROOM;
+            config.receiver.max_levels = SHORT_ROOM;
+        }
         let exchange = venue::exchange_of(&config)?;
         let mut session = Session {
             config,

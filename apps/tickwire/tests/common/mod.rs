@@ -51,7 +51,7 @@ pub(crate) fn run(args: &[&str]) -> Output {
 
 /// What a running process says of itself through its control socket, as `--tell status` prints it; `None` as
 /// long as nobody listens there. Asked again and again while something is waited for: a program for each
-/// question took half of these tests' processor time.
+/// question takes 7 ms of a processor to start.
 pub(crate) fn status(socket: &Path) -> Option<serde_json::Value> {
     // Exchanges, traders and quoters take one request and answer in their own words.
     tickwire_control::client::ask_exchange(socket, &serde_json::json!({ "do": "status" })).ok()
