@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use tickwire_console::failure::Failure;
 use tickwire_control::summary::resident_kib;
 use tickwire_kernel::filter::Framing;
-use tickwire_lab::Table;
+use tickwire_lab::{Table, format_count};
 use tickwire_receive::filtering::framing_of;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
+use tickwire_simulator::session::{SHORT_ROOM, is_short};
 use tickwire_venues::protocol::Protocol;
 
 use crate::cli::BenchArgs;
@@ -90,6 +91,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         eprintln!("{curve:?} ...");
         let table = curve.table(args, &clock)?;
         println!("{}", table.to_text(tickwire_console::terminal::width()));
+    }
+    // Some curves begin with few instruments, whatever is asked for.
+    if is_short(args.messages, 1) {
+        println!(
+            "{} messages are too few to measure: books of a session of few instruments have room for {} orders, not for what they ship with",
+            format_count(args.messages),
+            format_count(SHORT_ROOM.into())
+        );
     }
     for (name, value) in tickwire_control::summary::host(&clock, None) {
         println!("{name}: {value}");
