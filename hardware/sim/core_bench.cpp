@@ -1,24 +1,29 @@
-// Plays a stimulus into the simulated core and writes down what it did; it judges nothing. Both files are written
-// and read by the crate tickwire-cosim, little-endian, without padding.
+// Plays a stimulus into the simulated core and writes down what it did; it judges nothing. Both are written and read by
+// the crate tickwire-cosim, little-endian, without padding.
 //
-// Stimulus, in order of cycle (of frames the cycle of the first word):
-//   'F' u64 cycle, u8 line, u8 bad FCS, u16 length, bytes
+// Stimulus; frames of a line and writes are in order of cycle, one whose cycle has passed comes at once:
+//   'F' u64 cycle of the first word, u8 line, u8 bad FCS, u16 length, bytes
 //   'W' u64 cycle, u8 address, u32 value
-//   'Q' u64 cycle: the end
+//   'S' u64 clocks: runs so many, and until everything was written; then says so
+//   'R' u8 address: runs until everything was written, and reads a register
+//   'Q' u64 cycle: runs until then, reads every register, and ends
 // Record:
 //   'B' u64 cycle, u64 seq, u8 live, u8 has bid, u32 price, u64 qty, u8 has ask, u32 price, u64 qty
 //   'L' u64 seq, u8 ask, u8 far, u32 price, u64 qty, u16 orders
 //   'P' u64 cycle, u64 seq: an order passed the gate; 'X' u64 cycle, u64 seq: it was stopped
 //   'T' u64 cycle of the first word, u16 length, bytes: a frame
-//   'R' u8 address, u32 value: registers at the end
+//   'R' u8 address, u32 value: a register
+//   'S' u64 cycle: so far
 //
-// core_bench STIMULUS RECORD [PERCENT]: in so many of a hundred clocks the transmitter is not ready.
+// core_bench STIMULUS RECORD [PERCENT]: in so many of a hundred clocks the transmitter is not ready. `-` for both: the
+// stimulus comes by standard input, the record goes to standard output, to be read whenever it says 'R' or 'S'.
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "Vcore.h"
@@ -26,18 +31,22 @@
 
 namespace {
 
+[[noreturn]] void fail(const char *what) {
+    std::fprintf(stderr, "%s\n", what);
+    std::exit(2);
+}
+
 struct Reader {
-    std::vector<uint8_t> bytes;
-    size_t at = 0;
+    std::FILE *file;
+    // Whether there is another record.
+    bool get_kind(uint8_t &kind) { return std::fread(&kind, 1, 1, file) == 1; }
     template <class T> T get() {
         T value{};
-        if (at + sizeof(T) > bytes.size()) {
-            std::fprintf(stderr, "the stimulus ends in the middle of a record\n");
-            std::exit(2);
-        }
-        std::memcpy(&value, &bytes[at], sizeof(T));
-        at += sizeof(T);
+        get(&value, sizeof(T));
         return value;
+    }
+    void get(void *to, size_t size) {
+        if (std::fread(to, 1, size, file) != size) fail("the stimulus ends in the middle of a record");
     }
 };
 
@@ -50,7 +59,7 @@ struct Writer {
 struct Frame {
     uint64_t cycle;
     bool bad;
-    size_t from, length;
+    std::vector<uint8_t> bytes;
 };
 
 struct Write {
@@ -59,90 +68,84 @@ struct Write {
     uint32_t value;
 };
 
-} // namespace
-
-int main(int argc, char **argv) {
-    if (argc < 3) {
-        std::fprintf(stderr, "core_bench STIMULUS RECORD [PERCENT]\n");
-        return 2;
-    }
-    Reader in;
-    std::FILE *file = std::fopen(argv[1], "rb");
+std::FILE *opened(const char *name, const char *how, std::FILE *standard) {
+    if (std::strcmp(name, "-") == 0) return standard;
+    std::FILE *file = std::fopen(name, how);
     if (!file) {
-        std::perror(argv[1]);
-        return 2;
+        std::perror(name);
+        std::exit(2);
     }
-    std::array<uint8_t, 65536> chunk;
-    for (size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), file)) > 0;)
-        in.bytes.insert(in.bytes.end(), chunk.begin(), chunk.begin() + n);
-    std::fclose(file);
-    Writer out{std::fopen(argv[2], "wb")};
-    if (!out.file) {
-        std::perror(argv[2]);
-        return 2;
-    }
-    const unsigned busy_percent = argc > 3 ? std::atoi(argv[3]) : 0;
+    return file;
+}
 
-    std::array<std::vector<Frame>, 3> lines;
-    std::vector<Write> writes;
-    uint64_t end = 0;
-    while (in.at < in.bytes.size()) {
-        const auto kind = in.get<uint8_t>();
-        const auto cycle = in.get<uint64_t>();
-        if (kind == 'F') {
-            const auto line = in.get<uint8_t>();
-            const bool bad = in.get<uint8_t>();
-            const size_t length = in.get<uint16_t>();
-            if (line > 2 || in.at + length > in.bytes.size()) return 2;
-            lines[line].push_back({cycle, bad, in.at, length});
-            in.at += length;
-        } else if (kind == 'W') {
-            const auto address = in.get<uint8_t>();
-            writes.push_back({cycle, address, in.get<uint32_t>()});
-        } else if (kind == 'Q') {
-            end = cycle;
-        } else {
-            std::fprintf(stderr, "the stimulus has a record of an unknown kind\n");
-            return 2;
+class Bench {
+public:
+    Bench(Writer out, unsigned busy_percent) : out(out), busy_percent(busy_percent) {
+        context.assertOn(true);
+        core.clk = 0;
+        core.rst = 1;
+        core.tx_ready = 1;
+        core.write = 0;
+        core.rx_valid = 0;
+        core.rx_last = 0;
+        core.rx_error = 0;
+        for (int i = 0; i < 4; i++) {
+            core.eval();
+            tick();
         }
+        core.rst = 0;
     }
 
+    void add(uint8_t line, Frame frame) {
+        if (line > 2) fail("the stimulus has a frame of a line that is not there");
+        lines[line].push_back(std::move(frame));
+    }
+    void add(Write write) { writes.push_back(write); }
+
+    void run(uint64_t clocks) { run_until(cycle + clocks); }
+    void run_until(uint64_t end) {
+        while (cycle < end) step();
+    }
+    void run_until_written() {
+        while (!writes.empty()) step();
+    }
+    void read(uint8_t address) {
+        core.address = address;
+        step();
+        core.eval();
+        out.put('R'), out.put(address), out.put(uint32_t(core.read_data));
+    }
+    void say_so_far() { out.put('S'), out.put(cycle); }
+
+private:
+    Writer out;
+    const unsigned busy_percent;
     VerilatedContext context;
-    context.assertOn(true);
     Vcore core{&context};
-    core.clk = 0;
-    core.rst = 1;
-    core.tx_ready = 1;
-    core.write = 0;
-    core.rx_valid = 0;
-    core.rx_last = 0;
-    core.rx_error = 0;
-    const auto tick = [&] {
+    std::array<std::deque<Frame>, 3> lines;
+    std::array<size_t, 3> at{};
+    std::deque<Write> writes;
+    std::vector<uint8_t> frame;
+    uint64_t cycle = 0, frame_cycle = 0;
+    uint32_t random = 1;
+
+    void tick() {
         core.clk = 1;
         core.eval();
         core.clk = 0;
-    };
-    for (int i = 0; i < 4; i++) {
-        core.eval();
-        tick();
     }
-    core.rst = 0;
 
-    std::array<size_t, 3> next{}, at{};
-    size_t next_write = 0;
-    std::vector<uint8_t> frame;
-    uint64_t frame_cycle = 0;
-    uint32_t random = 1;
-    for (uint64_t cycle = 0; cycle < end; cycle++) {
+    // A clock: what comes, what is written, what was done.
+    void step() {
         core.rx_valid = 0;
         core.rx_last = 0;
         core.rx_error = 0;
         for (int i = 0; i < 3; i++) {
-            if (next[i] == lines[i].size() || lines[i][next[i]].cycle > cycle) continue;
-            const Frame &f = lines[i][next[i]];
-            const size_t left = f.length - at[i];
+            if (lines[i].empty() || lines[i].front().cycle > cycle) continue;
+            const Frame &f = lines[i].front();
+            const size_t left = f.bytes.size() - at[i];
             uint64_t word = 0;
-            std::memcpy(&word, &in.bytes[f.from + at[i]], left < 8 ? left : 8);
+            std::memcpy(&word, &f.bytes[at[i]], left < 8 ? left : 8);
             core.rx_data[2 * i] = uint32_t(word);
             core.rx_data[2 * i + 1] = uint32_t(word >> 32);
             core.rx_valid |= 1u << i;
@@ -153,22 +156,22 @@ int main(int argc, char **argv) {
                 core.rx_last |= 1u << i;
                 if (f.bad) core.rx_error |= 1u << i;
                 at[i] = 0;
-                next[i]++;
+                lines[i].pop_front();
             }
         }
         core.write = 0;
-        if (next_write < writes.size() && writes[next_write].cycle <= cycle) {
+        if (!writes.empty() && writes.front().cycle <= cycle) {
             core.write = 1;
-            core.address = writes[next_write].address;
-            core.write_data = writes[next_write].value;
-            next_write++;
+            core.address = writes.front().address;
+            core.write_data = writes.front().value;
+            writes.pop_front();
         }
         random = random * 1664525u + 1013904223u;
         core.tx_ready = (random >> 16) % 100 >= busy_percent;
         core.eval();
         if (context.gotError()) {
             std::fprintf(stderr, "an assertion of the core failed in cycle %llu\n", (unsigned long long)cycle);
-            return 3;
+            std::exit(3);
         }
         if (core.told) {
             out.put('B'), out.put(cycle), out.put(uint64_t(core.told_seq)), out.put(uint8_t(core.told_live));
@@ -194,15 +197,47 @@ int main(int argc, char **argv) {
             }
         }
         tick();
+        cycle++;
     }
-    core.write = 0;
-    core.rx_valid = 0;
-    for (int address = 0; address < 64; address++) {
-        core.address = address;
-        core.eval();
-        tick();
-        core.eval();
-        out.put('R'), out.put(uint8_t(address)), out.put(uint32_t(core.read_data));
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc < 3) fail("core_bench STIMULUS RECORD [PERCENT]");
+    Reader in{opened(argv[1], "rb", stdin)};
+    Writer out{opened(argv[2], "wb", stdout)};
+    Bench bench(out, argc > 3 ? std::atoi(argv[3]) : 0);
+    for (uint8_t kind; in.get_kind(kind);) {
+        if (kind == 'F') {
+            Frame frame{in.get<uint64_t>(), false, {}};
+            const auto line = in.get<uint8_t>();
+            frame.bad = in.get<uint8_t>();
+            frame.bytes.resize(in.get<uint16_t>());
+            in.get(frame.bytes.data(), frame.bytes.size());
+            if (frame.bytes.empty()) fail("the stimulus has a frame without a byte");
+            bench.add(line, std::move(frame));
+        } else if (kind == 'W') {
+            const auto cycle = in.get<uint64_t>();
+            const auto address = in.get<uint8_t>();
+            bench.add(Write{cycle, address, in.get<uint32_t>()});
+        } else if (kind == 'S') {
+            bench.run(in.get<uint64_t>());
+            bench.run_until_written();
+            bench.say_so_far();
+            std::fflush(out.file);
+        } else if (kind == 'R') {
+            const auto address = in.get<uint8_t>();
+            bench.run_until_written();
+            bench.read(address);
+            std::fflush(out.file);
+        } else if (kind == 'Q') {
+            bench.run_until(in.get<uint64_t>());
+            for (int address = 0; address < 64; address++) bench.read(uint8_t(address));
+            break;
+        } else {
+            fail("the stimulus has a record of an unknown kind");
+        }
     }
     std::fclose(out.file);
     return 0;

@@ -154,7 +154,12 @@ pub(crate) fn unused() -> Vec<String> {
             chosen.map(|path| without_comments(&read(path))).collect()
         };
         let built = code(&|path| path.starts_with(dir.join("src")) || path == dir.join("build.rs"));
-        let all = code(&|_| true);
+        let mut all = code(&|_| true);
+        all.extend(
+            own.iter()
+                .flat_map(|path| borrowed(path))
+                .map(|path| without_comments(&read(&path))),
+        );
         let readme = read(&dir.join("README.md"));
         for (table, texts) in [
             ("dependencies", &built),
@@ -180,6 +185,16 @@ pub(crate) fn unused() -> Vec<String> {
         }
     }
     findings
+}
+
+/// Sources of others that a file has as modules of its own.
+fn borrowed(path: &Path) -> Vec<PathBuf> {
+    let text = read(path);
+    let places = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"));
+    let folder = path.parent().unwrap_or(Path::new(""));
+    places.map(|place| folder.join(place)).collect()
 }
 
 fn names<'a>(manifest: &'a toml::Table, table: &str) -> Vec<&'a str> {

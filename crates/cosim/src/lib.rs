@@ -22,6 +22,7 @@
 mod compare;
 mod day;
 mod gate;
+mod live;
 mod moex;
 mod record;
 mod simulator;
@@ -39,10 +40,11 @@ use tickwire_wire_nasdaq::itch50;
 
 pub use compare::{Comparison, Difference, compare};
 pub use day::{Day, Packet};
+pub use live::Live;
 pub use record::{Change, Frame, Record};
 pub use simulator::{COMPILED, Simulator, is_there};
 pub use software::{Done, Rung, Sent, Surroundings, Told, run};
-pub use stimulus::{Random, Settings, Step, Stimulus, Troubles, Work, make};
+pub use stimulus::{Random, Settings, Step, Stimulus, Troubles, Work, feed, framed, make};
 
 /// Why there is nothing to compare.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,6 +140,14 @@ impl Cosim {
     /// The design.
     pub fn design(&self) -> &Design {
         &self.design
+    }
+
+    /// The core, which runs as long as somebody asks it to.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn live(&self) -> Result<Live, CosimError> {
+        self.simulator.live()
     }
 
     /// The program.

@@ -1,5 +1,7 @@
 //! What the simulated core did, as its bench writes it down.
 
+use std::io::Read;
+
 use tickwire_market::Side;
 
 use crate::software::Told;
@@ -47,13 +49,14 @@ pub struct Record {
     pub registers: [u32; 64],
 }
 
-struct Bytes<'a>(&'a [u8]);
+/// What comes of a bench, piece by piece.
+struct Bytes<R>(R);
 
-impl Bytes<'_> {
+impl<R: Read> Bytes<R> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*first)
+        let mut bytes = [0; N];
+        self.0.read_exact(&mut bytes).ok()?;
+        Some(bytes)
     }
 
     fn u8(&mut self) -> Option<u8> {
@@ -73,6 +76,15 @@ impl Bytes<'_> {
     }
 }
 
+/// What a bench was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// A register, which it has read.
+    Register(u32),
+    /// It has run as long as it was told to.
+    SoFar(u64),
+}
+
 fn side(is_ask: u8) -> Side {
     match is_ask {
         0 => Side::Bid,
@@ -81,16 +93,21 @@ fn side(is_ask: u8) -> Side {
 }
 
 impl Record {
-    /// Reads what a bench wrote; `None` if it breaks off.
-    pub fn parse(bytes: &[u8]) -> Option<Record> {
-        let mut record = Record {
+    /// Nothing yet.
+    pub(crate) fn empty() -> Record {
+        Record {
             told: Vec::new(),
             changes: Vec::new(),
             frames: Vec::new(),
             passed: Vec::new(),
             stopped: 0,
             registers: [0; 64],
-        };
+        }
+    }
+
+    /// Reads what a bench wrote; `None` if it breaks off.
+    pub fn parse(bytes: &[u8]) -> Option<Record> {
+        let mut record = Record::empty();
         let mut bytes = Bytes(bytes);
         while let Some(kind) = bytes.u8() {
             record.one(kind, &mut bytes)?;
@@ -98,7 +115,18 @@ impl Record {
         Some(record)
     }
 
-    fn one(&mut self, kind: u8, bytes: &mut Bytes<'_>) -> Option<()> {
+    /// Reads on until a bench answers; `None` if it breaks off.
+    pub(crate) fn until_answer(&mut self, from: &mut impl Read) -> Option<Answer> {
+        let mut bytes = Bytes(from);
+        loop {
+            let kind = bytes.u8()?;
+            if let Some(answer) = self.one(kind, &mut bytes)? {
+                return Some(answer);
+            }
+        }
+    }
+
+    fn one(&mut self, kind: u8, bytes: &mut Bytes<impl Read>) -> Option<Option<Answer>> {
         match kind {
             b'B' => {
                 let (_, seq, is_live) = (bytes.u64()?, bytes.u64()?, bytes.u8()? != 0);
@@ -130,20 +158,18 @@ impl Record {
             }
             b'T' => {
                 let cycle = bytes.u64()?;
-                let length = usize::from(bytes.u16()?);
-                let frame = bytes.0.get(..length)?;
-                self.frames.push(Frame {
-                    cycle,
-                    bytes: frame.to_vec(),
-                });
-                bytes.0 = &bytes.0[length..];
+                let mut frame = vec![0; usize::from(bytes.u16()?)];
+                bytes.0.read_exact(&mut frame).ok()?;
+                self.frames.push(Frame { cycle, bytes: frame });
             }
             b'R' => {
                 let (at, value) = (bytes.u8()?, bytes.u32()?);
                 *self.registers.get_mut(usize::from(at))? = value;
+                return Some(Some(Answer::Register(value)));
             }
+            b'S' => return Some(Some(Answer::SoFar(bytes.u64()?))),
             _ => return None,
         }
-        Some(())
+        Some(None)
     }
 }

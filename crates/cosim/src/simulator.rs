@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use tickwire_rtl::Design;
 use tickwire_runtime::files;
 
-use crate::CosimError;
 use crate::record::Record;
+use crate::{CosimError, Live};
 
 /// A core that was made into a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,5 +120,13 @@ impl Simulator {
         }
         let bytes = fs::read(&to).map_err(|e| failed(&to, e))?;
         Record::parse(&bytes).ok_or_else(|| CosimError::Run("its record breaks off".to_string()))
+    }
+
+    /// The core, which runs as long as somebody asks it to.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn live(&self) -> Result<Live, CosimError> {
+        Live::start(&self.program).map_err(|e| CosimError::File(self.program.clone(), e.to_string()))
     }
 }

@@ -2,8 +2,9 @@
 //! what software does after a gap. One seed, one stimulus.
 
 use tickwire_market::{InstrumentId, Nanos};
-use tickwire_rtl::frame::{Prepared, clock_digits, decimal_digits};
+use tickwire_rtl::frame::Prepared;
 use tickwire_rtl::registers::{address, control};
+use tickwire_rtl::setup::{Feed, Limits, Numbers, clock_writes, order_writes};
 
 use crate::day::Day;
 
@@ -137,7 +138,7 @@ pub struct Stimulus {
 }
 
 /// How long a packet ahead waits for the other line.
-const PATIENCE: u64 = 4_000;
+const PATIENCE: u16 = 4_000;
 /// Clocks of the book for a change. A replacement that loses the best level takes 37; few changes are one.
 const CHANGE_CLOCKS: u64 = 28;
 /// Clocks by which a decoder of FAST may be behind: its queue has room for more.
@@ -190,55 +191,28 @@ impl Maker<'_> {
 
     fn set_up(&mut self, day: &Day, frame: &Prepared) -> u64 {
         let s = *self.settings;
-        let session = |from: usize, len: usize| {
-            day.session[from..from + len]
-                .iter()
-                .fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
-        };
         let first = day.packets.first().map_or(1, |packet| packet.seq);
-        let mut writes: Vec<(u8, u32)> = Vec::new();
-        for line in 0..3_u8 {
-            writes.push((address::ADDRESS + line, u32::from_be_bytes(group(line))));
-            writes.push((address::PORT + line, port(line).into()));
-        }
-        writes.extend([
-            (address::SESSION, session(0, 4)),
-            (address::SESSION + 1, session(4, 4)),
-            (address::SESSION + 2, session(8, 2)),
-            (address::LOCATE, s.instrument.0),
-            // A damaged frame does not stop the core: the other line is to bring what it held.
-            (address::MARKET, u32::from(b'Q')),
-            (address::BASE, s.base),
-            (address::PATIENCE, PATIENCE as u32),
-            (address::SEQ_HIGH, (first >> 32) as u32),
-            (address::SEQ_LOW, first as u32),
-            (address::LOW, s.collar.0),
-            (address::HIGH, s.collar.1),
-            (address::SIZE, s.size),
-            (address::POSITION, s.position),
-            (address::TOKENS, 60_000),
-            (address::TOKEN_CLOCKS, 1),
-            (address::LEFT, s.orders),
-            (address::HELD, 0),
-            (address::SUM, frame.sum.into()),
-            (address::SEQUENCE, s.sequence),
-            (address::TEXT_SUM, frame.text_sum.into()),
-            (
-                address::USER_REF,
-                if s.is_decimal {
-                    decimal_digits(s.user_ref)
-                } else {
-                    s.user_ref
-                },
-            ),
-            (address::MESSAGE, decimal_digits(s.message)),
-        ]);
-        writes.extend(clock(s.time));
-        for (n, half) in frame.bytes.chunks(4).enumerate() {
-            let mut bytes = [0; 4];
-            bytes[..half.len()].copy_from_slice(half);
-            writes.push((address::FRAME + n as u8, u32::from_le_bytes(bytes)));
-        }
+        // A damaged frame does not stop the core: the other line is to bring what it held.
+        let feed = feed(day, s.instrument, s.base, first);
+        let limits = Limits {
+            collar: s.collar,
+            size: s.size,
+            position: s.position,
+            held: 0,
+            tokens: 60_000,
+            token_clocks: 1,
+            orders: s.orders,
+            watchdog: 0,
+        };
+        let numbers = Numbers {
+            sequence: s.sequence,
+            user_ref: s.user_ref,
+            message: s.message,
+            is_decimal: s.is_decimal,
+        };
+        let writes = feed.writes().into_iter().chain(limits.writes());
+        let writes = writes.chain(numbers.writes()).chain(order_writes(frame));
+        let writes = writes.chain(clock_writes(s.time));
         // The book is emptied after a reset, a set of orders a clock, before it takes the first event.
         let mut cycle = 20_000;
         for (at, value) in writes {
@@ -250,10 +224,18 @@ impl Maker<'_> {
     }
 }
 
-/// The time of day, as it is written.
-fn clock(time: Nanos) -> [(u8, u32); 2] {
-    let (second, milli) = clock_digits(time);
-    [(address::SECOND, second), (address::MILLISECOND, milli)]
+/// The feed of a day as a core is told of it, from a message on; a damaged frame does not stop it.
+pub fn feed(day: &Day, instrument: InstrumentId, base: u32, next: u64) -> Feed {
+    Feed {
+        lines: [0, 1, 2].map(|line| (group(line), port(line))),
+        session: day.session,
+        locate: instrument.0,
+        market: b'Q',
+        stops_at_damage: false,
+        base,
+        patience: PATIENCE,
+        next,
+    }
 }
 
 /// Group of a line.
@@ -265,8 +247,8 @@ fn port(line: u8) -> u16 {
     26_400 + u16::from(line)
 }
 
-/// A datagram as an Ethernet frame without FCS, at least 60 bytes long.
-fn framed(line: u8, datagram: &[u8]) -> Vec<u8> {
+/// A datagram as an Ethernet frame of a line of [`feed`], without FCS, at least 60 bytes long.
+pub fn framed(line: u8, datagram: &[u8]) -> Vec<u8> {
     let group = group(line);
     let mut frame = vec![
         0x01,
@@ -372,7 +354,7 @@ pub fn make(
         if !missing.is_empty() {
             // This packet shows the gap. Then the lines are quiet until software has mended it.
             maker.out.steps.push(Step::Gap);
-            let mut cycle = end + PATIENCE + troubles.skew_max + 2_000;
+            let mut cycle = end + u64::from(PATIENCE) + troubles.skew_max + 2_000;
             for late in missing.drain(..) {
                 let end = maker.frame(&mut lines[2], cycle, &day.packets[late].bytes, false);
                 maker.out.steps.push(Step::Packet(late, end));
@@ -383,7 +365,7 @@ pub fn make(
             maker.out.steps.extend([Step::Whole, Step::Packet(n, end)]);
             cycle += 500 + CHANGE_CLOCKS * changes(n) + 2_000;
             time.0 += Nanos::SECOND + 1_000_000;
-            for (n, (address, value)) in clock(time).into_iter().enumerate() {
+            for (n, (address, value)) in clock_writes(time).into_iter().enumerate() {
                 maker.write(cycle + n as u64, address, value);
             }
             maker.write(cycle + 20, address::CONTROL, control::ARM);

@@ -16,9 +16,10 @@ use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire_core::layout::Alpha;
 use tickwire_wire_core::layout::Pod;
 use tickwire_wire_nasdaq::ouch50::{
-    AccountQuery, Appendage, CancelOrder, EnterOrder, MESSAGE_SIZE_MAX, MassCancel, ModifyOrder, Outbound,
-    ReplaceOrder, encode, parse_outbound,
+    AccountQuery, Appendage, CancelOrder, EnterOrder, Inbound, MESSAGE_SIZE_MAX, MassCancel, ModifyOrder,
+    Outbound, ReplaceOrder, encode, parse_inbound, parse_outbound,
 };
+use tickwire_wire_nasdaq::soupbintcp::{Packet, split};
 
 use crate::SoupFailure;
 use crate::soup::{SoupClient, SoupConfig, SoupEvent};
@@ -142,6 +143,29 @@ impl OuchClient {
     /// Numbered requests that wait for an answer.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
+    }
+
+    /// The number that the next request will have.
+    pub fn next_user_ref_num(&self) -> u32 {
+        self.next_ref
+    }
+
+    /// An order that somebody else has put on this connection under the next number, a core in hardware: its
+    /// packet of SoupBinTCP. It waits for its answer like one entered here. `false` if it is none, or has
+    /// another number; nothing has changed then.
+    pub fn took(&mut self, packet: &[u8]) -> bool {
+        let Ok(Some((Packet::Unsequenced(request), taken))) = split(packet) else {
+            return false;
+        };
+        let Ok((Inbound::EnterOrder(order), _)) = parse_inbound(request) else {
+            return false;
+        };
+        if !self.is_ready || order.user_ref_num.get() != self.next_ref || taken != packet.len() {
+            return false;
+        }
+        self.unanswered.push_back((self.next_ref, request.to_vec()));
+        self.next_ref = self.next_ref.saturating_add(1);
+        true
     }
 
     /// Enters an order under the next number, which it gives; `None` when not ready, or too much waits.
@@ -276,8 +300,8 @@ impl OuchClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickwire_wire_nasdaq::ouch50::{AccountQueryResponse, Inbound, OrderRejected, parse_inbound};
-    use tickwire_wire_nasdaq::soupbintcp::{LoginAccepted, Packet, split};
+    use tickwire_wire_nasdaq::ouch50::{AccountQueryResponse, OrderRejected};
+    use tickwire_wire_nasdaq::soupbintcp::LoginAccepted;
 
     fn sent(client: &mut OuchClient) -> Vec<u8> {
         let (mut all, mut buffer) = (Vec::new(), [0; 64]);
@@ -310,6 +334,53 @@ mod tests {
         assert_eq!(sent(client), b"\0\x02UQ");
         client.handle_bytes(Nanos(3), &query_answer(next));
         (login, client.poll_event(Nanos(3)).unwrap())
+    }
+
+    #[test]
+    fn an_order_that_somebody_else_has_sent_waits_for_its_answer_under_the_next_number() {
+        let packet = |number: u32| {
+            let order = EnterOrder {
+                user_ref_num: number.into(),
+                ..EnterOrder::NEW
+            };
+            let (mut message, mut packet) = ([0; MESSAGE_SIZE_MAX], [0; MESSAGE_SIZE_MAX]);
+            let length = encode(order.as_bytes(), Some(&Appendage::EMPTY), &mut message).unwrap();
+            let length = Packet::Unsequenced(&message[..length])
+                .encode(&mut packet)
+                .unwrap();
+            packet[..length].to_vec()
+        };
+        let mut client = OuchClient::new(OuchConfig::default());
+        assert!(!client.took(&packet(1)), "not logged in");
+        log_in(&mut client, 1, 1);
+        assert_eq!(
+            client.enter(Nanos(4), &EnterOrder::NEW, &Appendage::EMPTY),
+            Some(1)
+        );
+        sent(&mut client);
+        assert!(
+            !client.took(&packet(1)) && !client.took(&packet(3)),
+            "not the next one"
+        );
+        assert!(
+            !client.took(&packet(2)[..9]) && !client.took(&query_answer(1)),
+            "no order"
+        );
+        assert!(client.took(&packet(2)));
+        assert_eq!((client.unanswered(), client.next_user_ref_num()), (2, 3));
+        assert!(sent(&mut client).is_empty(), "it has left");
+        // It was lost with the connection: it is sent again as the client's own.
+        client.handle_closed();
+        while client.poll_event(Nanos(6)).is_some() {}
+        let (_, event) = log_in(&mut client, 2, 2);
+        assert_eq!(
+            event,
+            OuchEvent::Ready {
+                next_user_ref_num: 3,
+                resent: 1
+            }
+        );
+        assert_eq!(sent(&mut client), packet(2));
     }
 
     #[test]

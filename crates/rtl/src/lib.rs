@@ -29,7 +29,7 @@
 //! What a core does not have is refused with its place in the file and the number ([`Refusal`]).
 //!
 //! Beside it stands what software does for a core: the prepared frame of an order ([`frame`]) and the
-//! registers ([`registers`]). `docs/hardware.md` is the whole story. No I/O.
+//! registers ([`registers`], [`setup`]). `docs/hardware.md` is the whole story. No I/O.
 #![forbid(unsafe_code)]
 
 mod emit;
@@ -39,6 +39,7 @@ mod graph;
 mod lower;
 mod page;
 pub mod registers;
+pub mod setup;
 mod stages;
 pub mod tables;
 mod widths;

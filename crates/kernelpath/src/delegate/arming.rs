@@ -147,7 +147,7 @@ impl Delegate {
         if order.is_empty() || order.len() > self.room.segment_bytes {
             return Err(NotArmed::Long(order.len() + HEADERS_MAX));
         }
-        let seq = self.numbers.send.wrapping_add(stream.taken() as u32);
+        let seq = self.next_seq(stream);
         let numbers = self.numbers(stream, seq);
         let numbers = Numbers {
             // The program's, at the moment.

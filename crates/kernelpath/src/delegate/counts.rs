@@ -28,11 +28,13 @@ pub enum Reason {
     Buffer,
     /// The guard's program is at the interface no longer.
     Guard,
+    /// Somebody else sends: see [`super::Delegate::lend`].
+    Lent,
 }
 
 impl Reason {
     /// All of them, in the order of [`Counts::ordinary`].
-    pub const ALL: [Reason; 10] = [
+    pub const ALL: [Reason; 11] = [
         Reason::State,
         Reason::Unsent,
         Reason::Long,
@@ -43,6 +45,7 @@ impl Reason {
         Reason::Ring,
         Reason::Buffer,
         Reason::Guard,
+        Reason::Lent,
     ];
 
     /// What it is called in reports.
@@ -58,6 +61,7 @@ impl Reason {
             Reason::Ring => "ring full",
             Reason::Buffer => "send buffer",
             Reason::Guard => "guard gone",
+            Reason::Lent => "lent",
         }
     }
 }

@@ -186,10 +186,24 @@ impl Watched {
             .store(guard::word(self.turn, booked), Ordering::SeqCst);
     }
 
+    /// Everything before `booked` is booked, and more may leave at any moment: what was held back goes to the
+    /// kernel, and what acknowledges more than that is held back. What is held and acknowledges more already
+    /// goes as well; the kernel drops it and the peer sends it again.
+    #[inline]
+    pub(crate) fn go_on(&mut self, booked: u32) {
+        self.begin(booked);
+        self.pass_on();
+    }
+
     /// Everything is booked: nothing is held back any more, and what was goes to the kernel.
     #[inline]
     pub(crate) fn end(&mut self) {
         self.word(guard::WORD).store(0, Ordering::SeqCst);
+        self.pass_on();
+    }
+
+    #[inline]
+    fn pass_on(&mut self) {
         let next = self.word(guard::NEXT).load(Ordering::SeqCst);
         if next != self.looked {
             self.inject(next);

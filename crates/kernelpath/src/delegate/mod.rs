@@ -45,12 +45,14 @@
 mod arming;
 mod counts;
 mod guard;
+mod lent;
 mod stamps;
 mod way;
 
 pub use arming::ArmedCounts;
 pub use counts::{Counts, Reason};
 pub(crate) use guard::Guard;
+pub use lent::Loan;
 pub use way::Way;
 
 use std::io;
@@ -209,6 +211,8 @@ pub struct Delegate {
     counts: Counts,
     /// Where a program may send an order of this connection.
     arming: Option<Box<Arming>>,
+    /// Somebody else sends.
+    is_lent: bool,
 }
 
 /// Where the connection's numbers begin: with the bytes written and read since it was made they give the
@@ -269,6 +273,7 @@ impl Delegate {
             prepared: (0, 0),
             counts: Counts::default(),
             arming: None,
+            is_lent: false,
         };
         let prepared = delegate.prepare(stream);
         match prepared.and_then(|()| stream.set_reset_on_close(true)) {
@@ -287,7 +292,7 @@ impl Delegate {
     /// What [`Delegate::settle`] says.
     pub fn release(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         self.disarm(stream)?;
-        self.settle(stream)?;
+        self.take_back(stream)?;
         stream.set_reset_on_close(false)
     }
 
@@ -320,8 +325,7 @@ impl Delegate {
         if let Some(reason) = self.refusal(stream, bytes.len()) {
             return self.send_by_kernel(stream, bytes, reason);
         }
-        let taken = stream.taken() as u32;
-        let mut numbers = self.numbers(stream, self.numbers.send.wrapping_add(taken));
+        let mut numbers = self.numbers(stream, self.next_seq(stream));
         numbers.seq = numbers.seq.wrapping_add(self.unbooked.len() as u32);
         if self.unbooked.is_empty() {
             self.watched.begin(numbers.seq);
@@ -432,6 +436,11 @@ impl Delegate {
     /// Writes to the socket; what left before is booked first.
     #[cold]
     fn send_by_kernel(&mut self, stream: &mut TcpStream, bytes: &[u8], reason: Reason) -> io::Result<()> {
+        if self.is_lent {
+            return Err(io::Error::other(
+                "the connection is lent: it has to be taken back first",
+            ));
+        }
         self.settle(stream)?;
         self.counts.ordinary[reason as usize] += 1;
         // Perhaps not all of it is sent at once: the kernel is asked before anything passes it again.
@@ -450,7 +459,10 @@ impl Delegate {
             return Ok(());
         }
         let booked = self.book_all(stream);
-        self.watched.end();
+        match self.is_lent {
+            true => self.watched.go_on(self.next_seq(stream)),
+            false => self.watched.end(),
+        }
         self.unbooked.clear();
         self.unbooked_segments = 0;
         self.room.is_stale = true;
@@ -534,6 +546,8 @@ impl Delegate {
             Some(Reason::Loss)
         } else if 2 * in_flight + (segments + 1) * SEGMENT_COST > u64::from(self.send_buffer) {
             Some(Reason::Buffer)
+        } else if self.is_lent {
+            Some(Reason::Lent)
         } else {
             None
         };

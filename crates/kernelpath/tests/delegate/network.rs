@@ -117,6 +117,14 @@ impl Line {
         (self.far.address(1), PORT).into()
     }
 
+    /// Where a card of the near host puts frames on the line, past its kernel and the line's faults.
+    pub(crate) fn card(&self) -> PacketSocket {
+        inside(&self.far, 0, || {
+            let found = tickwire_runtime::interface::Interface::find("veth0").expect("it is there");
+            PacketSocket::open(found.index(), false).expect("opened")
+        })
+    }
+
     /// Starts a peer.
     pub(crate) fn start(&self, kind: Kind, habits: Habits) -> Peer {
         start(&self.far, kind, habits)
