@@ -17,6 +17,7 @@ module book
 #(
     parameter int TICK = 100,         // one step of the ladder, in price units
     parameter int SET_ADDRESS = 11,   // buckets of four orders, twice so many
+    parameter int HALF = 6,           // bits of half a step: of 4,096 steps 64 parts of 64
     parameter bit HAS_TRADE = 1'b1    // the strategy has a handler for trades
 ) (
     input  wire logic        clk,
@@ -55,7 +56,8 @@ module book
     output logic [15:0]      trace_orders
 );
 
-  localparam int X = 12;                      // bits of a ladder's step
+  localparam int X = 2 * HALF;                // bits of a ladder's step
+  localparam int PART = 1 << HALF;
   localparam int STEPS = 1 << X;
   localparam int TAG = ID_BITS - SET_ADDRESS;
   localparam int SPARES = 8;
@@ -206,7 +208,7 @@ module book
   wire logic [PRODUCT-1:0] product = PRODUCT'(low_low_reg) + (PRODUCT'(low_high_reg) << LOW) + (PRODUCT'(high_low_reg) << LOW)
                                    + (PRODUCT'(high_high_reg) << (2 * LOW));
   wire logic [X-1:0] step_of  = X'(product >> SHIFT);
-  wire logic [5:0]    high_of = op_ask_reg ? step_of[11:6] : ~step_of[11:6];
+  wire logic [HALF-1:0] high_of = op_ask_reg ? step_of[X-1:HALF] : ~step_of[X-1:HALF];
   wire logic [X-1:0] place   = op_ask_reg ? step_reg : ~step_reg;      // best first on either side
 
   logic         rung_write;
@@ -218,23 +220,23 @@ module book
   );
 
   // ---------------------------------------------------------------- map of levels in use
-  (* ram_style = "distributed" *) logic [63:0] leaves [128];
-  logic [1:0][63:0] sum_reg;
-  logic [6:0]  leaf_address_reg;
-  logic [63:0] leaf_reg;
+  (* ram_style = "distributed" *) logic [PART-1:0] leaves [2 * PART];
+  logic [1:0][PART-1:0] sum_reg;
+  logic [HALF:0]   leaf_address_reg;
+  logic [PART-1:0] leaf_reg;
   logic        used_reg;                       // a leaf that the sum says is empty may hold old bits
-  logic [63:0] scanned_reg, rest_sum_reg;
+  logic [PART-1:0] scanned_reg, rest_sum_reg;
   logic        scan_any;
-  logic [5:0]  scan_at;
-  lowest_set scan (.in(scanned_reg), .any(scan_any), .at(scan_at));
-  logic [5:0]  high_reg;
+  logic [HALF-1:0] scan_at;
+  lowest_set #(.ADDRESS(HALF)) scan (.in(scanned_reg), .any(scan_any), .at(scan_at));
+  logic [HALF-1:0] high_reg;
   wire logic   searching = (state_reg >= MAP_SUM);
 
   always_ff @(posedge clk) begin
     offset_reg <= {1'b0, price_now} - {1'b0, cfg_base};
     rest_reg   <= REST'(offset_reg) - REST'(32'(step_reg) * 32'(TICK));
     leaf_reg   <= leaves[leaf_address_reg];
-    used_reg   <= sum_reg[leaf_address_reg[6]][leaf_address_reg[5:0]];
+    used_reg   <= sum_reg[leaf_address_reg[HALF]][leaf_address_reg[HALF-1:0]];
     if (!searching) begin
       in_window_reg    <= !offset_reg[32] && (offset_reg[31:0] < 32'(STEPS * TICK));
       step_reg         <= step_of;
@@ -247,14 +249,13 @@ module book
 
   // What stands at a level after the change: read, known to be in use or not, summed, written.
   logic        is_set_reg, level_is_more_reg;
-  logic [63:0] bit_reg, kept_reg;
-  logic [63:0] high_bit_reg;
+  logic [PART-1:0] bit_reg, kept_reg, high_bit_reg;
   rung_t was;
   assign was = is_set_reg ? rung : '0;
   always_ff @(posedge clk) begin
-    is_set_reg   <= used_reg && leaf_reg[place[5:0]];
-    bit_reg      <= 64'd1 << place[5:0];
-    high_bit_reg <= 64'd1 << place[11:6];
+    is_set_reg   <= used_reg && leaf_reg[place[HALF-1:0]];
+    bit_reg      <= PART'(1) << place[HALF-1:0];
+    high_bit_reg <= PART'(1) << place[X-1:HALF];
     kept_reg     <= used_reg ? (leaf_reg & ~bit_reg) : '0;
     level_is_more_reg <= (was.qty >= 40'(op_qty_reg)) && (was.orders != '0);
     if (op_adds_reg) begin
@@ -609,7 +610,7 @@ module book
       end
       MAP_HIGH, MAP_HIGH2: begin
         high_reg     <= scan_at;
-        rest_sum_reg <= scanned_reg & (scanned_reg - 64'd1);
+        rest_sum_reg <= scanned_reg & (scanned_reg - PART'(1));
         state_reg    <= (state_reg == MAP_HIGH) ? MAP_LEAF : MAP_LEAF2;
         if (!scan_any) begin
           next_reg[op_ask_reg] <= '0;
@@ -619,7 +620,7 @@ module book
       MAP_LEAF:  state_reg <= MAP_FIRST;
       MAP_LEAF2: state_reg <= MAP_FIRST2;
       MAP_FIRST: begin
-        scanned_reg <= leaf_reg & (leaf_reg - 64'd1);
+        scanned_reg <= leaf_reg & (leaf_reg - PART'(1));
         state_reg   <= MAP_NEXT;
       end
       MAP_NEXT: begin
@@ -687,8 +688,8 @@ module book
   logic faulty_reg;
   function automatic logic [X-1:0] best_step();
     logic [X-1:0] best;
-    best = {high_reg, 6'd0};
-    for (int i = 63; i >= 0; i--) if (leaf_reg[i]) best[5:0] = 6'(i);
+    best = {high_reg, HALF'(0)};
+    for (int i = PART - 1; i >= 0; i--) if (leaf_reg[i]) best[HALF-1:0] = HALF'(i);
     return op_ask_reg ? best : ~best;
   endfunction
   wire logic [31:0] best_price = cfg_base + 32'(best_step()) * 32'(TICK);

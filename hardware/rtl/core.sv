@@ -258,17 +258,26 @@ module core
   );
 
   // ---------------------------------------------------------------- counters
+  // Counted a clock later.
   logic [2:0][31:0] count_good, count_bad, count_fcs, count_foreign, count_full;
   logic [31:0]      count_duplicate;
+  logic [2:0]       good_reg, bad_reg, fcs_reg, foreign_reg, full_reg;
+  logic             duplicate_reg;
   always_ff @(posedge clk) begin
+    good_reg      <= rst ? '0 : tick_good;
+    bad_reg       <= rst ? '0 : tick_bad;
+    fcs_reg       <= rst ? '0 : tick_fcs;
+    foreign_reg   <= rst ? '0 : tick_foreign;
+    full_reg      <= rst ? '0 : tick_full;
+    duplicate_reg <= tick_duplicate && !rst;
     for (int i = 0; i < 3; i++) begin
-      count_good[i]    <= count_good[i] + 32'(tick_good[i]);
-      count_bad[i]     <= count_bad[i] + 32'(tick_bad[i]);
-      count_fcs[i]     <= count_fcs[i] + 32'(tick_fcs[i]);
-      count_foreign[i] <= count_foreign[i] + 32'(tick_foreign[i]);
-      count_full[i]    <= count_full[i] + 32'(tick_full[i]);
+      count_good[i]    <= count_good[i] + 32'(good_reg[i]);
+      count_bad[i]     <= count_bad[i] + 32'(bad_reg[i]);
+      count_fcs[i]     <= count_fcs[i] + 32'(fcs_reg[i]);
+      count_foreign[i] <= count_foreign[i] + 32'(foreign_reg[i]);
+      count_full[i]    <= count_full[i] + 32'(full_reg[i]);
     end
-    count_duplicate <= count_duplicate + 32'(tick_duplicate);
+    count_duplicate <= count_duplicate + 32'(duplicate_reg);
     if (rst) begin
       count_good      <= '0;
       count_bad       <= '0;

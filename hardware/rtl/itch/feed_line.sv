@@ -46,13 +46,13 @@ module feed_line
 
   logic                message_valid;
   logic [55:0][7:0]    message;
-  logic [7:0]          message_length;
+  logic [7:0]          soon_kind, soon_length;
   logic [SEQ_BITS-1:0] message_seq, packet_seq, packet_next;
   logic                packet_good, packet_bad, packet_foreign, packet_void;
 
   mold_rx mold (
       .clk, .rst, .cfg_session, .rx_data, .rx_valid, .rx_last, .word, .payload_end, .end_valid, .end_ours, .end_good,
-      .message_valid, .message, .message_length, .message_seq,
+      .soon_kind, .soon_length, .message_valid, .message, .message_seq,
       .packet_good, .packet_bad, .packet_foreign, .packet_void, .packet_seq, .packet_next
   );
 
@@ -60,7 +60,7 @@ module feed_line
   event_t decoded;
 
   itch_decode decode (
-      .cfg_locate, .cfg_market, .in_valid(message_valid), .in_message(message), .in_length(message_length),
+      .clk, .cfg_locate, .cfg_market, .soon_kind, .soon_length, .in_valid(message_valid), .in_message(message),
       .in_seq(message_seq), .out_valid(decoded_valid), .out_malformed(malformed), .out(decoded)
   );
 

@@ -1,16 +1,21 @@
 // A TotalView-ITCH 5.0 message of one instrument as what it means for a book. Offsets, types and sizes are those
 // of itch50_pkg, which is written from the tables of the software's decoder.
+//
+// Which message it is, and whether it is as long as it has to be, is known a clock before its last bytes are in place
+// (`soon_*`): a message has at least eleven bytes, and type and length come first.
 `default_nettype none
 
 module itch_decode
   import core_pkg::*;
   import itch50_pkg::*;
 (
+    input  wire logic                clk,
     input  wire logic [15:0]         cfg_locate,
     input  wire logic [7:0]          cfg_market,   // of operational halts: Q, B or X
+    input  wire logic [7:0]          soon_kind,    // of the message that may be whole in the next clock: its type
+    input  wire logic [7:0]          soon_length,  // and its length
     input  wire logic                in_valid,
     input  wire logic [55:0][7:0]    in_message,
-    input  wire logic [7:0]          in_length,
     input  wire logic [SEQ_BITS-1:0] in_seq,
     output logic                     out_valid,    // the message is an event of the instrument
     output logic                     out_malformed, // it would be one, and has a size or value that it cannot have
@@ -27,119 +32,104 @@ module itch_decode
     return {u32(m, at), u32(m, at + 4)};
   endfunction
 
-  wire logic [7:0] kind = in_message[0];
-  logic is_ours, is_known, is_right, is_order;
-  logic [63:0] id, new_id;
-  logic [7:0] size;
+  // ---------------------------------------------------------------- a clock before
+  // Longer than the table says is allowed: the specification lets messages grow.
+  logic [11:0] is_reg;                         // one of them, or none
+  localparam int IS_ADD = 0, IS_ADD_MPID = 1, IS_EXECUTED = 2, IS_PRICED = 3, IS_CANCEL = 4, IS_DELETE = 5, IS_REPLACE = 6,
+      IS_TRADE = 7, IS_CROSS = 8, IS_ACTION = 9, IS_HALT = 10, IS_SYSTEM = 11;
+  logic [11:0] is;
+  logic        is_short, short_reg;
+  logic [7:0]  size;
+  always_comb begin
+    is[IS_ADD]      = (soon_kind == ADD_ORDER);
+    is[IS_ADD_MPID] = (soon_kind == ADD_ORDER_MPID);
+    is[IS_EXECUTED] = (soon_kind == ORDER_EXECUTED);
+    is[IS_PRICED]   = (soon_kind == ORDER_EXECUTED_WITH_PRICE);
+    is[IS_CANCEL]   = (soon_kind == ORDER_CANCEL);
+    is[IS_DELETE]   = (soon_kind == ORDER_DELETE);
+    is[IS_REPLACE]  = (soon_kind == ORDER_REPLACE);
+    is[IS_TRADE]    = (soon_kind == TRADE);
+    is[IS_CROSS]    = (soon_kind == CROSS_TRADE);
+    is[IS_ACTION]   = (soon_kind == STOCK_TRADING_ACTION);
+    is[IS_HALT]     = (soon_kind == OPERATIONAL_HALT);
+    is[IS_SYSTEM]   = (soon_kind == SYSTEM_EVENT);
+    size = (is[IS_ADD] ? ADD_ORDER_SIZE : 8'd0) | (is[IS_ADD_MPID] ? ADD_ORDER_MPID_SIZE : 8'd0)
+         | (is[IS_EXECUTED] ? ORDER_EXECUTED_SIZE : 8'd0) | (is[IS_PRICED] ? ORDER_EXECUTED_WITH_PRICE_SIZE : 8'd0)
+         | (is[IS_CANCEL] ? ORDER_CANCEL_SIZE : 8'd0) | (is[IS_DELETE] ? ORDER_DELETE_SIZE : 8'd0)
+         | (is[IS_REPLACE] ? ORDER_REPLACE_SIZE : 8'd0) | (is[IS_TRADE] ? TRADE_SIZE : 8'd0)
+         | (is[IS_CROSS] ? CROSS_TRADE_SIZE : 8'd0) | (is[IS_ACTION] ? STOCK_TRADING_ACTION_SIZE : 8'd0)
+         | (is[IS_HALT] ? OPERATIONAL_HALT_SIZE : 8'd0) | (is[IS_SYSTEM] ? SYSTEM_EVENT_SIZE : 8'd0);
+    is_short = (soon_length < size);
+  end
+  always_ff @(posedge clk) begin
+    is_reg    <= is;
+    short_reg <= is_short;
+  end
+
+  // ---------------------------------------------------------------- what the message says
+  wire logic [63:0] id        = u64(in_message, ORDER_REF_AT);
+  wire logic [63:0] new_id    = u64(in_message, ORDER_REPLACE_NEW_REF_AT);
+  wire logic [7:0]  side      = in_message[ADD_ORDER_SIDE_AT];
+  wire logic [7:0]  printable = in_message[ORDER_EXECUTED_WITH_PRICE_PRINTABLE_AT];
+  wire logic [7:0]  state     = in_message[STOCK_TRADING_ACTION_STATE_AT];
+  wire logic [7:0]  action    = in_message[OPERATIONAL_HALT_ACTION_AT];
+  wire logic [7:0]  system    = in_message[SYSTEM_EVENT_EVENT_AT];
+  wire logic is_add   = is_reg[IS_ADD] || is_reg[IS_ADD_MPID];
+  wire logic is_order = is_add || is_reg[IS_EXECUTED] || is_reg[IS_PRICED] || is_reg[IS_CANCEL] || is_reg[IS_DELETE]
+                      || is_reg[IS_REPLACE];
+
+  function automatic logic [31:0] if32(input logic is_it, input logic [31:0] value);
+    return is_it ? value : 32'd0;
+  endfunction
 
   always_comb begin
-    out        = '0;
-    out.seq    = in_seq;
-    id         = u64(in_message, ORDER_REF_AT);
-    new_id     = u64(in_message, ORDER_REPLACE_NEW_REF_AT);
+    out      = '0;
+    out.seq  = in_seq;
     out.id     = id[ID_BITS-1:0];
     out.new_id = new_id[ID_BITS-1:0];
-    is_order   = 1'b0;
-    is_known   = 1'b1;
-    is_right   = 1'b1;
-    is_ours    = (u16(in_message, LOCATE_AT) == cfg_locate);
-    size       = 8'd0;
-    case (kind)
-      ADD_ORDER, ADD_ORDER_MPID: begin
-        size      = (kind == ADD_ORDER) ? ADD_ORDER_SIZE : ADD_ORDER_MPID_SIZE;
-        out.kind  = EV_ADD;
-        is_order  = 1'b1;
-        out.ask   = (in_message[ADD_ORDER_SIDE_AT] == "S");
-        is_right  = (in_message[ADD_ORDER_SIDE_AT] == "S") || (in_message[ADD_ORDER_SIDE_AT] == "B");
-        out.qty   = u32(in_message, ADD_ORDER_SHARES_AT);
-        out.price = u32(in_message, ADD_ORDER_PRICE_AT);
-      end
-      ORDER_EXECUTED: begin
-        size          = ORDER_EXECUTED_SIZE;
-        out.kind      = EV_EXECUTE;
-        is_order  = 1'b1;
-        out.printable = 1'b1;
-        out.qty       = u32(in_message, ORDER_EXECUTED_SHARES_AT);
-      end
-      ORDER_EXECUTED_WITH_PRICE: begin
-        size          = ORDER_EXECUTED_WITH_PRICE_SIZE;
-        out.kind      = EV_EXECUTE;
-        is_order  = 1'b1;
-        out.priced    = 1'b1;
-        out.printable = (in_message[ORDER_EXECUTED_WITH_PRICE_PRINTABLE_AT] == "Y");
-        is_right      = out.printable || (in_message[ORDER_EXECUTED_WITH_PRICE_PRINTABLE_AT] == "N");
-        out.qty       = u32(in_message, ORDER_EXECUTED_SHARES_AT);
-        out.price     = u32(in_message, ORDER_EXECUTED_WITH_PRICE_PRICE_AT);
-      end
-      ORDER_CANCEL: begin
-        size     = ORDER_CANCEL_SIZE;
-        out.kind = EV_REDUCE;
-        is_order  = 1'b1;
-        out.qty  = u32(in_message, ORDER_CANCEL_SHARES_AT);
-      end
-      ORDER_DELETE: begin
-        size     = ORDER_DELETE_SIZE;
-        out.kind = EV_DELETE;
-        is_order  = 1'b1;
-      end
-      ORDER_REPLACE: begin
-        size      = ORDER_REPLACE_SIZE;
-        out.kind  = EV_REPLACE;
-        is_order  = 1'b1;
-        out.qty   = u32(in_message, ORDER_REPLACE_SHARES_AT);
-        out.price = u32(in_message, ORDER_REPLACE_PRICE_AT);
-      end
-      TRADE: begin
-        size      = TRADE_SIZE;
-        out.kind  = EV_TRADE;
-        out.qty   = u32(in_message, TRADE_SHARES_AT);
-        out.price = u32(in_message, TRADE_PRICE_AT);
-      end
-      CROSS_TRADE: begin
-        size      = CROSS_TRADE_SIZE;
-        out.kind  = EV_TRADE;
-        // A cross of 2^32 shares or more has never been; its size would be shown cut.
-        is_right  = (u32(in_message, CROSS_TRADE_SHARES_AT) == '0);
-        out.qty   = u32(in_message, CROSS_TRADE_SHARES_AT + 4);
-        out.price = u32(in_message, CROSS_TRADE_PRICE_AT);
-      end
-      STOCK_TRADING_ACTION: begin
-        size          = STOCK_TRADING_ACTION_SIZE;
-        out.kind      = EV_STATUS;
-        out.printable = (in_message[STOCK_TRADING_ACTION_STATE_AT] == "T");
-        case (in_message[STOCK_TRADING_ACTION_STATE_AT])
-          "H", "P", "Q", "T": ;
-          default: is_right = 1'b0;
-        endcase
-      end
-      OPERATIONAL_HALT: begin
-        size          = OPERATIONAL_HALT_SIZE;
-        out.kind      = EV_STATUS;
-        out.printable = (in_message[OPERATIONAL_HALT_ACTION_AT] == "T");
-        is_known      = (in_message[OPERATIONAL_HALT_MARKET_AT] == cfg_market);
-        is_right      = out.printable || (in_message[OPERATIONAL_HALT_ACTION_AT] == "H");
-      end
-      SYSTEM_EVENT: begin
-        size          = SYSTEM_EVENT_SIZE;
-        out.kind      = EV_STATUS;
-        out.priced    = 1'b1;
-        is_ours       = 1'b1;
-        case (in_message[SYSTEM_EVENT_EVENT_AT])
-          "O", "Q":           out.printable = 1'b1;
-          "S", "M", "E", "C": out.printable = 1'b0;
-          default:            is_right = 1'b0;
-        endcase
-      end
-      default: is_known = 1'b0;
-    endcase
-    // Longer than the table says is allowed: the specification lets messages grow.
-    is_right      = is_right && (in_length >= size);
-    // An order's number that the core has no room for.
-    if (is_order && ((id >> ID_BITS) != '0)) is_right = 1'b0;
-    if ((kind == ORDER_REPLACE) && ((new_id >> ID_BITS) != '0)) is_right = 1'b0;
-    out_valid     = in_valid && is_ours && is_known && is_right;
-    out_malformed = in_valid && is_ours && is_known && !is_right;
+    out.kind = is_reg[IS_EXECUTED] || is_reg[IS_PRICED] ? EV_EXECUTE
+             : is_reg[IS_CANCEL] ? EV_REDUCE
+             : is_reg[IS_DELETE] ? EV_DELETE
+             : is_reg[IS_REPLACE] ? EV_REPLACE
+             : is_reg[IS_TRADE] || is_reg[IS_CROSS] ? EV_TRADE
+             : is_reg[IS_ACTION] || is_reg[IS_HALT] || is_reg[IS_SYSTEM] ? EV_STATUS
+             : EV_ADD;
+    out.ask  = is_add && (side == "S");
+    out.printable = is_reg[IS_EXECUTED] || (is_reg[IS_PRICED] && (printable == "Y")) || (is_reg[IS_ACTION] && (state == "T"))
+                 || (is_reg[IS_HALT] && (action == "T")) || (is_reg[IS_SYSTEM] && ((system == "O") || (system == "Q")));
+    out.priced = is_reg[IS_PRICED] || is_reg[IS_SYSTEM];
+    out.qty = if32(is_add, u32(in_message, ADD_ORDER_SHARES_AT))
+            | if32(is_reg[IS_EXECUTED] || is_reg[IS_PRICED], u32(in_message, ORDER_EXECUTED_SHARES_AT))
+            | if32(is_reg[IS_CANCEL], u32(in_message, ORDER_CANCEL_SHARES_AT))
+            | if32(is_reg[IS_REPLACE], u32(in_message, ORDER_REPLACE_SHARES_AT))
+            | if32(is_reg[IS_TRADE], u32(in_message, TRADE_SHARES_AT))
+            | if32(is_reg[IS_CROSS], u32(in_message, CROSS_TRADE_SHARES_AT + 4));
+    out.price = if32(is_add, u32(in_message, ADD_ORDER_PRICE_AT))
+              | if32(is_reg[IS_PRICED], u32(in_message, ORDER_EXECUTED_WITH_PRICE_PRICE_AT))
+              | if32(is_reg[IS_REPLACE], u32(in_message, ORDER_REPLACE_PRICE_AT))
+              | if32(is_reg[IS_TRADE], u32(in_message, TRADE_PRICE_AT))
+              | if32(is_reg[IS_CROSS], u32(in_message, CROSS_TRADE_PRICE_AT));
   end
+
+  // ---------------------------------------------------------------- whether it can be so
+  // A cross of 2^32 shares or more has never been; its size would be shown cut. An order's number that the core has no
+  // room for is refused.
+  wire logic is_ours  = is_reg[IS_SYSTEM] || (u16(in_message, LOCATE_AT) == cfg_locate);
+  wire logic is_known = (is_reg != '0) && (!is_reg[IS_HALT] || (in_message[OPERATIONAL_HALT_MARKET_AT] == cfg_market));
+  wire logic is_wrong = short_reg
+      || (is_add && (side != "S") && (side != "B"))
+      || (is_reg[IS_PRICED] && (printable != "Y") && (printable != "N"))
+      || (is_reg[IS_CROSS] && (u32(in_message, CROSS_TRADE_SHARES_AT) != '0))
+      || (is_reg[IS_ACTION] && (state != "H") && (state != "P") && (state != "Q") && (state != "T"))
+      || (is_reg[IS_HALT] && (action != "T") && (action != "H"))
+      || (is_reg[IS_SYSTEM] && (system != "O") && (system != "Q") && (system != "S") && (system != "M") && (system != "E")
+          && (system != "C"))
+      || (is_order && ((id >> ID_BITS) != '0))
+      || (is_reg[IS_REPLACE] && ((new_id >> ID_BITS) != '0));
+  wire logic is_event = in_valid && is_ours && is_known;
+
+  assign out_valid     = is_event && !is_wrong;
+  assign out_malformed = is_event && is_wrong;
 
 endmodule
 

@@ -22,9 +22,10 @@ module mold_rx
     input  wire logic        end_ours,
     input  wire logic        end_good,
 
+    output logic [7:0]          soon_kind,     // of the message under way, which may be whole in the next clock
+    output logic [7:0]          soon_length,
     output logic                message_valid,
-    output logic [55:0][7:0]    message,       // byte 0 is the type; beyond `message_length` old bytes
-    output logic [7:0]          message_length,
+    output logic [55:0][7:0]    message,       // byte 0 is the type; beyond its length old bytes
     output logic [SEQ_BITS-1:0] message_seq,
 
     output logic                packet_good,   // the frame is over: seq, next and all messages before stand
@@ -106,7 +107,6 @@ module mold_rx
       if (ends) begin
         busy_reg       <= 1'b0;
         message_valid  <= 1'b1;
-        message_length <= length_reg;
         message_seq    <= number_reg;
         number_reg     <= number_reg + 1'b1;
         end_at_reg     <= base_reg + 16'(low_at) - 16'd1;
@@ -179,14 +179,18 @@ module mold_rx
     bank_done_reg <= bank_reg;
   end
 
-  assign message = buffer_reg[bank_done_reg];
+  assign message     = buffer_reg[bank_done_reg];
+  assign soon_kind   = buffer_reg[bank_reg][0][0];
+  assign soon_length = length_reg;
 
   // ---------------------------------------------------------------- verdict
   wire logic is_whole = header_reg && !malformed_reg && !busy_reg && (left_reg == '0) && (end_at_reg <= payload_end)
                      && (seq_reg[63:SEQ_BITS] == '0);
+  logic is_session_reg;                        // a clock behind the session, which is long before the end
+  always_ff @(posedge clk) is_session_reg <= (session_reg == cfg_session);
   wire logic is_data  = (count_reg != '0) && (count_reg != 16'hffff);
-  assign packet_good    = end_valid && end_good && is_whole && (session_reg == cfg_session);
-  assign packet_foreign = end_valid && end_good && is_whole && (session_reg != cfg_session);
+  assign packet_good    = end_valid && end_good && is_whole && is_session_reg;
+  assign packet_foreign = end_valid && end_good && is_whole && !is_session_reg;
   assign packet_bad     = end_valid && end_ours && !(end_good && is_whole);
   assign packet_void    = end_valid && !packet_good;
   assign packet_seq     = seq_reg[SEQ_BITS-1:0];
