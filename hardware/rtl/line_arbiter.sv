@@ -64,12 +64,13 @@ module line_arbiter
 
   // A change of `live` is told in the stream, between packets.
   wire logic tells  = !busy_reg && (told_reg != live_reg);
-  wire logic is_new = !skips_reg && (current.seq >= expected_reg);
-  wire logic moves  = busy_reg && (left_reg != '0) && (!is_new || out_ready);
+  // What an event's number says decides whether it is passed on, and not when the next one comes: that path is long.
+  wire logic is_new = (current.seq >= expected_reg);
+  wire logic moves  = busy_reg && (left_reg != '0) && (skips_reg || out_ready);
 
   always_comb begin
     out       = current;
-    out_valid = busy_reg && (left_reg != '0) && is_new;
+    out_valid = busy_reg && (left_reg != '0) && !skips_reg && is_new;
     if (tells) begin
       out           = '0;
       out.kind      = EV_LIVE;

@@ -147,8 +147,8 @@ const BOOK_BREAKS: [(&str, &str, bool); 5] = [
         false,
     ),
     (
-        "next_changes = betters_reg || (!held_same_reg && next_worse_reg);",
-        "next_changes = !held_same_reg && next_worse_reg;",
+        "else if (was_best_reg) searches = !in_use;",
+        "else if (was_best_reg) searches = 1'b0;",
         false,
     ),
     (
@@ -834,6 +834,8 @@ fn gowin(python: &Path, folder: &Path) -> Result<(), String> {
         "--timing-allow-fail",
         "--seed",
         "1",
+        "--router",
+        "router2",
         "--report",
         "gowin.report.json",
     ]);
