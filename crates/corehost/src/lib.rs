@@ -125,6 +125,8 @@ const EXPIRED: u32 = 8;
 const REFRESH_BYTES: u64 = 16 << 10;
 /// What has left and is not in the mirror after this time is lost there.
 const MIRROR_PATIENCE_NS: u64 = 1_000_000_000;
+/// The largest number of FIX, whose numbers have eight digits.
+const NUMBER_MAX: u32 = 99_999_999;
 const DAY: u64 = 86_400 * Nanos::SECOND;
 
 /// The numbers of the next order, for the session that goes on where the core has stopped and the other way
@@ -197,6 +199,11 @@ pub enum NotArmed {
     /// As many orders have left as may.
     #[error("as many orders have left as may")]
     NoneLeft,
+    /// FIX: MsgSeqNum or the number in ClOrdID has no ninth digit.
+    #[error(
+        "numbers above 99,999,999 have no room in the order: the session has to begin anew, or ClOrdID another way"
+    )]
+    Numbers,
     /// The core did not arm: bits of FAULTS, 0 if the stream is not whole yet.
     #[error("the core did not arm: {}", faults(*.0))]
     Core(u32),
@@ -255,6 +262,15 @@ pub enum Turn {
         /// What comes next.
         next: Next,
     },
+}
+
+/// What a connection that has ended leaves.
+#[derive(Debug)]
+pub struct Renewed {
+    /// Its part, whose way another one may take.
+    pub last: Delegate,
+    /// Everything that left by it was told, or why it is not known.
+    pub heard: Result<(), HostError>,
 }
 
 /// What was counted.
@@ -353,25 +369,24 @@ impl<C: Core> CoreHost<C> {
     }
 
     /// The next connection, after the last one has ended: the core is disarmed, and what left by the last one
-    /// and was not heard of is told to `left`. Limits, orders that may leave and position go on. Gives the
-    /// last connection's part.
+    /// and was not heard of is told to `left`. Limits, orders that may leave and position go on.
     ///
     /// # Errors
-    /// The card is of no further use, or its mirror does not show all that left; what it showed was told.
-    pub fn renew(&mut self, delegate: Delegate, mut left: impl FnMut(&[u8])) -> Result<Delegate, HostError> {
-        self.core
-            .write(address::CONTROL, control::DISARM)
-            .map_err(HostError::Card)?;
-        let heard = match self.is_lost {
-            true => Ok(()),
-            false => self.hear_all(|_, order| {
-                left(order);
-                Ok(())
-            }),
-        };
+    /// The card does not answer; nothing else has changed.
+    pub fn renew(&mut self, delegate: Delegate, mut left: impl FnMut(&[u8])) -> io::Result<Renewed> {
+        self.core.write(address::CONTROL, control::DISARM)?;
+        let heard = self.hear_all(|_, order| {
+            left(order);
+            Ok(())
+        });
+        // What cannot be told apart is of no connection that is to come.
+        let mut frame = [0; FRAME_SIZE_MAX];
+        while self.core.mirror(&mut frame)?.is_some() {}
         (self.armed, self.is_lost) = (None, false);
-        let last = std::mem::replace(&mut self.delegate, delegate);
-        heard.map(|()| last)
+        Ok(Renewed {
+            last: std::mem::replace(&mut self.delegate, delegate),
+            heard,
+        })
     }
 
     /// Whether the core may send, as far as is known here.
@@ -453,8 +468,17 @@ impl<C: Core> CoreHost<C> {
         if payload > loan.segment_bytes {
             return Err(NotArmed::Connection(Reason::Long));
         }
+        let is_decimal = matches!(self.text, OrderText::Fix(_));
+        let numbers_left = match is_decimal {
+            true => (NUMBER_MAX + 1).saturating_sub(next.user_ref.max(next.message)),
+            false => u32::MAX - next.user_ref,
+        };
+        if numbers_left == 0 {
+            return Err(NotArmed::Numbers);
+        }
         let room = loan.segments.min(loan.bytes / payload);
         let orders = self.orders_left.min(u32::try_from(room).unwrap_or(u32::MAX));
+        let orders = orders.min(numbers_left);
         if orders == 0 {
             return Err(NotArmed::Connection(Reason::PeerWindow));
         }
@@ -462,7 +486,7 @@ impl<C: Core> CoreHost<C> {
             sequence: loan.numbers.seq,
             user_ref: next.user_ref,
             message: next.message,
-            is_decimal: matches!(self.text, OrderText::Fix(_)),
+            is_decimal,
         };
         let card = |_| NotArmed::Card;
         self.write(order_writes(&order)).map_err(card)?;

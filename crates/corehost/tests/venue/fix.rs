@@ -439,12 +439,21 @@ pub(crate) fn sequence_reset() -> Result<(), Skip> {
         trader.session.set_reset_on_logon(true);
         let (stream, delegate) = connected(line.peer());
         let renewed = trader.host.renew(delegate, |_| panic!("nothing left"));
-        renewed.unwrap_or_else(|why| panic!("{why}"));
+        renewed.expect("it answers").heard.expect("it is known what left");
         trader.stream = stream;
         trader.session.handle_connected(wall());
         trader.log_on();
         trader.order();
         assert_eq!(venue.next(trader), entered(2, 5, false));
         venue.until_caught_up(trader);
+        // Eight digits are all there are.
+        trader.trades = false;
+        trader.disarm();
+        let last = Next {
+            user_ref: 100_000_000,
+            message: 3,
+        };
+        let refused = trader.host.arm(&mut trader.stream, last, wall());
+        assert_eq!(refused, Err(NotArmed::Numbers));
     })
 }

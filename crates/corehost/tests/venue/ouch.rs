@@ -465,7 +465,7 @@ pub(crate) fn reset() -> Result<(), Skip> {
         let (stream, delegate) = connected(line.peer());
         let client = &mut trader.client;
         let renewed = trader.host.renew(delegate, |order| assert!(client.took(order)));
-        renewed.unwrap_or_else(|why| panic!("{why}"));
+        renewed.expect("it answers").heard.expect("it is known what left");
         (trader.stream, trader.last) = (stream, Turn::Idle);
         trader.accepted.clear();
         trader.client.handle_connected(NOW);
@@ -621,13 +621,20 @@ pub(crate) fn hidden() -> Result<(), Skip> {
     })
 }
 
+/// The next connection begins with nothing of it.
 pub(crate) fn strange() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    let _turn = turn();
+    let cosim = cosim("core_taker", &Target::default())?;
+    let line = hosts(false)?;
+    let venue = Venue::start(&line, false);
+    let (line, venue) = (&line, venue);
+    line.near(move || {
+        let mut trader = Trader::new(line, &cosim, LIMITS);
         trader.log_in();
         trader.arm();
         trader.host.core_mut().next = Next::Garbled;
-        trader.market(1);
-        assert_eq!(venue.next().0, 1);
+        trader.market(2);
+        assert_eq!((venue.next().0, venue.next().0), (1, 2));
         let strange = trader.try_turn();
         assert!(
             matches!(strange, Err(HostError::Strange { expected, found: Some(found) }) if found == expected ^ 1),
@@ -635,7 +642,23 @@ pub(crate) fn strange() -> Result<(), Skip> {
         );
         trader.market(2);
         assert!(venue.read.try_recv().is_err(), "the core is disarmed");
-    })
+        trader.client.handle_closed();
+        let (stream, delegate) = connected(line.peer());
+        let renewed = trader.host.renew(delegate, |_| panic!("nothing can be told apart"));
+        let heard = renewed.expect("it answers").heard;
+        assert!(matches!(heard, Err(HostError::Strange { .. })), "{heard:?}");
+        // Dropped, the last connection is reset.
+        (trader.stream, trader.last) = (stream, Turn::Idle);
+        trader.client.handle_connected(NOW);
+        trader.log_in();
+        // The venue says which number comes next.
+        assert_eq!(trader.client.next_user_ref_num(), 3);
+        trader.arm();
+        trader.market(1);
+        assert_eq!(venue.next().0, 3);
+        trader.until("the answer", |trader| trader.accepted == [3]);
+    });
+    Ok(())
 }
 
 pub(crate) fn stamps() -> Result<(), Skip> {
