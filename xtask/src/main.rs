@@ -37,6 +37,7 @@ mod packages;
 mod perf;
 mod pictures;
 mod promtool;
+mod proofs;
 mod properties;
 mod publish;
 mod purity;

@@ -360,14 +360,14 @@ fn between(
     has_stamps: bool,
     limits: Limits,
     is_rejecting: bool,
-    what: impl FnOnce(&mut Trader, &Venue) + Send,
+    what: impl FnOnce(&mut Trader, &Venue, &Line) + Send,
 ) -> Result<(), Skip> {
     let _turn = turn();
     let cosim = cosim("core_taker", &Target::default())?;
     let line = hosts(has_stamps)?;
     let venue = Venue::start(&line, is_rejecting);
     let (line, venue) = (&line, venue);
-    line.near(move || what(&mut Trader::new(line, &cosim, limits), &venue));
+    line.near(move || what(&mut Trader::new(line, &cosim, limits), &venue, line));
     Ok(())
 }
 
@@ -377,7 +377,7 @@ fn price(n: u32) -> u64 {
 }
 
 pub(crate) fn orders() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         let (mut number, mut of_core) = (0, 0);
         for round in 0..12 {
@@ -413,7 +413,7 @@ pub(crate) fn orders() -> Result<(), Skip> {
 }
 
 pub(crate) fn lost_segment() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         trader.market(1);
@@ -438,13 +438,7 @@ pub(crate) fn lost_segment() -> Result<(), Skip> {
 }
 
 pub(crate) fn reset() -> Result<(), Skip> {
-    let _turn = turn();
-    let cosim = cosim("core_taker", &Target::default())?;
-    let line = hosts(false)?;
-    let venue = Venue::start(&line, false);
-    let (line, venue) = (&line, venue);
-    line.near(move || {
-        let mut trader = Trader::new(line, &cosim, LIMITS);
+    between(false, LIMITS, false, |trader, venue, line| {
         trader.log_in();
         trader.arm();
         trader.market(3);
@@ -478,12 +472,11 @@ pub(crate) fn reset() -> Result<(), Skip> {
             venue.read.try_recv().is_err(),
             "what came meanwhile has caused nothing"
         );
-    });
-    Ok(())
+    })
 }
 
 pub(crate) fn rejected() -> Result<(), Skip> {
-    between(false, LIMITS, true, |trader, venue| {
+    between(false, LIMITS, true, |trader, venue, _| {
         trader.until("the refusal", |trader| trader.is_refused);
         assert!(!trader.client.is_ready());
         // The session never armed the core: orders end at the gate.
@@ -495,7 +488,7 @@ pub(crate) fn rejected() -> Result<(), Skip> {
 }
 
 pub(crate) fn gap() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         trader.market(2);
@@ -535,7 +528,7 @@ pub(crate) fn silent() -> Result<(), Skip> {
         watchdog: 50_000,
         ..LIMITS
     };
-    between(false, limits, false, |trader, venue| {
+    between(false, limits, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         trader.market(1);
@@ -556,7 +549,7 @@ pub(crate) fn silent() -> Result<(), Skip> {
 
 pub(crate) fn none_left() -> Result<(), Skip> {
     let limits = Limits { orders: 3, ..LIMITS };
-    between(false, limits, false, |trader, venue| {
+    between(false, limits, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         trader.market(6);
@@ -576,7 +569,7 @@ pub(crate) fn none_left() -> Result<(), Skip> {
 /// The peer's window and congestion control allow a few segments: the core has no more orders than that,
 /// and gets new ones with each turn.
 pub(crate) fn room() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         // Without a turn only what there was room for leaves.
@@ -598,7 +591,7 @@ pub(crate) fn room() -> Result<(), Skip> {
 }
 
 pub(crate) fn hidden() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         trader.host.core_mut().next = Next::Hidden;
@@ -623,13 +616,7 @@ pub(crate) fn hidden() -> Result<(), Skip> {
 
 /// The next connection begins with nothing of it.
 pub(crate) fn strange() -> Result<(), Skip> {
-    let _turn = turn();
-    let cosim = cosim("core_taker", &Target::default())?;
-    let line = hosts(false)?;
-    let venue = Venue::start(&line, false);
-    let (line, venue) = (&line, venue);
-    line.near(move || {
-        let mut trader = Trader::new(line, &cosim, LIMITS);
+    between(false, LIMITS, false, |trader, venue, line| {
         trader.log_in();
         trader.arm();
         trader.host.core_mut().next = Next::Garbled;
@@ -644,7 +631,9 @@ pub(crate) fn strange() -> Result<(), Skip> {
         assert!(venue.read.try_recv().is_err(), "the core is disarmed");
         trader.client.handle_closed();
         let (stream, delegate) = connected(line.peer());
-        let renewed = trader.host.renew(delegate, |_| panic!("nothing can be told apart"));
+        let renewed = trader
+            .host
+            .renew(delegate, |_| panic!("nothing can be told apart"));
         let heard = renewed.expect("it answers").heard;
         assert!(matches!(heard, Err(HostError::Strange { .. })), "{heard:?}");
         // Dropped, the last connection is reset.
@@ -657,12 +646,11 @@ pub(crate) fn strange() -> Result<(), Skip> {
         trader.market(1);
         assert_eq!(venue.next().0, 3);
         trader.until("the answer", |trader| trader.accepted == [3]);
-    });
-    Ok(())
+    })
 }
 
 pub(crate) fn stamps() -> Result<(), Skip> {
-    between(true, LIMITS, false, |trader, venue| {
+    between(true, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         let next = Numbers {
             user_ref: 1,
@@ -677,7 +665,7 @@ pub(crate) fn stamps() -> Result<(), Skip> {
 }
 
 pub(crate) fn lent() -> Result<(), Skip> {
-    between(false, LIMITS, false, |trader, venue| {
+    between(false, LIMITS, false, |trader, venue, _| {
         trader.log_in();
         trader.arm();
         let refused = trader
