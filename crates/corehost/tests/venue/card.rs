@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tickwire_corehost::Core;
-use tickwire_cosim::{Cosim, Day, Live, feed, is_there};
+use tickwire_cosim::{Cosim, Day, Live, feed};
 use tickwire_kernelpath::delegate::{Delegate, Way};
 use tickwire_market::InstrumentId;
 use tickwire_rtl::Target;
@@ -28,19 +28,14 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// The core of an example.
-pub(crate) fn cosim(name: &str, target: &Target) -> Result<Cosim, Skip> {
-    if !is_there() {
-        return Err(Skip(
-            "Verilator is not installed (apt-get install verilator)".to_owned(),
-        ));
-    }
+pub(crate) fn cosim(name: &str, target: &Target) -> Cosim {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../examples/hardware")
         .join(format!("{name}.tw"));
     let source = std::fs::read_to_string(path).expect("the example is there");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let made = Cosim::new(&source, &|_| Err(String::new()), target, &folder);
-    Ok(made.unwrap_or_else(|why| panic!("{why}")))
+    made.unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// What becomes of the next frame that leaves.

@@ -339,7 +339,7 @@ fn between(what: impl FnOnce(&mut Trader, &Venue, &Line) + Send) -> Result<(), S
         tick: Price::from_4dp(25),
         ..Target::default()
     };
-    let cosim = cosim("core_moex", &target)?;
+    let cosim = cosim("core_moex", &target);
     let line = hosts(false)?;
     let venue = Venue::start(&line, &moex);
     let (line, moex) = (&line, &moex);

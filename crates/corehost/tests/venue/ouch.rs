@@ -363,7 +363,7 @@ fn between(
     what: impl FnOnce(&mut Trader, &Venue, &Line) + Send,
 ) -> Result<(), Skip> {
     let _turn = turn();
-    let cosim = cosim("core_taker", &Target::default())?;
+    let cosim = cosim("core_taker", &Target::default());
     let line = hosts(has_stamps)?;
     let venue = Venue::start(&line, is_rejecting);
     let (line, venue) = (&line, venue);
