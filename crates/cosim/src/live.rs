@@ -73,7 +73,7 @@ impl Live {
         self.to.write_all(&[b'R', address])?;
         match self.answer()? {
             Answer::Register(value) => Ok(value),
-            Answer::SoFar(_) => Err(broken()),
+            Answer::Ran => Err(broken()),
         }
     }
 
@@ -98,7 +98,7 @@ impl Live {
         self.to.write_all(b"S")?;
         self.to.write_all(&clocks.to_le_bytes())?;
         match self.answer()? {
-            Answer::SoFar(_) => Ok(()),
+            Answer::Ran => Ok(()),
             Answer::Register(_) => Err(broken()),
         }
     }

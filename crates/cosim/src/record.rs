@@ -82,7 +82,7 @@ pub(crate) enum Answer {
     /// A register, which it has read.
     Register(u32),
     /// It has run as long as it was told to.
-    SoFar(u64),
+    Ran,
 }
 
 fn side(is_ask: u8) -> Side {
@@ -167,7 +167,10 @@ impl Record {
                 *self.registers.get_mut(usize::from(at))? = value;
                 return Some(Some(Answer::Register(value)));
             }
-            b'S' => return Some(Some(Answer::SoFar(bytes.u64()?))),
+            b'S' => {
+                bytes.u64()?;
+                return Some(Some(Answer::Ran));
+            }
             _ => return None,
         }
         Some(None)
