@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -274,19 +275,31 @@ pub fn impairment(args: &DemoArgs) -> Result<Impairment, Failure> {
     })
 }
 
-/// A port for datagrams that nobody has at the moment.
+/// A port for datagrams that nobody has at the moment, and that the kernel gives to no socket which did not
+/// ask for it (Linux: those from 32,768 on): whoever is told of it finds it free when he starts, and again.
 ///
 /// # Errors
 /// The system has none.
 pub fn free_udp_port() -> Result<u16, Failure> {
-    UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
-        .and_then(|s| s.local_addr())
-        .map(|a| a.port())
-        .map_err(|e| {
-            Failure::system(format!(
-                "cannot bind a UDP port on 127.0.0.1: {e}; is the loopback interface up?"
-            ))
-        })
+    const FIRST: u32 = 15_000;
+    const COUNT: u32 = 17_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let bound = |port: u16| UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+    let mut ports = (0..COUNT).map(|_| {
+        // Other programs that look now begin elsewhere, those of neighbouring numbers far away.
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let at = std::process::id().wrapping_mul(10_507).wrapping_add(nth) % COUNT;
+        (FIRST + at) as u16
+    });
+    if let Some(port) = ports.find(|port| bound(*port).is_ok()) {
+        return Ok(port);
+    }
+    let any = bound(0).and_then(|s| s.local_addr()).map(|a| a.port());
+    any.map_err(|e| {
+        Failure::system(format!(
+            "cannot bind a UDP port on 127.0.0.1: {e}; is the loopback interface up?"
+        ))
+    })
 }
 
 /// One child process.
@@ -558,4 +571,20 @@ fn conclude(
         started.elapsed().as_secs_f64()
     );
     Ok(run.faults())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ports_are_no_others_and_none_is_given_twice() {
+        let ports = (0..50).map(|_| free_udp_port().expect("there are free ones"));
+        let ports: BTreeSet<u16> = ports.collect();
+        assert_eq!(ports.len(), 50);
+        let is_low = |port: &u16| (15_000..32_768).contains(port);
+        assert!(ports.iter().all(is_low), "{ports:?}");
+    }
 }

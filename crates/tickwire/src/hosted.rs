@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -31,6 +31,7 @@ use tickwire_simulator::venue::{self, DayPhase, HostNotice, Listening};
 use tickwire_venues::protocol::Protocol;
 
 use crate::config::Config;
+use crate::demo::free_udp_port;
 
 /// How long an exchange may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -55,12 +56,6 @@ struct Day {
     changed: Condvar,
 }
 
-fn free_port() -> Result<u16, Failure> {
-    let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).and_then(|s| s.local_addr());
-    let at = socket.map_err(|e| Failure::system(format!("there is no free UDP port: {e}")))?;
-    Ok(at.port())
-}
-
 impl HostedExchange {
     /// The configuration of an exchange with one feed on loopback, its groups on UDP ports that nobody has
     /// now, its servers and order entry on TCP ports that the kernel chooses. Clients that nobody named are
@@ -83,9 +78,9 @@ impl HostedExchange {
                     channel.definitions.as_mut(),
                 ];
                 for lines in lines.into_iter().flatten() {
-                    lines.a.set_port(free_port()?);
+                    lines.a.set_port(free_udp_port()?);
                     if let Some(b) = &mut lines.b {
-                        b.set_port(free_port()?);
+                        b.set_port(free_udp_port()?);
                     }
                 }
                 for port in Port::ALL {
