@@ -407,10 +407,11 @@ impl<C: Core> CoreHost<C> {
         self.core.read(read::HELD).map(u32::cast_signed)
     }
 
-    /// Lends the connection to the core, with the numbers of its next order, and arms it. `now` is UTC.
+    /// Lends the connection to the core, with the numbers of its next order, and arms it. `now` is UTC. What
+    /// has left by the time this returns is told by the next turn, if the core is disarmed again, too.
     ///
     /// # Errors
-    /// Why not; nothing has changed.
+    /// Why not; nothing has left. After [`NotArmed::Card`] that is not known, and the connection has to end.
     pub fn arm(&mut self, stream: &mut TcpStream, next: Next, now: Nanos) -> Result<(), NotArmed> {
         if self.is_lost {
             return Err(NotArmed::Lost);
@@ -437,7 +438,7 @@ impl<C: Core> CoreHost<C> {
             Err(why) => {
                 let _ = self.core.write(address::CONTROL, control::DISARM);
                 let taken = self.delegate.take_back(stream);
-                self.is_lost |= taken.is_err();
+                self.is_lost |= taken.is_err() || why == NotArmed::Card;
                 Err(why)
             }
         }
@@ -498,9 +499,12 @@ impl<C: Core> CoreHost<C> {
             (address::CONTROL, control::ARM),
         ];
         self.write(last).map_err(card)?;
-        match self.core.read(read::STATUS).map_err(card)? & ARMED {
-            0 => Err(NotArmed::Core(self.core.read(read::FAULTS).map_err(card)?)),
-            _ => Ok(loan.numbers.seq),
+        let is_armed = self.core.read(read::STATUS).map_err(card)? & ARMED != 0;
+        // It may have sent and be disarmed already: the next turn hears of both.
+        let has_sent = self.core.read(read::SEQUENCE).map_err(card)? != loan.numbers.seq;
+        match is_armed || has_sent {
+            true => Ok(loan.numbers.seq),
+            false => Err(NotArmed::Core(self.core.read(read::FAULTS).map_err(card)?)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -277,24 +277,13 @@ pub(crate) fn lives(pid: u32) -> bool {
     stat.is_ok_and(|s| !s.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
-/// Ports that nobody has now, and that the kernel gives to no socket which did not ask for them (Linux: those
-/// from 32,768 on): a program that is killed finds them free when it is started again.
+/// Ports that nobody has now, for datagrams and for connections, and that the kernel gives to no socket which
+/// did not ask for them: a program that is killed finds them free when it is started again.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    const FIRST: u32 = 15_000;
-    const COUNT: u32 = 17_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let is_free = |port: u16| {
-        std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok()
-            && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
-    };
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     std::array::from_fn(|_| {
-        let mut ports = std::iter::repeat_with(|| {
-            // Other test programs that run now begin elsewhere, those of neighbouring numbers far away.
-            let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-            let at = std::process::id().wrapping_mul(10_507).wrapping_add(nth) % COUNT;
-            (FIRST + at) as u16
-        });
-        let free = ports.by_ref().take(COUNT as usize).find(|port| is_free(*port));
+        let ports = std::iter::repeat_with(|| tickwire::demo::free_udp_port().expect("a free port"));
+        let free = ports.take(1_000).find(is_free);
         free.expect("a free port")
     })
 }

@@ -58,6 +58,8 @@ pub(crate) struct Card {
     wire: PacketSocket,
     mirror: VecDeque<Vec<u8>>,
     pub(crate) next: Next,
+    /// The next datagram comes right before the next register is read.
+    pub(crate) is_quick: bool,
     /// Datagrams of the feed that have not come.
     datagrams: VecDeque<Vec<u8>>,
 }
@@ -70,6 +72,7 @@ impl Card {
             wire: line.card(),
             mirror: VecDeque::new(),
             next: Next::default(),
+            is_quick: false,
             datagrams: day.packets.iter().map(|packet| packet.bytes.clone()).collect(),
         };
         // The book is emptied after a reset.
@@ -132,6 +135,11 @@ impl Core for Card {
     }
 
     fn read(&mut self, address: u8) -> io::Result<u32> {
+        if std::mem::take(&mut self.is_quick) {
+            // What was written before is in force then.
+            self.run(200);
+            self.market(1);
+        }
         let value = self.live.read(address);
         self.leave();
         value

@@ -30,6 +30,7 @@ const TESTS: &[(&str, Test)] = &[
     ("a_gap_disarms_and_what_left_before_counts", ouch::gap),
     ("the_watchdog_disarms_where_software_is_silent", ouch::silent),
     ("no_more_orders_leave_than_may", ouch::none_left),
+    ("an_order_that_leaves_as_it_is_armed_is_heard_of", ouch::at_once),
     ("the_connections_room_is_handed_over_in_parts", ouch::room),
     ("what_the_mirror_hides_ends_the_connection", ouch::hidden),
     (

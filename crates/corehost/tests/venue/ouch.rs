@@ -566,6 +566,21 @@ pub(crate) fn none_left() -> Result<(), Skip> {
     })
 }
 
+/// The only order leaves, and the core is disarmed by it, before anybody could see that it was armed.
+pub(crate) fn at_once() -> Result<(), Skip> {
+    let limits = Limits { orders: 1, ..LIMITS };
+    between(false, limits, false, |trader, venue, _| {
+        trader.log_in();
+        trader.host.core_mut().is_quick = true;
+        trader.arm();
+        assert_eq!(venue.next().0, 1);
+        assert_eq!(trader.disarmed(), Disarmed::NoneLeft);
+        assert_eq!(trader.enter(), 2);
+        assert_eq!(venue.next(), (2, 7, 490_000));
+        trader.until("the answers", |trader| trader.accepted == [1, 2]);
+    })
+}
+
 /// The peer's window and congestion control allow a few segments: the core has no more orders than that,
 /// and gets new ones with each turn.
 pub(crate) fn room() -> Result<(), Skip> {
