@@ -112,59 +112,86 @@ impl Contents {
     }
 }
 
-/// Folded multiplication of 16 bytes at a time, as wyhash has it. A multiplication waits for the one before:
-/// a full packet goes through four of them side by side.
+/// Folded multiplications of 16 bytes each, as wyhash has them, in four lanes. What is multiplied depends on
+/// the bytes and on keys that a sender does not know, not on the multiplication before, so that none waits for
+/// another: a lane only turns and adds what comes out, and turning makes blocks that have changed places
+/// differ. The last bytes are read together with some of those before them.
 #[inline]
 fn hash(seed: u64, bytes: &[u8]) -> u32 {
-    let mut state = seed ^ bytes.len() as u64;
-    // Of one chunk, four lanes are no faster than a chain.
-    let (wide, rest) = match bytes.len() < 128 {
-        true => (&[][..], bytes),
-        false => bytes.as_chunks::<64>(),
+    let keys = Keys {
+        low: seed ^ bytes.len() as u64,
+        high: seed.rotate_left(32) ^ 0xA076_1D64_78BD_642F,
     };
-    if !wide.is_empty() {
-        let mut lanes = LANES.map(|lane| state ^ lane);
-        for chunk in wide {
-            let (blocks, _) = chunk.as_chunks();
-            for (lane, block) in lanes.iter_mut().zip(blocks) {
-                *lane = fold(*lane, block);
-            }
+    let mut lanes = LANES;
+    if let Some(last) = bytes.last_chunk::<64>() {
+        let (chunks, rest) = bytes.as_chunks::<64>();
+        for chunk in chunks {
+            keys.take(&mut lanes, chunk);
         }
-        let [first, second, third, fourth] = lanes;
-        state = fold_words(fold_words(first, second, third), fourth, 0);
-    }
-    let (blocks, rest) = rest.as_chunks::<16>();
-    for block in blocks {
-        state = fold(state, block);
-    }
-    if !rest.is_empty() {
+        if !rest.is_empty() {
+            keys.take(&mut lanes, last);
+        }
+    } else if let Some(last) = bytes.last_chunk::<16>() {
+        let (blocks, rest) = bytes.as_chunks::<16>();
+        for (lane, block) in lanes.iter_mut().zip(blocks) {
+            *lane = keys.fold(*lane, block);
+        }
+        if !rest.is_empty() {
+            lanes[3] = keys.fold(lanes[3], last);
+        }
+    } else {
         let mut block = [0; 16];
-        block[..rest.len()].copy_from_slice(rest);
-        state = fold(state, &block);
+        block[..bytes.len()].copy_from_slice(bytes);
+        lanes[0] = keys.fold(lanes[0], &block);
     }
+    let [first, second, third, fourth] = lanes;
+    let pairs = [
+        product(first ^ keys.high, second ^ keys.low),
+        product(third ^ keys.low, fourth ^ keys.high),
+    ];
+    let state = product(pairs[0] ^ LANES[1], pairs[1] ^ LANES[2]) ^ pairs[0].rotate_left(23);
     (state ^ state >> 32) as u32
 }
 
-/// What tells the four apart: blocks that have changed places hash otherwise (wyhash's secrets).
+/// What tells the four apart (wyhash's secrets).
 const LANES: [u64; 4] = [
-    0,
+    0x2D35_8DCC_AA6C_78A5,
     0xE703_7ED1_A0B4_28DB,
     0x8EBC_6AF0_9C88_C6E3,
     0x5899_65CC_7537_4CC3,
 ];
 
-#[inline(always)]
-fn fold(state: u64, block: &[u8; 16]) -> u64 {
-    let whole = u128::from_le_bytes(*block);
-    fold_words(state, whole as u64, (whole >> 64) as u64)
+/// What bytes are mixed with before they are multiplied; `low` is of the length, too.
+#[derive(Clone, Copy)]
+struct Keys {
+    low: u64,
+    high: u64,
 }
 
+impl Keys {
+    #[inline(always)]
+    fn take(self, lanes: &mut [u64; 4], chunk: &[u8; 64]) {
+        let (blocks, _) = chunk.as_chunks();
+        for (lane, block) in lanes.iter_mut().zip(blocks) {
+            *lane = self.fold(*lane, block);
+        }
+    }
+
+    /// The lane is turned, so that the order of blocks counts.
+    #[inline(always)]
+    fn fold(self, lane: u64, block: &[u8; 16]) -> u64 {
+        let whole = u128::from_le_bytes(*block);
+        let (low, high) = (whole as u64, (whole >> 64) as u64);
+        lane.rotate_left(23)
+            .wrapping_add(product(low ^ self.low, high ^ self.high))
+    }
+}
+
+/// Both halves of a product in one.
 #[inline(always)]
-fn fold_words(state: u64, low: u64, high: u64) -> u64 {
-    let (low, high) = (low ^ state, high ^ 0xA076_1D64_78BD_642F);
+fn product(low: u64, high: u64) -> u64 {
     let product = u128::from(low) * u128::from(high);
-    // The state is added again: where one factor is 0 the product forgets the other.
-    (product as u64 ^ (product >> 64) as u64).wrapping_add(state.rotate_left(23))
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(test)]

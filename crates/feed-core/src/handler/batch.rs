@@ -95,8 +95,9 @@ impl Batch {
                 last = nth;
             }
         }
-        counters.add(Counter::MessagesFiltered, early.count);
-        if early.count < u64::from(self.count - self.skip) {
+        let dropped = early.count();
+        counters.add(Counter::MessagesFiltered, dropped);
+        if dropped < u64::from(self.count - self.skip) {
             self.decode_up_to(first, last, &early, messages, decoder, counters, sink);
         }
         ends
@@ -161,9 +162,9 @@ impl Batch {
 /// Which of the first messages of a packet were dropped when they were first looked at.
 #[derive(Default)]
 struct Dropped {
-    /// A bit each.
-    bits: [u64; 2],
-    count: u64,
+    /// A bit each, of the first 64 and of those behind them: two words that live in registers.
+    low: u64,
+    high: u64,
     /// What is wanted is known still.
     is_open: bool,
 }
@@ -171,13 +172,16 @@ struct Dropped {
 impl Dropped {
     #[inline(always)]
     fn drops<D: Decoder>(&mut self, nth: usize, message: &[u8], decoder: &mut D) -> bool {
-        let Some(bits) = self.bits.get_mut(nth / 64).filter(|_| self.is_open) else {
+        if !self.is_open || nth >= 128 {
             return false;
-        };
+        }
         match decoder.early(message) {
             Early::Dropped => {
-                *bits |= 1 << (nth % 64);
-                self.count += 1;
+                if nth < 64 {
+                    self.low |= 1 << nth;
+                } else {
+                    self.high |= 1 << (nth - 64);
+                }
                 return true;
             }
             Early::Kept => {}
@@ -186,11 +190,19 @@ impl Dropped {
         false
     }
 
+    /// How many there are.
+    #[inline(always)]
+    fn count(&self) -> u64 {
+        (self.low.count_ones() + self.high.count_ones()).into()
+    }
+
     #[inline(always)]
     fn has(&self, nth: usize) -> bool {
-        self.bits
-            .get(nth / 64)
-            .is_some_and(|bits| bits >> (nth % 64) & 1 != 0)
+        match nth {
+            0..64 => self.low >> nth & 1 != 0,
+            64..128 => self.high >> (nth - 64) & 1 != 0,
+            _ => false,
+        }
     }
 }
 
