@@ -113,8 +113,8 @@ impl Contents {
 }
 
 /// Folded multiplications of 16 bytes each, as wyhash has them, in four lanes. What is multiplied depends on
-/// the bytes and on keys that a sender does not know, not on the multiplication before, so that none waits for
-/// another: a lane only turns and adds what comes out, and turning makes blocks that have changed places
+/// the bytes and on keys that a sender does not know, not on the multiplication before, so that none waits
+/// for another: a lane only turns and adds what comes out, and turning makes blocks that have changed places
 /// differ. The last bytes are read together with some of those before them.
 #[inline]
 fn hash(seed: u64, bytes: &[u8]) -> u32 {

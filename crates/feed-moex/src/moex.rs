@@ -397,6 +397,27 @@ impl Instruments {
         Some(index)
     }
 
+    /// A message begins: it is counted, and its kind is told.
+    #[inline(always)]
+    fn begin<S: EventSink>(&mut self, context: Context, kind: MessageKind, template: u32, sink: &mut S) {
+        let template = MessageType(template as u16);
+        sink.on_message(template);
+        self.filter.name_type(kind as usize, template);
+        self.filter.of_type(kind as usize).seen += 1;
+        (self.passed, self.dropped) = (false, false);
+        if !context.flags.has(EventFlags::SNAPSHOT) {
+            self.beat_stamp = 0;
+            self.is_whole |= context.seq.0 == 1;
+        }
+    }
+
+    /// It ends: nobody wanted it if it had entries and none was of an instrument that is wanted.
+    #[inline(always)]
+    fn end(&mut self, kind: MessageKind) {
+        let is_filtered = self.dropped && !self.passed;
+        self.filter.of_type(kind as usize).filtered += u64::from(is_filtered);
+    }
+
     /// Whether an entry's instrument is wanted.
     #[inline(always)]
     fn passes(&mut self, index: usize, counters: &mut Counters) -> bool {
@@ -510,6 +531,14 @@ impl Decoder for MoexDecoder {
         let MoexDecoder { wire, books } = self;
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
         let packet = message;
+        // The handler marks the packet; what is marked here is its last event.
+        let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
+        let inner = Context { flags, ..context };
+        if !in_snapshot && let Some(log) = wire.order_log(packet) {
+            books.begin(inner, MessageKind::OrderLog, log.template_id(), sink);
+            books.order_rows(inner, &log, packet, counters, sink);
+            return books.end(MessageKind::OrderLog);
+        }
         let message = match wire.packet(packet) {
             Ok(message) => message,
             Err(MoexError::Fast(e)) if e.fault == Fault::UnknownTemplate => {
@@ -524,19 +553,8 @@ impl Decoder for MoexDecoder {
                 return crate::decoder::count_bad_value(counters);
             }
         };
-        // The handler marks the packet; what is marked here is its last event.
-        let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
-        let context = Context { flags, ..context };
-        let kind = message.kind();
-        let template = MessageType(message.template_id() as u16);
-        sink.on_message(template);
-        books.filter.name_type(kind as usize, template);
-        books.filter.of_type(kind as usize).seen += 1;
-        (books.passed, books.dropped) = (false, false);
-        if !in_snapshot {
-            books.beat_stamp = 0;
-            books.is_whole |= context.seq.0 == 1;
-        }
+        let (context, kind) = (inner, message.kind());
+        books.begin(context, kind, message.template_id(), sink);
         match (kind, in_snapshot) {
             (MessageKind::OrderLog, false) => books.order_log(context, &message, packet, counters, sink),
             (MessageKind::Trades, false) => books.trades(context, &message, counters, sink),
@@ -550,8 +568,7 @@ impl Decoder for MoexDecoder {
             }
             _ => {}
         }
-        let is_filtered = books.dropped && !books.passed;
-        books.filter.of_type(kind as usize).filtered += u64::from(is_filtered);
+        books.end(kind);
         if let Some((id, last_packet)) = books.joined.take() {
             self.end_join(context, id, last_packet, counters, &mut DynSink(sink));
         }

@@ -3,7 +3,7 @@
 use tickwire_market::{
     Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
 };
-use tickwire_wire_moex::moex::{Action, BookEntry, Message, OrderKind};
+use tickwire_wire_moex::moex::{Action, BookEntry, Message, OrderKind, OrderLog};
 
 use crate::decoder::Context;
 
@@ -27,27 +27,70 @@ impl Instruments {
             let Some(index) = self.enter(context, orders.instrument(&unread), counters, sink) else {
                 continue;
             };
-            if !self.passes(index, counters) {
-                if self.filter.joins.has(InstrumentId(index as u32)) {
-                    let order = orders.book_entry(&unread).ok();
-                    self.hold(context, index, order.as_ref(), packet, sink);
-                }
-                continue;
-            }
-            match orders.book_entry(&unread) {
-                Ok(order) => {
-                    if entry.is_some() || self.held.pushed > 0 {
-                        sink.upcoming(InstrumentId(index as u32), order.order_id);
-                    }
-                    self.order(context, index, order, counters, sink);
-                }
-                Err(_) => {
-                    crate::decoder::count_bad_value(counters);
-                    self.tear(context, index, sink);
-                }
-            }
+            let more = entry.is_some();
+            let read = || orders.book_entry(&unread).ok();
+            self.entry(context, (index, more), packet, counters, sink, read);
         }
         self.held.finish(true, sink);
+    }
+
+    /// The same of an order log that was read the short way.
+    #[inline(always)]
+    pub(super) fn order_rows<S: EventSink>(
+        &mut self,
+        context: Context,
+        log: &OrderLog<'_>,
+        packet: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let mut rows = log.entries();
+        let mut known = (0, None);
+        while let [row, rest @ ..] = rows {
+            rows = rest;
+            if known.0 != row.instrument || known.1.is_none() {
+                let instrument = log.instrument(row.instrument);
+                known = (row.instrument, self.enter(context, instrument, counters, sink));
+            }
+            let Some(index) = known.1 else {
+                continue;
+            };
+            let more = !rest.is_empty();
+            self.entry(context, (index, more), packet, counters, sink, || Some(row.entry));
+        }
+        self.held.finish(true, sink);
+    }
+
+    /// One entry of an order log, which is read if somebody wants it. `more`: another one follows.
+    #[inline(always)]
+    fn entry<S: EventSink>(
+        &mut self,
+        context: Context,
+        (index, more): (usize, bool),
+        packet: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+        read: impl FnOnce() -> Option<BookEntry>,
+    ) {
+        let id = InstrumentId(index as u32);
+        if !self.passes(index, counters) {
+            if self.filter.joins.has(id) {
+                self.hold(context, index, read().as_ref(), packet, sink);
+            }
+            return;
+        }
+        match read() {
+            Some(order) => {
+                if more || self.held.pushed > 0 {
+                    sink.upcoming(id, order.order_id);
+                }
+                self.order(context, index, order, counters, sink);
+            }
+            None => {
+                crate::decoder::count_bad_value(counters);
+                self.tear(context, index, sink);
+            }
+        }
     }
 
     #[inline(always)]

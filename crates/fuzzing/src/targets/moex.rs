@@ -46,9 +46,11 @@ pub fn moex_feed(bytes: &[u8]) {
     let mut channel = MoexChannel::new(config).expect("our templates have every field");
     let (mut rest, mut now) = (bytes, Nanos(1));
     let mut buffer = [0; 64];
+    let mut decoder = Decoder::new(templates(), LIMITS).expect("our templates have every field");
     while let [length, what, more @ ..] = rest {
         let (bytes, after) = more.split_at(more.len().min(usize::from(*length)));
         rest = after;
+        both_ways(&mut decoder, bytes);
         now = now.after(1_000_000);
         let mut sink = super::ascending();
         let line = if what & 8 == 0 { Line::A } else { Line::B };
@@ -65,6 +67,25 @@ pub fn moex_feed(bytes: &[u8]) {
         assert!(channel.poll_timeout().is_none_or(|t| t.0 < u64::MAX));
         assert!(channel.feed().filter().instruments().count() <= 4);
     }
+}
+
+/// An order log that is read by the short way has the entries that the long one finds.
+fn both_ways(decoder: &mut Decoder, datagram: &[u8]) {
+    let Some(log) = decoder.order_log(datagram) else {
+        return;
+    };
+    let short: Vec<_> = log.entries().iter().map(|row| row.entry).collect();
+    let message = decoder
+        .packet(datagram)
+        .expect("what is read by the short way is right");
+    let mut orders = message.orders();
+    for entry in short {
+        let unread = orders
+            .next_unread()
+            .expect("both have the same number of entries");
+        assert_eq!(orders.book_entry(&unread), Ok(entry));
+    }
+    assert!(orders.next_unread().is_none());
 }
 
 /// A replay connection with ten packets to ask for. The first byte cuts the stream; what is answered can be

@@ -810,15 +810,10 @@ fn read_bytes(
 
 #[inline(always)]
 fn read_decimal(input: &mut Reader<'_>, nullable: bool) -> Result<Cell, Fault> {
-    let Some(exponent) = input.exponent(nullable)? else {
-        return Ok(Cell::ABSENT);
-    };
-    let exponent = small_exponent(exponent)?;
-    match input.int(i64::MIN, i64::MAX, false) {
-        Ok(mantissa) => Ok(Cell::decimal(exponent, mantissa.unwrap_or(0))),
-        Err(Fault::IntegerRange) => Err(Fault::DecimalRange),
-        Err(fault) => Err(fault),
-    }
+    Ok(match input.decimal(nullable)? {
+        Some((mantissa, exponent)) => Cell::decimal(exponent, mantissa),
+        None => Cell::ABSENT,
+    })
 }
 
 #[inline(always)]

@@ -14,18 +14,13 @@ pub(crate) struct Reader<'a> {
     strict: bool,
 }
 
-#[inline(never)]
-fn last_word(bytes: &[u8], at: usize) -> u64 {
-    let left = bytes.len().saturating_sub(at) as u32;
-    match bytes.last_chunk() {
-        Some(word) => u64::from_le_bytes(*word).checked_shr(64 - 8 * left).unwrap_or(0),
-        None => {
-            let rest = bytes.get(at..).unwrap_or(&[]);
-            rest.iter()
-                .rev()
-                .fold(0, |word, &byte| word << 8 | u64::from(byte))
-        }
-    }
+/// The word of a message of fewer than eight bytes.
+#[cold]
+fn only_word(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    rest.iter()
+        .rev()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// Packs the seven low bits of each byte of a big-endian word into one number.
@@ -53,7 +48,17 @@ impl<'a> Reader<'a> {
     fn word(&self) -> u64 {
         match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
             Some(word) => u64::from_le_bytes(*word),
-            None => last_word(self.bytes, self.at),
+            None => self.last_word(),
+        }
+    }
+
+    /// The same near the end: the last eight bytes, of which those before the position go.
+    #[inline(always)]
+    fn last_word(&self) -> u64 {
+        let left = self.bytes.len().saturating_sub(self.at) as u32;
+        match self.bytes.last_chunk() {
+            Some(word) => u64::from_le_bytes(*word).checked_shr(64 - 8 * left).unwrap_or(0),
+            None => only_word(self.bytes, self.at),
         }
     }
 
@@ -135,6 +140,20 @@ impl<'a> Reader<'a> {
             }
             _ => self.uint_slow(max, nullable),
         }
+    }
+
+    /// Reads past a 64-bit unsigned integer. Up to nine bytes there is none that does not fit.
+    #[inline(always)]
+    pub(crate) fn skip_u64(&mut self, nullable: bool) -> Result<(), Fault> {
+        let word = self.word();
+        let stops = word & STOPS;
+        let ninth = self.bytes.get(self.at + 8).is_some_and(|&byte| byte & 0x80 != 0);
+        if word & 0xff == 0 || stops == 0 && !ninth {
+            return self.taking(self.uint_slow(u64::MAX, nullable)).map(|_| ());
+        }
+        // Of no stop bit the zeros are 64.
+        self.at += (stops.trailing_zeros() / 8 + 1) as usize;
+        Ok(())
     }
 
     /// Byte by byte: at the end of the input, and for values up to the 2^64 that a nullable 64-bit integer
@@ -288,6 +307,57 @@ impl<'a> Reader<'a> {
             }
         }
         self.ascii_slow(text, nullable)
+    }
+
+    /// A text of up to sixteen characters, the first one in the lowest byte, and how many they are: none for
+    /// null, which an empty text of a field that is always there is taken for, too. `None`, and nothing is
+    /// read, for a longer one, one with a preamble, and one that is cut off.
+    #[inline(always)]
+    pub(crate) fn short_text(&mut self) -> Option<(u128, u32)> {
+        let word = self.word();
+        if word & 0x80 != 0 {
+            self.at += 1;
+            let character = word & 0x7f;
+            return Some((character.into(), u32::from(character != 0)));
+        }
+        if word & 0x7f == 0 {
+            return None;
+        }
+        let stops = word & STOPS;
+        if stops != 0 {
+            let bits = stops.trailing_zeros() + 1;
+            self.at += (bits / 8) as usize;
+            return Some(((word & !STOPS & u64::MAX >> (64 - bits)).into(), bits / 8));
+        }
+        let rest = Reader {
+            at: self.at + 8,
+            ..*self
+        }
+        .word();
+        let stops = rest & STOPS;
+        if stops == 0 {
+            return None;
+        }
+        let bits = stops.trailing_zeros() + 1;
+        self.at += 8 + (bits / 8) as usize;
+        let rest = rest & !STOPS & u64::MAX >> (64 - bits);
+        Some((u128::from(rest) << 64 | u128::from(word), 8 + bits / 8))
+    }
+
+    /// A decimal's mantissa and exponent; `None` is null.
+    #[inline(always)]
+    pub(crate) fn decimal(&mut self, nullable: bool) -> Result<Option<(i64, i8)>, Fault> {
+        let Some(exponent) = self.exponent(nullable)? else {
+            return Ok(None);
+        };
+        if !(-63..=63).contains(&exponent) {
+            return Err(Fault::DecimalRange);
+        }
+        match self.int(i64::MIN, i64::MAX, false) {
+            Ok(mantissa) => Ok(Some((mantissa.unwrap_or(0), exponent as i8))),
+            Err(Fault::IntegerRange) => Err(Fault::DecimalRange),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Any string, byte by byte. One group of zero bits (two when nullable) is a preamble that tells an empty

@@ -31,6 +31,19 @@ pub(super) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// The same of one to sixteen digits, the first one in the lowest byte.
+#[inline(always)]
+pub(super) fn digits((text, len): (u128, u32)) -> Option<u64> {
+    const ZEROS: u128 = u128::from_le_bytes([b'0'; 16]);
+    if len == 0 || len > 16 {
+        return None;
+    }
+    let text = text << (128 - 8 * len) | ZEROS.checked_shr(8 * len).unwrap_or(0);
+    let high = eight_digits((text as u64).to_le_bytes())?;
+    let low = eight_digits(((text >> 64) as u64).to_le_bytes())?;
+    Some(high * 100_000_000 + low)
+}
+
 #[cold]
 fn long_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
