@@ -36,10 +36,12 @@ impl Mdp3Decoder {
             }
             None => self.book_entries(at, m.entries, counters, out)?,
         }
-        for order in m.orders {
-            let place = reference(&order).and_then(|n| m.entries.get(n));
-            let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-            self.referred_order(at, place, &order, counters, out)?;
+        if self.depth == Mdp3Depth::ByOrder {
+            for order in m.orders {
+                let place = reference(&order).and_then(|n| m.entries.get(n));
+                let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
+                self.referred_order(at, place, &order, counters, out)?;
+            }
         }
         Some(root.indicator)
     }
@@ -150,7 +152,8 @@ impl Mdp3Decoder {
         let root = m.root.get();
         let at = &moment(context, &root);
         for e in m.entries {
-            let Some(index) = self.wanted(e.security_id.get(), counters) else {
+            let wanted = self.wanted(e.security_id.get(), counters);
+            let Some(index) = wanted.filter(|_| self.depth == Mdp3Depth::ByOrder) else {
                 continue;
             };
             let order = e.order_id.get()?.get();
@@ -239,10 +242,12 @@ impl Mdp3Decoder {
                     };
                     self.level(&at(&root), entry, row, counters, out)?;
                 }
-                for order in m.orders {
-                    let place = reference(&order).and_then(|n| m.entries.get(n));
-                    let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-                    self.referred_order(&at(&root), place, &order, counters, out)?;
+                if self.depth == Mdp3Depth::ByOrder {
+                    for order in m.orders {
+                        let place = reference(&order).and_then(|n| m.entries.get(n));
+                        let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
+                        self.referred_order(&at(&root), place, &order, counters, out)?;
+                    }
                 }
                 Some(root.indicator)
             }
@@ -616,9 +621,6 @@ impl Mdp3Decoder {
     }
 
     pub(super) fn order<S: EventSink>(&mut self, at: &Moment, update: OrderUpdate, out: &mut Tail<'_, S>) {
-        if self.depth == Mdp3Depth::ByPrice {
-            return;
-        }
         if !at.context.flags.has(EventFlags::SNAPSHOT) {
             let followed = &mut self.followed[update.index];
             if at.context.seq.0 <= followed.covered {
