@@ -2,32 +2,35 @@
 //!
 //! Per instrument ten ladders: the book (bid and ask, displayed and hidden), and orders that wait (stops by
 //! their trigger, orders for the opening and for the closing by their limit, bid and ask each). A ladder is
-//! an array of price levels sorted so that the best stands last: nearly all changes happen there and move
-//! little. The orders of a level are a doubly linked list through one slab. An order is found by number
-//! through one hash table. Everything is allocated in [`Engine::new`]; what does not fit later is rejected
-//! with [`Reject::Full`].
+//! an array of prices sorted so that the best stands last: nearly all changes happen there and move little.
+//! The orders of a level are a doubly linked list through one slab, and each knows its level: one that leaves
+//! is not searched for. An order is found by its number, without hashing while it is one of the latest few
+//! million. Everything is allocated in [`Engine::new`]; what does not fit later is rejected with
+//! [`Reject::Full`].
 //!
 //! Within a level numbers ascend: whatever loses its priority gets a new one.
 
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, OrderId, Price, Qty, Side, TimeInForce, TradingStatus, Volume};
-use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, load_each, persist, save_each};
+use tickwire_persist::persist;
 
-use crate::index::OrderIndex;
-use crate::order::{BreakReason, CancelReason, Listener, NewOrder, Order, OrderPlace, Reject, StateHash};
+use crate::index::OrderWindow;
+use crate::order::{BreakReason, Listener, NewOrder, Order, OrderPlace, Reject, StateHash};
 use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Rules};
 
 mod auction;
 mod checks;
 mod matching;
 mod quotes;
+mod resting;
+mod state;
 mod trades;
 
 use checks::is_for_auction;
-use matching::leave;
 pub use quotes::PROTECTIONS_MAX;
 use quotes::Quotes;
+use resting::{Ladder, Link, Queue, Rung, Slot, ladder_of, rung_key};
 pub use trades::TRADES_KEPT;
 use trades::Trades;
 
@@ -73,43 +76,6 @@ fn price_of(side: Side, key: i64) -> Price {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Rung {
-    key: i64,
-    volume: u64,
-    head: u32,
-    tail: u32,
-    orders: u32,
-    /// How many of them may have a reserve.
-    icebergs: u32,
-}
-
-/// A cache line.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Slot {
-    order: Order,
-    prev: u32,
-    next: u32,
-}
-
-/// Levels in ascending order of their keys.
-struct Ladder(Vec<Rung>);
-
-impl Ladder {
-    /// Where `key` is (`Ok`) or belongs (`Err`). Scans from the best: most changes are there.
-    fn find(&self, key: i64) -> Result<usize, usize> {
-        const SCAN: usize = 12;
-        let near = self.0.len().saturating_sub(SCAN);
-        for (at, rung) in self.0.iter().enumerate().skip(near).rev() {
-            if rung.key <= key {
-                return if rung.key == key { Ok(at) } else { Err(at + 1) };
-            }
-        }
-        self.0[..near].binary_search_by_key(&key, |rung| rung.key)
-    }
-}
-
 struct Listed {
     rules: Rules,
     status: TradingStatus,
@@ -141,13 +107,18 @@ pub struct Engine {
     config: EngineConfig,
     listed: Vec<Listed>,
     ladders: Vec<Ladder>,
+    /// Of all levels of all ladders; those that are no level's are a list from `free_queue` on.
+    queues: Vec<Queue>,
+    free_queue: u32,
     slots: Vec<Slot>,
+    /// By slot, apart from the orders: who leaves touches its neighbours' only.
+    links: Vec<Link>,
     /// Of stop orders, by slot.
     triggers: Vec<Price>,
     quotes: Quotes,
     free: u32,
     live: u32,
-    index: OrderIndex,
+    index: OrderWindow,
     last_order_id: u64,
     last_match: u64,
     trades: Trades,
@@ -157,9 +128,8 @@ impl Engine {
     /// An engine without orders; every instrument has a tick of 0.01 and does not trade yet.
     pub fn new(config: EngineConfig) -> Engine {
         let instruments = config.instruments as usize + 1;
-        let slots = (0..config.max_orders)
-            .map(|i| Slot {
-                order: Order::default(),
+        let links = (0..config.max_orders)
+            .map(|i| Link {
                 prev: NIL,
                 next: if i + 1 < config.max_orders { i + 1 } else { NIL },
             })
@@ -174,21 +144,25 @@ impl Engine {
             })
             .collect();
         let levels = |ladder| match ladder % LADDERS {
-            0..4 => config.max_levels,
-            _ => config.max_levels.min(WAITING_LEVELS_MAX),
+            0..4 => config.max_levels as usize,
+            _ => config.max_levels.min(WAITING_LEVELS_MAX) as usize,
         };
+        let levels_of_all = instruments * (0..LADDERS).map(levels).sum::<usize>();
         Engine {
             config,
             listed,
             ladders: (0..instruments * LADDERS)
-                .map(|ladder| Ladder(Vec::with_capacity(levels(ladder) as usize)))
+                .map(|ladder| Ladder(Vec::with_capacity(levels(ladder))))
                 .collect(),
-            slots,
+            queues: Vec::with_capacity(levels_of_all),
+            free_queue: NIL,
+            slots: alloc::vec![Slot { order: Order::default(), queue: NIL }; config.max_orders as usize],
+            links,
             triggers: alloc::vec![Price::ZERO; config.max_orders as usize],
             quotes: Quotes::new(&config),
             free: if config.max_orders > 0 { 0 } else { NIL },
             live: 0,
-            index: OrderIndex::new(config.max_orders as usize),
+            index: OrderWindow::new(config.max_orders as usize),
             last_order_id: 0,
             last_match: 0,
             trades: Trades::new(),
@@ -477,10 +451,13 @@ impl Engine {
         side: Side,
     ) -> impl DoubleEndedIterator<Item = Level> + '_ {
         let rungs = self.rungs(instrument, side, false);
-        rungs.iter().rev().map(move |rung| Level {
-            price: price_of(side, rung.key),
-            qty: Volume(rung.volume),
-            orders: rung.orders,
+        rungs.iter().rev().map(move |rung| {
+            let queue = self.queue_of(rung);
+            Level {
+                price: price_of(side, rung.key),
+                qty: Volume(queue.volume),
+                orders: queue.orders,
+            }
         })
     }
 
@@ -499,14 +476,14 @@ impl Engine {
     ) -> impl Iterator<Item = &Order> + '_ {
         let rungs = self.rungs(instrument, side, false);
         let rung = rungs.len().checked_sub(nth + 1).map(|at| &rungs[at]);
-        self.chain(rung.map_or(NIL, |rung| rung.head))
+        self.chain(rung.map_or(NIL, |rung| self.queue_of(rung).head))
     }
 
     /// The last order of the level `nth` from the best.
     pub fn last_in_queue(&self, instrument: InstrumentId, side: Side, nth: usize) -> Option<&Order> {
         let rungs = self.rungs(instrument, side, false);
         let rung = &rungs[rungs.len().checked_sub(nth + 1)?];
-        Some(&self.slots[rung.tail as usize].order)
+        Some(&self.slots[self.queue_of(rung).tail as usize].order)
     }
 
     /// All orders of the books in priority order: instrument, side, displayed then hidden, best price first,
@@ -527,7 +504,7 @@ impl Engine {
 
     fn visit_ladders(&self, ladders: &[Ladder], each: &mut impl FnMut(&Order)) {
         for rung in ladders.iter().flat_map(|ladder| ladder.0.iter().rev()) {
-            self.chain(rung.head).for_each(&mut *each);
+            self.chain(self.queue_of(rung).head).for_each(&mut *each);
         }
     }
 
@@ -562,15 +539,6 @@ impl Engine {
         }
     }
 
-    fn chain(&self, head: u32) -> impl Iterator<Item = &Order> + '_ {
-        let mut at = head;
-        core::iter::from_fn(move || {
-            let slot = self.slots.get(at as usize)?;
-            at = slot.next;
-            Some(&slot.order)
-        })
-    }
-
     /// What an instrument does now with an order of this kind.
     fn entry(
         &self,
@@ -591,129 +559,6 @@ impl Engine {
     fn next_id(&mut self) -> OrderId {
         self.last_order_id += 1;
         OrderId(self.last_order_id)
-    }
-
-    /// An order leaves.
-    fn remove(&mut self, slot: u32, reason: Option<CancelReason>, out: &mut impl Listener) {
-        let order = self.slots[slot as usize].order;
-        self.unrest(slot);
-        leave(&order, reason, out);
-    }
-
-    /// An order loses less than all it has, the reserve first, in its place.
-    fn lower(&mut self, slot: u32, by: Qty, reason: Option<CancelReason>, out: &mut impl Listener) {
-        let old = self.slots[slot as usize].order;
-        if by <= old.reserve {
-            let order = &mut self.slots[slot as usize].order;
-            order.reserve = Qty(old.reserve.0 - by.0);
-            let order = *order;
-            if let Some(reason) = reason {
-                out.cancelled(&order, reason);
-            }
-            return out.reserve_reduced(&order, by);
-        }
-        let shown = Qty(by.0 - old.reserve.0);
-        self.slots[slot as usize].order.reserve = Qty::ZERO;
-        let order = self.take(slot, shown);
-        if let Some(reason) = reason {
-            out.cancelled(&order, reason);
-        }
-        match order.is_waiting() {
-            true => out.reparked(&old, &order),
-            false => out.reduced(&order, shown),
-        }
-    }
-
-    /// Takes less than all from an order (of an iceberg, from its slice) in its place.
-    fn take(&mut self, slot: u32, qty: Qty) -> Order {
-        let order = &mut self.slots[slot as usize].order;
-        order.qty = Qty(order.qty.0 - qty.0);
-        let order = *order;
-        let (ladder, at) = self.rung_of(slot);
-        self.ladders[ladder].0[at].volume -= u64::from(qty.0);
-        order
-    }
-
-    fn rung_of(&self, slot: u32) -> (usize, usize) {
-        let order = &self.slots[slot as usize].order;
-        let ladder = ladder_of(order);
-        let key = match order.is_waiting() {
-            false => key_of(order.side, order.price),
-            true => rung_key(order, self.triggers[slot as usize]),
-        };
-        let at = self.ladders[ladder].find(key);
-        (ladder, at.expect("a resting order has its level"))
-    }
-
-    fn rest(&mut self, order: Order, trigger: Price) {
-        let slot = self.free;
-        assert_ne!(slot, NIL, "room was checked when the order was accepted");
-        self.free = self.slots[slot as usize].next;
-        self.live += 1;
-        self.index.insert(order.id.0, slot);
-        if order.is_waiting() {
-            self.triggers[slot as usize] = trigger;
-        }
-        let ladder = &mut self.ladders[ladder_of(&order)];
-        let key = rung_key(&order, trigger);
-        let qty = u64::from(order.qty.0);
-        let icebergs = u32::from(!order.display.is_zero());
-        let prev = match ladder.find(key) {
-            Ok(at) => {
-                let rung = &mut ladder.0[at];
-                let prev = rung.tail;
-                rung.tail = slot;
-                rung.volume += qty;
-                rung.orders += 1;
-                rung.icebergs += icebergs;
-                self.slots[prev as usize].next = slot;
-                prev
-            }
-            Err(at) => {
-                ladder.0.insert(
-                    at,
-                    Rung {
-                        key,
-                        volume: qty,
-                        head: slot,
-                        tail: slot,
-                        orders: 1,
-                        icebergs,
-                    },
-                );
-                NIL
-            }
-        };
-        self.slots[slot as usize] = Slot {
-            order,
-            prev,
-            next: NIL,
-        };
-    }
-
-    fn unrest(&mut self, slot: u32) {
-        let (ladder, at) = self.rung_of(slot);
-        let Slot { order, prev, next } = self.slots[slot as usize];
-        let ladder = &mut self.ladders[ladder];
-        let rung = &mut ladder.0[at];
-        rung.volume -= u64::from(order.qty.0);
-        rung.orders -= 1;
-        rung.icebergs -= u32::from(!order.display.is_zero());
-        match prev {
-            NIL => rung.head = next,
-            prev => self.slots[prev as usize].next = next,
-        }
-        match next {
-            NIL => rung.tail = prev,
-            next => self.slots[next as usize].prev = prev,
-        }
-        if rung.orders == 0 {
-            ladder.0.remove(at);
-        }
-        self.index.remove(order.id.0);
-        self.slots[slot as usize].next = self.free;
-        self.free = slot;
-        self.live -= 1;
     }
 }
 
@@ -781,92 +626,4 @@ fn edge_of(bands: &PriceBands, reference: Price, last_sale: Price, side: Side) -
         .reduce(|a, b| if side.better(a, b) { b } else { a })
 }
 
-/// Waiting stop orders stand by their triggers, the first to be passed best; market orders before all others.
-fn rung_key(order: &Order, trigger: Price) -> i64 {
-    match order.terms.place() {
-        OrderPlace::Book => key_of(order.side, order.price),
-        OrderPlace::Stop => key_of(!order.side, trigger),
-        OrderPlace::Opening | OrderPlace::Closing if order.is_market() => i64::MAX,
-        OrderPlace::Opening | OrderPlace::Closing => key_of(order.side, order.price),
-    }
-}
-
-fn ladder_of(order: &Order) -> usize {
-    let base = order.instrument.index() * LADDERS;
-    match order.terms.place() {
-        OrderPlace::Book => base + order.side as usize * 2 + usize::from(order.hidden),
-        waiting => base + 2 + waiting as usize * 2 + order.side as usize,
-    }
-}
-
-persist!(value struct Rung { key, volume, head, tail, orders, icebergs });
-persist!(value struct Slot { order, prev, next });
-persist!(value struct Ladder(rungs));
 persist!(value struct Listed { rules, status, auction, last_sale, reference });
-
-/// Of the slots those that an order has, and the order in which the others are given out, in runs of
-/// ascending numbers: there are many more than orders.
-impl Persist for Engine {
-    fn save(&self, out: &mut Bytes) {
-        let Engine {
-            config: _,
-            listed,
-            ladders,
-            slots,
-            triggers,
-            quotes,
-            free,
-            live,
-            index,
-            last_order_id,
-            last_match,
-            trades,
-        } = self;
-        listed.save(out);
-        save_each(ladders.iter(), out);
-        index.save(out);
-        for (_, slot) in index.iter() {
-            (slots[slot as usize], triggers[slot as usize]).save(out);
-        }
-        let mut runs: Vec<(u32, u32)> = Vec::new();
-        let mut at = *free;
-        while at != NIL {
-            match runs.last_mut() {
-                Some((first, length)) if *first + *length == at => *length += 1,
-                _ => runs.push((at, 1)),
-            }
-            at = slots[at as usize].next;
-        }
-        runs.save(out);
-        quotes.save(out);
-        (*live, *last_order_id, *last_match).save(out);
-        trades.save(out);
-    }
-
-    fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
-        self.listed.load(from)?;
-        load_each(self.ladders.iter_mut(), from)?;
-        self.index.load(from)?;
-        for (_, slot) in self.index.iter() {
-            let slot = slot as usize;
-            let (saved, trigger) = PersistValue::read(from)?;
-            *self.slots.get_mut(slot).ok_or(Damaged)? = saved;
-            self.triggers[slot] = trigger;
-        }
-        let runs = Vec::<(u32, u32)>::read(from)?;
-        self.free = NIL;
-        for (first, length) in runs.into_iter().rev() {
-            let end = first.checked_add(length).ok_or(Damaged)?;
-            if length > self.slots.len() as u32 {
-                return Err(Damaged);
-            }
-            for at in (first..end).rev() {
-                self.slots.get_mut(at as usize).ok_or(Damaged)?.next = self.free;
-                self.free = at;
-            }
-        }
-        self.quotes.load(from)?;
-        (self.live, self.last_order_id, self.last_match) = PersistValue::read(from)?;
-        self.trades.load(from)
-    }
-}

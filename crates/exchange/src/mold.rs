@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Port, SeqNo};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader, persist};
-use tickwire_wire::moldudp64::{self, PacketBuilder, Request};
+use tickwire_wire::moldudp64::{self, MESSAGES_MAX, PacketBuilder, Request};
 
 use crate::history::History;
 use crate::tape::MessageSink;
@@ -122,11 +122,25 @@ impl MessageStore {
 
     /// Appends a message; the oldest ones make room. A message longer than 65,535 bytes is a bug of the
     /// publisher.
+    #[inline]
     pub fn push(&mut self, message: &[u8]) {
         let length = u16::try_from(message.len())
             .expect("a block's length has 16 bits")
             .to_be_bytes();
         let need = 2 + message.len();
+        self.make_room(need);
+        let block = &mut self.bytes[self.head..self.head + need];
+        block[..2].copy_from_slice(&length);
+        block[2..].copy_from_slice(message);
+        self.head += need;
+        if let Some(history) = &mut self.history {
+            history.keep(SeqNo(self.next), message);
+        }
+        self.next += 1;
+    }
+
+    /// Forgets the oldest messages until the next one has a number and `need` bytes from the head on.
+    fn make_room(&mut self, need: usize) {
         if self.head + need > self.bytes.len() {
             self.forget(|offset, head| offset >= head);
             self.head = 0;
@@ -137,13 +151,6 @@ impl MessageStore {
         }
         let at = self.place(self.next);
         self.offsets[at] = self.head as u32;
-        self.bytes[self.head..self.head + 2].copy_from_slice(&length);
-        self.bytes[self.head + 2..self.head + need].copy_from_slice(message);
-        self.head += need;
-        if let Some(history) = &mut self.history {
-            history.keep(SeqNo(self.next), message);
-        }
-        self.next += 1;
     }
 
     /// A message, from memory or from the history; `None` if neither has it, or it is not published yet.
@@ -162,6 +169,26 @@ impl MessageStore {
         let at = self.offsets[self.place(seq.0)] as usize;
         let length = u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]);
         Some(&self.bytes[at + 2..at + 2 + usize::from(length)])
+    }
+
+    /// The blocks of the messages from `seq` on that are kept here and lie one behind the other: at most so
+    /// many, in so many bytes. How many, and their bytes.
+    fn blocks(&self, seq: SeqNo, count_max: u16, bytes_max: usize) -> (u16, &[u8]) {
+        if seq.0 < self.first || seq.0 >= self.next {
+            return (0, &[]);
+        }
+        let start = self.offsets[self.place(seq.0)] as usize;
+        let (mut count, mut end) = (0, start);
+        let kept = (self.next - seq.0).min(count_max.into()) as u16;
+        while count < kept && self.offsets[self.place(seq.0 + u64::from(count))] as usize == end {
+            let length = u16::from_be_bytes([self.bytes[end], self.bytes[end + 1]]);
+            let next = end + 2 + usize::from(length);
+            if next - start > bytes_max {
+                break;
+            }
+            (count, end) = (count + 1, next);
+        }
+        (count, &self.bytes[start..end])
     }
 
     /// Drops the oldest messages while their offset is in the way of the head.
@@ -198,6 +225,7 @@ pub struct MoldChannel {
 }
 
 impl MessageSink for MoldChannel {
+    #[inline]
     fn message(&mut self, bytes: &[u8]) {
         self.store.push(bytes);
     }
@@ -309,11 +337,14 @@ impl MoldChannel {
 
     fn pack(&mut self, first: SeqNo) -> usize {
         let mut packet = PacketBuilder::new(&mut self.scratch, self.config.session, first);
-        while packet.count() < self.config.messages_max.max(1) {
-            match self.store.recent(SeqNo(self.unsent)) {
-                Some(message) if packet.push(message) => self.unsent += 1,
-                _ => break,
+        loop {
+            // One piece but where the ring begins anew.
+            let left = self.config.messages_max.max(1).min(MESSAGES_MAX) - packet.count();
+            let (count, blocks) = self.store.blocks(SeqNo(self.unsent), left, packet.room());
+            if count == 0 || !packet.push_blocks(count, blocks) {
+                break;
             }
+            self.unsent += u64::from(count);
         }
         if packet.count() == 0 {
             // The store forgot what was not sent: it is configured smaller than what one poll leaves behind.

@@ -247,6 +247,25 @@ impl<'b> PacketBuilder<'b> {
         true
     }
 
+    /// Appends `count` messages that are framed already: blocks one behind the other. `false`, and nothing
+    /// changed, if they do not all fit.
+    #[inline]
+    pub fn push_blocks(&mut self, count: u16, blocks: &[u8]) -> bool {
+        let end = self.length + blocks.len();
+        if count > MESSAGES_MAX - self.count || end > self.buffer.len() {
+            return false;
+        }
+        self.buffer[self.length..end].copy_from_slice(blocks);
+        self.length = end;
+        self.count += count;
+        true
+    }
+
+    /// Bytes that still fit, the lengths of messages included.
+    pub fn room(&self) -> usize {
+        self.buffer.len() - self.length
+    }
+
     /// Messages so far.
     pub fn count(&self) -> u16 {
         self.count

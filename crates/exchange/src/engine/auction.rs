@@ -191,7 +191,8 @@ impl Engine {
         out.crossed(&cross);
         for side in Side::BOTH {
             let ladder = waiting_ladder(instrument, side, place);
-            while let Some(slot) = self.ladders[ladder].0.last().map(|rung| rung.head) {
+            while let Some(rung) = self.ladders[ladder].0.last() {
+                let slot = self.queue_of(rung).head;
                 self.remove(slot, Some(CancelReason::AuctionOver), out);
             }
         }
@@ -212,7 +213,7 @@ impl Engine {
                 return;
             };
             debug_assert!(rung.key == i64::MAX || rung.key >= key_of(side, cross.price));
-            let slot = rung.head;
+            let slot = self.queue_of(rung).head;
             let before = self.slots[slot as usize].order;
             let qty = Qty(before.leaves().min(left) as u32);
             left -= u64::from(qty.0);
@@ -247,6 +248,16 @@ impl Engine {
     fn clearing(&self, instrument: InstrumentId, place: OrderPlace) -> Clearing {
         let [bids, asks] = Side::BOTH
             .map(|side| ladders_of(instrument, side, place).map(|ladder| self.ladders[ladder].0.as_slice()));
+        // Between auctions nothing crosses, and no level has to be looked at.
+        let best = |ladders: [&[Rung]; 3]| {
+            ladders
+                .iter()
+                .filter_map(|rungs| rungs.last().map(|r| r.key))
+                .max()
+        };
+        if best(bids).zip(best(asks)).is_none_or(|(bid, ask)| bid < -ask) {
+            return Clearing::default();
+        }
         let mut demand: u64 = bids
             .iter()
             .flat_map(|rungs| rungs.iter())
@@ -295,7 +306,7 @@ impl Engine {
 
     fn waiting(&self, instrument: InstrumentId, side: Side, place: OrderPlace) -> u64 {
         let rungs = &self.ladders[waiting_ladder(instrument, side, place)].0;
-        rungs.iter().map(|rung| rung.volume).sum()
+        rungs.iter().map(|rung| self.queue_of(rung).volume).sum()
     }
 }
 

@@ -43,7 +43,8 @@ impl Engine {
         let first = |side: Side| {
             let rung = stops[side as usize].0.last()?;
             let trigger = price_of(!side, rung.key);
-            (trigger == listed.last_sale || side.better(listed.last_sale, trigger)).then_some(rung.head)
+            let is_passed = trigger == listed.last_sale || side.better(listed.last_sale, trigger);
+            is_passed.then(|| self.queue_of(rung).head)
         };
         match (first(Side::Bid), first(Side::Ask)) {
             (Some(bid), Some(ask)) => {
@@ -145,7 +146,7 @@ impl Engine {
     /// Without the orders that `taker` minds; `None` if one of those would end it.
     fn volume_of_others(&self, taker: &Order, rung: &Rung) -> Option<u64> {
         let mut volume = 0;
-        for maker in self.chain(rung.head) {
+        for maker in self.chain(self.queue_of(rung).head) {
             match taker.minds(maker) {
                 false => volume += maker.leaves(),
                 true if taker.self_trade() == SelfTrade::CancelOldest => {}
@@ -157,9 +158,10 @@ impl Engine {
 
     /// With reserves.
     pub(super) fn volume(&self, rung: &Rung) -> u64 {
-        match rung.icebergs {
-            0 => rung.volume,
-            _ => self.chain(rung.head).map(Order::leaves).sum(),
+        let queue = self.queue_of(rung);
+        match queue.icebergs {
+            0 => queue.volume,
+            _ => self.chain(queue.head).map(Order::leaves).sum(),
         }
     }
 
@@ -171,7 +173,7 @@ impl Engine {
             let Some(rung) = self.ladders[ladder].0.last() else {
                 return;
             };
-            let slot = rung.head;
+            let slot = self.queue_of(rung).head;
             let resting = self.slots[slot as usize].order;
             if taker.minds(&resting) {
                 self.prevent(taker, slot, out);

@@ -191,9 +191,9 @@ impl Engine {
         for ladder in base..base + LADDERS {
             // From the best level down: an emptied level moves only better ones, which were seen.
             for at in (0..self.ladders[ladder].0.len()).rev() {
-                let mut slot = self.ladders[ladder].0[at].head;
+                let mut slot = self.queue_of(&self.ladders[ladder].0[at]).head;
                 while slot != NIL {
-                    let next = self.slots[slot as usize].next;
+                    let next = self.links[slot as usize].next;
                     if which(&self.slots[slot as usize].order) {
                         self.remove(slot, Some(reason), out);
                         count += 1;

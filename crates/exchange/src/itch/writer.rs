@@ -75,6 +75,7 @@ pub(super) fn write_status(
 }
 
 /// Writes the A or F message of a displayed order.
+#[inline]
 pub(super) fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut impl MessageSink) {
     let locate = order.instrument.0 as u16;
     let add = AddOrder {
@@ -183,6 +184,7 @@ impl<S: MessageSink> ItchWriter<S> {
         self.send(message.as_bytes());
     }
 
+    #[inline]
     fn send(&mut self, message: &[u8]) {
         self.kinds[usize::from(message[0] & 127)] += 1;
         self.total += 1;
