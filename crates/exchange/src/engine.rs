@@ -11,6 +11,7 @@
 //! Within a level numbers ascend: whatever loses its priority gets a new one.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use tickwire_market::{InstrumentId, Level, OrderId, Price, Qty, Side, TimeInForce, TradingStatus, Volume};
 use tickwire_persist::persist;
@@ -21,6 +22,7 @@ use crate::rules::{AuctionKind, HaltedOrders, PriceBands, Rules};
 
 mod auction;
 mod checks;
+mod ladders;
 mod matching;
 mod quotes;
 mod resting;
@@ -28,9 +30,10 @@ mod state;
 mod trades;
 
 use checks::is_for_auction;
+use ladders::{Ladders, Queue, Rung};
 pub use quotes::PROTECTIONS_MAX;
 use quotes::Quotes;
-use resting::{Ladder, Link, Queue, Rung, Slot, ladder_of, rung_key};
+use resting::{Link, Slot, ladder_of, rung_key};
 pub use trades::TRADES_KEPT;
 use trades::Trades;
 
@@ -106,10 +109,7 @@ const WAITING_LEVELS_MAX: u32 = 64;
 pub struct Engine {
     config: EngineConfig,
     listed: Vec<Listed>,
-    ladders: Vec<Ladder>,
-    /// Of all levels of all ladders; those that are no level's are a list from `free_queue` on.
-    queues: Vec<Queue>,
-    free_queue: u32,
+    ladders: Ladders,
     slots: Vec<Slot>,
     /// By slot, apart from the orders: who leaves touches its neighbours' only.
     links: Vec<Link>,
@@ -147,15 +147,10 @@ impl Engine {
             0..4 => config.max_levels as usize,
             _ => config.max_levels.min(WAITING_LEVELS_MAX) as usize,
         };
-        let levels_of_all = instruments * (0..LADDERS).map(levels).sum::<usize>();
         Engine {
             config,
             listed,
-            ladders: (0..instruments * LADDERS)
-                .map(|ladder| Ladder(Vec::with_capacity(levels(ladder))))
-                .collect(),
-            queues: Vec::with_capacity(levels_of_all),
-            free_queue: NIL,
+            ladders: Ladders::new((0..instruments * LADDERS).map(levels)),
             slots: alloc::vec![Slot { order: Order::default(), queue: NIL }; config.max_orders as usize],
             links,
             triggers: alloc::vec![Price::ZERO; config.max_orders as usize],
@@ -223,7 +218,8 @@ impl Engine {
     /// triggered at once, and an iceberg that showed its next slice, have another one already, which
     /// [`Listener`] told.
     pub fn submit(&mut self, new: &NewOrder, out: &mut impl Listener) -> Result<OrderId, Reject> {
-        let (entry, mut order) = self.admit(new)?;
+        let mut order = new.entered_as(OrderId(0));
+        let entry = self.admit(new, &mut order)?;
         order.id = self.next_id();
         let id = order.id;
         out.accepted(&order);
@@ -441,7 +437,13 @@ impl Engine {
 
     /// The best displayed level.
     pub fn best(&self, instrument: InstrumentId, side: Side) -> Option<Level> {
-        self.levels(instrument, side).next()
+        let ladder = self.displayed(instrument, side)?;
+        let queue = self.ladders.best_queue(ladder)?;
+        Some(Level {
+            price: price_of(side, self.ladders.best(ladder)),
+            qty: Volume(queue.volume),
+            orders: queue.orders,
+        })
     }
 
     /// The displayed levels, best first. Empty for an unknown instrument.
@@ -452,7 +454,7 @@ impl Engine {
     ) -> impl DoubleEndedIterator<Item = Level> + '_ {
         let rungs = self.rungs(instrument, side, false);
         rungs.iter().rev().map(move |rung| {
-            let queue = self.queue_of(rung);
+            let queue = self.ladders.queue_of(rung);
             Level {
                 price: price_of(side, rung.key),
                 qty: Volume(queue.volume),
@@ -463,7 +465,8 @@ impl Engine {
 
     /// How many displayed levels a side has.
     pub fn depth(&self, instrument: InstrumentId, side: Side) -> usize {
-        self.rungs(instrument, side, false).len()
+        let ladder = self.displayed(instrument, side);
+        ladder.map_or(0, |ladder| self.ladders.depth(ladder))
     }
 
     /// The displayed orders of the level `nth` from the best, first in the queue first. Empty if there is
@@ -474,37 +477,52 @@ impl Engine {
         side: Side,
         nth: usize,
     ) -> impl Iterator<Item = &Order> + '_ {
-        let rungs = self.rungs(instrument, side, false);
-        let rung = rungs.len().checked_sub(nth + 1).map(|at| &rungs[at]);
-        self.chain(rung.map_or(NIL, |rung| self.queue_of(rung).head))
+        let queue = self.nth(instrument, side, nth);
+        self.chain(queue.map_or(NIL, |queue| queue.head))
     }
 
     /// The last order of the level `nth` from the best.
     pub fn last_in_queue(&self, instrument: InstrumentId, side: Side, nth: usize) -> Option<&Order> {
-        let rungs = self.rungs(instrument, side, false);
-        let rung = &rungs[rungs.len().checked_sub(nth + 1)?];
-        Some(&self.slots[self.queue_of(rung).tail as usize].order)
+        let queue = self.nth(instrument, side, nth)?;
+        Some(&self.slots[queue.tail as usize].order)
+    }
+
+    /// The displayed level `nth` from the best.
+    fn nth(&self, instrument: InstrumentId, side: Side, nth: usize) -> Option<&Queue> {
+        let ladder = self.displayed(instrument, side)?;
+        if nth == 0 {
+            return self.ladders.best_queue(ladder);
+        }
+        let rungs = self.ladders.of(ladder);
+        let at = rungs.len().checked_sub(nth + 1)?;
+        Some(self.ladders.queue_of(&rungs[at]))
+    }
+
+    /// The ladder of a side's displayed orders; `None` of an unknown instrument.
+    fn displayed(&self, instrument: InstrumentId, side: Side) -> Option<usize> {
+        self.listing(instrument).ok()?;
+        Some(instrument.index() * LADDERS + side as usize * 2)
     }
 
     /// All orders of the books in priority order: instrument, side, displayed then hidden, best price first,
     /// queue.
     pub fn visit(&self, each: &mut impl FnMut(&Order)) {
-        for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
-            self.visit_ladders(&ladders[..4], each);
-        }
+        self.visit_ladders(0..4, each);
     }
 
     /// All orders that wait: instrument, kind (stops, for the opening, for the closing), side, the next one
     /// first.
     pub fn visit_parked(&self, each: &mut impl FnMut(&Order)) {
-        for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
-            self.visit_ladders(&ladders[4..], each);
-        }
+        self.visit_ladders(4..LADDERS, each);
     }
 
-    fn visit_ladders(&self, ladders: &[Ladder], each: &mut impl FnMut(&Order)) {
-        for rung in ladders.iter().flat_map(|ladder| ladder.0.iter().rev()) {
-            self.chain(self.queue_of(rung).head).for_each(&mut *each);
+    fn visit_ladders(&self, which: Range<usize>, each: &mut impl FnMut(&Order)) {
+        for instrument in 1..=self.config.instruments as usize {
+            for ladder in which.clone() {
+                for rung in self.ladders.of(instrument * LADDERS + ladder).iter().rev() {
+                    self.chain(self.ladders.queue_of(rung).head).for_each(&mut *each);
+                }
+            }
         }
     }
 
@@ -534,7 +552,9 @@ impl Engine {
 
     fn rungs(&self, instrument: InstrumentId, side: Side, hidden: bool) -> &[Rung] {
         match self.listing(instrument) {
-            Ok(_) => &self.ladders[instrument.index() * LADDERS + side as usize * 2 + usize::from(hidden)].0,
+            Ok(_) => self
+                .ladders
+                .of(instrument.index() * LADDERS + side as usize * 2 + usize::from(hidden)),
             Err(_) => &[],
         }
     }

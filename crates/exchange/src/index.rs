@@ -122,10 +122,15 @@ impl OrderWindow {
 /// Each order in the window or the table as it was: what is loaded goes on like what was saved.
 impl Persist for OrderWindow {
     fn save(&self, out: &mut Bytes) {
-        (self.taken().count() as u64).save(out);
+        // How many is known in the end: looking at all places twice takes twice as long.
+        let start = out.len();
+        let mut count = 0_u64;
+        count.save(out);
         for (at, place) in self.taken() {
             (at as u64, place.slot, place.round).save(out);
+            count += 1;
         }
+        out[start..start + size_of::<u64>()].copy_from_slice(&count.to_le_bytes());
         self.moved_max.save(out);
         self.moved.save(out);
     }
@@ -134,10 +139,11 @@ impl Persist for OrderWindow {
         self.places.fill(EMPTY);
         for _ in 0..u64::read(from)? {
             let (at, slot, round) = <(usize, u32, u32)>::read(from)?;
-            if slot == 0 {
+            let place = self.places.get_mut(at).ok_or(Damaged)?;
+            if slot == 0 || place.slot != 0 {
                 return Err(Damaged);
             }
-            *self.places.get_mut(at).ok_or(Damaged)? = Place { slot, round };
+            *place = Place { slot, round };
         }
         self.moved_max.load(from)?;
         self.moved.load(from)
@@ -154,6 +160,7 @@ struct Entry {
 /// The table alone.
 pub(crate) struct OrderIndex {
     entries: Vec<Entry>,
+    len: usize,
     shift: u32,
 }
 
@@ -163,6 +170,7 @@ impl OrderIndex {
         let places = (capacity.max(8) * 2).next_power_of_two();
         OrderIndex {
             entries: vec![Entry { id: 0, slot: 0 }; places],
+            len: 0,
             shift: 64 - places.trailing_zeros(),
         }
     }
@@ -200,12 +208,18 @@ impl OrderIndex {
             at = (at + 1) & mask;
         }
         self.entries[at] = Entry { id, slot };
+        self.len += 1;
     }
 
     /// Every id and its slot, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let taken = self.entries.iter().filter(|entry| entry.id != 0);
-        taken.map(|entry| (entry.id, entry.slot))
+        self.taken().map(|(_, entry)| (entry.id, entry.slot))
+    }
+
+    /// Looks no further than the last.
+    fn taken(&self) -> impl Iterator<Item = (usize, &Entry)> + '_ {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(|(_, entry)| entry.id != 0).take(self.len)
     }
 
     pub(crate) fn remove(&mut self, id: u64) {
@@ -227,24 +241,35 @@ impl OrderIndex {
             }
         }
         self.entries[hole].id = 0;
+        self.len -= 1;
     }
 }
 
 /// Each entry with its place, so that a table that was loaded is the one that was saved.
 impl Persist for OrderIndex {
     fn save(&self, out: &mut Bytes) {
-        (self.iter().count() as u64).save(out);
-        let taken = self.entries.iter().enumerate().filter(|(_, entry)| entry.id != 0);
-        taken.for_each(|(at, entry)| (at as u32, entry.id, entry.slot).save(out));
+        (self.len as u64).save(out);
+        self.taken()
+            .for_each(|(at, entry)| (at as u32, entry.id, entry.slot).save(out));
     }
 
     fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
         self.entries.fill(Entry { id: 0, slot: 0 });
+        self.len = 0;
         for _ in 0..u64::read(from)? {
             let (at, id, slot) = <(u32, u64, u32)>::read(from)?;
-            *self.entries.get_mut(at as usize).ok_or(Damaged)? = Entry { id, slot };
+            let entry = self.entries.get_mut(at as usize).ok_or(Damaged)?;
+            if id == 0 || entry.id != 0 {
+                return Err(Damaged);
+            }
+            *entry = Entry { id, slot };
+            self.len += 1;
         }
-        Ok(())
+        // A search ends at an empty place.
+        match self.len * 2 <= self.entries.len() {
+            true => Ok(()),
+            false => Err(Damaged),
+        }
     }
 }
 

@@ -191,8 +191,7 @@ impl Engine {
         out.crossed(&cross);
         for side in Side::BOTH {
             let ladder = waiting_ladder(instrument, side, place);
-            while let Some(rung) = self.ladders[ladder].0.last() {
-                let slot = self.queue_of(rung).head;
+            while let Some(slot) = self.ladders.first(ladder) {
                 self.remove(slot, Some(CancelReason::AuctionOver), out);
             }
         }
@@ -205,15 +204,14 @@ impl Engine {
         let ladders = ladders_of(cross.instrument, side, place);
         let mut left = cross.qty;
         while left > 0 {
-            let best = |ladder: usize| self.ladders[ladder].0.last().map_or(i64::MIN, |rung| rung.key);
+            let best = |ladder: usize| self.ladders.best(ladder);
             let first = ladders
                 .into_iter()
                 .reduce(|a, b| if best(b) > best(a) { b } else { a });
-            let Some(rung) = first.and_then(|ladder| self.ladders[ladder].0.last()) else {
+            let Some((ladder, slot)) = first.and_then(|l| Some((l, self.ladders.first(l)?))) else {
                 return;
             };
-            debug_assert!(rung.key == i64::MAX || rung.key >= key_of(side, cross.price));
-            let slot = self.queue_of(rung).head;
+            debug_assert!(best(ladder) >= key_of(side, cross.price));
             let before = self.slots[slot as usize].order;
             let qty = Qty(before.leaves().min(left) as u32);
             left -= u64::from(qty.0);
@@ -243,70 +241,160 @@ impl Engine {
         }
     }
 
-    /// Goes through all limits of both sides, from the lowest, knowing at each what would be bought and what
-    /// would be sold.
+    /// The price at which the most can trade. The higher a limit, the less is bought at it and the more is
+    /// sold. So only the last two limits matter at which no less would be bought than sold, and the first two
+    /// at which less would: those below and above have a smaller volume or leave more over. (More than two
+    /// are not equally good, as each limit has an order on one side at least.) From the best limits on it is
+    /// not far to them.
     fn clearing(&self, instrument: InstrumentId, place: OrderPlace) -> Clearing {
-        let [bids, asks] = Side::BOTH
-            .map(|side| ladders_of(instrument, side, place).map(|ladder| self.ladders[ladder].0.as_slice()));
-        // Between auctions nothing crosses, and no level has to be looked at.
-        let best = |ladders: [&[Rung]; 3]| {
-            ladders
-                .iter()
-                .filter_map(|rungs| rungs.last().map(|r| r.key))
-                .max()
-        };
-        if best(bids).zip(best(asks)).is_none_or(|(bid, ask)| bid < -ask) {
-            return Clearing::default();
-        }
-        let mut demand: u64 = bids
-            .iter()
-            .flat_map(|rungs| rungs.iter())
-            .map(|r| self.volume(r))
-            .sum();
-        let mut supply = 0;
-        // Lowest price first: bids from the front, asks from the back.
-        let mut bids = bids.map(|rungs| without_market(rungs).iter().peekable());
-        let mut asks = asks.map(|rungs| {
-            let limits = without_market(rungs);
-            supply += rungs[limits.len()..].iter().map(|r| self.volume(r)).sum::<u64>();
-            limits.iter().rev().peekable()
+        let [bids, asks] = Side::BOTH.map(|side| {
+            let ladders = ladders_of(instrument, side, place);
+            Part::new(ladders.map(|ladder| self.ladders.of(ladder)), self)
         });
         let mut best = Best::new(self.reference(instrument));
-        let mut has_limits = false;
-        loop {
-            let bid = bids
-                .iter_mut()
-                .filter_map(|rungs| rungs.peek().map(|r| r.key))
-                .min();
-            let ask = asks
-                .iter_mut()
-                .filter_map(|rungs| rungs.peek().map(|r| -r.key))
-                .min();
-            let Some(raw) = bid.into_iter().chain(ask).min() else {
+        let Some(at) = bids.next().or_else(|| asks.next().map(|key| -key)) else {
+            if best.reference > Price::ZERO {
+                best.consider(best.reference, bids.volume, asks.volume);
+            }
+            return best.result();
+        };
+        let mut limit = Limit::new(at, bids, asks, self);
+        while limit.surplus() >= 0 && limit.go_up(self) {}
+        while limit.surplus() < 0 && limit.go_down(self) {}
+        limit.go_down(self);
+        for _ in 0..4 {
+            best.consider(Price::from_raw(limit.at), limit.bids.volume, limit.asks.volume);
+            if !limit.go_up(self) {
                 break;
-            };
-            has_limits = true;
-            for rungs in &mut asks {
-                if let Some(rung) = rungs.next_if(|r| -r.key == raw) {
-                    supply += self.volume(rung);
-                }
             }
-            best.consider(Price::from_raw(raw), demand, supply);
-            for rungs in &mut bids {
-                if let Some(rung) = rungs.next_if(|r| r.key == raw) {
-                    demand -= self.volume(rung);
-                }
-            }
-        }
-        if !has_limits && best.reference > Price::ZERO {
-            best.consider(best.reference, demand, supply);
         }
         best.result()
     }
 
     fn waiting(&self, instrument: InstrumentId, side: Side, place: OrderPlace) -> u64 {
-        let rungs = &self.ladders[waiting_ladder(instrument, side, place)].0;
-        rungs.iter().map(|rung| self.queue_of(rung).volume).sum()
+        let rungs = self.ladders.of(waiting_ladder(instrument, side, place));
+        rungs.iter().map(|rung| self.ladders.queue_of(rung).volume).sum()
+    }
+}
+
+/// What takes part of one side at a price: its market orders, and its limits from the best on.
+struct Part<'a> {
+    /// Without market orders.
+    limits: [&'a [Rung]; 3],
+    /// How many of each take part.
+    counts: [usize; 3],
+    volume: u64,
+}
+
+impl<'a> Part<'a> {
+    /// The market orders alone.
+    fn new(ladders: [&'a [Rung]; 3], engine: &Engine) -> Part<'a> {
+        let limits = ladders.map(without_market);
+        let market = ladders
+            .iter()
+            .zip(limits)
+            .flat_map(|(all, limits)| &all[limits.len()..]);
+        Part {
+            limits,
+            counts: [0; 3],
+            volume: market.map(|rung| engine.volume(rung)).sum(),
+        }
+    }
+
+    /// The level of a ladder that is the `nth` from the best.
+    fn nth(&self, ladder: usize, nth: usize) -> Option<&'a Rung> {
+        let limits = self.limits[ladder];
+        limits.get(limits.len().checked_sub(nth + 1)?)
+    }
+
+    /// The key of the best limit that does not take part.
+    fn next(&self) -> Option<i64> {
+        let next = |ladder| self.nth(ladder, self.counts[ladder]);
+        (0..3).filter_map(next).map(|rung| rung.key).max()
+    }
+
+    /// The key of the worst limit that takes part, apart from `key`, which is no better than any.
+    fn last_before(&self, key: i64) -> Option<i64> {
+        let last = |ladder| {
+            let count: usize = self.counts[ladder];
+            let last = self.nth(ladder, count.checked_sub(1)?)?.key;
+            match last == key {
+                true => self.nth(ladder, count.checked_sub(2)?).map(|rung| rung.key),
+                false => Some(last),
+            }
+        };
+        (0..3).filter_map(last).min()
+    }
+
+    /// The next limit takes part, if it is this one.
+    fn join(&mut self, key: i64, engine: &Engine) {
+        for ladder in 0..3 {
+            let next = self.nth(ladder, self.counts[ladder]);
+            if let Some(rung) = next.filter(|rung| rung.key == key) {
+                self.volume += engine.volume(rung);
+                self.counts[ladder] += 1;
+            }
+        }
+    }
+
+    /// The worst limit does not take part any more, if it is this one.
+    fn leave(&mut self, key: i64, engine: &Engine) {
+        for ladder in 0..3 {
+            let last = self.counts[ladder].checked_sub(1);
+            let last = last.and_then(|last| self.nth(ladder, last));
+            if let Some(rung) = last.filter(|rung| rung.key == key) {
+                self.volume -= engine.volume(rung);
+                self.counts[ladder] -= 1;
+            }
+        }
+    }
+}
+
+/// A limit of any side, and what takes part at it: bids at it and above, asks at it and below.
+struct Limit<'a> {
+    at: i64,
+    bids: Part<'a>,
+    asks: Part<'a>,
+}
+
+impl<'a> Limit<'a> {
+    /// The first one: the best bid, or where there is none the best ask.
+    fn new(at: i64, bids: Part<'a>, asks: Part<'a>, engine: &Engine) -> Limit<'a> {
+        let mut limit = Limit { at, bids, asks };
+        limit.bids.join(at, engine);
+        while let Some(key) = limit.asks.next().filter(|key| -key <= at) {
+            limit.asks.join(key, engine);
+        }
+        limit
+    }
+
+    /// More to buy; below 0, more to sell.
+    fn surplus(&self) -> i64 {
+        self.bids.volume as i64 - self.asks.volume as i64
+    }
+
+    /// To the next higher limit; `false` if there is none.
+    fn go_up(&mut self, engine: &Engine) -> bool {
+        let ask = self.asks.next().map(|key| -key);
+        let Some(next) = ask.into_iter().chain(self.bids.last_before(self.at)).min() else {
+            return false;
+        };
+        self.bids.leave(self.at, engine);
+        self.asks.join(-next, engine);
+        self.at = next;
+        true
+    }
+
+    /// To the next lower limit; `false` if there is none.
+    fn go_down(&mut self, engine: &Engine) -> bool {
+        let ask = self.asks.last_before(-self.at).map(|key| -key);
+        let Some(next) = ask.into_iter().chain(self.bids.next()).max() else {
+            return false;
+        };
+        self.asks.leave(-self.at, engine);
+        self.bids.join(next, engine);
+        self.at = next;
+        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an order has to pass before it is let in.
 
-use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce};
+use tickwire_market::{InstrumentId, OrderType, Price, Qty, Side, TimeInForce};
 
 use crate::order::{NewOrder, Order, Reject};
 use crate::rules::{OnBreach, PostOnly, PriceBands};
@@ -8,8 +8,9 @@ use crate::rules::{OnBreach, PostOnly, PriceBands};
 use super::{Admission, Engine, NIL, WAITING_LEVELS_MAX, edge_of, key_of, ladder_of, price_of, rung_key};
 
 impl Engine {
-    /// Whether an order is taken, what is done with it, and how it is entered; without a number yet.
-    pub(super) fn admit(&self, new: &NewOrder) -> Result<(Admission, Order), Reject> {
+    /// Whether an order is taken, and what is done with it; `order`, which is it without a number yet, is
+    /// changed to how it is entered.
+    pub(super) fn admit(&self, new: &NewOrder, order: &mut Order) -> Result<Admission, Reject> {
         let listed = self.listing(new.instrument)?;
         check_instructions(new)?;
         let is_market = new.order_type == OrderType::Market;
@@ -30,18 +31,17 @@ impl Engine {
                 self.check_band(new.instrument, new.side, new.price)?;
             }
         }
-        let mut order = new.entered_as(OrderId(0));
         match entry {
-            Admission::Match if new.post_only => self.make_passive(&mut order)?,
+            Admission::Match if new.post_only => self.make_passive(order)?,
             Admission::Wait(place) => order.terms = order.terms.at(place),
             _ => {}
         }
         let stays = entry != Admission::Match || new.rests();
-        let has_room = || self.free != NIL && self.has_level_room(&order, new.stop.unwrap_or_default());
+        let has_room = || self.free != NIL && self.has_level_room(order, new.stop.unwrap_or_default());
         if stays && !has_room() {
             return Err(Reject::Full);
         }
-        Ok((entry, order))
+        Ok(entry)
     }
 
     pub(super) fn check_qty(&self, instrument: InstrumentId, qty: Qty) -> Result<(), Reject> {
@@ -68,7 +68,7 @@ impl Engine {
             return Err(Reject::PriceRange);
         }
         let tick = self.listing(instrument)?.rules.ticks.at(price).raw();
-        if price.raw() % tick != 0 || improvement.raw() % tick != 0 {
+        if price.raw() % tick != 0 || improvement != Price::ZERO && improvement.raw() % tick != 0 {
             return Err(Reject::Tick);
         }
         Ok(())
@@ -105,14 +105,11 @@ impl Engine {
             return Ok(());
         };
         let rules = &self.listing(order.instrument)?.rules;
-        let best = self.ladders[ladder]
-            .0
-            .last()
-            .map(|rung| price_of(!order.side, rung.key));
-        let behind = best.map(|best| rules.ticks.behind(order.side, best));
-        let behind = behind.filter(|price| *price > Price::ZERO && *price <= rules.price_max);
-        match (rules.post_only, behind) {
-            (PostOnly::Reprice, Some(price)) if order.improvement < price => {
+        let best = price_of(!order.side, self.ladders.best(ladder));
+        let price = rules.ticks.behind(order.side, best);
+        let is_price = price > Price::ZERO && price <= rules.price_max;
+        match rules.post_only {
+            PostOnly::Reprice if is_price && order.improvement < price => {
                 order.price = price;
                 Ok(())
             }
@@ -127,8 +124,8 @@ impl Engine {
             false => self.config.max_levels,
             true => self.config.max_levels.min(WAITING_LEVELS_MAX),
         };
-        let ladder = &self.ladders[ladder_of(order)];
-        ladder.0.len() < levels_max as usize || ladder.find(rung_key(order, trigger)).is_ok()
+        let ladder = ladder_of(order);
+        self.ladders.depth(ladder) < levels_max as usize || self.ladders.has(ladder, rung_key(order, trigger))
     }
 }
 

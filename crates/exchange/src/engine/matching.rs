@@ -32,8 +32,7 @@ impl Engine {
     /// then the oldest; between the sides the older one.
     fn elected(&self, instrument: InstrumentId) -> Option<u32> {
         let base = instrument.index() * LADDERS + 4;
-        let stops = &self.ladders[base..base + 2];
-        if stops[0].0.is_empty() && stops[1].0.is_empty() {
+        if self.ladders.depth(base) == 0 && self.ladders.depth(base + 1) == 0 {
             return None;
         }
         let listed = &self.listed[instrument.index()];
@@ -41,10 +40,11 @@ impl Engine {
             return None;
         }
         let first = |side: Side| {
-            let rung = stops[side as usize].0.last()?;
-            let trigger = price_of(!side, rung.key);
+            let ladder = base + side as usize;
+            let slot = self.ladders.first(ladder)?;
+            let trigger = price_of(!side, self.ladders.best(ladder));
             let is_passed = trigger == listed.last_sale || side.better(listed.last_sale, trigger);
-            is_passed.then(|| self.queue_of(rung).head)
+            is_passed.then_some(slot)
         };
         match (first(Side::Bid), first(Side::Ask)) {
             (Some(bid), Some(ask)) => {
@@ -97,7 +97,7 @@ impl Engine {
     /// within `limit`.
     pub(super) fn best_maker(&self, instrument: InstrumentId, side: Side, limit: i64) -> Option<usize> {
         let shown = instrument.index() * LADDERS + side as usize * 2;
-        let best = |ladder: usize| self.ladders[ladder].0.last().map_or(i64::MIN, |rung| rung.key);
+        let best = |ladder: usize| self.ladders.best(ladder);
         let at = if best(shown + 1) > best(shown) {
             shown + 1
         } else {
@@ -111,7 +111,7 @@ impl Engine {
     pub(super) fn is_crossed(&self, instrument: InstrumentId) -> bool {
         let best = |side| {
             let ladder = self.best_maker(instrument, side, i64::MIN)?;
-            self.ladders[ladder].0.last().map(|rung| price_of(side, rung.key))
+            Some(price_of(side, self.ladders.best(ladder)))
         };
         matches!((best(Side::Bid), best(Side::Ask)), (Some(bid), Some(ask)) if bid >= ask)
     }
@@ -146,7 +146,7 @@ impl Engine {
     /// Without the orders that `taker` minds; `None` if one of those would end it.
     fn volume_of_others(&self, taker: &Order, rung: &Rung) -> Option<u64> {
         let mut volume = 0;
-        for maker in self.chain(self.queue_of(rung).head) {
+        for maker in self.chain(self.ladders.queue_of(rung).head) {
             match taker.minds(maker) {
                 false => volume += maker.leaves(),
                 true if taker.self_trade() == SelfTrade::CancelOldest => {}
@@ -158,7 +158,7 @@ impl Engine {
 
     /// With reserves.
     pub(super) fn volume(&self, rung: &Rung) -> u64 {
-        let queue = self.queue_of(rung);
+        let queue = self.ladders.queue_of(rung);
         match queue.icebergs {
             0 => queue.volume,
             _ => self.chain(queue.head).map(Order::leaves).sum(),
@@ -170,10 +170,9 @@ impl Engine {
             let Some(ladder) = self.best_maker(taker.instrument, !taker.side, limit) else {
                 return;
             };
-            let Some(rung) = self.ladders[ladder].0.last() else {
+            let Some(slot) = self.ladders.first(ladder) else {
                 return;
             };
-            let slot = self.queue_of(rung).head;
             let resting = self.slots[slot as usize].order;
             if taker.minds(&resting) {
                 self.prevent(taker, slot, out);

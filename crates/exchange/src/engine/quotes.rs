@@ -190,8 +190,8 @@ impl Engine {
         let base = instrument.index() * LADDERS;
         for ladder in base..base + LADDERS {
             // From the best level down: an emptied level moves only better ones, which were seen.
-            for at in (0..self.ladders[ladder].0.len()).rev() {
-                let mut slot = self.queue_of(&self.ladders[ladder].0[at]).head;
+            for at in (0..self.ladders.depth(ladder)).rev() {
+                let mut slot = self.ladders.queue_of(&self.ladders.of(ladder)[at]).head;
                 while slot != NIL {
                     let next = self.links[slot as usize].next;
                     if which(&self.slots[slot as usize].order) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
-use super::resting::{Queue, Rung, Slot};
+use super::resting::Slot;
 use super::{Engine, NIL};
 
 /// Of the slots those that an order has, and the order in which the others are given out, in runs of
@@ -15,8 +15,6 @@ impl Persist for Engine {
             config: _,
             listed,
             ladders,
-            queues,
-            free_queue: _,
             slots,
             links,
             triggers,
@@ -29,12 +27,7 @@ impl Persist for Engine {
             trades,
         } = self;
         listed.save(out);
-        (ladders.len() as u64).save(out);
-        for ladder in ladders {
-            (ladder.0.len() as u64).save(out);
-            let levels = ladder.0.iter().map(|rung| queues[rung.queue as usize]);
-            levels.for_each(|queue| queue.save(out));
-        }
+        ladders.save(out);
         index.save(out);
         for (_, slot) in index.iter() {
             let slot = slot as usize;
@@ -57,7 +50,7 @@ impl Persist for Engine {
 
     fn load(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
         self.listed.load(from)?;
-        self.load_ladders(from)?;
+        self.ladders.load(from)?;
         self.index.load(from)?;
         for (_, slot) in self.index.iter() {
             let (order, link, trigger) = PersistValue::read(from)?;
@@ -85,37 +78,17 @@ impl Persist for Engine {
 }
 
 impl Engine {
-    fn load_ladders(&mut self, from: &mut StateReader<'_>) -> Result<(), Damaged> {
-        if u64::read(from)? != self.ladders.len() as u64 {
-            return Err(Damaged);
-        }
-        self.queues.clear();
-        self.free_queue = NIL;
-        for ladder in &mut self.ladders {
-            ladder.0.clear();
-            for _ in 0..from.length()? {
-                let queue = Queue::read(from)?;
-                ladder.0.push(Rung {
-                    key: queue.key,
-                    queue: self.queues.len() as u32,
-                });
-                self.queues.push(queue);
-            }
-        }
-        Ok(())
-    }
-
     /// Tells every order which queue it stands in.
     fn find_queues(&mut self) -> Result<(), Damaged> {
-        for (number, queue) in self.queues.iter().enumerate() {
+        for (number, queue) in self.ladders.loaded() {
             let mut at = queue.head;
             for _ in 0..queue.orders {
-                self.slots.get_mut(at as usize).ok_or(Damaged)?.queue = number as u32;
+                self.slots.get_mut(at as usize).ok_or(Damaged)?.queue = number;
                 at = self.links[at as usize].next;
             }
         }
         let mut orders = self.index.iter().map(|(_, slot)| &self.slots[slot as usize]);
-        match orders.all(|slot| (slot.queue as usize) < self.queues.len()) {
+        match orders.all(|slot| slot.queue != NIL) {
             true => Ok(()),
             false => Err(Damaged),
         }
