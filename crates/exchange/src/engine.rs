@@ -227,11 +227,11 @@ impl Engine {
             Admission::Match => self.trade_in(order, out),
             Admission::Collect => {
                 let order = order.sliced();
-                self.rest(order, Price::ZERO);
+                self.rest(&order, Price::ZERO);
                 out.rested(&order);
             }
             Admission::Wait(_) => {
-                self.rest(order, new.stop.unwrap_or_default());
+                self.rest(&order, new.stop.unwrap_or_default());
                 out.parked(&order);
             }
         }
@@ -332,7 +332,7 @@ impl Engine {
         let limit = key_of(!new.side, new.price);
         if entry == Admission::Collect || self.best_maker(new.instrument, !new.side, limit).is_none() {
             let rested = new.sliced();
-            self.rest(rested, Price::ZERO);
+            self.rest(&rested, Price::ZERO);
             out.replaced(&old, &rested, true);
         } else {
             out.replaced(&old, &new, false);
@@ -391,7 +391,7 @@ impl Engine {
         }
         new.id = self.next_id();
         self.unrest(slot);
-        self.rest(new, stop);
+        self.rest(&new, stop);
         out.reparked(&old, &new);
         self.settle(new.instrument, out);
         Ok(new.id)

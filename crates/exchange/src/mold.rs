@@ -339,7 +339,7 @@ impl MoldChannel {
         let mut packet = PacketBuilder::new(&mut self.scratch, self.config.session, first);
         loop {
             // One piece but where the ring begins anew.
-            let left = self.config.messages_max.max(1).min(MESSAGES_MAX) - packet.count();
+            let left = self.config.messages_max.clamp(1, MESSAGES_MAX) - packet.count();
             let (count, blocks) = self.store.blocks(SeqNo(self.unsent), left, packet.room());
             if count == 0 || !packet.push_blocks(count, blocks) {
                 break;
@@ -504,6 +504,56 @@ mod tests {
         assert!(!channel.is_over());
         assert_eq!(drain(&mut channel, end.after(30 * Nanos::MILLI)), []);
         assert!(channel.is_over() && channel.poll_timeout().is_none());
+    }
+
+    /// Message by message into a packet: what the pieces that lie together must come to, at the ring's end,
+    /// where it forgot what was not sent, and where a message is larger than any datagram.
+    #[test]
+    fn datagrams_hold_what_would_fit_message_by_message() {
+        let mut rng = Rng::new(3);
+        let mut channel = MoldChannel::new(ChannelConfig {
+            datagram_max: 500,
+            messages_max: 9,
+            store_bytes: 0,
+            store_messages: 4096,
+            ..ChannelConfig::default()
+        });
+        let (mut wrapped, mut lost, mut full) = (0, 0, 0);
+        for _ in 0..20_000 {
+            let most = if rng.below(500) == 0 { 6_000 } else { 12 };
+            for _ in 0..rng.below(most) {
+                let size = if rng.below(200) == 0 { 600 } else { 130 };
+                let mut message = vec![0; rng.below(size) as usize];
+                rng.fill(&mut message);
+                channel.message(&message);
+            }
+            let mut at = channel.unsent;
+            let mut buffer = [0; 500];
+            while at < channel.store.next {
+                let mut packet = PacketBuilder::new(&mut buffer, channel.session(), SeqNo(at));
+                let kept = |seq| channel.store.recent(SeqNo(seq));
+                while packet.count() < 9 && kept(at).is_some_and(|message| packet.push(message)) {
+                    at += 1;
+                }
+                if packet.count() == 0 {
+                    at = channel.store.first.max(at + 1);
+                    lost += 1;
+                }
+                full += u64::from(packet.count() == 9);
+                let length = packet.finish();
+                let offset = |seq| channel.store.offsets[channel.store.place(seq)];
+                let first = channel.unsent.max(channel.store.first);
+                wrapped += u64::from(at > first + 1 && offset(first) > offset(at - 1));
+                let datagram = channel.poll_datagram(Nanos(1)).expect("something is unsent");
+                assert_eq!(
+                    (datagram.bytes, datagram.next.0),
+                    (&buffer[..length], at),
+                    "message by message"
+                );
+            }
+            assert_eq!((channel.backlog(), channel.unsent), (0, at));
+        }
+        assert!(wrapped > 10 && lost > 10 && full > 100, "{wrapped} {lost} {full}");
     }
 
     #[test]

@@ -130,6 +130,7 @@ impl NewOrder {
         self.order_type == OrderType::Limit && stays(self.time_in_force)
     }
 
+    #[inline(always)]
     pub(crate) fn entered_as(&self, id: OrderId) -> Order {
         Order {
             id,
@@ -291,6 +292,7 @@ impl Order {
     }
 
     /// Of an iceberg that is about to rest: a slice and its reserve.
+    #[inline]
     pub(crate) fn sliced(mut self) -> Order {
         let all = self.leaves();
         if self.display > Qty::ZERO && all > u64::from(self.display.0) {

@@ -88,6 +88,29 @@ fn what_does_not_fit_is_refused_and_leaves_the_packet_as_it_was() {
 }
 
 #[test]
+fn framed_messages_are_appended_together_or_not_at_all() {
+    let mut buffer = [0; 34];
+    let mut builder = PacketBuilder::new(&mut buffer, SESSION, SeqNo(5));
+    assert!(builder.push(b"A"));
+    assert!(
+        !builder.push_blocks(3, b"\0\x01B\0\x03CDE\0\x02FG"),
+        "one byte too many"
+    );
+    assert_eq!((builder.count(), builder.room()), (1, 11));
+    assert!(builder.push_blocks(2, b"\0\x03BCD\0\x04EFGH"));
+    assert_eq!((builder.count(), builder.room(), builder.finish()), (3, 0, 34));
+    let packet = moldudp64::parse(&buffer).unwrap();
+    let Payload::Messages(blocks) = packet.payload else {
+        panic!("no messages")
+    };
+    assert_eq!(blocks.collect::<Vec<_>>(), [&b"A"[..], b"BCD", b"EFGH"]);
+    let mut buffer = vec![0; 200_000];
+    let mut builder = PacketBuilder::new(&mut buffer, SESSION, SeqNo(5));
+    assert!(builder.push(b"") && !builder.push_blocks(MESSAGES_MAX, &[0; 131_068]));
+    assert!(builder.push_blocks(MESSAGES_MAX - 1, &[0; 131_066]));
+}
+
+#[test]
 fn a_packet_never_holds_so_many_messages_that_it_reads_as_end_of_session() {
     let mut buffer = vec![0; 200_000];
     let mut builder = PacketBuilder::new(&mut buffer, SESSION, SeqNo(1));

@@ -84,7 +84,7 @@ impl Engine {
             out.expired(&order);
         } else {
             let order = order.sliced();
-            self.rest(order, Price::ZERO);
+            self.rest(&order, Price::ZERO);
             out.rested(&order);
         }
         if is_breach {
@@ -225,7 +225,7 @@ impl Engine {
         }
         .sliced();
         out.refreshed(&old, &new);
-        self.rest(new, Price::ZERO);
+        self.rest(&new, Price::ZERO);
         out.rested(&new);
     }
 

@@ -268,7 +268,7 @@ impl Engine {
             if self.listed[entry.instrument.index()].status == TradingStatus::Trading {
                 self.trade_in(order, out);
             } else {
-                self.rest(order, Price::ZERO);
+                self.rest(&order, Price::ZERO);
                 out.rested(&order);
             }
         }

@@ -79,7 +79,7 @@ impl Engine {
         *order
     }
 
-    pub(super) fn rest(&mut self, order: Order, trigger: Price) {
+    pub(super) fn rest(&mut self, order: &Order, trigger: Price) {
         let slot = self.free;
         assert_ne!(slot, NIL, "room was checked when the order was accepted");
         self.free = self.links[slot as usize].next;
@@ -88,7 +88,7 @@ impl Engine {
         if order.is_waiting() {
             self.triggers[slot as usize] = trigger;
         }
-        let queue = self.ladders.level(ladder_of(&order), rung_key(&order, trigger));
+        let queue = self.ladders.level(ladder_of(order), rung_key(order, trigger));
         let level = self.ladders.queue_mut(queue);
         let prev = level.tail;
         level.tail = slot;
@@ -99,7 +99,7 @@ impl Engine {
             NIL => level.head = slot,
             prev => self.links[prev as usize].next = slot,
         }
-        self.slots[slot as usize] = Slot { order, queue };
+        self.slots[slot as usize] = Slot { order: *order, queue };
         self.links[slot as usize] = Link { prev, next: NIL };
     }
 
