@@ -249,6 +249,7 @@ impl<'b> PacketBuilder<'b> {
 
     /// Appends `count` messages that are framed already: blocks one behind the other. `false`, and nothing
     /// changed, if they do not all fit.
+    #[must_use]
     #[inline]
     pub fn push_blocks(&mut self, count: u16, blocks: &[u8]) -> bool {
         let end = self.length + blocks.len();
