@@ -2,7 +2,7 @@
 
 use crate::changes::{Change, Totals};
 use crate::ladder::{Book, LevelPool, ORDERS_MAX, Own};
-use crate::order_index::{NONE, OrderIndex, OrderSlot, Slot};
+use crate::order_index::{NEXT, NONE, OrderIndex, OrderSlot, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
 use crate::{Digest, key_of, price_of};
@@ -226,7 +226,7 @@ impl Books {
             said: config.initial,
             spoilt: false,
             by_order,
-            upcoming: [(InstrumentId(u32::MAX), OrderId(0)); AHEAD],
+            upcoming: [(InstrumentId(u32::MAX), OrderId(u64::MAX)); AHEAD],
             turn: 0,
             distrusted: Distrusted::NONE,
             counters: Counters::default(),
@@ -308,16 +308,14 @@ impl Books {
     #[inline(always)]
     pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.orders.prefetch(order_id);
-        prefetch::fetch(&self.books, instrument.index());
-        // Where the book's levels are is written in its line, and who stands beside an order in its queue in
-        // the order's: some messages later they have come.
+        prefetch::fetch_near(&self.books, instrument.index());
+        // Where the book's levels are is written in its line, and where an order is that was moved in the
+        // table's: some messages later they have come.
         let next = (instrument, order_id);
         let (instrument, order_id) = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], next);
         self.turn = self.turn.wrapping_add(1);
         self.approach(instrument);
-        if self.by_order {
-            self.orders.prefetch_neighbours(order_id);
-        }
+        self.orders.prefetch_moved(order_id);
     }
 
     /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the
@@ -674,11 +672,12 @@ impl Books {
 
     /// Removes every order of a book by walking its queues.
     fn release_queues(&mut self, book: usize) {
+        self.orders.settle_links();
         for side in Side::BOTH {
             for nth in 0..self.books[book].len(side) {
                 let mut index = self.levels.first_of(&self.books[book], side, nth);
                 while index != NONE {
-                    let next = self.orders.slot(index).next;
+                    let next = self.orders.links(index)[NEXT];
                     self.orders.release(index);
                     index = next;
                 }
@@ -734,6 +733,11 @@ impl Books {
     /// Puts an order at the end of its level's queue. What is different.
     #[inline(always)]
     fn rest(&mut self, book: usize, slot: Slot) -> Result<UpdateFlags, BookError> {
+        if let Some(moves) = self.orders.prefetch_next(slot.id())
+            && self.by_order
+        {
+            prefetch::fetch(&self.books, moves.index());
+        }
         let index = match self.orders.place(slot.id()) {
             Ok(OrderSlot::Vacant(index)) => index,
             Ok(OrderSlot::Taken(index)) => self.displace(book, index)?,
@@ -750,7 +754,7 @@ impl Books {
         *self.orders.slot_mut(index) = slot;
         self.total(book, slot.side(), |total| total.more(slot.qty as u64, 1));
         if self.by_order {
-            self.levels.enqueue(self.orders.slots_mut(), position, index);
+            self.levels.enqueue(&mut self.orders, position, index);
         }
         Ok(changes)
     }
@@ -764,8 +768,7 @@ impl Books {
         };
         if self.by_order {
             let moved = self.orders.slot(to).instrument() as usize;
-            self.levels
-                .renumber(self.orders.slots_mut(), &self.books[moved], to);
+            self.levels.renumber(&mut self.orders, &self.books[moved], to);
         }
         Ok(index)
     }
@@ -777,7 +780,7 @@ impl Books {
         self.total(book, side, |total| total.less(slot.qty as u64, 1));
         let at = &mut self.books[book];
         let changes = match self.by_order {
-            true => self.levels.leave(self.orders.slots_mut(), at, slot),
+            true => self.levels.leave(&mut self.orders, at, index, slot),
             false => self.levels.take(at, side, slot.key, slot.qty, true),
         };
         self.orders.release(index);

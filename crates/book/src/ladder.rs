@@ -9,7 +9,7 @@
 use crate::books::BookError;
 use crate::buddies::{Buddies, CLASSES};
 use crate::changes::{ChangeKind, ChangeLog};
-use crate::order_index::{NONE, Slot};
+use crate::order_index::{NEXT, NONE, OrderIndex, PREV, Slot};
 use crate::prefetch;
 use crate::touched;
 use alloc::vec::Vec;
@@ -19,10 +19,12 @@ use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, 
 const BLOCK: usize = 8;
 /// How many levels behind the best are looked at together.
 const NEAR: usize = 4;
-/// How many levels the search then walks before it bisects the rest.
+/// How many levels behind these are counted before the rest is bisected.
 const WALK: usize = 16;
-/// How many levels are moved by a loop.
-const SHORT: usize = 6;
+/// How many levels are moved together where so many fit into the block.
+const SHORT: usize = 4;
+/// How many if those do not do.
+const LONG: usize = 8;
 
 /// Bits of the order count in [`Rung::sums`]; the other 44 hold the quantity.
 const COUNT_BITS: u32 = 20;
@@ -60,32 +62,12 @@ struct Queue {
 }
 
 impl Queue {
-    /// `follows` comes where there is no order before, `precedes` where there is none behind.
+    /// `follows` comes where there is no order before, `precedes` where there is none behind. Most levels
+    /// have few orders, and where in the queue one stands is not predictable: no branch.
     #[inline(always)]
-    fn set_ends(&mut self, [before, after]: [u32; 2], [follows, precedes]: [u32; 2]) {
-        if before == NONE {
-            self.head = follows;
-        }
-        if after == NONE {
-            self.tail = precedes;
-        }
-    }
-}
-
-/// Whether an order between these two is the first or the last of its level.
-#[inline(always)]
-fn is_end([before, after]: [u32; 2]) -> bool {
-    before == NONE || after == NONE
-}
-
-/// Makes `follows` come after order `before`, and `precedes` before order `after`, where there are such.
-#[inline(always)]
-fn tie(slots: &mut [Slot], [before, after]: [u32; 2], [follows, precedes]: [u32; 2]) {
-    if after != NONE {
-        slots[after as usize].prev = precedes;
-    }
-    if before != NONE {
-        slots[before as usize].next = follows;
+    fn set_ends(&mut self, [after, before]: [u32; 2], [follows, precedes]: [u32; 2]) {
+        self.head = if before == NONE { follows } else { self.head };
+        self.tail = if after == NONE { precedes } else { self.tail };
     }
 }
 
@@ -172,6 +154,13 @@ impl Book {
     #[inline(always)]
     fn capacity(&self, side: Side) -> usize {
         ((BLOCK << self.size[side as usize]) >> 1) & !(BLOCK - 1)
+    }
+
+    /// The places of its block.
+    #[inline(always)]
+    fn block(&self, side: Side) -> core::ops::Range<usize> {
+        let base = self.base[side as usize] as usize;
+        base..base + self.capacity(side)
     }
 
     /// How many levels a side has.
@@ -411,11 +400,11 @@ impl LevelPool {
             self.resize(at, side, at.size[side as usize] + 1)?;
             position = at.range(side).start + from_base;
         }
-        let end = at.range(side).end;
-        shift_up(&mut self.rungs, position, end - 1);
+        let (end, block) = (at.range(side).end, at.block(side));
+        shift_up(&mut self.rungs[..block.end], position, end - 1);
         self.rungs[position] = rung;
         if !self.queues.is_empty() {
-            shift_up(&mut self.queues, position, end);
+            shift_up(&mut self.queues[..block.end], position, end);
             self.queues[position] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
@@ -469,9 +458,10 @@ impl LevelPool {
             ..self.rungs[position]
         };
         self.log.note(ChangeKind::Removed, side, end - 1 - position, gone);
-        shift_down(&mut self.rungs, position, end - 1);
+        let block = at.block(side);
+        shift_down(&mut self.rungs[..block.end], position, end - 1);
         if !self.queues.is_empty() {
-            shift_down(&mut self.queues, position, end);
+            shift_down(&mut self.queues[..block.end], position, end);
         }
         self.shorten(at, side);
     }
@@ -617,24 +607,31 @@ impl LevelPool {
 
     /// Appends order `index` to the queue of the level at `position`.
     #[inline]
-    pub(crate) fn enqueue(&mut self, slots: &mut [Slot], position: usize, index: u32) {
+    pub(crate) fn enqueue(&mut self, orders: &mut OrderIndex, position: usize, index: u32) {
         let queue = &mut self.queues[position];
-        let order = &mut slots[index as usize];
-        (order.next, order.prev) = (NONE, queue.tail);
-        match queue.tail {
-            NONE => queue.head = index,
-            tail => slots[tail as usize].next = index,
-        }
-        queue.tail = index;
+        let Queue { head, tail } = *queue;
+        orders.slot_mut(index).links[PREV] = tail;
+        *queue = Queue {
+            head: if tail == NONE { index } else { head },
+            tail: index,
+        };
+        orders.link(tail, NEXT, index);
     }
 
-    /// Takes an order out of its queue and out of its level, whose place is looked for once. What is
-    /// different.
+    /// Takes the order of this slot out of its queue and out of its level, whose place is looked for once.
+    /// What is different.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, slots: &mut [Slot], at: &mut Book, order: Slot) -> UpdateFlags {
+    pub(crate) fn leave(
+        &mut self,
+        orders: &mut OrderIndex,
+        at: &mut Book,
+        index: u32,
+        order: Slot,
+    ) -> UpdateFlags {
         let (side, key) = (order.side(), order.key);
-        let (beside, instead) = ([order.prev, order.next], [order.next, order.prev]);
-        tie(slots, beside, instead);
+        let beside = orders.last_links(index);
+        // Each of its neighbours gets the other one.
+        orders.tie(beside, beside);
         let range = at.range(side);
         let is_best = key == at.key[side as usize];
         let position = match is_best {
@@ -644,18 +641,16 @@ impl LevelPool {
         let Ok(position) = position else {
             return UpdateFlags::DEPTH;
         };
-        if is_end(beside) {
-            self.queues[position].set_ends(beside, instead);
-        }
+        self.queues[position].set_ends(beside, beside);
         self.take_at(at, side, position, is_best, order.qty, true)
     }
 
     /// Order `index` has got another slot number, this one: its neighbours, or its level, are told.
-    pub(crate) fn renumber(&mut self, slots: &mut [Slot], at: &Book, index: u32) {
-        let order = slots[index as usize];
-        let beside = [order.prev, order.next];
-        tie(slots, beside, [index; 2]);
-        if is_end(beside)
+    pub(crate) fn renumber(&mut self, orders: &mut OrderIndex, at: &Book, index: u32) {
+        let order = *orders.slot(index);
+        let beside = order.links;
+        orders.tie(beside, [index; 2]);
+        if beside.contains(&NONE)
             && let Ok(position) = self.search(at, order.side(), order.key)
         {
             self.queues[position].set_ends(beside, [index; 2]);
@@ -665,10 +660,14 @@ impl LevelPool {
     /// Fetches the levels right behind the best ones of a book, and the ends of their queues.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: &Book) {
-        for side in Side::BOTH {
-            let last = at.range(side).end.wrapping_sub(2);
-            prefetch::fetch(&self.rungs, last);
-            prefetch::fetch(&self.queues, last);
+        let behind = Side::BOTH.map(|side| at.range(side).end.saturating_sub(2));
+        behind
+            .iter()
+            .for_each(|&last| prefetch::fetch_near(&self.rungs, last));
+        if !self.queues.is_empty() {
+            behind
+                .iter()
+                .for_each(|&last| prefetch::fetch_near(&self.queues, last));
         }
     }
 }
@@ -704,46 +703,84 @@ fn join(sums: &mut u64, added: u64) -> Result<(), BookError> {
     Ok(())
 }
 
-/// Moves `items[from..to]` one place up. Mostly one to four items: a loop is faster than a call.
+/// Moves `block[from..to]` one place up; what is behind `to` in the block is worth nothing. How many items
+/// that are is not predictable: mostly a few, so a few are moved whether or not so many are worth something.
 #[inline(always)]
-fn shift_up<T: Copy>(items: &mut [T], from: usize, to: usize) {
-    if to - from > SHORT {
-        items.copy_within(from..to, from + 1);
-        return;
-    }
-    let items = &mut items[from..=to];
-    for i in (1..items.len()).rev() {
-        items[i] = items[i - 1];
+fn shift_up<T: Copy>(block: &mut [T], from: usize, to: usize) {
+    let items = &mut block[from..];
+    match to - from {
+        ..=SHORT if items.len() > SHORT => items.copy_within(..SHORT, 1),
+        ..=SHORT => (0..to - from).rev().for_each(|i| items[i + 1] = items[i]),
+        ..=LONG if items.len() > LONG => items.copy_within(..LONG, 1),
+        len => items.copy_within(..len, 1),
     }
 }
 
-/// Moves `items[from + 1..to]` one place down.
+/// Moves `block[from + 1..to]` one place down; what is behind in the block is worth nothing.
 #[inline(always)]
-fn shift_down<T: Copy>(items: &mut [T], from: usize, to: usize) {
-    if to - from > SHORT {
-        items.copy_within(from + 1..to, from);
-        return;
-    }
-    let items = &mut items[from..to];
-    for i in 1..items.len() {
-        items[i - 1] = items[i];
+fn shift_down<T: Copy>(block: &mut [T], from: usize, to: usize) {
+    let items = &mut block[from..];
+    match to - from - 1 {
+        ..=SHORT if items.len() > SHORT => items.copy_within(1..=SHORT, 0),
+        len @ ..=SHORT => (0..len).for_each(|i| items[i] = items[i + 1]),
+        ..=LONG if items.len() > LONG => items.copy_within(1..=LONG, 0),
+        len => items.copy_within(1..=len, 0),
     }
 }
 
-/// Where the key is among levels in ascending key order (`Ok`) or belongs (`Err`), beginning at the end.
+/// Where the key is among levels in ascending key order (`Ok`) or belongs (`Err`), looking at the
+/// nearest to the end first.
 #[inline(always)]
 fn walk(rungs: &[Rung], key: i64) -> Result<usize, usize> {
-    let near = rungs.len().saturating_sub(WALK);
-    for (i, rung) in rungs.iter().enumerate().skip(near).rev() {
-        if rung.key <= key {
-            return if rung.key == key { Ok(i) } else { Err(i + 1) };
-        }
+    let (far, near) = rungs.split_at(rungs.len().saturating_sub(WALK));
+    // All are counted: a branch on each would be one that nobody can predict.
+    let better = near.iter().map(|rung| (rung.key > key) as usize).sum::<usize>();
+    if better == WALK {
+        return bisect(far, key);
     }
-    bisect(&rungs[..near], key)
+    match rungs[..rungs.len() - better].last() {
+        Some(rung) if rung.key == key => Ok(rungs.len() - better - 1),
+        _ => Err(rungs.len() - better),
+    }
 }
 
 /// The same by halving.
 #[cold]
 fn bisect(rungs: &[Rung], key: i64) -> Result<usize, usize> {
     rungs.binary_search_by(|rung| rung.key.cmp(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shift_moves_what_is_worth_something() {
+        for (block, from) in (1..40).flat_map(|block| (0..block).map(move |from| (block, from))) {
+            for to in from..block {
+                let before: Vec<usize> = (0..block).collect();
+                let mut up = before.clone();
+                shift_up(&mut up, from, to);
+                assert_eq!(up[..from], before[..from]);
+                assert_eq!(up[from + 1..=to], before[from..to], "{block} {from} {to}");
+            }
+            for to in from + 1..=block {
+                let before: Vec<usize> = (0..block).collect();
+                let mut down = before.clone();
+                shift_down(&mut down, from, to);
+                assert_eq!(down[..from], before[..from]);
+                assert_eq!(down[from..to - 1], before[from + 1..to], "{block} {from} {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_found_or_belongs_where_halving_says() {
+        for len in 0..3 * WALK as i64 {
+            let rungs: Vec<Rung> = (0..len).map(|i| Rung { key: 2 * i, sums: 1 }).collect();
+            for key in -1..=2 * len {
+                assert_eq!(walk(&rungs, key), bisect(&rungs, key), "{key} among {len}");
+            }
+        }
+    }
 }

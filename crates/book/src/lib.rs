@@ -51,6 +51,7 @@ mod changes;
 mod digest;
 mod instrument_state;
 mod ladder;
+mod late_links;
 pub mod naive;
 mod order_index;
 pub mod prefetch;

@@ -7,10 +7,14 @@
 //! it moves once, and the slot is free for all that follow. Ids above the highest that ever moved cannot be
 //! in the table, so a new order does not look there.
 //!
+//! A new order also fetches what the next ones will need, if they are numbered upwards: the lines of their
+//! slots, and the places to which those go who stand there still.
+//!
 //! Nothing depends on ids being dense: ids in strides, at random or falling fill the table sooner and cost
 //! its two cache lines more, and the books are the same.
 
 use crate::books::BookError;
+use crate::late_links::LateLinks;
 use crate::prefetch;
 use crate::touched;
 use alloc::vec;
@@ -19,11 +23,20 @@ use tickwire_market::{InstrumentId, OrderId, Side};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
+/// Of [`Slot::links`], the order behind.
+pub(crate) const NEXT: usize = 0;
+/// Of [`Slot::links`], the order before.
+pub(crate) const PREV: usize = 1;
+
+/// How many orders after a new one a slot is fetched.
+const FAR: u64 = 12;
+/// How many orders after a new one a slot, which has been fetched, is looked at.
+const NEAR: u64 = 4;
 
 /// A resting order with its neighbours in the queue of its level, two to a cache line. Vacant when `qty` is 0.
 ///
 /// ```text
-///  0 key  8 id  16 qty  20 tag  24 next  28 prev
+///  0 key  8 id  16 qty  20 tag  24 links[next] 28 links[prev]
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
@@ -32,10 +45,9 @@ pub(crate) struct Slot {
     id: u64,
     pub(crate) qty: u32,
     tag: u32,
-    /// The order behind this one in its queue, by slot number. Only where queues are kept.
-    pub(crate) next: u32,
-    /// The order before this one.
-    pub(crate) prev: u32,
+    /// The orders behind this one ([`NEXT`]) and before it ([`PREV`]) in its queue, by slot number. Only
+    /// where queues are kept, and not the latest word: see [`OrderIndex::links`].
+    pub(crate) links: [u32; 2],
 }
 
 const _: () = assert!(core::mem::size_of::<Slot>() == 32);
@@ -45,8 +57,7 @@ const VACANT: Slot = Slot {
     id: 0,
     qty: 0,
     tag: 0,
-    next: NONE,
-    prev: NONE,
+    links: [NONE; 2],
 };
 
 impl Slot {
@@ -57,8 +68,7 @@ impl Slot {
             id: id.0,
             qty,
             tag: instrument << 1 | side as u32,
-            next: NONE,
-            prev: NONE,
+            links: [NONE; 2],
         }
     }
 
@@ -97,16 +107,20 @@ pub(crate) enum OrderSlot {
 }
 
 pub(crate) struct OrderIndex {
-    /// The window first, a power of two; then the slots of orders in the table.
+    /// The window first, a power of two; then the slots of orders in the table; then one that is no order's,
+    /// if there is any.
     slots: Vec<Slot>,
     /// Slots of the window.
     window: usize,
+    /// Slots of orders in the table.
+    rooms: usize,
     /// Window slots from here on were vacant since the last clear.
     used: usize,
     /// No id above this was ever moved to the table.
     moved_max: u64,
     table: Vec<Entry>,
     free_moved: Vec<u32>,
+    late: LateLinks,
 }
 
 impl OrderIndex {
@@ -120,8 +134,9 @@ impl OrderIndex {
         let total = window + orders;
         assert!(total < NONE as usize, "order capacity must stay below 2^31");
         OrderIndex {
-            slots: touched(VACANT, total),
+            slots: touched(VACANT, total + (total > 0) as usize),
             window,
+            rooms: orders,
             used: 0,
             moved_max: 0,
             table: vec![
@@ -133,6 +148,7 @@ impl OrderIndex {
                 }
             ],
             free_moved: (0..orders as u32).rev().collect(),
+            late: LateLinks::new(total as u32),
         }
     }
 
@@ -146,9 +162,39 @@ impl OrderIndex {
         &mut self.slots[index as usize]
     }
 
-    #[inline]
-    pub(crate) fn slots_mut(&mut self) -> &mut [Slot] {
-        &mut self.slots
+    /// The orders behind and before one in its queue.
+    pub(crate) fn links(&self, index: u32) -> [u32; 2] {
+        self.late.read(&self.slots, index)
+    }
+
+    /// Writes all links that wait, before orders leave their slots by other ways.
+    pub(crate) fn settle_links(&mut self) {
+        self.late.settle(&mut self.slots);
+    }
+
+    /// [`OrderIndex::links`] of an order that is about to leave its slot: nothing is written there any more.
+    #[inline(always)]
+    pub(crate) fn last_links(&mut self, index: u32) -> [u32; 2] {
+        if self.late.may_hold(index) {
+            self.late.settle(&mut self.slots);
+        }
+        self.slots[index as usize].links
+    }
+
+    /// Makes `follows` come behind the order `before`, and `precedes` before the order `after`, where there
+    /// are such.
+    #[inline(always)]
+    pub(crate) fn tie(&mut self, [after, before]: [u32; 2], [follows, precedes]: [u32; 2]) {
+        self.link(before, NEXT, follows);
+        self.link(after, PREV, precedes);
+    }
+
+    /// Sets a link of an order, if there is one. Where there is none is not predictable: no branch.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, index: u32, which: usize, value: u32) {
+        let nobody = self.late.nobody();
+        let slot = if index == NONE { nobody } else { index };
+        self.late.put(&mut self.slots, slot, which, value);
     }
 
     /// An id's slot in the window; beyond all slots when there is no window.
@@ -177,7 +223,7 @@ impl OrderIndex {
     }
 
     fn is_none_moved(&self) -> bool {
-        self.free_moved.len() == self.slots.len() - self.window
+        self.free_moved.len() == self.rooms
     }
 
     #[cold]
@@ -198,6 +244,24 @@ impl OrderIndex {
 
     fn entry_of(&self, id: u64) -> usize {
         (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & self.table.len().wrapping_sub(1)
+    }
+
+    /// Fetches what the orders after a new one need if they are numbered upwards: their slots, and where
+    /// those go who stand there still. The instrument of one of these.
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self, id: OrderId) -> Option<InstrumentId> {
+        prefetch::fetch_near(&self.slots, self.home(OrderId(id.0.wrapping_add(FAR))));
+        let standing = self.slots.get(self.home(OrderId(id.0.wrapping_add(NEAR))))?;
+        (standing.qty != 0).then(|| self.prefetch_move(standing))
+    }
+
+    #[cold]
+    fn prefetch_move(&self, standing: &Slot) -> InstrumentId {
+        prefetch::fetch(&self.table, self.entry_of(standing.id));
+        if let Some(&free) = self.free_moved.last() {
+            prefetch::fetch(&self.slots, self.window + free as usize);
+        }
+        InstrumentId(standing.instrument())
     }
 
     /// Where a new order stands. The caller writes it there, with a quantity above 0; nothing is reserved.
@@ -225,7 +289,9 @@ impl OrderIndex {
     pub(crate) fn move_out(&mut self, index: u32) -> Result<u32, BookError> {
         let free = self.free_moved.pop().ok_or(BookError::Full)?;
         let to = self.window as u32 + free;
-        let order = core::mem::replace(&mut self.slots[index as usize], VACANT);
+        let links = self.last_links(index);
+        let mut order = core::mem::replace(&mut self.slots[index as usize], VACANT);
+        order.links = links;
         let at = self.position(order.id);
         self.table[at] = Entry {
             id: order.id,
@@ -294,8 +360,16 @@ impl OrderIndex {
             self.slots[self.window..].fill(VACANT);
             self.table.fill(NO_ENTRY);
             self.free_moved.clear();
-            self.free_moved
-                .extend((0..(self.slots.len() - self.window) as u32).rev());
+            self.free_moved.extend((0..self.rooms as u32).rev());
+        }
+        self.late.forget();
+    }
+
+    /// Fetches the cache line of an order whose entry has been fetched, if it was moved.
+    #[inline(always)]
+    pub(crate) fn prefetch_moved(&self, id: OrderId) {
+        if let Some(index) = self.find_moved(id) {
+            prefetch::fetch(&self.slots, index as usize);
         }
     }
 
@@ -303,20 +377,9 @@ impl OrderIndex {
     /// moved.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
-        prefetch::fetch(&self.slots, self.home(id));
+        prefetch::fetch_near(&self.slots, self.home(id));
         if id.0 <= self.moved_max {
             prefetch::fetch(&self.table, self.entry_of(id.0));
-        }
-    }
-
-    /// Fetches the orders before and behind one in its queue, if it stands in the window.
-    #[inline(always)]
-    pub(crate) fn prefetch_neighbours(&self, id: OrderId) {
-        if let Some(slot) = self.slots.get(self.home(id))
-            && slot.id == id.0
-        {
-            prefetch::fetch(&self.slots, slot.next as usize);
-            prefetch::fetch(&self.slots, slot.prev as usize);
         }
     }
 }

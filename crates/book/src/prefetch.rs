@@ -12,16 +12,23 @@ pub fn fetch<T>(items: &[T], index: usize) {
     }
 }
 
+/// The same without looking whether there is such an item: where one that is not there is rare, and near. The
+/// line of an item before the first one or behind the last one is fetched in vain.
+#[inline(always)]
+pub(crate) fn fetch_near<T>(items: &[T], index: usize) {
+    hint(items.as_ptr().wrapping_add(index));
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn hint<T>(item: &T) {
+fn hint<T>(item: *const T) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: PREFETCHT0 is part of SSE, which every x86_64 processor has, and it neither faults nor changes
-    // memory or registers for any address; the address here is that of a live reference anyway.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(item).cast()) }
+    // memory or registers for any address, mapped or not.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(item.cast()) }
 }
 
 /// Other processors: no hint. Always correct, because a hint changes nothing but time.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn hint<T>(_item: &T) {}
+fn hint<T>(_item: *const T) {}

@@ -1,7 +1,7 @@
 //! Reading a book.
 
 use crate::books::worse;
-use crate::order_index::NONE;
+use crate::order_index::{NEXT, NONE, PREV};
 use crate::{Books, Depth, Digest, key_of, price_of};
 use tickwire_market::{BookState, BookUpdate, InstrumentId, Level, OrderId, Price, Qty, SeqNo, Side, Volume};
 
@@ -112,7 +112,7 @@ impl<'a> BookRef<'a> {
             .levels
             .first(&books.books[self.index], side, key_of(side, price));
         let known = |index: u32| (index != NONE).then_some(index);
-        core::iter::successors(known(first), move |&index| known(books.orders.slot(index).next))
+        core::iter::successors(known(first), move |&index| known(books.orders.links(index)[NEXT]))
             .map(|index| books.view(index))
     }
 
@@ -162,12 +162,12 @@ impl Books {
             return None;
         }
         let mut position = QueuePosition::default();
-        let mut index = self.orders.slot(self.orders.find(id)?).prev;
+        let mut index = self.orders.links(self.orders.find(id)?)[PREV];
         while index != NONE {
             position.orders_ahead += 1;
             let ahead = self.orders.slot(index);
             position.qty_ahead += Qty(ahead.qty);
-            index = ahead.prev;
+            index = self.orders.links(index)[PREV];
         }
         Some(position)
     }

@@ -183,7 +183,13 @@ fn queues_hash(books: &Books) -> u64 {
 
 /// Every answer is compared; the touched book after every event; everything every `check_every` events.
 fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, check_every: u64) {
-    let mut fast = Books::new(config(depth));
+    compare_in(config(depth), seed, events, spread, live_max, check_every);
+}
+
+/// The same with books of these sizes.
+fn compare_in(config: BooksConfig, seed: u64, events: u64, spread: u64, live_max: usize, check_every: u64) {
+    let depth = config.depth;
+    let mut fast = Books::new(config);
     let mut mirror = mirror::Mirror::new(&fast);
     let mut naive = NaiveBooks::new(Venue::Nasdaq, depth, INSTRUMENTS, BookState::Live);
     let mut stream = Stream::new(seed, spread, live_max);
@@ -206,6 +212,9 @@ fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, c
             assert_eq!(fast.state_hash(), naive.state_hash(), "seed {seed} event {n}");
             if depth == Depth::ByOrder {
                 assert_eq!(queues_hash(&fast), naive.queues_hash(), "seed {seed} event {n}");
+                if n % (7 * check_every) == 0 {
+                    check_queue_positions(&fast, &naive, seed);
+                }
             }
         }
     }
@@ -237,6 +246,20 @@ fn check_queue_positions(fast: &Books, naive: &NaiveBooks, seed: u64) {
             ahead.iter().map(|(_, qty)| *qty as u64).sum::<u64>(),
             "seed {seed}"
         );
+    }
+}
+
+/// Few orders, so that neighbours in a queue come and leave within a few events, in a window so small that
+/// old ones are in the way of new ones all the time.
+#[test]
+fn queues_equal_the_naive_ones_where_all_that_happens_is_near() {
+    for seed in 1..=16 {
+        let live_max = [3, 10, 30, 60][seed as usize % 4];
+        let config = BooksConfig {
+            orders: 64,
+            ..config(Depth::ByOrder)
+        };
+        compare_in(config, seed, 20_000, 1 + seed % 5, live_max, 1);
     }
 }
 

@@ -388,6 +388,40 @@ fn queues_keep_time_priority_and_say_what_stands_ahead() {
 }
 
 #[test]
+fn whatever_is_announced_changes_nothing() {
+    for depth in [Depth::Aggregated, Depth::ByOrder, Depth::ByPrice] {
+        for (instruments, orders, levels) in [(0, 0, 0), (3, 0, 8), (3, 2, 4_096)] {
+            let mut books = Books::new(BooksConfig {
+                depth,
+                instruments,
+                orders,
+                levels,
+                ..Default::default()
+            });
+            let before = books.state_hash();
+            for id in [0, 1, 2, u64::MAX, 1 << 33].repeat(4) {
+                for instrument in [0, 1, 4, u32::MAX] {
+                    books.upcoming(InstrumentId(instrument), OrderId(id));
+                }
+            }
+            assert_eq!(books.state_hash(), before);
+            // The second and the third order go where the first one stands.
+            let rested = (0..3).filter(|n| {
+                books.upcoming(STOCK, OrderId(n * 4));
+                matches!(books.apply(&order(n * 4, Side::Bid, 100, 5)), Applied::Update(_))
+            });
+            let has_room = depth != Depth::ByPrice && orders > 0;
+            assert_eq!(rested.count(), if has_room { 3 } else { 0 });
+            for id in [0, 4, 8, 12].repeat(4) {
+                books.upcoming(STOCK, OrderId(id));
+            }
+            let total: u64 = books.totals(STOCK)[0].orders;
+            assert_eq!(total, if has_room { 3 } else { 0 });
+        }
+    }
+}
+
+#[test]
 fn an_aggregated_book_has_no_queues() {
     let mut books = books(Depth::Aggregated);
     changed(&mut books, order(1, Side::Ask, 100, 10));
