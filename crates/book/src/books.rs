@@ -733,8 +733,9 @@ impl Books {
     /// Puts an order at the end of its level's queue. What is different.
     #[inline(always)]
     fn rest(&mut self, book: usize, slot: Slot) -> Result<UpdateFlags, BookError> {
-        if let Some(moves) = self.orders.prefetch_next(slot.id())
-            && self.by_order
+        // By price an order is a line of its own and no more: fetching ahead was not worth its instructions.
+        if self.by_order
+            && let Some(moves) = self.orders.prefetch_next(slot.id())
         {
             prefetch::fetch(&self.books, moves.index());
         }
