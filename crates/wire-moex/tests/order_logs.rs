@@ -265,6 +265,9 @@ fn what_the_short_way_does_not_know_is_left_to_the_long_one() {
     ] {
         assert_eq!(with(id, field), 0, "{field}");
     }
+    let twice = r#"<decimal name="F" id="270" presence="optional"><copy/></decimal>
+        <decimal name="G" id="270" presence="optional"><copy/></decimal>"#;
+    assert_eq!(with(270, twice), 0, "a field that is there twice");
     // What nobody needs may be a constant or have a default.
     for (id, field) in [
         (64, r#"<uInt32 name="F" id="64"><constant value="5"/></uInt32>"#),

@@ -316,7 +316,8 @@ impl Program {
             header.push((field.kind, field.optional));
         }
         let length = &entries.length;
-        if length.op != Op::None || !entries.in_rows || !entries.is_alone {
+        let is_known = length.op == Op::None && length.id == tag::ENTRIES;
+        if !is_known || !entries.in_rows || !entries.is_alone {
             return None;
         }
         let mut program = Program {
@@ -386,8 +387,9 @@ impl Program {
             Field::Size,
             Field::Board,
         ];
-        let is_there = |field| self.steps.iter().any(|step| step.field == field);
-        if !needed.into_iter().all(is_there) {
+        let count = |field| self.steps.iter().filter(|step| step.field == field).count();
+        let is_once = |step: &Step| step.field.is_unneeded() || count(step.field) == 1;
+        if !needed.into_iter().all(|field| count(field) == 1) || !self.steps.iter().all(is_once) {
             return None;
         }
         let known = Order::KNOWN.into_iter();
