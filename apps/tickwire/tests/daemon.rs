@@ -492,20 +492,23 @@ fn a_replayed_capture_gives_the_books_of_replay_and_super_books_are_their_merge(
         let mut compared = 0;
         wait_for("the last consolidated book", || {
             compared = 0;
-            reader.supers().all(|(slot, symbol)| {
-                reader.read_super(slot, &mut copy).is_ok()
-                    && copy.feeds == 0b11
-                    && copy.stale == 0
-                    && Side::BOTH.iter().all(|&side| {
-                        let naive = merged(&venues, symbol, side);
-                        let ours = copy.side(side);
-                        compared += ours.len();
-                        // Only as deep as the books that were merged: ten levels of each.
-                        naive.iter().zip(ours).take(10).all(|(naive, share)| {
-                            *naive == (share.price, share.qty.0, share.orders, share.feed)
-                        }) && ours.len() >= naive.len().min(10)
-                    })
-            })
+            // Between two passes there is none, of which all are right.
+            let are_there = reader.supers().count() == 30;
+            are_there
+                && reader.supers().all(|(slot, symbol)| {
+                    reader.read_super(slot, &mut copy).is_ok()
+                        && copy.feeds == 0b11
+                        && copy.stale == 0
+                        && Side::BOTH.iter().all(|&side| {
+                            let naive = merged(&venues, symbol, side);
+                            let ours = copy.side(side);
+                            compared += ours.len();
+                            // Only as deep as the books that were merged: ten levels of each.
+                            naive.iter().zip(ours).take(10).all(|(naive, share)| {
+                                *naive == (share.price, share.qty.0, share.orders, share.feed)
+                            }) && ours.len() >= naive.len().min(10)
+                        })
+                })
         });
         assert_eq!(reader.supers().count(), 30);
         assert!(compared > 500, "{compared}");
