@@ -187,12 +187,14 @@ fn best(standing: &[Standing], is_ask: bool) -> usize {
     found.map_or(0, |(at, _)| at)
 }
 
-fn cosim(name: &str) -> Cosim {
+/// The core of an example, made in a folder of the test's own: two that make a program in one, or run it
+/// there, are in each other's way.
+fn cosim(test: &str, name: &str) -> Cosim {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../examples/hardware")
         .join(format!("{name}.tw"));
     let source = std::fs::read_to_string(path).expect("the example is there");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{name}"));
     Cosim::new(&source, &|_| Err(String::new()), &Target::default(), &folder)
         .unwrap_or_else(|e| panic!("{e}"))
 }
@@ -217,7 +219,7 @@ fn orders_books_and_counters_are_the_same() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("SEED", 1);
     for (name, orders_min) in [("core_taker", 50), ("core_pair", 5)] {
-        let cosim = cosim(name);
+        let cosim = cosim("days", name);
         for (n, troubles) in troubles().into_iter().enumerate() {
             let seed = seed * 10 + n as u64;
             let found = cosim.compare(&day(seed), &Troubles { seed, ..troubles }, Interpreter::new);
@@ -239,7 +241,7 @@ fn limits_stop_the_same_orders() {
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = number("SEED", 1) + 77;
-    let (cosim, day) = (cosim("core_taker"), day(seed));
+    let (cosim, day) = (cosim("limits", "core_taker"), day(seed));
     let plain = cosim.settings(&day).expect("the day has the instrument");
     let (low, high) = (plain.base + 204_700, plain.base + 205_100);
     for settings in [

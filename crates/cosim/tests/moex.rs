@@ -32,6 +32,7 @@ fn demo() -> Moex {
     moex(&root.join("examples/moex-templates.xml"), "X-OLR-DEMO")
 }
 
+/// `name` is the test's own: two that make a program in one folder, or run it there, are in each other's way.
 fn cosim(name: &str, moex: &Moex) -> Cosim {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hardware/core_moex.tw");
     let source = std::fs::read_to_string(path).expect("the example is there");
@@ -346,7 +347,7 @@ fn recorded_packets_make_the_same() {
             bytes,
         });
     }
-    let cosim = cosim("core_moex-templates-2017-03.xml", &moex);
+    let cosim = cosim("core_moex-recorded", &moex);
     let troubles = Troubles {
         seed: 1,
         loss: 50_000,

@@ -33,7 +33,7 @@ pub(crate) fn cosim(name: &str, target: &Target) -> Cosim {
         .join("../../examples/hardware")
         .join(format!("{name}.tw"));
     let source = std::fs::read_to_string(path).expect("the example is there");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("venue-{name}"));
     let made = Cosim::new(&source, &|_| Err(String::new()), target, &folder);
     made.unwrap_or_else(|why| panic!("{why}"))
 }
