@@ -36,13 +36,11 @@ impl Mdp3Decoder {
             }
             None => self.book_entries(at, m.entries, counters, out)?,
         }
-        if self.depth == Mdp3Depth::ByOrder {
-            for order in m.orders {
-                let place = reference(&order).and_then(|n| m.entries.get(n));
-                let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-                self.referred_order(at, place, &order, counters, out)?;
-            }
-        }
+        let place = |n| {
+            let e = m.entries.get(n)?;
+            Some((e.security_id.get(), e.entry_type.0, e.price.price()))
+        };
+        self.referred_orders(at, m.orders, place, counters, out)?;
         Some(root.indicator)
     }
 
@@ -242,13 +240,11 @@ impl Mdp3Decoder {
                     };
                     self.level(&at(&root), entry, row, counters, out)?;
                 }
-                if self.depth == Mdp3Depth::ByOrder {
-                    for order in m.orders {
-                        let place = reference(&order).and_then(|n| m.entries.get(n));
-                        let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-                        self.referred_order(&at(&root), place, &order, counters, out)?;
-                    }
-                }
+                let place = |n| {
+                    let e = m.entries.get(n)?;
+                    Some((e.security_id.get(), e.entry_type.0, e.price.price()))
+                };
+                self.referred_orders(&at(&root), m.orders, place, counters, out)?;
                 Some(root.indicator)
             }
             Body::OrderBook(m) => self.order_book(context, m, counters, out),
@@ -589,6 +585,26 @@ impl Mdp3Decoder {
             // The venue's rows and ours differ: its book cannot be followed until its next snapshot.
             crate::decoder::count_bad_value(counters);
             self.distrust(at, index, out);
+        }
+        Some(())
+    }
+
+    /// By order: the orders of a message of price levels. `place` is where the level of a number stands.
+    #[inline(always)]
+    fn referred_orders<S: EventSink>(
+        &mut self,
+        at: &Moment,
+        orders: impl Iterator<Item = OrderEntry>,
+        place: impl Fn(usize) -> Option<(i32, u8, Option<Price>)>,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
+        if self.depth == Mdp3Depth::ByPrice {
+            return Some(());
+        }
+        for order in orders {
+            let place = reference(&order).and_then(&place);
+            self.referred_order(at, place, &order, counters, out)?;
         }
         Some(())
     }

@@ -150,6 +150,24 @@ struct Program {
     widths: (usize, usize),
 }
 
+/// The orders of fields that are known, handed to another macro: `Unsigned` stands for any number of fields
+/// that nobody needs.
+macro_rules! time_first {
+    ($then:ident) => {
+        $then!(Action Kind Id Symbol RptSeq Unsigned Time OrigTime Price Size)
+    };
+}
+macro_rules! price_first {
+    ($then:ident) => {
+        $then!(Action Kind Id Symbol RptSeq Price Size Unsigned Time OrigTime)
+    };
+}
+macro_rules! name_first {
+    ($then:ident) => {
+        $then!(Symbol Board RptSeq Action Kind Id Price Size Time OrigTime)
+    };
+}
+
 /// In which order a template has the fields that a book needs. Where it is known, each of them is read by
 /// code of its own, whose branches are foreseen by what that field did before; in any other order all are
 /// read by one loop, whose jump from field to field is hard to foresee.
@@ -170,20 +188,17 @@ const NEEDED: usize = Field::Board as usize + 1;
 impl Order {
     const KNOWN: [Order; 3] = [Order::TimeFirst, Order::PriceFirst, Order::NameFirst];
 
-    /// The fields up to the last one that is read in order, `Unsigned` for any number of those that nobody
-    /// needs.
+    /// The fields up to the last one that is read in order.
     const fn fields(self) -> &'static [Field] {
-        use Field::*;
+        macro_rules! list {
+            ($($field:ident)*) => {
+                &[$(Field::$field),*]
+            };
+        }
         match self {
-            Order::TimeFirst => &[
-                Action, Kind, Id, Symbol, RptSeq, Unsigned, Time, OrigTime, Price, Size,
-            ],
-            Order::PriceFirst => &[
-                Action, Kind, Id, Symbol, RptSeq, Price, Size, Unsigned, Time, OrigTime,
-            ],
-            Order::NameFirst => &[
-                Symbol, Board, RptSeq, Action, Kind, Id, Price, Size, Time, OrigTime,
-            ],
+            Order::TimeFirst => time_first!(list),
+            Order::PriceFirst => price_first!(list),
+            Order::NameFirst => name_first!(list),
             Order::Other => &[],
         }
     }
@@ -265,10 +280,10 @@ impl OrderLogs {
         let rows = &mut self.rows[..count];
         let into = (&mut *rows, &mut *self.names);
         match program.order {
-            Order::TimeFirst => program.entries::<0>(&mut input, into)?,
-            Order::PriceFirst => program.entries::<1>(&mut input, into)?,
-            Order::NameFirst => program.entries::<2>(&mut input, into)?,
-            Order::Other => program.entries::<3>(&mut input, into)?,
+            Order::TimeFirst => program.entries::<{ Order::TimeFirst as u8 }>(&mut input, into)?,
+            Order::PriceFirst => program.entries::<{ Order::PriceFirst as u8 }>(&mut input, into)?,
+            Order::NameFirst => program.entries::<{ Order::NameFirst as u8 }>(&mut input, into)?,
+            Order::Other => program.entries::<{ Order::Other as u8 }>(&mut input, into)?,
         }
         (input.at == message.len()).then_some(OrderLog {
             rows,
@@ -392,11 +407,8 @@ impl Program {
         if !needed.into_iter().all(|field| count(field) == 1) || !self.steps.iter().all(is_once) {
             return None;
         }
-        let known = Order::KNOWN.into_iter();
-        if let Some((order, count)) = known
-            .filter_map(|order| Some((order, order.begins(&self.steps)?)))
-            .next()
-        {
+        let begins = |order: Order| Some((order, order.begins(&self.steps)?));
+        if let Some((order, count)) = Order::KNOWN.into_iter().find_map(begins) {
             self.arrange(order, count);
         }
         Some(())
@@ -435,7 +447,7 @@ impl Program {
     /// Reads the entries, each over the one before, whose values those have that are not in the stream.
     /// `ORDER` is [`Program::order`]: code of its own for each.
     #[inline(never)]
-    fn entries<const ORDER: usize>(
+    fn entries<const ORDER: u8>(
         &self,
         input: &mut Reader<'_>,
         (rows, names): (&mut [OrderRow], &mut [Name]),
@@ -455,7 +467,7 @@ impl Program {
     }
 
     #[inline(always)]
-    fn entry<const ORDER: usize>(&self, input: &mut Reader<'_>, state: &mut State) -> Option<()> {
+    fn entry<const ORDER: u8>(&self, input: &mut Reader<'_>, state: &mut State) -> Option<()> {
         let map = match self.bits {
             0 => 0,
             _ => input.presence_map().ok()?.as_short()?,
@@ -480,11 +492,12 @@ impl Program {
                 }
             };
         }
-        match ORDER {
-            0 => read!(Action Kind Id Symbol RptSeq Unsigned Time OrigTime Price Size),
-            1 => read!(Action Kind Id Symbol RptSeq Price Size Unsigned Time OrigTime),
-            2 => read!(Symbol Board RptSeq Action Kind Id Price Size Time OrigTime),
-            _ => {}
+        if ORDER == Order::TimeFirst as u8 {
+            time_first!(read);
+        } else if ORDER == Order::PriceFirst as u8 {
+            price_first!(read);
+        } else if ORDER == Order::NameFirst as u8 {
+            name_first!(read);
         }
         self.read_each(todo & self.rest, input, state)
     }
