@@ -12,7 +12,7 @@ use crate::group::{Group, RepeatingGroup};
 use crate::number::{ZEROS, load8, parse_unsigned, value8};
 use crate::reject::Fault;
 use crate::reject::SessionRejectReason::{EmbeddedSoh, InvalidTagNumber, Other, TagWithoutValue};
-use crate::scan::{SOH, scan};
+use crate::scan::{Ends, SOH, STRETCH, Scanner};
 use crate::tag;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -199,10 +199,20 @@ fn next_start(bytes: &[u8], from: usize) -> usize {
 
 /// Slots of the table by tag: a power of two. Tags that share one are found by looking at every field.
 const SLOTS: usize = 1024;
-/// Bytes scanned at a time; their separators are listed, then the fields between them read.
-const STRETCH: usize = 1024;
-/// Separators of a block are listed eight at a time, and of those the last group may be written past the end.
-const ENDS: usize = STRETCH + 64;
+
+/// No field yet; slots of tags of up to three digits that count data are taken for ever, so that a field is
+/// asked whether it is one only when its slot is taken.
+const EMPTY_TABLE: [u32; SLOTS] = {
+    let mut table = [0; SLOTS];
+    let mut tag = 0;
+    while tag < 1_000 {
+        if tag::is_data_length(tag as u32) {
+            table[tag] = u32::MAX;
+        }
+        tag += 1;
+    }
+    table
+};
 
 /// Memory for the fields of one message at a time.
 #[derive(Clone, Debug)]
@@ -212,7 +222,8 @@ pub struct Index {
     /// `first` is of earlier messages: nothing is cleared between messages.
     by_tag: Box<[u32; SLOTS]>,
     /// Where separators are in the stretch being read.
-    ends: Box<[u32; ENDS]>,
+    ends: Box<Ends>,
+    scanner: Scanner,
     /// Of the message decoded last.
     last: Last,
 }
@@ -246,8 +257,9 @@ impl Index {
         let max_fields = max_fields.clamp(8, 1 << 24);
         Index {
             fields: vec![Field::default(); max_fields].into_boxed_slice(),
-            by_tag: Box::new([0; SLOTS]),
-            ends: Box::new([0; ENDS]),
+            by_tag: Box::new(EMPTY_TABLE),
+            ends: Box::new([0; STRETCH + 64]),
+            scanner: Scanner::detect(),
             last: Last {
                 fields: 0,
                 first: 1,
@@ -269,7 +281,7 @@ impl Index {
 
     #[cold]
     fn begin_table_anew(&mut self) -> u32 {
-        self.by_tag.fill(0);
+        *self.by_tag = EMPTY_TABLE;
         1
     }
 
@@ -292,7 +304,7 @@ impl Index {
         };
         let mut sum = 0u32;
         for (i, stretch) in message[..body_end].chunks(STRETCH).enumerate() {
-            let (listed, add) = list(stretch, (i * STRETCH) as u32, &mut self.ends);
+            let (listed, add) = self.scanner.list(stretch, (i * STRETCH) as u32, &mut self.ends);
             sum = sum.wrapping_add(add);
             reader.read(message, &self.ends[..listed]);
         }
@@ -366,16 +378,26 @@ impl Reader<'_> {
         }
         let (mut start, first, by_tag) = (self.start, self.first, &mut *self.by_tag);
         let mut read = 0;
-        for (slot, &end) in self.fields[self.count..].iter_mut().zip(ends) {
-            let at = start as usize;
-            let Some((tag, digits)) = message
-                .get(at..at + 8)
-                .and_then(|eight| parse_tag(load8(eight, 0)?))
-            else {
+        // Eight bytes are there: the CheckSum field follows every field.
+        let Some(last) = message.len().checked_sub(8) else {
+            return 0;
+        };
+        let slots = self.fields[self.count..].iter_mut();
+        for ((slot, &end), place) in slots.zip(ends).zip(first + self.count as u32..) {
+            if start as usize > last {
+                break;
+            }
+            let Some((tag, digits)) = load8(message, start as usize).and_then(usual_tag) else {
                 break;
             };
             let value = start + digits + 1;
-            if value >= end || tag::is_data_length(tag) {
+            if value >= end {
+                break;
+            }
+            let known = &mut by_tag[tag as usize % SLOTS];
+            if *known < first {
+                *known = place;
+            } else if tag::is_data_length(tag) {
                 break;
             }
             *slot = Field {
@@ -383,10 +405,6 @@ impl Reader<'_> {
                 start: value,
                 end,
             };
-            let place = &mut by_tag[tag as usize % SLOTS];
-            if *place < first {
-                *place = first + (self.count + read) as u32;
-            }
             start = end + 1;
             read += 1;
         }
@@ -440,45 +458,6 @@ impl Reader<'_> {
             *place = self.first + self.count as u32;
         }
         self.count += 1;
-    }
-}
-
-/// Lists where separators are in a stretch that begins at `from` of its message: how many, and the sum of its
-/// bytes.
-#[inline]
-fn list(stretch: &[u8], from: u32, ends: &mut [u32; ENDS]) -> (usize, u32) {
-    let (blocks, rest) = stretch.as_chunks::<64>();
-    let mut last = [0; 64]; // NUL adds nothing to the sum and separates nothing
-    last[..rest.len()].copy_from_slice(rest);
-    let (mut listed, mut sum) = (0, 0u32);
-    for (i, block) in blocks.iter().chain([&last]).enumerate() {
-        let (bits, add) = scan(block);
-        sum = sum.wrapping_add(add);
-        // Most blocks have at most eight: writing all eight spares the branches that would be mispredicted.
-        let Some(room) = ends[listed.min(STRETCH)..].first_chunk_mut::<64>() else {
-            break; // not reached: a stretch has STRETCH separators at most
-        };
-        put_places(bits, from + 64 * i as u32, room);
-        listed += bits.count_ones() as usize;
-    }
-    (listed, sum)
-}
-
-#[inline]
-fn put_places(mut bits: u64, from: u32, room: &mut [u32; 64]) {
-    let many = bits.count_ones() > 8;
-    for place in &mut room[..8] {
-        *place = from + bits.trailing_zeros();
-        bits &= bits.wrapping_sub(1);
-    }
-    if many {
-        for place in &mut room[8..] {
-            if bits == 0 {
-                return;
-            }
-            *place = from + bits.trailing_zeros();
-            bits &= bits - 1;
-        }
     }
 }
 
@@ -545,25 +524,45 @@ fn data_end(message: &[u8], length: Field) -> Result<usize, Fault> {
 /// then `=`.
 #[inline(always)]
 fn parse_tag(word: u64) -> Option<(u32, u32)> {
-    // Digits become 0 to 9, which 0x76 does not carry into the top bit; the `=` becomes 0. Two digits are the
-    // most common by far.
-    let two = word as u32 & 0xff_ffff ^ u32::from_le_bytes(*b"00=\0");
-    if (two.wrapping_add(0x7f_7676) | two) & 0x80_8080 == 0 && two & 0xff != 0 {
-        return Some(((two & 0xff) * 10 + (two >> 8), 2));
+    match parse_short_tag(word as u32) {
+        Some(short) => Some(short),
+        None => parse_long_tag(word),
     }
-    let three = word as u32 ^ u32::from_le_bytes(*b"000=");
-    if (three.wrapping_add(0x7f76_7676) | three) & 0x8080_8080 == 0 && three & 0xff != 0 {
-        return Some(((three & 0xff) * 100 + (three >> 8 & 0xff) * 10 + (three >> 16), 3));
-    }
-    parse_any_tag(word)
 }
 
-#[inline]
-fn parse_any_tag(word: u64) -> Option<(u32, u32)> {
-    let one = (word as u32 & 0xff).wrapping_sub(b'0' as u32);
-    if word as u16 >> 8 == b'=' as u16 && one.wrapping_sub(1) < 9 {
-        return Some((one, 1));
+/// The same of a tag that has up to three digits or counts no data.
+#[inline(always)]
+fn usual_tag(word: u64) -> Option<(u32, u32)> {
+    match parse_short_tag(word as u32) {
+        Some(short) => Some(short),
+        None => parse_long_tag(word).filter(|(tag, _)| !tag::is_data_length(*tag)),
     }
+}
+
+/// A tag of one to three digits.
+#[inline(always)]
+fn parse_short_tag(word: u32) -> Option<(u32, u32)> {
+    // The first digit becomes 0 to 8, others 0 to 9, the `=` 0: 0x77 and 0x76 do not carry them into the top
+    // bit. What is below its '1', '0' or '=' has that bit, whatever it borrows from those behind it. Two
+    // digits are the most common by far.
+    let two = (word & 0xff_ffff).wrapping_sub(u32::from_le_bytes(*b"10=\0"));
+    if (two.wrapping_add(0x7f_7677) | two) & 0x80_8080 == 0 {
+        return Some(((two & 0xff) * 10 + (two >> 8) + 10, 2));
+    }
+    let three = word.wrapping_sub(u32::from_le_bytes(*b"100="));
+    if (three.wrapping_add(0x7f76_7677) | three) & 0x8080_8080 == 0 {
+        return Some((
+            (three & 0xff) * 100 + (three >> 8 & 0xff) * 10 + (three >> 16) + 100,
+            3,
+        ));
+    }
+    let one = (word & 0xffff).wrapping_sub(u32::from_le_bytes(*b"1=\0\0"));
+    (one < 9).then(|| (one + 1, 1))
+}
+
+/// A tag of four to seven digits.
+#[inline(never)]
+fn parse_long_tag(word: u64) -> Option<(u32, u32)> {
     let x = word ^ u64::from_le_bytes([b'='; 8]);
     let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
     let digits = equals.trailing_zeros() / 8;

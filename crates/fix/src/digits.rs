@@ -25,38 +25,36 @@ mod sse2 {
     /// sixteen modulo 256.
     #[inline(always)]
     pub(crate) fn two_of_digits8(numbers: [u32; 2]) -> ([u64; 2], u8) {
-        // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in
-        // builds for processors that have it.
-        unsafe { with_sse2(numbers) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    fn with_sse2(numbers: [u32; 2]) -> ([u64; 2], u8) {
-        // Each step halves the parts: of 8 digits, of 4, of 2, of 1; the higher part stays where it is, the
-        // lower one goes above it.
-        let eights = _mm_set_epi64x(numbers[1].into(), numbers[0].into());
-        // x * 3518437209 >> 45 is x / 10^4 for any 32 bits.
-        let high = _mm_srli_epi64::<45>(_mm_mul_epu32(eights, _mm_set1_epi64x(3_518_437_209)));
-        let low = _mm_sub_epi64(eights, _mm_mul_epu32(high, _mm_set1_epi64x(10_000)));
-        let fours = _mm_or_si128(high, _mm_slli_epi64::<32>(low));
-        // x * 10486 >> 20 is x / 100 for x < 10^4.
-        let high = _mm_srli_epi16::<4>(_mm_mulhi_epu16(fours, _mm_set1_epi16(10_486)));
-        let low = _mm_sub_epi16(fours, _mm_mullo_epi16(high, _mm_set1_epi16(100)));
-        let twos = _mm_or_si128(high, _mm_slli_epi32::<16>(low));
-        // x * 103 >> 10 is x / 10 for x < 100.
-        let high = _mm_srli_epi16::<10>(_mm_mullo_epi16(twos, _mm_set1_epi16(103)));
-        let low = _mm_sub_epi16(twos, _mm_mullo_epi16(high, _mm_set1_epi16(10)));
-        let digits = _mm_or_si128(high, _mm_slli_epi16::<8>(low));
-        let sums = _mm_sad_epu8(digits, _mm_setzero_si128());
-        let text = _mm_add_epi8(digits, _mm_set1_epi8(b'0' as i8));
-        let words = [
-            _mm_cvtsi128_si64(text) as u64,
-            _mm_cvtsi128_si64(_mm_unpackhi_epi64(text, text)) as u64,
-        ];
-        let sum = _mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums));
-        // Sixteen times '0' is a multiple of 256.
-        (words, sum as u8)
+        // Not in a function that is compiled for SSE2: such a one is called, and its answer goes through
+        // memory, five times an order.
+        // SAFETY: the one condition for these instructions is that the processor has SSE2; this module exists
+        // only in builds for processors that have it.
+        unsafe {
+            // Each step halves the parts: of 8 digits, of 4, of 2, of 1; the higher part stays where it is,
+            // the lower one goes above it.
+            let eights = _mm_set_epi64x(numbers[1].into(), numbers[0].into());
+            // x * 3518437209 >> 45 is x / 10^4 for any 32 bits.
+            let high = _mm_srli_epi64::<45>(_mm_mul_epu32(eights, _mm_set1_epi64x(3_518_437_209)));
+            let low = _mm_sub_epi64(eights, _mm_mul_epu32(high, _mm_set1_epi64x(10_000)));
+            let fours = _mm_or_si128(high, _mm_slli_epi64::<32>(low));
+            // x * 10486 >> 20 is x / 100 for x < 10^4.
+            let high = _mm_srli_epi16::<4>(_mm_mulhi_epu16(fours, _mm_set1_epi16(10_486)));
+            let low = _mm_sub_epi16(fours, _mm_mullo_epi16(high, _mm_set1_epi16(100)));
+            let twos = _mm_or_si128(high, _mm_slli_epi32::<16>(low));
+            // x * 103 >> 10 is x / 10 for x < 100.
+            let high = _mm_srli_epi16::<10>(_mm_mullo_epi16(twos, _mm_set1_epi16(103)));
+            let low = _mm_sub_epi16(twos, _mm_mullo_epi16(high, _mm_set1_epi16(10)));
+            let digits = _mm_or_si128(high, _mm_slli_epi16::<8>(low));
+            let sums = _mm_sad_epu8(digits, _mm_setzero_si128());
+            let text = _mm_add_epi8(digits, _mm_set1_epi8(b'0' as i8));
+            let words = [
+                _mm_cvtsi128_si64(text) as u64,
+                _mm_cvtsi128_si64(_mm_unpackhi_epi64(text, text)) as u64,
+            ];
+            let sum = _mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums));
+            // Sixteen times '0' is a multiple of 256.
+            (words, sum as u8)
+        }
     }
 }
 

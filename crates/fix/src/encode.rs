@@ -5,8 +5,8 @@
 //! value comes with the next tag. Tags that are constants cost nothing to render.
 
 use crate::decode::separators;
-use crate::number::{ZEROS, decimal, digits8, sum_of};
-use crate::scan::SOH;
+use crate::number::{ZEROS, byte_sum, decimal, digits8, sum_of};
+use crate::scan::{SOH, WordSum};
 use crate::time::Stamp;
 use crate::version::Version;
 use tickwire_market::{Nanos, Price};
@@ -30,6 +30,10 @@ pub struct Encoder<'b> {
     /// Where the next field's separator comes; 32 bits, so that nothing added to it overflows.
     at: u32,
     failed: bool,
+    /// What values add to the checksum: they are summed as they are written.
+    sum: WordSum,
+    /// What tags and fields known before add to it, modulo 256.
+    known_sum: u32,
 }
 
 /// Fields that are the same in many messages, already encoded.
@@ -38,6 +42,7 @@ pub struct Prepared {
     /// With the separator before the first and without the one behind the last.
     bytes: [u8; 64],
     len: usize,
+    sum: u8,
 }
 
 impl Prepared {
@@ -51,10 +56,13 @@ impl Prepared {
             body: 0,
             at: 0,
             failed: false,
+            sum: WordSum::new(),
+            known_sum: 0,
         };
         fields.iter().for_each(|&(tag, value)| e.text(tag, value));
         let (failed, len) = (e.failed, e.at as usize);
-        (!failed).then_some(Prepared { bytes, len })
+        let sum = sum_of(&bytes[..len]);
+        (!failed).then_some(Prepared { bytes, len, sum })
     }
 }
 
@@ -70,6 +78,8 @@ impl<'b> Encoder<'b> {
             begin_string,
             body,
             at: body,
+            sum: WordSum::new(),
+            known_sum: 0,
         }
     }
 
@@ -85,22 +95,42 @@ impl<'b> Encoder<'b> {
         self.failed
     }
 
-    /// The first `len` (0 to 8) bytes of a word.
+    /// The first `len` (0 to 8) bytes of a word; the others are zero.
     #[inline(always)]
     fn put_word(&mut self, word: u64, len: usize) {
+        self.sum.add(word);
+        self.place_word(word, len);
+    }
+
+    /// The same, and the word's sum is known.
+    #[inline(always)]
+    fn put_known(&mut self, word: u64, len: usize) {
+        self.known_sum = self.known_sum.wrapping_add(byte_sum(word).into());
+        self.place_word(word, len);
+    }
+
+    #[inline(always)]
+    fn place_word(&mut self, word: u64, len: usize) {
         let at = self.at as usize;
         match self.buf.get_mut(at..at + 8) {
             Some(to) => {
                 to.copy_from_slice(&word.to_le_bytes());
                 self.at += len as u32;
             }
-            None => self.push(&word.to_le_bytes()[..len]),
+            None => self.place(&word.to_le_bytes()[..len]),
         }
     }
 
-    /// Bytes, for what is long or near the buffer's end.
+    /// Bytes, for what is long.
     #[inline(always)]
     fn push(&mut self, bytes: &[u8]) {
+        self.known_sum = self.known_sum.wrapping_add(sum_of(bytes).into());
+        self.place(bytes);
+    }
+
+    /// Bytes that are in the sum, for what is long or near the buffer's end.
+    #[inline(always)]
+    fn place(&mut self, bytes: &[u8]) {
         // By value: were the encoder's address taken, all of it would have to be in memory.
         let end = copy_at(self.buf, self.at, bytes);
         self.failed |= end == 0;
@@ -111,24 +141,52 @@ impl<'b> Encoder<'b> {
     #[inline(always)]
     fn tag(&mut self, tag: u32) {
         let (word, len) = tag_word(tag);
-        self.put_word(word, len);
+        self.put_known(word, len);
         if len == 8 && tag > 999_999 {
-            self.put_word(b'=' as u64, 1);
+            self.put_known(b'=' as u64, 1);
         }
         self.failed |= len == 0;
     }
 
-    /// A value of any bytes; whether there is a separator in it.
+    /// A field whose value is the first `len` (0 to 8) bytes of a word, the others of which are zero.
     #[inline(always)]
-    fn put_bytes(&mut self, value: &[u8]) -> bool {
+    fn put_field(&mut self, tag: u32, value: u64, len: usize) {
+        let (word, tag_len) = tag_word(tag);
+        let at = self.at as usize;
+        // One question whether there is room, for both words.
+        match self
+            .buf
+            .get_mut(at..at + 16)
+            .and_then(|to| to.first_chunk_mut::<16>())
+        {
+            Some(to) if (1..8).contains(&tag_len) => {
+                to[..8].copy_from_slice(&word.to_le_bytes());
+                to[tag_len..tag_len + 8].copy_from_slice(&value.to_le_bytes());
+                self.known_sum = self.known_sum.wrapping_add(byte_sum(word).into());
+                self.sum.add(value);
+                self.at += (tag_len + len) as u32;
+            }
+            _ => {
+                self.tag(tag);
+                self.put_word(value, len);
+            }
+        }
+    }
+
+    /// A field of any bytes; whether there is a separator in its value.
+    #[inline(always)]
+    fn put_bytes(&mut self, tag: u32, value: &[u8]) -> bool {
         let (first, last) = ends_of(value);
         match value.len() {
-            0..=8 => self.put_word(first, value.len()),
+            0..=8 => self.put_field(tag, first, value.len()),
             9..=16 => {
-                self.put_word(first, 8);
+                self.put_field(tag, first, 8);
                 self.put_word(last, value.len() - 8);
             }
-            _ => self.push(value),
+            _ => {
+                self.tag(tag);
+                self.push(value);
+            }
         }
         separators(first) | separators(last) != 0
     }
@@ -136,16 +194,14 @@ impl<'b> Encoder<'b> {
     /// Text; must not be empty.
     #[inline(always)]
     pub fn text(&mut self, tag: u32, value: &[u8]) {
-        self.tag(tag);
-        let has_separator = self.put_bytes(value);
+        let has_separator = self.put_bytes(tag, value);
         self.failed |= value.is_empty() | has_separator;
     }
 
     /// A value of a received message as it is, even an empty one.
     #[inline]
     pub fn copy(&mut self, tag: u32, value: &[u8]) {
-        self.tag(tag);
-        self.put_bytes(value);
+        self.put_bytes(tag, value);
     }
 
     /// Text, left out when empty.
@@ -163,14 +219,21 @@ impl<'b> Encoder<'b> {
         self.failed |= value == SOH;
         if len == 0 || len == 8 {
             self.tag(tag);
-            return self.put_word(value as u64, 1);
+            return self.put_known(value as u64, 1);
         }
-        self.put_word(word | (value as u64) << (8 * len), len + 1);
+        self.known_sum = self
+            .known_sum
+            .wrapping_add(u32::from(byte_sum(word)) + u32::from(value));
+        self.place_word(word | (value as u64) << (8 * len), len + 1);
     }
 
     /// An unsigned number.
     #[inline(always)]
     pub fn unsigned(&mut self, tag: u32, value: u64) {
+        if value < E8 {
+            let (word, len) = short_number(value as u32);
+            return self.put_field(tag, word, len);
+        }
         self.tag(tag);
         self.put_number(value);
     }
@@ -180,7 +243,7 @@ impl<'b> Encoder<'b> {
     pub fn signed(&mut self, tag: u32, value: i64) {
         self.tag(tag);
         if value < 0 {
-            self.put_word(b'-' as u64, 1);
+            self.put_known(b'-' as u64, 1);
         }
         self.put_number(value.unsigned_abs());
     }
@@ -205,7 +268,7 @@ impl<'b> Encoder<'b> {
     pub fn price(&mut self, tag: u32, value: Price) {
         self.tag(tag);
         if value.raw() < 0 {
-            self.put_word(b'-' as u64, 1);
+            self.put_known(b'-' as u64, 1);
         }
         let raw = value.raw().unsigned_abs();
         let (whole, fraction) = (raw / 1_000_000_000, raw % 1_000_000_000);
@@ -216,40 +279,46 @@ impl<'b> Encoder<'b> {
         let significant = 8 - (digits ^ ZEROS).leading_zeros() as usize / 8;
         if significant == 8 || ninth != 0 {
             self.put_word(b'.' as u64 | digits << 8, 8);
-            self.put_word(
-                (digits >> 56) | ((b'0' + ninth) as u64) << 8,
-                1 + usize::from(ninth != 0),
-            );
-            return;
+            let behind = match ninth {
+                0 => 0,
+                ninth => (b'0' + ninth) as u64,
+            };
+            return self.put_word((digits >> 56) | behind << 8, 1 + usize::from(ninth != 0));
         }
-        self.put_word(b'.' as u64 | digits << 8, 1 + significant.max(2));
+        let decimals = significant.max(2);
+        let shown = digits & ((1 << (8 * decimals)) - 1); // at most seven
+        self.put_word(b'.' as u64 | shown << 8, 1 + decimals);
     }
 
     /// A point in time, cut to the precision of `stamp`.
     #[inline(always)]
     pub fn timestamp(&mut self, tag: u32, stamp: &mut Stamp, at: Nanos) {
         self.tag(tag);
-        let (text, width) = stamp.whole(at);
+        let (words, width) = (stamp.whole(at), stamp.precision().width());
+        self.known_sum = self.known_sum.wrapping_add(stamp.sum().into());
         let at = self.at as usize;
-        match self.buf.get_mut(at..at + text.len()) {
+        match self.buf.get_mut(at..at + 32) {
             Some(to) => {
-                to.copy_from_slice(text);
+                for (to, word) in to.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                    *to = word.to_le_bytes();
+                }
                 self.at += width as u32;
             }
-            None => self.push(&text[..width]),
+            None => self.place(&words.map(u64::to_le_bytes).as_flattened()[..width]),
         }
     }
 
     /// Fields that were encoded before.
     #[inline(always)]
     pub fn prepared(&mut self, fields: &Prepared) {
+        self.known_sum = self.known_sum.wrapping_add(fields.sum.into());
         let at = self.at as usize;
         match self.buf.get_mut(at..at + fields.bytes.len()) {
             Some(to) => {
                 to.copy_from_slice(&fields.bytes);
                 self.at += fields.len as u32;
             }
-            None => self.push(&fields.bytes[..fields.len]),
+            None => self.place(&fields.bytes[..fields.len]),
         }
     }
 
@@ -266,7 +335,16 @@ impl<'b> Encoder<'b> {
     pub fn finish(self) -> Result<&'b [u8], NotEncodable> {
         match self.failed {
             true => Err(NotEncodable),
-            false => finish(self.buf, self.begin_string, self.body as usize, self.at as usize),
+            false => {
+                let sum = self.sum.total().wrapping_add(self.known_sum as u8);
+                finish(
+                    self.buf,
+                    self.begin_string,
+                    self.body as usize,
+                    self.at as usize,
+                    sum,
+                )
+            }
         }
     }
 }
@@ -284,13 +362,14 @@ fn copy_at(buf: &mut [u8], at: u32, bytes: &[u8]) -> u32 {
     }
 }
 
-/// What stands around a body, from its separator at `body` to `at`.
+/// What stands around a body, from its separator at `body` to `at`, whose bytes add up to `sum`.
 #[inline(never)]
 fn finish<'b>(
     buf: &'b mut [u8],
     begin_string: &[u8],
     body: usize,
     at: usize,
+    mut sum: u8,
 ) -> Result<&'b [u8], NotEncodable> {
     let body_len = at - body; // the separator before is not of it, the last one is still to come
     let end = at + 1 + TRAILER;
@@ -301,7 +380,9 @@ fn finish<'b>(
     let (mut start, mut rest) = (body, body_len);
     while {
         start -= 1;
-        buf[start] = b'0' + (rest % 10) as u8;
+        let digit = b'0' + (rest % 10) as u8;
+        buf[start] = digit;
+        sum = sum.wrapping_add(digit);
         rest /= 10;
         rest != 0
     } {}
@@ -312,15 +393,27 @@ fn finish<'b>(
             start -= 12;
             buf[start..start + 12].copy_from_slice(b"8=FIX.4.0\x019=");
             buf[start + 8] = *version;
+            sum = sum.wrapping_add(const { byte_loop(b"8=FIX.4.\x019=\x01") }.wrapping_add(*version));
         }
         _ => {
             start -= 13;
             buf[start..start + 13].copy_from_slice(b"8=FIXT.1.1\x019=");
+            sum = sum.wrapping_add(const { byte_loop(b"8=FIXT.1.1\x019=\x01") });
         }
     }
-    let sum = sum_of(&buf[start..=at]);
+    debug_assert_eq!(sum, sum_of(&buf[start..=at]), "every byte is in the sum");
     put_check_sum(&mut buf[at + 1..end], sum);
     Ok(&buf[start..end])
+}
+
+/// The sum of bytes known when this is compiled, modulo 256.
+const fn byte_loop(bytes: &[u8]) -> u8 {
+    let (mut sum, mut at) = (0u8, 0);
+    while at < bytes.len() {
+        sum = sum.wrapping_add(bytes[at]);
+        at += 1;
+    }
+    sum
 }
 
 const E8: u64 = 100_000_000;

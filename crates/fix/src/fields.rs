@@ -25,7 +25,9 @@ impl Field {
     }
 }
 
-/// A run of fields of one message: all of them, or those of one entry of a repeating group.
+/// A run of fields of one message: all of them, or those of one entry of a repeating group. Values are read
+/// by where they begin and end, in functions that are always inlined: a field that was listed a moment ago
+/// is copied whole only after what was written of it in parts has reached the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     /// Of the whole message.
@@ -72,7 +74,7 @@ impl<'a> Fields<'a> {
     }
 
     /// An unsigned number, leading zeros allowed.
-    #[inline]
+    #[inline(always)]
     pub fn unsigned(&self, field: Field) -> Result<u64, Fault> {
         parse_unsigned(self.bytes, field.start as usize, field.end as usize).ok_or(Fault::format(field.tag))
     }
@@ -91,35 +93,24 @@ impl<'a> Fields<'a> {
     }
 
     /// A quantity: a decimal without a fraction other than zeros, below 2^32.
-    #[inline]
+    #[inline(always)]
     pub fn qty(&self, field: Field) -> Result<Qty, Fault> {
         let (start, end) = (field.start as usize, field.end as usize);
-        let units = match parse_unsigned(self.bytes, start, end) {
-            Some(n) => n,
-            None => {
-                let raw = self.price(field)?.raw();
-                let whole = raw / 1_000_000_000;
-                if raw < 0 || raw % 1_000_000_000 != 0 {
-                    return Err(Fault::value(field.tag));
-                }
-                whole as u64
-            }
-        };
-        u32::try_from(units).map(Qty).map_err(|_| Fault::value(field.tag))
-    }
-
-    /// A price, exact in 1e-9 units.
-    #[inline]
-    pub fn price(&self, field: Field) -> Result<Price, Fault> {
-        let (start, end) = (field.start as usize, field.end as usize);
-        match usual_price(self.bytes, start, end) {
-            Some(price) => Ok(price),
-            None => Price::parse(&self.bytes[start..end]).map_err(|_| Fault::format(field.tag)),
+        match parse_unsigned(self.bytes, start, end).map(u32::try_from) {
+            Some(Ok(units)) => Ok(Qty(units)),
+            Some(Err(_)) => Err(Fault::value(field.tag)),
+            None => qty_of_decimal(self.bytes, start, end, field.tag),
         }
     }
 
+    /// A price, exact in 1e-9 units.
+    #[inline(always)]
+    pub fn price(&self, field: Field) -> Result<Price, Fault> {
+        price_of(self.bytes, field.start as usize, field.end as usize).ok_or(Fault::format(field.tag))
+    }
+
     /// A single character.
-    #[inline]
+    #[inline(always)]
     pub fn char(&self, field: Field) -> Result<u8, Fault> {
         match self.value(field) {
             &[c] => Ok(c),
@@ -128,7 +119,7 @@ impl<'a> Fields<'a> {
     }
 
     /// `Y` or `N`.
-    #[inline]
+    #[inline(always)]
     pub fn boolean(&self, field: Field) -> Result<bool, Fault> {
         match self.value(field) {
             b"Y" => Ok(true),
@@ -138,17 +129,33 @@ impl<'a> Fields<'a> {
     }
 
     /// A UTC timestamp.
-    #[inline]
+    #[inline(always)]
     pub fn timestamp(&self, field: Field) -> Result<Nanos, Fault> {
         parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
     }
 
     /// A text of bounded length.
-    #[inline]
+    #[inline(always)]
     pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {
         Text::from_message(self.bytes, field.start as usize, field.end as usize)
             .ok_or(Fault::value(field.tag))
     }
+}
+
+/// A quantity with a point in it.
+#[cold]
+fn qty_of_decimal(bytes: &[u8], start: usize, end: usize, tag: u32) -> Result<Qty, Fault> {
+    let raw = price_of(bytes, start, end).ok_or(Fault::format(tag))?.raw();
+    let units = (raw % 1_000_000_000 == 0).then(|| u32::try_from(raw / 1_000_000_000));
+    match units {
+        Some(Ok(units)) => Ok(Qty(units)),
+        _ => Err(Fault::value(tag)),
+    }
+}
+
+/// The price in `bytes[start..end]`; `None` if it is none.
+fn price_of(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    usual_price(bytes, start, end).or_else(|| Price::parse(bytes.get(start..end)?).ok())
 }
 
 /// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight
@@ -175,19 +182,33 @@ fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
     let len = end - start;
     let word = load_tail(bytes, end, len)?;
     let point = points(word);
-    if point == 0 {
-        return Price::from_decimal(value8(word)? as i64, 0);
-    }
-    let bit = point.trailing_zeros() & !7; // of the point's byte
+    // Without a point as if there were one in front: nothing is moved over it.
+    let bit = point.trailing_zeros() & 0x38; // of the point's byte; 0 without
     let below = (1u64 << bit) - 1;
-    let decimals = 7 - bit / 8;
     // What stands before the point moves over it; a '0' enters in front.
     let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
-    if len == 1 {
+    let (digits, decimals) = match point {
+        0 => (word, 0),
+        _ => (digits, 7 - bit / 8),
+    };
+    if len == 1 && point != 0 {
         return None;
     }
-    Price::from_decimal(value8(digits)? as i64, decimals as u8)
+    // Below 10^8 times at most 10^9.
+    Some(Price::from_raw(value8(digits)? as i64 * UNITS[decimals as usize]))
 }
+
+/// What a number with so many decimals is to be multiplied by.
+const UNITS: [i64; 8] = [
+    1_000_000_000,
+    100_000_000,
+    10_000_000,
+    1_000_000,
+    100_000,
+    10_000,
+    1_000,
+    100,
+];
 
 /// 9 to 17 bytes: what stands before the point, and what stands behind it.
 #[inline]

@@ -3,7 +3,7 @@
 //! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications.
 //! The plain loops at the end of the file are the oracle and serve what is longer.
 
-use crate::scan::scan;
+use crate::scan;
 
 pub(crate) const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 
@@ -50,10 +50,7 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
 #[inline]
 pub(crate) fn sum_of(bytes: &[u8]) -> u8 {
     let (blocks, rest) = bytes.as_chunks::<64>();
-    let mut sum = 0u8;
-    for block in blocks {
-        sum = sum.wrapping_add(scan(block).1 as u8);
-    }
+    let mut sum = scan::sum(blocks) as u8;
     let (words, last) = rest.as_chunks::<8>();
     for word in words {
         sum = sum.wrapping_add(byte_sum(u64::from_le_bytes(*word)));

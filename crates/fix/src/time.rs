@@ -1,7 +1,7 @@
 //! UTCTimestamp: `YYYYMMDD-HH:MM:SS[.fraction]`. FIX 4.4, volume 1, "FIX Field Data Types"; micro- and
 //! nanoseconds as in FIX 5.0 SP2 EP206.
 
-use crate::number::{digits8, load_tail, load8, parse_unsigned, value8};
+use crate::number::{byte_sum, digits8, load_tail, load8, parse_unsigned, value8};
 use tickwire_market::Nanos;
 
 /// Digits after the second.
@@ -37,9 +37,13 @@ pub struct Stamp {
     /// Whose text is here, when it is not before `second`.
     at: Nanos,
     second: u64,
-    text: [u8; 27],
+    /// `YYYYMMDD`, `-HH:MM:S`, `S.` with six digits of the fraction, the other three.
+    words: [u64; 4],
+    text: [u8; 32],
     /// Sum of the bytes up to the second.
     second_sum: u8,
+    /// Sum of all bytes.
+    sum: u8,
     precision: Precision,
 }
 
@@ -49,8 +53,10 @@ impl Stamp {
         let mut stamp = Stamp {
             at: Nanos(u64::MAX),
             second: u64::MAX,
-            text: *b"19700101-00:00:00.000000000",
+            words: [0; 4],
+            text: [0; 32],
             second_sum: 0,
+            sum: 0,
             precision,
         };
         stamp.format(Nanos::ZERO);
@@ -65,30 +71,48 @@ impl Stamp {
     /// The text of a point in time, cut (not rounded) to the precision.
     #[inline]
     pub fn format(&mut self, at: Nanos) -> &[u8] {
-        let (text, width) = self.whole(at);
-        &text[..width]
-    }
-
-    /// The text with nine digits of fraction, and how much of it the precision asks for.
-    #[inline]
-    pub(crate) fn whole(&mut self, at: Nanos) -> (&[u8; 27], usize) {
-        // Messages say the same time more than once.
-        if at != self.at || self.second == u64::MAX {
-            self.set(at);
+        let words = self.whole(at);
+        for (to, word) in self.text.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
         }
-        (&self.text, self.precision.width())
+        &self.text[..self.precision.width()]
     }
 
-    #[inline(never)]
-    fn set(&mut self, at: Nanos) {
-        self.at = at;
+    /// The text with nine digits of fraction, of which the precision asks for its width; in words, so that
+    /// nobody reads from memory across the words written there a moment ago.
+    #[inline(always)]
+    pub(crate) fn whole(&mut self, at: Nanos) -> [u64; 4] {
+        // Messages say the same time more than once.
+        if at == self.at && self.second != u64::MAX {
+            return self.words;
+        }
         let (second, nanos) = (at.0 / Nanos::SECOND, (at.0 % Nanos::SECOND) as u32);
         if second != self.second {
             self.set_second(second);
         }
-        let fraction = digits8(nanos / 10).to_le_bytes();
-        self.text[18..26].copy_from_slice(&fraction);
-        self.text[26] = b'0' + (nanos % 10) as u8;
+        let fraction = digits8(nanos / 10);
+        let ninth = u64::from(b'0') + u64::from(nanos % 10);
+        let [date, clock, behind, _] = self.words;
+        let words = [
+            date,
+            clock,
+            behind & 0xffff | fraction << 16,
+            fraction >> 48 | ninth << 16,
+        ];
+        (self.at, self.words) = (at, words);
+        self.sum = self.second_sum.wrapping_add(match self.precision {
+            Precision::Seconds => 0,
+            Precision::Millis => byte_sum(words[2] >> 8 & 0xffff_ffff),
+            Precision::Micros => byte_sum(words[2] >> 8),
+            Precision::Nanos => byte_sum(words[2] >> 8).wrapping_add(byte_sum(words[3])),
+        });
+        words
+    }
+
+    /// What the text of the last [`Stamp::whole`] adds to a checksum, in its precision.
+    #[inline(always)]
+    pub(crate) fn sum(&self) -> u8 {
+        self.sum
     }
 
     /// What the bytes up to the second add to a checksum.
@@ -101,14 +125,18 @@ impl Stamp {
     fn set_second(&mut self, second: u64) {
         self.second = second;
         let (year, month, day) = civil(second / 86_400);
-        let date = digits8(year * 10_000 + month * 100 + day);
-        self.text[..8].copy_from_slice(&date.to_le_bytes());
         let clock = (second % 86_400) as u32;
         let packed = digits8(clock / 3_600 * 10_000 + clock / 60 % 60 * 100 + clock % 60).to_le_bytes();
-        for (to, from) in [(9, 2), (10, 3), (12, 4), (13, 5), (15, 6), (16, 7)] {
-            self.text[to] = packed[from];
-        }
-        self.second_sum = self.text[..17].iter().fold(0, |sum, &b| sum.wrapping_add(b));
+        let [_, _, h, hh, m, mm, s, ss] = packed;
+        let clock = [b'-', h, hh, b':', m, mm, b':', s];
+        self.words = [
+            digits8(year * 10_000 + month * 100 + day),
+            u64::from_le_bytes(clock),
+            u64::from_le_bytes([ss, b'.', 0, 0, 0, 0, 0, 0]),
+            0,
+        ];
+        let sum = [self.words[0], self.words[1], u64::from(ss)].map(byte_sum);
+        self.second_sum = sum.into_iter().fold(0, u8::wrapping_add);
     }
 }
 

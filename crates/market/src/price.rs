@@ -184,14 +184,31 @@ impl Price {
     }
 }
 
+/// 10^`n`; `n` is at most 18. A table where `n` is not known when this is compiled: a loop was a tenth of
+/// what reading an order of OpenBook takes.
+#[inline(always)]
 const fn pow10(n: u8) -> i64 {
-    let mut v: i64 = 1;
-    let mut i = 0;
-    while i < n {
-        v *= 10;
-        i += 1;
+    match n {
+        0 => 1,
+        1 => 10,
+        2 => 100,
+        3 => 1_000,
+        4 => 10_000,
+        5 => 100_000,
+        6 => 1_000_000,
+        7 => 10_000_000,
+        8 => 100_000_000,
+        9 => 1_000_000_000,
+        10 => 10_000_000_000,
+        11 => 100_000_000_000,
+        12 => 1_000_000_000_000,
+        13 => 10_000_000_000_000,
+        14 => 100_000_000_000_000,
+        15 => 1_000_000_000_000_000,
+        16 => 10_000_000_000_000_000,
+        17 => 100_000_000_000_000_000,
+        _ => 1_000_000_000_000_000_000,
     }
-    v
 }
 
 impl core::str::FromStr for Price {

@@ -36,11 +36,13 @@ impl Mdp3Decoder {
             }
             None => self.book_entries(at, m.entries, counters, out)?,
         }
-        let place = |n| {
-            let e = m.entries.get(n)?;
-            Some((e.security_id.get(), e.entry_type.0, e.price.price()))
-        };
-        self.referred_orders(at, m.orders, place, counters, out)?;
+        if self.depth == Mdp3Depth::ByOrder {
+            let place = |n| {
+                let e = m.entries.get(n)?;
+                Some((e.security_id.get(), e.entry_type.0, e.price.price()))
+            };
+            self.referred_orders(at, m.orders, place, counters, out)?;
+        }
         Some(root.indicator)
     }
 
@@ -240,11 +242,13 @@ impl Mdp3Decoder {
                     };
                     self.level(&at(&root), entry, row, counters, out)?;
                 }
-                let place = |n| {
-                    let e = m.entries.get(n)?;
-                    Some((e.security_id.get(), e.entry_type.0, e.price.price()))
-                };
-                self.referred_orders(&at(&root), m.orders, place, counters, out)?;
+                if self.depth == Mdp3Depth::ByOrder {
+                    let place = |n| {
+                        let e = m.entries.get(n)?;
+                        Some((e.security_id.get(), e.entry_type.0, e.price.price()))
+                    };
+                    self.referred_orders(&at(&root), m.orders, place, counters, out)?;
+                }
                 Some(root.indicator)
             }
             Body::OrderBook(m) => self.order_book(context, m, counters, out),
@@ -589,8 +593,8 @@ impl Mdp3Decoder {
         Some(())
     }
 
-    /// By order: the orders of a message of price levels. `place` is where the level of a number stands.
-    #[inline(always)]
+    /// By order, which is for the caller to ask: the orders of a message of price levels. `place` is where
+    /// the level of a number stands.
     fn referred_orders<S: EventSink>(
         &mut self,
         at: &Moment,
@@ -599,9 +603,6 @@ impl Mdp3Decoder {
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
     ) -> Option<()> {
-        if self.depth == Mdp3Depth::ByPrice {
-            return Some(());
-        }
         for order in orders {
             let place = reference(&order).and_then(&place);
             self.referred_order(at, place, &order, counters, out)?;

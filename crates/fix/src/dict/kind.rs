@@ -1,8 +1,6 @@
 //! Types of field values and their syntax. FIX 5.0 SP2, volume 1, "FIX Data Types"; older versions use a part
 //! of them.
 
-use crate::fields::usual_price;
-use crate::number::parse_unsigned;
 use crate::time::parse_timestamp;
 
 /// The type of a field's value.
@@ -80,21 +78,6 @@ impl FieldKind {
             FieldKind::DayOfMonth => {
                 is_digits(value) && value.len() <= 2 && (1..=31).contains(&number(value))
             }
-        }
-    }
-}
-
-impl FieldKind {
-    /// [`FieldKind::admits`] of a value in a message, where whole words can be read: nothing when that cannot
-    /// say yes.
-    #[inline]
-    pub(super) fn surely_admits(self, bytes: &[u8], start: usize, end: usize) -> bool {
-        match self {
-            FieldKind::Text | FieldKind::Texts | FieldKind::Data => true,
-            FieldKind::Count | FieldKind::Int => parse_unsigned(bytes, start, end).is_some(),
-            FieldKind::Decimal => usual_price(bytes, start, end).is_some(),
-            FieldKind::Char => end - start == 1,
-            _ => false,
         }
     }
 }

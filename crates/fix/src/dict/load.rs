@@ -3,6 +3,7 @@
 //! order.
 
 use super::layout::{ComponentDef, Item, Row};
+use super::rule::ValueRule;
 use super::{Bits, Dictionary, FieldDef, FieldKind, GroupDef, MessageDef, Part};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -133,6 +134,7 @@ impl Dictionary {
         Ok(Dictionary {
             begin_string,
             by_tag,
+            rules: fields.iter().map(ValueRule::of).collect(),
             fields,
             header,
             trailer,

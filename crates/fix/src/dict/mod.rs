@@ -10,6 +10,7 @@
 mod kind;
 mod layout;
 mod load;
+mod rule;
 mod standard;
 mod validate;
 
@@ -30,6 +31,8 @@ pub struct Dictionary {
     /// Field number + 1 by tag; 0: there is no such field.
     by_tag: Vec<u16>,
     fields: Vec<FieldDef>,
+    /// By field number.
+    rules: Vec<rule::ValueRule>,
     header: Part,
     trailer: Part,
     /// Sorted by type.

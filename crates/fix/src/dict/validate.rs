@@ -54,7 +54,8 @@ pub struct Validator {
     entry: u32,
 }
 
-/// One message being checked.
+/// One message being checked. Fields are handed on by reference: one that was listed a moment ago is read
+/// faster in parts than copied whole.
 struct Check<'c, 'm> {
     seen: &'c mut [u32],
     seen_fields: usize,
@@ -132,7 +133,7 @@ impl<'m> Check<'_, 'm> {
         // CheckSum, which the trailer requires, was verified before and is not among the fields.
         let (at, _) = self.part(session, &session.trailer, at, |_| false)?;
         match self.fields.get(at) {
-            Some(&behind) => Err(fault(SessionRejectReason::TagOutOfOrder, behind)),
+            Some(behind) => Err(fault(SessionRejectReason::TagOutOfOrder, behind)),
             None => Ok(()),
         }
     }
@@ -148,7 +149,7 @@ impl<'m> Check<'_, 'm> {
     ) -> Result<(usize, usize), Fault> {
         let entry = self.next_entry();
         let mut found = 0;
-        while let Some(&field) = self.fields.get(at) {
+        while let Some(field) = self.fields.get(at) {
             let Some(number) = dictionary.number(field.tag) else {
                 break;
             };
@@ -159,7 +160,7 @@ impl<'m> Check<'_, 'm> {
                 return Err(fault(SessionRejectReason::TagOutOfOrder, field));
             }
             found += self.see(part, number, 0, entry, field)?;
-            self.value(&dictionary.fields[number as usize], field)?;
+            self.value(dictionary, number, field)?;
             at += 1;
             if let Some(group) = part.group(number) {
                 at = self.group(dictionary, group, field, at, 1)?;
@@ -178,12 +179,12 @@ impl<'m> Check<'_, 'm> {
     ) -> Result<usize, Fault> {
         let entry = self.next_entry();
         let mut found = 0;
-        while let Some(&field) = self.fields.get(at) {
+        while let Some(field) = self.fields.get(at) {
             let number = dictionary.number(field.tag);
             match number.filter(|&n| part.has(n)) {
                 Some(number) => {
                     found += self.see(part, number, 0, entry, field)?;
-                    self.value(&dictionary.fields[number as usize], field)?;
+                    self.value(dictionary, number, field)?;
                     at += 1;
                     if let Some(group) = part.group(number) {
                         at = self.outer_group(dictionary, group, field, at)?;
@@ -209,7 +210,7 @@ impl<'m> Check<'_, 'm> {
         session: &Dictionary,
         dictionary: &Dictionary,
         number: Option<u16>,
-        field: Field,
+        field: &Field,
         entry: u32,
     ) -> Result<(), Fault> {
         if session.is_header(field.tag) {
@@ -221,8 +222,8 @@ impl<'m> Check<'_, 'm> {
         }
         if let Some(number) = number {
             self.once(number, 0, entry, field)?;
-            self.value(&dictionary.fields[number as usize], field)?;
-        } else if self.rules.fields_have_values && self.message.value(field).is_empty() {
+            self.value(dictionary, number, field)?;
+        } else if self.rules.fields_have_values && self.message.value(*field).is_empty() {
             return Err(fault(SessionRejectReason::TagWithoutValue, field));
         }
         let is_tolerated = field.tag >= USER_DEFINED && !self.rules.user_defined_fields;
@@ -238,7 +239,7 @@ impl<'m> Check<'_, 'm> {
         &mut self,
         dictionary: &Dictionary,
         group: u32,
-        count: Field,
+        count: &Field,
         at: usize,
     ) -> Result<usize, Fault> {
         self.group(dictionary, group, count, at, 1).map_err(|fault| {
@@ -255,18 +256,18 @@ impl<'m> Check<'_, 'm> {
         &mut self,
         dictionary: &Dictionary,
         group: u32,
-        count: Field,
+        count: &Field,
         mut at: usize,
         depth: usize,
     ) -> Result<usize, Fault> {
         let group = &dictionary.groups[group as usize];
         let first = group.order[0];
-        let entries = self.message.unsigned(count).unwrap_or(0);
+        let entries = self.message.unsigned(*count).unwrap_or(0);
         for _ in 0..entries {
             match self.number_at(dictionary, at) {
                 Some(number) if number == first => {}
                 Some(number) if group.part.has(number) => {
-                    return Err(fault(SessionRejectReason::GroupOutOfOrder, self.fields[at]));
+                    return Err(fault(SessionRejectReason::GroupOutOfOrder, &self.fields[at]));
                 }
                 _ => return Err(fault(SessionRejectReason::IncorrectNumInGroup, count)),
             }
@@ -277,7 +278,7 @@ impl<'m> Check<'_, 'm> {
                 if !group.part.has(number) || (number == first && at > begin) {
                     break;
                 }
-                let field = self.fields[at];
+                let field = &self.fields[at];
                 found += self.see(&group.part, number, depth, entry, field)?;
                 match group.order[rank..].iter().position(|&n| n == number) {
                     Some(ahead) => rank += ahead + 1,
@@ -286,7 +287,7 @@ impl<'m> Check<'_, 'm> {
                     }
                     None => {}
                 }
-                self.value(&dictionary.fields[number as usize], field)?;
+                self.value(dictionary, number, field)?;
                 at += 1;
                 if let Some(inner) = group.part.group(number) {
                     at = self.group(dictionary, inner, field, at, depth + 1)?;
@@ -321,14 +322,14 @@ impl<'m> Check<'_, 'm> {
         number: u16,
         depth: usize,
         entry: u32,
-        field: Field,
+        field: &Field,
     ) -> Result<usize, Fault> {
         self.once(number, depth, entry, field)?;
         Ok(usize::from(part.needs(number)))
     }
 
     #[inline(always)]
-    fn once(&mut self, number: u16, depth: usize, entry: u32, field: Field) -> Result<(), Fault> {
+    fn once(&mut self, number: u16, depth: usize, entry: u32, field: &Field) -> Result<(), Fault> {
         let seen = &mut self.seen[depth * self.seen_fields + number as usize];
         if core::mem::replace(seen, entry) == entry {
             return Err(fault(SessionRejectReason::TagTwice, field));
@@ -336,24 +337,32 @@ impl<'m> Check<'_, 'm> {
         Ok(())
     }
 
+    /// What is wrong with the value of a field of this number.
     #[inline(always)]
-    fn value(&self, definition: &FieldDef, field: Field) -> Result<(), Fault> {
+    fn value(&self, dictionary: &Dictionary, number: u16, field: &Field) -> Result<(), Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        match dictionary.rules.get(usize::from(number)) {
+            Some(rule) if rule.surely_admits(self.message.bytes(), start, end) => Ok(()),
+            _ => self.value_in_full(&dictionary.fields[usize::from(number)], field),
+        }
+    }
+
+    #[inline(never)]
+    fn value_in_full(&self, definition: &FieldDef, field: &Field) -> Result<(), Fault> {
         if self.skips_values {
             return Ok(());
         }
-        let value = self.message.value(field);
+        let value = self.message.value(*field);
         if value.is_empty() {
             return match self.rules.fields_have_values {
                 true => Err(fault(SessionRejectReason::TagWithoutValue, field)),
                 false => Ok(()),
             };
         }
-        let (start, end) = (field.start as usize, field.end as usize);
-        let surely = definition.kind.surely_admits(self.message.bytes(), start, end);
-        if !surely && !definition.kind.admits(value) {
+        if !definition.kind.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectFormat, field));
         }
-        if !definition.values.is_empty() && self.rules.listed_values && !definition.admits(value) {
+        if self.rules.listed_values && !definition.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectValue, field));
         }
         Ok(())
@@ -374,13 +383,13 @@ impl<'m> Check<'_, 'm> {
         while let Some(field) = rest.next() {
             let behind = rest.peek().copied();
             if session.is_header(field.tag) {
-                return Err(fault(SessionRejectReason::TagOutOfOrder, *field));
+                return Err(fault(SessionRejectReason::TagOutOfOrder, field));
             }
             if session.is_trailer(field.tag)
                 && let Some(next) = behind
                 && !session.is_trailer(next.tag)
             {
-                return Err(fault(SessionRejectReason::TagOutOfOrder, *next));
+                return Err(fault(SessionRejectReason::TagOutOfOrder, next));
             }
         }
         Ok(())
@@ -413,6 +422,7 @@ impl<'m> Check<'_, 'm> {
     }
 }
 
-fn fault(reason: SessionRejectReason, field: Field) -> Fault {
+#[cold]
+fn fault(reason: SessionRejectReason, field: &Field) -> Fault {
     Fault::new(reason, field.tag)
 }

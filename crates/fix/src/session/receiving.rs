@@ -117,8 +117,8 @@ impl<S: Store> Core<S> {
 
     pub(super) fn sequenced(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64, held: bool) -> Outcome {
         //= FIX 4.4 vol 2, "Sequence Reset": in reset mode MsgSeqNum is ignored.
-        let gap_fill = m.find(tag::GAP_FILL_FLAG).is_some_and(|f| m.value(f) == b"Y");
-        if m.msg_type() == b"4" && !gap_fill {
+        let gap_fill = || m.find(tag::GAP_FILL_FLAG).is_some_and(|f| m.value(f) == b"Y");
+        if m.msg_type() == b"4" && !gap_fill() {
             return self.seldom().on_sequence_reset(m, seq);
         }
         //= FIX 4.4 vol 2, "Logon": ResetSeqNumFlag may be used while logged on.
