@@ -29,6 +29,9 @@ use tickwire_fixengine::{Engine, Error, Flow, Handler, Table as Sessions};
 const WARM_UP: u64 = 200;
 /// Messages of the store's measurement.
 const STORED: u64 = 200_000;
+/// Messages of its measurement one by one, and how far they are apart.
+const STORED_APART: u64 = 20_000;
+const APART_NS: u64 = 10 * Nanos::MICRO;
 /// Times that a store is brought to the disk in each round of its measurement.
 const SYNCED: u64 = 100;
 
@@ -536,18 +539,38 @@ fn keep(store: &mut dyn Store, clock: &Clock, messages: u64, group: u64) -> Resu
     }
 }
 
+/// What keeping one message takes where the next one comes [`APART_NS`] later, as in a session: the pages and
+/// lines of the file are not those of a moment ago.
+fn keep_apart(store: &mut dyn Store, clock: &Clock) -> Result<Histogram, Failure> {
+    let refused = |_| Failure::check("the store refused a message");
+    let message = black_box([b'm'; 223]);
+    let mut histogram = Histogram::new();
+    let mut next = tsc();
+    for _ in 0..STORED_APART {
+        next += clock.span_ticks(APART_NS);
+        while tsc() < next {
+            std::hint::spin_loop();
+        }
+        let begin = tsc();
+        store.append(store.next_out(), &message).map_err(refused)?;
+        store.settle().map_err(refused)?;
+        histogram.record(clock.span_ns(tsc() - begin));
+    }
+    Ok(histogram)
+}
+
 /// What it costs to keep a message of 223 bytes: a store in a file beside none, and one that is on the disk
 /// before it is sent. Least of several rounds.
 fn stores(folder: &Path) -> Result<(), Failure> {
     let clock = Clock::calibrate();
-    let mut null: Box<dyn Store + Send> = Box::new(NullStore {
+    let mut null_store: Box<dyn Store + Send> = Box::new(NullStore {
         next_out: 1,
         next_in: 1,
     });
-    let mut file = store_of(folder, "file", "")?;
+    let mut file_store = store_of(folder, "file", "")?;
     let mut least = [f64::MAX; 2];
     for _ in 0..7 {
-        for (least, store) in least.iter_mut().zip([&mut null, &mut file]) {
+        for (least, store) in least.iter_mut().zip([&mut null_store, &mut file_store]) {
             *least = least.min(keep(store.as_mut(), &clock, STORED, 1)?);
         }
     }
@@ -555,6 +578,19 @@ fn stores(folder: &Path) -> Result<(), Failure> {
     println!(
         "a message of 223 bytes kept in a file: {file:.1} ns, {:.1} ns over no store",
         file - null
+    );
+    let apart = [
+        keep_apart(null_store.as_mut(), &clock)?,
+        keep_apart(file_store.as_mut(), &clock)?,
+    ];
+    let title = format!(
+        "{STORED_APART} messages of 223 bytes kept, one every {} us",
+        APART_NS / 1_000
+    );
+    let named: Vec<(&str, &Histogram)> = ["no store", "in a file"].into_iter().zip(&apart).collect();
+    print!(
+        "{}",
+        Table::latencies(&title, &named).to_text(tickwire_console::terminal::width())
     );
     let mut disk = store_of(folder, "disk", "FileStoreSync=Y\n")?;
     for group in [1, 16, 256] {
