@@ -551,8 +551,8 @@ impl<'a> Context<'a> {
             qty,
             ..
         } = ticket;
-        // Counted on each way by itself: an answer that both had in one place would be copied there whole, which
-        // waits until its parts are in the cache.
+        // Counted on each way by itself: an answer that both had in one place would be copied there whole,
+        // which waits until its parts are in the cache.
         if let (Some(price), None) = (ticket.price, ticket.stop)
             && !ticket.may_repeat
             && self.state.orders.waiting() == 0
