@@ -52,6 +52,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("fuzz target", fuzz_targets()),
         ("ci", ci()),
         ("counted cores", counted_cores()),
+        ("idle atomic", idle_atomics()),
         ("unread key", crate::keys::unread()),
         ("file of its own", files_made_elsewhere()),
         ("clock that is set", wall_read_elsewhere()),
@@ -649,7 +650,7 @@ fn counted_cores() -> Vec<String> {
     for path in rust_files() {
         let place = shown(&path);
         if !CORES.contains(&place.as_str()) {
-            findings.extend(counts_in(&read(&path)).map(|line| {
+            findings.extend(counts_in(&read(&path)).into_iter().map(|line| {
                 format!("{place}:{line}: ask tickwire_runtime::affinity::Cores::count(), which counts before any thread is pinned")
             }));
         }
@@ -738,7 +739,7 @@ fn files_made_elsewhere() -> Vec<String> {
         if is_test || FILES_ARE_MADE_IN.iter().any(|(own, _)| place.starts_with(own)) {
             continue;
         }
-        findings.extend(makes_files_in(&read(&path)).map(|line| {
+        findings.extend(makes_files_in(&read(&path)).into_iter().map(|line| {
             format!(
                 "{place}:{line}: make files and folders through tickwire_runtime::files: 0600 and 0700, no link followed, another user's never \
                  written to"
@@ -749,13 +750,8 @@ fn files_made_elsewhere() -> Vec<String> {
 }
 
 /// Lines of the program, not of its tests, that make files themselves.
-fn makes_files_in(text: &str) -> impl Iterator<Item = usize> + use<> {
-    let code = source::production_only(text);
-    let found: BTreeSet<usize> = MAKES_FILES
-        .iter()
-        .flat_map(|call| lines_with(&code, call).collect::<Vec<_>>())
-        .collect();
-    found.into_iter()
+fn makes_files_in(text: &str) -> BTreeSet<usize> {
+    lines_with_any(&source::production_only(text), MAKES_FILES)
 }
 
 /// Readings of the clock that can be set.
@@ -791,7 +787,7 @@ fn wall_read_elsewhere() -> Vec<String> {
         if is_test || WALL_IS_READ_IN.iter().any(|(own, _)| place.starts_with(own)) {
             continue;
         }
-        findings.extend(reads_wall_in(&read(&path)).map(|line| {
+        findings.extend(reads_wall_in(&read(&path)).into_iter().map(|line| {
             format!(
                 "{place}:{line}: take time from tickwire_runtime::clock::Clock, which is never set; UTC for a stamp is Clock::wall_at of it"
             )
@@ -801,23 +797,40 @@ fn wall_read_elsewhere() -> Vec<String> {
 }
 
 /// Lines of the program, not of its tests, that read the clock that can be set.
-fn reads_wall_in(text: &str) -> impl Iterator<Item = usize> + use<> {
-    let code = source::production_only(text);
-    let found: BTreeSet<usize> = READS_WALL
-        .iter()
-        .flat_map(|word| lines_with(&code, word).collect::<Vec<_>>())
-        .collect();
-    found.into_iter()
+fn reads_wall_in(text: &str) -> BTreeSet<usize> {
+    lines_with_any(&source::production_only(text), READS_WALL)
 }
 
 /// Lines of code that count cores themselves.
-fn counts_in(text: &str) -> impl Iterator<Item = usize> + use<> {
-    let code = code_only(text);
-    let found: Vec<usize> = COUNTS
-        .iter()
-        .flat_map(|word| lines_with(&code, word).collect::<Vec<_>>())
-        .collect();
-    found.into_iter()
+fn counts_in(text: &str) -> BTreeSet<usize> {
+    lines_with_any(&code_only(text), COUNTS)
+}
+
+/// Lines with any of these words.
+fn lines_with_any(code: &str, words: &[&str]) -> BTreeSet<usize> {
+    let lines = words.iter().flat_map(|word| lines_with(code, word));
+    lines.collect()
+}
+
+/// Atomic operations that change nothing, whole or in two parts so that this line is none.
+const IDLE: &[&str] = &[
+    concat!("fetch_or", "(0,"),
+    concat!("fetch_add", "(0,"),
+    concat!("fetch_sub", "(0,"),
+    concat!("fetch_xor", "(0,"),
+];
+
+/// Compilers know that such an operation changes nothing and leave it out, and with it what it was there for:
+/// a page that was to be touched, a line that was to be owned.
+fn idle_atomics() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        findings.extend(lines_with_any(&code_only(&read(&path)), IDLE).into_iter().map(|line| {
+            format!("{place}:{line}: compilers leave out an operation that changes nothing: exchange a value for itself (compare_exchange)")
+        }));
+    }
+    findings
 }
 
 #[cfg(test)]
@@ -830,7 +843,7 @@ mod tests {
         let text = format!(
             "// {reading}\nlet then = {reading};\nlet now = clock.now();\n#[cfg(test)]\nmod tests {{ fn a() {{ {reading}; }} }}\n"
         );
-        assert_eq!(reads_wall_in(&text).collect::<Vec<_>>(), [2]);
+        assert_eq!(reads_wall_in(&text), [2].into());
     }
 
     #[test]
@@ -838,7 +851,13 @@ mod tests {
         let count = concat!("std::thread::available_", "parallelism()");
         let text =
             format!("// {count}\nlet spins = {count}.is_ok();\nlet n = Cores::count().parallelism();\n");
-        assert_eq!(counts_in(&text).collect::<Vec<_>>(), [2]);
+        assert_eq!(counts_in(&text), [2].into());
+    }
+
+    #[test]
+    fn atomic_operations_that_change_nothing_are_found() {
+        let text = format!("// a.{}\na.{}\na.fetch_or(1, Relaxed);\n", IDLE[0], IDLE[0]);
+        assert_eq!(lines_with_any(&code_only(&text), IDLE), [2].into());
     }
 
     #[test]
@@ -851,7 +870,7 @@ mod tests {
     fn who_makes_files_himself_is_found_and_tests_may() {
         let text = "use std::fs;\nlet a = File::create(path)?;\nfs::write(path, b)?;\nfiles::create(path)?;\n// fs::write\n\
                     std::fs::create_dir_all(path)?;\nOpenOptions::new().append(true);\n#[cfg(test)]\nmod tests {\n fs::write(a, b);\n}\n";
-        assert_eq!(makes_files_in(text).collect::<Vec<_>>(), [2, 3, 6, 7]);
+        assert_eq!(makes_files_in(text), [2, 3, 6, 7].into());
     }
 
     #[test]
