@@ -12,7 +12,7 @@ use crate::group::{Group, RepeatingGroup};
 use crate::number::{ZEROS, load8, parse_unsigned, value8};
 use crate::reject::Fault;
 use crate::reject::SessionRejectReason::{EmbeddedSoh, InvalidTagNumber, Other, TagWithoutValue};
-use crate::scan::{Ends, SOH, STRETCH, Scanner};
+use crate::scan::{ENDS, Ends, SOH, STRETCH, Scanner};
 use crate::tag;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -258,7 +258,7 @@ impl Index {
         Index {
             fields: vec![Field::default(); max_fields].into_boxed_slice(),
             by_tag: Box::new(EMPTY_TABLE),
-            ends: Box::new([0; STRETCH + 64]),
+            ends: Box::new([0; ENDS]),
             scanner: Scanner::detect(),
             last: Last {
                 fields: 0,
@@ -378,7 +378,8 @@ impl Reader<'_> {
         }
         let (mut start, first, by_tag) = (self.start, self.first, &mut *self.by_tag);
         let mut read = 0;
-        // Eight bytes are there: the CheckSum field follows every field.
+        // Where a field can begin at the latest: the CheckSum field follows every one. Asked by one
+        // comparison, the reading itself is not asked again.
         let Some(last) = message.len().checked_sub(8) else {
             return 0;
         };

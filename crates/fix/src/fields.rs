@@ -182,33 +182,19 @@ fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
     let len = end - start;
     let word = load_tail(bytes, end, len)?;
     let point = points(word);
-    // Without a point as if there were one in front: nothing is moved over it.
-    let bit = point.trailing_zeros() & 0x38; // of the point's byte; 0 without
+    if point == 0 {
+        return Price::from_decimal(value8(word)? as i64, 0);
+    }
+    let bit = point.trailing_zeros() & !7; // of the point's byte
     let below = (1u64 << bit) - 1;
+    let decimals = 7 - bit / 8;
     // What stands before the point moves over it; a '0' enters in front.
     let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
-    let (digits, decimals) = match point {
-        0 => (word, 0),
-        _ => (digits, 7 - bit / 8),
-    };
-    if len == 1 && point != 0 {
+    if len == 1 {
         return None;
     }
-    // Below 10^8 times at most 10^9.
-    Some(Price::from_raw(value8(digits)? as i64 * UNITS[decimals as usize]))
+    Price::from_decimal(value8(digits)? as i64, decimals as u8)
 }
-
-/// What a number with so many decimals is to be multiplied by.
-const UNITS: [i64; 8] = [
-    1_000_000_000,
-    100_000_000,
-    10_000_000,
-    1_000_000,
-    100_000,
-    10_000,
-    1_000,
-    100,
-];
 
 /// 9 to 17 bytes: what stands before the point, and what stands behind it.
 #[inline]

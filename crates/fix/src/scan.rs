@@ -11,7 +11,7 @@ pub(crate) const SOH: u8 = 1;
 /// Bytes scanned at a time; their separators are listed, then the fields between them read.
 pub(crate) const STRETCH: usize = 1024;
 /// Places of separators are written in groups, of which the last may reach past the end.
-const ENDS: usize = STRETCH + 64;
+pub(crate) const ENDS: usize = STRETCH + 64;
 /// Where the separators of a stretch are.
 pub(crate) type Ends = [u32; ENDS];
 

@@ -39,6 +39,7 @@ pub struct Stamp {
     second: u64,
     /// `YYYYMMDD`, `-HH:MM:S`, `S.` with six digits of the fraction, the other three.
     words: [u64; 4],
+    /// What [`Stamp::format`] gives out.
     text: [u8; 32],
     /// Sum of the bytes up to the second.
     second_sum: u8,

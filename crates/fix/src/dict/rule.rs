@@ -2,10 +2,11 @@
 //! not say yes to is looked at in full.
 
 use super::{FieldDef, FieldKind};
-use crate::number::{ZEROS, load_tail};
+use crate::fields::usual_price;
+use crate::number::{ZEROS, load_tail, parse_unsigned};
 use crate::time::parse_timestamp;
 
-/// A field's rule, in half a line of the processor's cache.
+/// A field's rule in 24 bytes, apart from its definition, which has several times as many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValueRule {
     /// The values of one ASCII character that are right, a bit each.
@@ -52,7 +53,7 @@ impl ValueRule {
                 _ => false,
             },
             (_, Form::Anything) => true,
-            (len @ 2..=8, Form::Digits) => other_than_digits(message, end, len) == Some((0, 0)),
+            (len @ 2..=8, Form::Digits) => matches!(other_than_digits(message, end, len), Some((0, _))),
             (len @ 2..=8, Form::Decimal) => match other_than_digits(message, end, len) {
                 Some((0, _)) => true,
                 // One byte, and it is a point: there is a digit beside it.
@@ -62,8 +63,8 @@ impl ValueRule {
                 }
                 None => false,
             },
-            (_, Form::Decimal) => crate::fields::usual_price(message, start, end).is_some(),
-            (_, Form::Digits) => crate::number::parse_unsigned(message, start, end).is_some(),
+            (_, Form::Decimal) => usual_price(message, start, end).is_some(),
+            (_, Form::Digits) => parse_unsigned(message, start, end).is_some(),
             (_, Form::Timestamp) => message
                 .get(start..end)
                 .is_some_and(|value| parse_timestamp(value).is_some()),
@@ -72,16 +73,15 @@ impl ValueRule {
     }
 }
 
-/// Of the last `len` (1 to 8) bytes before `end`: 0x80 in each that is no digit, and the bytes themselves if
-/// there is one, with digits in front.
+/// Of the last `len` (1 to 8) bytes before `end`: 0x80 in each that is no digit, and the bytes themselves
+/// with digits in front.
 #[inline(always)]
 fn other_than_digits(message: &[u8], end: usize, len: usize) -> Option<(u64, u64)> {
     let word = load_tail(message, end, len)?;
     let v = word ^ ZEROS;
     // What is not above 0x7f carries nowhere; what is has the top bit itself.
     let carried = (v & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
-    let others = (carried | v) & 0x8080_8080_8080_8080;
-    Some((others, if others == 0 { 0 } else { word }))
+    Some(((carried | v) & 0x8080_8080_8080_8080, word))
 }
 
 #[cfg(test)]
