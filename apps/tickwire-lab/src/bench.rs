@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use tickwire_book::Books;
+use tickwire_book::{Books, prefetch};
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
@@ -266,6 +266,7 @@ fn path(
         if every > 0 && tsc() >= due {
             due = tsc() + every;
             Live::on_idle(&mut hot, clock.now());
+            prefetch::fetch_value(&feed);
         }
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
@@ -359,7 +360,7 @@ fn warm<S: Strategy, const STAMPED: bool>(
     clock: &Clock,
     times: &mut Histogram,
 ) -> Result<u64, Failure> {
-    every_packet(hot, clock, (40_000, 1_000), times, |_| ())
+    every_packet(hot, clock, (40_000, 1_000), times, |_, _| ())
 }
 
 /// The whole path when every packet moves the best offer and comes so long after the one before, in which an
@@ -374,8 +375,11 @@ fn paused_path(
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut hot = memory_path::<false>(memory::books(1), symbol, clock.clone())?;
     // Before them come the book's first bid and offer.
-    every_packet(&mut hot, clock, (count, 2), times, |hot| {
-        neighbours.work(clock, pause, rehearsed, |now| Live::on_idle(hot, now));
+    every_packet(&mut hot, clock, (count, 2), times, |hot, feed| {
+        neighbours.work(clock, pause, rehearsed, |now| {
+            Live::on_idle(hot, now);
+            prefetch::fetch_value(feed);
+        });
     })
 }
 
@@ -386,12 +390,12 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
     clock: &Clock,
     (count, first): (u64, usize),
     times: &mut Histogram,
-    mut before: impl FnMut(&mut HotPath<MemoryOut, STAMPED, Live<S>>),
+    mut before: impl FnMut(&mut HotPath<MemoryOut, STAMPED, Live<S>>, &ItchFeed),
 ) -> Result<u64, Failure> {
     let packets = best_offer_packets(count);
     let mut feed = feed(1);
     for (i, packet) in walk(&packets).enumerate() {
-        before(hot);
+        before(hot, &feed);
         let begin = tsc();
         let now = clock.nanos_at(begin);
         feed.on_packet(now, Line::A, packet, hot);

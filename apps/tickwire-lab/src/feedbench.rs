@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tickwire_book::{Books, Depth};
+use tickwire_book::{Books, Depth, prefetch};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
@@ -144,7 +144,10 @@ impl WithChannel for OrderPath<'_> {
                 break;
             };
             if way > 0 {
-                let rehearse = |now| Live::on_idle(&mut hot, now);
+                let rehearse = |now| {
+                    Live::on_idle(&mut hot, now);
+                    prefetch::fetch_value(&channel);
+                };
                 self.neighbours
                     .work(&self.clock, PAUSES[way - 1].0, rehearsed_ns(), rehearse);
             }

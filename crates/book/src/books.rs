@@ -318,6 +318,19 @@ impl Books {
         self.orders.prefetch_moved(order_id);
     }
 
+    /// An event of this instrument may come at any time: fetches the lines of its book, of its levels near
+    /// the best, and of the slots that the next orders will have. For a thread that waits; ignoring it is
+    /// always correct.
+    pub fn fetch(&self, instrument: InstrumentId) {
+        prefetch::fetch(&self.books, instrument.index());
+        prefetch::fetch(&self.totals, instrument.index());
+        self.approach(instrument);
+        let (_, last) = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];
+        for next in 1..=4 {
+            self.orders.prefetch(OrderId(last.0.wrapping_add(next)));
+        }
+    }
+
     /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the
     /// levels, it makes the same of them. A level may be named twice (an order replaced by one at the same
     /// price).

@@ -4,6 +4,9 @@
 //! buffer is full, a prefetch does not.
 #![allow(unsafe_code)]
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Asks for the cache line of `items[index]`; does nothing when there is no such item.
 #[inline(always)]
 pub fn fetch<T>(items: &[T], index: usize) {
@@ -17,6 +20,14 @@ pub fn fetch<T>(items: &[T], index: usize) {
 #[inline(always)]
 pub(crate) fn fetch_near<T>(items: &[T], index: usize) {
     hint(items.as_ptr().wrapping_add(index));
+}
+
+/// Asks for every cache line of a value itself, not of what it points to.
+pub fn fetch_value<T>(value: &T) {
+    let line = core::ptr::from_ref(value).cast::<[u8; LINE]>();
+    for nth in 0..size_of::<T>().div_ceil(LINE) {
+        hint(line.wrapping_add(nth));
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -250,6 +250,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
         {
             idling.due = now.after(idling.every_ns);
             P::Rule::on_idle(self.path.hot_mut(), now);
+            self.receiver.fetch();
         }
     }
 }

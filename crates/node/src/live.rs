@@ -3,6 +3,7 @@
 mod arming;
 mod own;
 mod port;
+mod rehearsing;
 mod returning;
 mod rule;
 mod sides;
@@ -27,6 +28,7 @@ use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::trader::Routes;
 use port::Port;
+use rehearsing::Scratch;
 pub use sides::QuotesAsOrders;
 use sides::Sides;
 use tickwire_console::failure::Failure;
@@ -175,6 +177,10 @@ pub struct Live<S> {
     news: Vec<Vec<InstrumentId>>,
     /// Of all channels the first one alone is received.
     first_channel_alone: bool,
+    /// By channel, once the run has begun: the books of rehearsals.
+    scratch: Vec<Scratch>,
+    /// How often a packet was rehearsed.
+    turn: usize,
 }
 
 /// What is known of an instrument.
@@ -203,6 +209,8 @@ impl<S: Strategy> Live<S> {
             marks: Vec::new(),
             news: Vec::new(),
             first_channel_alone: false,
+            scratch: Vec::new(),
+            turn: 0,
         }
     }
 
@@ -561,6 +569,9 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
         });
         if is_watched {
             hot.rule.marks[index] = Mark::Watched;
+            if let Some(scratch) = hot.rule.scratch.get_mut(source) {
+                scratch.take(instrument.id);
+            }
         }
     }
     if let Some(all) = &mut hot.consolidated {
@@ -571,6 +582,7 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
 /// The run begins, of one strategy alone.
 pub(crate) fn start<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
     let now = hot.clock.now();
+    rehearsing::prepare(hot);
     parts(hot, 0, 0, |conductor, markets, port| {
         conductor.start(now, markets, port)
     });

@@ -11,7 +11,7 @@
 
 use std::marker::PhantomData;
 
-use tickwire_book::Depth;
+use tickwire_book::{Depth, prefetch};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernelpath::Trigger;
@@ -224,6 +224,8 @@ pub trait Source<H: Consumer> {
     fn timers(&mut self, now: Nanos, hot: &mut H);
     /// Opens, feeds and closes the recovery connections.
     fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
+    /// Fetches what the next packet will need of the channel.
+    fn fetch(&self);
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
     /// Shows the consumer the channel for its statistics.
@@ -377,6 +379,10 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
 
     fn position(&self) -> Option<([u64; 2], u64)> {
         self.filtering.as_ref()?.position(&self.channel)
+    }
+
+    fn fetch(&self) {
+        prefetch::fetch_value(&self.channel);
     }
 
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price> {
@@ -899,6 +905,13 @@ impl<H: Consumer> Receiver<H> {
         }
         if look.is_thorough {
             self.next_recovery = now.after(RECOVERY_LOOK_NS);
+        }
+    }
+
+    /// For a thread that waits for packets: fetches what the next one will need of its channel.
+    pub fn fetch(&self) {
+        for source in &self.sources {
+            source.fetch();
         }
     }
 

@@ -11,7 +11,7 @@ use tickwire_trading::strategy::{
 };
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskReject};
 
-use super::{Hosted, Live, Mark, arming, define, parts, returning, sides};
+use super::{Hosted, Live, Mark, arming, define, parts, rehearsing, returning, sides};
 use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::session::TakenUp;
 use crate::trader::{Routes, Rule, Wants};
@@ -218,6 +218,7 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        rehearsing::prepare(hot);
         for at in 0..hot.rule.hosted.len() {
             parts(hot, at, 0, |conductor, markets, port| {
                 conductor.start(now, markets, port)
@@ -536,6 +537,7 @@ impl<S: Strategy> Rule for Live<S> {
                 conductor.rehearse(now, markets, port);
             });
         }
+        rehearsing::rehearse(hot, now);
     }
 
     #[inline]

@@ -395,6 +395,50 @@ fn submit(hot: &mut Hot, who: usize, source: usize, ticket: Ticket) -> Result<Cl
         .expect("it was submitted")
 }
 
+/// Two strategies on two channels, and the same with a consolidated book: nobody hears of what is rehearsed,
+/// and no book but those of rehearsals has it.
+#[test]
+fn packets_that_are_rehearsed_are_heard_by_nobody() {
+    for is_consolidated in [false, true] {
+        let strategies = ["one", "two"].map(|name| hosting(name, is_consolidated, ControlsConfig::NONE));
+        let mut hot = two_feeds(Vec::from(strategies));
+        let now = hot.clock.now();
+        <Live<Told> as Rule>::start(&mut hot, now);
+        let of = |hot: &Hot| {
+            let books = hot.books.iter();
+            let books: Vec<_> = books.map(|books| (books.state_hash(), *books.last())).collect();
+            let heard = hot.rule.hosted.iter().map(|hosted| {
+                let strategy = hosted.conductor.strategy();
+                let heard = (strategy.heard.clone(), strategy.supers, strategy.tickets.len());
+                (heard, hosted.conductor.counters().clone())
+            });
+            let sent = hot.sessions.iter().map(|session| session.out.orders);
+            (
+                books,
+                heard.collect::<Vec<_>>(),
+                sent.collect::<Vec<_>>(),
+                hot.source,
+            )
+        };
+        // What it would send if it was asked.
+        let buy = Ticket::limit(Side::Bid, at(&hot, 0), 100, units(99));
+        let submitted = |hot: &mut Hot| hot.rule.hosted[0].conductor.strategy_mut().done.pop();
+        hot.rule.hosted[0].conductor.strategy_mut().tickets.push(buy);
+        let before = of(&hot);
+        let ((), count) = count_allocations(|| {
+            for turn in 0..100 {
+                Live::on_idle(&mut hot, now.after(turn));
+            }
+        });
+        assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+        assert_eq!(of(&hot), before);
+        assert_eq!((hot.rule.turn, submitted(&mut hot)), (100, None));
+        // The next change is told as it is.
+        add(&mut hot, 1, 3, Side::Bid, 100);
+        assert_eq!(submitted(&mut hot), Some(Ok(ClientOrderId(1))));
+    }
+}
+
 #[test]
 fn two_strategies_trade_over_two_sessions_with_numbers_and_limits_of_their_own() {
     let controls = ControlsConfig {

@@ -67,7 +67,7 @@ pub struct Conductor<S> {
     watch_of: Vec<u32>,
     pub(super) watches: Vec<Watch>,
     /// Books that the group of messages under way has changed.
-    dirty: Vec<u32>,
+    pub(super) dirty: Vec<u32>,
     /// The message that changed a book last.
     last: Cause,
     /// The callback that runs, or ran last.
@@ -75,6 +75,8 @@ pub struct Conductor<S> {
     has_started: bool,
     /// How often an order was rehearsed.
     pub(super) rehearsals: usize,
+    /// The events that come are rehearsed.
+    pub(super) is_rehearsing: bool,
 }
 
 impl<S: Strategy> Conductor<S> {
@@ -135,6 +137,7 @@ impl<S: Strategy> Conductor<S> {
             callback: Cell::new("none"),
             has_started: false,
             rehearsals: 0,
+            is_rehearsing: false,
         }
     }
 
@@ -366,6 +369,9 @@ impl<S: Strategy> Conductor<S> {
         markets: Markets<'_>,
         port: &mut dyn OrderPort,
     ) {
+        if self.is_rehearsing {
+            return; // What the strategy was told last stays, and the next change is written over this one.
+        }
         let watch = &mut self.watches[place as usize];
         watch.told ^= 1;
         let change = BookChange {

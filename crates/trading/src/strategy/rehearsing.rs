@@ -1,11 +1,32 @@
 //! Orders that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code
 //! and data, has left the caches. A thread with time to spare goes through it, and takes it back.
 
-use tickwire_market::{BookState, Cause, Counter, Nanos, Qty, Side, TimeInForce};
+use tickwire_market::{BookState, Cause, Counter, InstrumentId, Nanos, Qty, Side, TimeInForce};
 
 use super::{Conductor, Context, Markets, OrderPort, Strategy};
 
 impl<S: Strategy> Conductor<S> {
+    /// The instrument whose order is rehearsed at present; `None` before the strategy has one.
+    #[inline]
+    pub fn rehearsed(&self) -> Option<InstrumentId> {
+        let watch = self.rehearsals / 2 % self.watches.len().max(1);
+        self.watches.get(watch).map(|watch| watch.instrument)
+    }
+
+    /// From now on events of a book that changes ([`EventKind`](tickwire_market::EventKind): an order or a
+    /// level that comes or goes) are rehearsed: what they do up to the strategy's callback is done, and the
+    /// strategy is not called. Whether they can be: not within a group of messages whose changes wait to be
+    /// told.
+    pub fn begin_rehearsal(&mut self) -> bool {
+        self.is_rehearsing = self.dirty.is_empty();
+        self.is_rehearsing
+    }
+
+    /// The events that come are the venue's again.
+    pub fn end_rehearsal(&mut self) {
+        self.is_rehearsing = false;
+    }
+
     /// Does with an order that the strategy could enter what entering it would, up to the message's bytes,
     /// and takes it back: no byte leaves, no number is used, nothing is counted against a limit, and the
     /// strategy is not asked. Each time it is one of another subscribed instrument, or of its other side: one
