@@ -33,6 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("notebooks", "wheels.rs"),
     ("oracle", "oracle"),
     ("perf", "perf.rs"),
+    ("pgo", "pgo.rs"),
     ("pictures", "pictures.rs"),
     ("promtool", "promtool.rs"),
     ("properties", "properties.rs"),

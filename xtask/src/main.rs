@@ -35,6 +35,7 @@ mod mutants;
 mod oracle;
 mod packages;
 mod perf;
+mod pgo;
 mod pictures;
 mod promtool;
 mod proofs;
@@ -297,6 +298,7 @@ fn main() -> ExitCode {
         ["counts", rest @ ..] => counts::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["perf", rest @ ..] => perf::run(rest),
+        ["pgo", rest @ ..] => pgo::run(rest),
         ["wheels", rest @ ..] => wheels::run(rest),
         ["notebooks", rest @ ..] => wheels::run_notebooks(rest),
         ["dist", rest @ ..] => dist::run(rest),
