@@ -30,7 +30,10 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     let profile = out.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.and_then(|name| name.to_str()).unwrap_or("unknown");
-    println!("cargo::rustc-env=TICKWIRE_PROFILE={profile}");
+    // With a record of a training run, as `cargo xtask pgo` builds it, it is another program.
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let trained = if flags.contains("profile-use") { "+pgo" } else { "" };
+    println!("cargo::rustc-env=TICKWIRE_PROFILE={profile}{trained}");
     if profile == "dist" {
         // Cargo strips no program of a package that has settings of its own in the profile, as this one has.
         // `-s` alone would stand before what rustc says of debug information, and not hold.

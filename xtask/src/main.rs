@@ -208,6 +208,8 @@ The project's own commands.
                                 instructions of the hot paths under Callgrind, against docs/results/counts.tsv
   cargo xtask perf [--against COMMIT] [--minutes N] [--only TEXT] [--write] [--list]
                                 times of the paths beside those of an older build, by turns; not part of check
+  cargo xtask pgo [--record FILE]
+                                the programs built by what they do in a training run; not part of check
   cargo xtask bare              links the pure crates into a program without an operating system; not part of check
   cargo xtask aarch64           compiles everything for AArch64 without linking; not part of check
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
@@ -253,7 +255,7 @@ The project's own commands.
                                 the Python package as wheels, tested in a clean environment; not part of check
   cargo xtask notebooks [--wheel FILE]
                                 runs the notebooks of examples/notebooks and keeps their pictures; not part of check
-  cargo xtask dist [--program FILE]
+  cargo xtask dist [--program-dir DIR | --plain]
                                 tarball, Debian package, manual pages, completions, SHA-256, bill of materials; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 

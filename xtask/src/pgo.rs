@@ -27,6 +27,22 @@ const PACKAGES: [(&str, &str); 3] = [
     ("tickwire-capi", "libtickwire_recording.so"),
 ];
 
+/// How they are built.
+pub(crate) const BUILD: [&str; 6] = [
+    "build",
+    "--locked",
+    "--profile",
+    "dist",
+    "--features",
+    "tickwire-app/tables",
+];
+
+/// The packages, for Cargo.
+pub(crate) fn packages() -> impl Iterator<Item = &'static str> {
+    let packages = PACKAGES.iter();
+    packages.flat_map(|(package, _)| ["--package", package])
+}
+
 /// The training: a program and its words; a word that begins with `@` is a file of the repository.
 const TRAINING: [(&str, &[&str]); 16] = [
     ("tickwire-lab", &["bench", "--messages", "200000", "--runs", "1"]),
@@ -230,9 +246,9 @@ fn build(target: &Path, flag: &str) -> Result<PathBuf, String> {
     let host = host()?;
     let mut build = cargo();
     build
-        .args(["build", "--locked", "--profile", "dist", "--target", &host])
-        .args(["--features", "tickwire-app/tables"])
-        .args(PACKAGES.map(|(package, _)| ["--package", package]).concat())
+        .args(BUILD)
+        .args(["--target", &host])
+        .args(packages())
         .env("CARGO_TARGET_DIR", target)
         .env("RUSTFLAGS", flag)
         .env_remove("CARGO_ENCODED_RUSTFLAGS");

@@ -36,6 +36,9 @@ const FREE: Slot = Slot {
 /// Marks the number of a symbol that nobody wants any more.
 const MUTED: u32 = 1 << 31;
 
+/// Slots of 16 KiB.
+const SPARSE: usize = 1024;
+
 /// What is known of a symbol.
 pub(super) enum Standing {
     Unknown,
@@ -52,10 +55,13 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// A table with room for this many.
+    /// A table with room for this many. For few it is larger than it has to be, while it fits the first
+    /// cache: most of what is looked up there is not in it, and ends at the first slot if that is free.
     pub(super) fn new(most: usize) -> Symbols {
+        let most = most.max(1);
+        let slots = (2 * most).max(SPARSE.min(32 * most));
         Symbols {
-            slots: vec![FREE; (2 * most.max(1)).next_power_of_two()].into(),
+            slots: vec![FREE; slots.next_power_of_two()].into(),
             len: 0,
         }
     }
