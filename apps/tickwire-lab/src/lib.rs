@@ -59,7 +59,8 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The profile of Cargo that this program was built with, and `+pgo` behind it with a record of a training run.
+/// The profile of Cargo that this program was built with, and `+pgo` behind it with a record of a training
+/// run.
 const PROFILE: &str = env!("TICKWIRE_PROFILE");
 
 /// What a reader of figures must know of a program that was built with `profile`, as a sentence; `None` where
