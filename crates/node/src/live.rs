@@ -28,7 +28,7 @@ use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::trader::Routes;
 use port::Port;
-use rehearsing::Scratch;
+use rehearsing::Rehearsals;
 pub use sides::QuotesAsOrders;
 use sides::Sides;
 use tickwire_console::failure::Failure;
@@ -177,10 +177,8 @@ pub struct Live<S> {
     news: Vec<Vec<InstrumentId>>,
     /// Of all channels the first one alone is received.
     first_channel_alone: bool,
-    /// By channel, once the run has begun: the books of rehearsals.
-    scratch: Vec<Scratch>,
-    /// How often a packet was rehearsed.
-    turn: usize,
+    /// Packets that are rehearsed, once the run has begun.
+    rehearsals: Rehearsals,
 }
 
 /// What is known of an instrument.
@@ -209,8 +207,7 @@ impl<S: Strategy> Live<S> {
             marks: Vec::new(),
             news: Vec::new(),
             first_channel_alone: false,
-            scratch: Vec::new(),
-            turn: 0,
+            rehearsals: Rehearsals::default(),
         }
     }
 
@@ -569,9 +566,7 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
         });
         if is_watched {
             hot.rule.marks[index] = Mark::Watched;
-            if let Some(scratch) = hot.rule.scratch.get_mut(source) {
-                scratch.take(instrument.id);
-            }
+            hot.rule.rehearsals.take(source, instrument.id);
         }
     }
     if let Some(all) = &mut hot.consolidated {

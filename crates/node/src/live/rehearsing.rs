@@ -19,52 +19,66 @@ const SPREAD: i64 = Price::from_4dp(400).raw();
 /// The best offer of a rehearsed book.
 const ASK: Price = Price::from_4dp(100_0000);
 
-/// The books of a channel's rehearsals: while one goes on, they stand in the place of the channel's own,
-/// which no rehearsed event reaches.
-pub(super) struct Scratch {
-    books: Books,
+/// What is rehearsed, by channel. While a rehearsal goes on, its books stand in the place of the channels'
+/// own, which no rehearsed event reaches.
+#[derive(Default)]
+pub(super) struct Rehearsals {
+    books: Vec<Books>,
     /// The instrument whose events are rehearsed, by its number on the channel: the first that a strategy
     /// subscribed to.
-    instrument: Option<InstrumentId>,
+    instruments: Vec<Option<InstrumentId>>,
     /// Orders that were rehearsed.
     orders: u64,
+    /// How often a packet was rehearsed.
+    pub(super) turn: usize,
 }
 
-impl Scratch {
-    /// Books like these, empty, with room for rehearsals alone.
-    fn beside(books: &Books) -> Scratch {
-        Scratch {
-            books: Books::new(BooksConfig {
+impl Rehearsals {
+    /// Beside these books, with room for rehearsals alone.
+    fn beside(books: &[Books]) -> Rehearsals {
+        let empty = |books: &Books| {
+            Books::new(BooksConfig {
                 orders: ROOM,
                 levels: ROOM,
                 initial: BookState::Live,
                 ..*books.config()
-            }),
-            instrument: None,
-            orders: 0,
+            })
+        };
+        Rehearsals {
+            books: books.iter().map(empty).collect(),
+            instruments: vec![None; books.len()],
+            ..Rehearsals::default()
         }
     }
 
-    /// From now on events of this instrument are rehearsed, unless another one's are already.
-    pub(super) fn take(&mut self, instrument: InstrumentId) {
-        let config = *self.books.config();
-        if self.instrument.is_some() || instrument.0 >= config.instruments {
+    /// From now on events of this instrument are rehearsed, unless another one's of the channel are already.
+    pub(super) fn take(&mut self, source: usize, instrument: InstrumentId) {
+        let Some(None) = self.instruments.get(source) else {
+            return;
+        };
+        let config = *self.books[source].config();
+        if instrument.0 >= config.instruments {
             return;
         }
-        self.instrument = Some(instrument);
+        self.instruments[source] = Some(instrument);
         // A bid and an offer that stay, so that what is rehearsed has something to move.
         for (side, price) in [(Side::Ask, ASK), (Side::Bid, Price::from_raw(ASK.raw() - SPREAD))] {
-            let [stands, other] = self.events(instrument, Nanos::ZERO, side, price);
-            self.books.apply(&stands);
+            let [stands, other] = self.events(&config, instrument, Nanos::ZERO, (side, price));
+            self.books[source].apply(&stands);
             if stands.kind == EventKind::Quote {
-                self.books.apply(&other);
+                self.books[source].apply(&other);
             }
         }
     }
 
     /// A level or an order that enters, and leaves again.
-    fn events(&mut self, instrument: InstrumentId, now: Nanos, side: Side, price: Price) -> [MarketEvent; 2] {
-        let config = self.books.config();
+    fn events(
+        &mut self,
+        config: &BooksConfig,
+        instrument: InstrumentId,
+        now: Nanos,
+        (side, price): (Side, Price),
+    ) -> [MarketEvent; 2] {
         self.orders += 1;
         let (enters, leaves) = match config.depth {
             Depth::Aggregated | Depth::ByOrder => (EventKind::Add, EventKind::Delete),
@@ -107,68 +121,67 @@ impl Scratch {
 
 /// Takes memory for rehearsals beside the books of every channel.
 pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
-    hot.rule.scratch = hot.books.iter().map(Scratch::beside).collect();
-    let by_channel = hot.rule.marks.chunks(1 << hot.rule.bits);
-    for (scratch, marks) in hot.rule.scratch.iter_mut().zip(by_channel) {
+    let mut rehearsals = Rehearsals::beside(&hot.books);
+    for (source, marks) in hot.rule.marks.chunks(1 << hot.rule.bits).enumerate() {
         if let Some(first) = marks.iter().position(|mark| *mark == Mark::Watched) {
-            scratch.take(InstrumentId(first as u32));
+            rehearsals.take(source, InstrumentId(first as u32));
         }
     }
+    hot.rule.rehearsals = rehearsals;
 }
 
 /// Has what the next packet of an instrument that is wanted will need fetched: an offer that is better by
 /// half the spread enters a book of its own, and leaves it. No strategy is asked, no order is sent, and the
-/// channel's books stay as they are. Each time it is another channel's turn.
+/// channels' books stay as they are. Each time it is another channel's turn.
 ///
 /// Not where consolidated books are kept, which would take the offer for one.
 pub(super) fn rehearse<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     now: Nanos,
 ) {
-    for hosted in &hot.rule.hosted {
-        if let Some(instrument) = hosted.conductor.rehearsed() {
-            let local = InstrumentId(instrument.0 & ((1 << hot.rule.bits) - 1));
-            if let Some(books) = hot.books.get(instrument.index() >> hot.rule.bits) {
-                books.fetch(local);
-            }
-        }
-    }
-    prefetch::fetch_value(hot);
-    for session in &hot.sessions {
-        prefetch::fetch_value(session);
-    }
-    hot.rule.turn = hot.rule.turn.wrapping_add(1);
-    let source = hot.rule.turn % hot.rule.scratch.len().max(1);
-    let Some((scratch, instrument)) = hot
-        .rule
-        .scratch
-        .get_mut(source)
-        .and_then(|scratch| scratch.instrument.map(|instrument| (scratch, instrument)))
-    else {
+    fetch(hot);
+    let rehearsals = &mut hot.rule.rehearsals;
+    rehearsals.turn = rehearsals.turn.wrapping_add(1);
+    let source = rehearsals.turn % rehearsals.instruments.len().max(1);
+    let Some(&Some(instrument)) = rehearsals.instruments.get(source) else {
         return;
     };
     let index = (source << hot.rule.bits) | instrument.index();
     if hot.consolidated.is_some() || hot.rule.marks.get(index) != Some(&Mark::Watched) {
         return;
     }
-    let events = scratch.events(
-        instrument,
-        now,
-        Side::Ask,
-        Price::from_raw(ASK.raw() - SPREAD / 2),
-    );
+    let config = *rehearsals.books[source].config();
+    let offer = (Side::Ask, Price::from_raw(ASK.raw() - SPREAD / 2));
+    let events = rehearsals.events(&config, instrument, now, offer);
     let mut hosted = hot.rule.hosted.iter_mut();
     if hosted.all(|hosted| hosted.conductor.begin_rehearsal()) {
         let before = std::mem::replace(&mut hot.source, source);
-        std::mem::swap(&mut hot.books[source], &mut hot.rule.scratch[source].books);
+        std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
         for event in &events {
             hot.on_event(event);
         }
-        std::mem::swap(&mut hot.books[source], &mut hot.rule.scratch[source].books);
+        std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
         hot.source = before;
     }
     for hosted in &mut hot.rule.hosted {
         hosted.conductor.end_rehearsal();
+    }
+}
+
+/// Fetches what a rehearsal does not touch: the path itself, its sessions, and the books of the instruments
+/// whose orders are rehearsed.
+fn fetch<O, S: Strategy, const STAMPED: bool>(hot: &HotPath<O, STAMPED, Live<S>>) {
+    prefetch::fetch_value(hot);
+    for session in &hot.sessions {
+        prefetch::fetch_value(session);
+    }
+    for hosted in &hot.rule.hosted {
+        if let Some(instrument) = hosted.conductor.rehearsed()
+            && let Some(books) = hot.books.get(instrument.index() >> hot.rule.bits)
+        {
+            prefetch::fetch_value(books);
+            books.fetch(InstrumentId(instrument.0 & ((1 << hot.rule.bits) - 1)));
+        }
     }
 }
 
@@ -195,17 +208,19 @@ mod tests {
                 initial: BookState::Building,
                 tracked: true,
             });
-            let mut scratch = Scratch::beside(&books);
-            scratch.take(InstrumentId(3));
-            assert_eq!(scratch.instrument, None, "there is no such book");
-            scratch.take(InstrumentId(2));
-            scratch.take(InstrumentId(1));
-            assert_eq!(scratch.instrument, Some(InstrumentId(2)), "the first one stays");
-            let is_quoted = matches!(venue, Venue::Cqs);
+            let mut rehearsals = Rehearsals::beside(&[books]);
+            rehearsals.take(1, InstrumentId(1));
+            rehearsals.take(0, InstrumentId(3));
+            assert_eq!(rehearsals.instruments, [None], "there is no such book");
+            let it = InstrumentId(2);
+            rehearsals.take(0, it);
+            rehearsals.take(0, InstrumentId(1));
+            assert_eq!(rehearsals.instruments, [Some(it)], "the first one stays");
+            let config = *rehearsals.books[0].config();
+            let offer = (Side::Ask, Price::from_raw(ASK.raw() - SPREAD / 2));
             for round in 0..2 * u64::from(ROOM) {
-                let price = Price::from_raw(ASK.raw() - SPREAD / 2);
-                for event in scratch.events(InstrumentId(2), Nanos(round), Side::Ask, price) {
-                    let Applied::Update(update) = scratch.books.apply(&event) else {
+                for event in rehearsals.events(&config, it, Nanos(round), offer) {
+                    let Applied::Update(update) = rehearsals.books[0].apply(&event) else {
                         panic!("{venue:?}, round {round}: {event:?}");
                     };
                     assert_eq!(update.state, BookState::Live);
@@ -214,10 +229,10 @@ mod tests {
                         "{venue:?}, {round}"
                     );
                 }
-                let book = scratch.books.book(InstrumentId(2)).unwrap();
+                let book = rehearsals.books[0].book(it).unwrap();
                 let levels = Side::BOTH.map(|side| book.levels(side).len());
                 assert!(levels == [1; 2], "{venue:?}, round {round}: {levels:?}");
-                assert!(is_quoted || book.best(Side::Ask).unwrap().price == ASK);
+                assert!(venue == Venue::Cqs || book.best(Side::Ask).unwrap().price == ASK);
             }
         }
     }

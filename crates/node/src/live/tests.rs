@@ -432,7 +432,7 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
         });
         assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
         assert_eq!(of(&hot), before);
-        assert_eq!((hot.rule.turn, submitted(&mut hot)), (100, None));
+        assert_eq!((hot.rule.rehearsals.turn, submitted(&mut hot)), (100, None));
         // The next change is told as it is.
         add(&mut hot, 1, 3, Side::Bid, 100);
         assert_eq!(submitted(&mut hot), Some(Ok(ClientOrderId(1))));
