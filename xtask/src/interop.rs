@@ -16,7 +16,8 @@ with their connection and sent again, sequence reset, logout, restart from the s
   cargo xtask interop --quotes [N]
 
   --control         QuickFIX C++ with QuickFIX/J instead: what fails there too is not our fault
-  --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire fix bench)
+  --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire fix bench),
+                    built with the profile dist, which takes a quarter of an hour
   --quotes [N]      N mass quotes and quote cancels (2000) of FIX 4.4 and of 5.0 SP2, read and checked against its dictionaries by
                     QuickFIX C++; every number is compared
   WORD              only sessions with this word in their name, for example TLS, FIX.4.4, \"Tickwire ->\"
@@ -266,18 +267,18 @@ fn prepare(is_measured: bool) -> Result<Command, String> {
     install()?;
     let dictionaries = dictionaries()?;
     let folder = root().join("peers/interop");
-    built(
-        "Tickwire",
-        // The program under test, and the one that measures it.
-        cargo().args([
-            "build",
-            "--locked",
-            "--package",
-            "tickwire-app",
-            "--package",
-            "tickwire-lab-app",
-        ]),
-    )?;
+    // The program under test, and the one that measures it; what is measured is what is handed on.
+    let mut build = cargo();
+    let packages = ["--package", "tickwire-app", "--package", "tickwire-lab-app"];
+    build.args(["build", "--locked"]).args(packages);
+    let ours = match is_measured {
+        true => {
+            build.args(["--profile", "dist"]);
+            target_dir().join("dist/tickwire")
+        }
+        false => target_dir().join("debug/tickwire"),
+    };
+    built("Tickwire", &mut build)?;
     let manifest = folder.join("Cargo.toml");
     built(
         "QuickFIX C++ (some minutes)",
@@ -296,11 +297,7 @@ fn prepare(is_measured: bool) -> Result<Command, String> {
     let class_path = env::join_paths(&class_path).map_err(|e| e.to_string())?;
     let mut command = Command::new(folder.join("target/release/interop"));
     command
-        .arg(target_dir().join(if is_measured {
-            "release/tickwire"
-        } else {
-            "debug/tickwire"
-        }))
+        .arg(ours)
         .arg(folder.join("target/release/quickfix-peer"))
         .arg(class_path)
         .arg(dictionaries)

@@ -187,7 +187,12 @@ impl Bench<'_> {
         series: &mut Series,
         stop: &StopFlag,
     ) -> Result<(usize, usize), Failure> {
-        let path = self.config("acceptor", round, series.store, "SocketAcceptPort=0\n")?;
+        let path = self.config(
+            "acceptor",
+            round,
+            series.store,
+            "SocketAcceptPort=0\nAllowedRemoteAddresses=127.0.0.1\n",
+        )?;
         let mut acceptor = quiet(load(&path, Wanted::Only(Role::Acceptor))?)?;
         let port = acceptor.addresses()[0].port();
         let host = format!("SocketConnectHost=127.0.0.1\nSocketConnectPort={port}\n");
@@ -510,7 +515,7 @@ impl Store for NullStore {
 /// A store of the measurement, with more lines of configuration.
 fn store_of(folder: &Path, name: &str, more: &str) -> Result<Box<dyn Store + Send>, Failure> {
     let text = format!(
-        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID={name}\nSocketAcceptPort=0\nUseDataDictionary=N\n\
+        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID={name}\nSocketAcceptPort=0\nAllowedRemoteAddresses=127.0.0.1\nUseDataDictionary=N\n\
          FileStorePath=store\nFileStoreMegabytes=16\n{more}"
     );
     let path = folder.join(format!("{name}.cfg"));

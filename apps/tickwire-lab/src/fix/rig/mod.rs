@@ -282,7 +282,7 @@ pub(crate) fn measure(
     let core = core_line(running.simulator_core);
     let text = format!(
         "[DEFAULT]\nConnectionType=acceptor\nUseDataDictionary=N\nHeartBtInt=30\nBeginString=FIX.4.4\nTargetCompID={TRADER}\n\
-         SocketAcceptPort=0\nResetOnLogon=Y\nWaitStrategy=spin\n{core}\
+         SocketAcceptPort=0\nAllowedRemoteAddresses=127.0.0.1\nResetOnLogon=Y\nWaitStrategy=spin\n{core}\
          [SESSION]\nSenderCompID={MARKET}\n[SESSION]\nSenderCompID={VENUE}\n"
     );
     let config = running.folder.join("simulator.cfg");
