@@ -119,7 +119,8 @@ impl Rehearsals {
     }
 }
 
-/// Takes memory for rehearsals beside the books of every channel.
+/// Takes memory for rehearsals beside the books of every channel: a line of the caches for each of its
+/// instruments, and some 100 KiB.
 pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
     let mut rehearsals = Rehearsals::beside(&hot.books);
     for (source, marks) in hot.rule.marks.chunks(1 << hot.rule.bits).enumerate() {
