@@ -21,7 +21,7 @@ SHA-256 of them. The container file is linted by hadolint of PyPI.
   cargo xtask dist [--program-dir DIR | --plain]
 
   --program-dir  where tickwire, tickwire-lab and libtickwire_recording.so are already; without it `cargo xtask pgo` builds them, which
-                 takes three quarters of an hour on two cores
+                 takes half an hour on two cores
   --plain        they are built with the profile dist alone, without a training run: a quarter of an hour; slower programs
 
 What is not there is left out, and said: dpkg-deb, cargo-cyclonedx (installed at a pinned version, as `cargo xtask supply` does), hadolint.

@@ -12,7 +12,7 @@ Builds tickwire, tickwire-lab and the C library of recordings with the profile d
 a training run (profile-guided optimisation; the rustc book, \"Profile-guided Optimization\"): first programs that count, then the training,
 then the programs. They go into target/pgo/programs, the record into target/pgo/tickwire.profdata.
 
-  cargo xtask pgo                  all of it: three quarters of an hour on two cores
+  cargo xtask pgo                  all of it: half an hour on two cores that nothing else uses
   cargo xtask pgo --record FILE    with an earlier record of the same sources, in a third of the time
 
 The training is benchmarks of every feed into books, shared memory and orders, a day of eight equity feeds, of CME and of Moscow written
