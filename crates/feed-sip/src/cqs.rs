@@ -317,11 +317,11 @@ impl Decoder for CqsDecoder {
     #[inline]
     fn early(&mut self, message: &[u8]) -> Early {
         let &[category, kind] = message.get(2..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 2]);
-        let symbol = match cqs::long_quote(message) {
-            Some((m, _)) => Some(m.symbol.0),
-            None => cqs::symbol(message),
-        };
-        match symbol {
+        // By way of one array for both, the symbol would be put together byte by byte.
+        if let Some((m, _)) = cqs::long_quote(message) {
+            return self.sip.early((category, kind), &m.symbol.0);
+        }
+        match cqs::symbol(message) {
             Some(symbol) => self.sip.early((category, kind), &symbol),
             None => Early::Kept,
         }

@@ -1,5 +1,5 @@
-//! Symbols of 11 bytes to numbers: one slot of 16 bytes each, so that a look-up reads two words of the
-//! message and, nearly always, one cache line of the table.
+//! Symbols of 11 bytes to numbers: one slot of 24 bytes each, so that a look-up reads two words of the
+//! message and, mostly, one cache line of the table.
 
 use alloc::{boxed::Box, vec};
 
