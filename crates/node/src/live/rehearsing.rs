@@ -28,7 +28,7 @@ pub(super) struct Rehearsals {
     /// subscribed to.
     instruments: Vec<Option<InstrumentId>>,
     /// Orders that were rehearsed.
-    orders: u64,
+    pub(super) orders: u64,
     /// How often a packet was rehearsed.
     pub(super) turn: usize,
 }

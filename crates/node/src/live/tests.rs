@@ -439,6 +439,55 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
     }
 }
 
+/// Counts what it is told of the market.
+struct Counting(u64);
+
+impl Strategy for Counting {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::Symbol(recorded::first_symbol())]
+    }
+
+    fn on_book(&mut self, _: &mut Context<'_>, _: &BookChange) {
+        self.0 += 1;
+    }
+
+    fn on_quote(&mut self, _: &mut Context<'_>, _: &MarketEvent) {
+        self.0 += 1;
+    }
+}
+
+/// On a consolidated feed, too, whose quotes have a callback of their own.
+#[test]
+fn on_no_kind_of_feed_is_a_strategy_told_of_what_is_rehearsed() {
+    for (venue, depth) in [
+        (Venue::Nasdaq, Depth::Aggregated),
+        (Venue::Cme, Depth::ByOrder),
+        (Venue::Nyse, Depth::ByPrice),
+        (Venue::Cqs, Depth::ByPrice),
+        (Venue::Uqdf, Depth::ByPrice),
+    ] {
+        let books = Books::new(BooksConfig {
+            venue,
+            depth,
+            instruments: 4,
+            orders: 64,
+            levels: 1_024,
+            ..BooksConfig::default()
+        });
+        let clock = Clock::calibrate();
+        let mut hot = strategy_path::<_, true>(Counting(0), books, recorded::first_symbol(), clock)
+            .expect("it logs on");
+        let told = |hot: &HotPath<MemoryOut, true, Live<Counting>>| hot.rule.hosted[0].conductor.strategy().0;
+        let (before, rehearsed) = (told(&hot), hot.rule.rehearsals.orders);
+        let now = hot.clock.now();
+        for turn in 0..10 {
+            Live::on_idle(&mut hot, now.after(turn));
+        }
+        assert_eq!(told(&hot), before, "{venue:?}");
+        assert_eq!(hot.rule.rehearsals.orders, rehearsed + 10, "{venue:?}");
+    }
+}
+
 #[test]
 fn two_strategies_trade_over_two_sessions_with_numbers_and_limits_of_their_own() {
     let controls = ControlsConfig {

@@ -304,7 +304,9 @@ impl<S: Strategy> Conductor<S> {
     ) {
         let index = (feed << self.bits) | event.instrument.index();
         let place = self.watch_of.get(index).copied().unwrap_or(NONE);
-        if is_told_apart(event.kind) {
+        // Of what is rehearsed nothing is told.
+        let is_told = !self.is_rehearsing;
+        if is_told && is_told_apart(event.kind) {
             self.on_apart(feed, event, hit, place, markets, port);
         }
         let is_over = !is_grouped || event.flags.has(EventFlags::LAST);
@@ -323,7 +325,7 @@ impl<S: Strategy> Conductor<S> {
                 self.touch(place, top.changed);
             }
         }
-        if is_over && (!self.dirty.is_empty() || markets.has_super_changes()) {
+        if is_told && is_over && (!self.dirty.is_empty() || markets.has_super_changes()) {
             self.flush(event.recv_ts, feed, markets, port);
         }
     }

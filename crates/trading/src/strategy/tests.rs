@@ -53,6 +53,13 @@ impl Strategy for Probe {
         self.heard
             .push(alloc::format!("trade {} at {} {:?}", t.qty, t.price, t.resting));
     }
+    fn on_quote(&mut self, _: &mut Context<'_>, quote: &MarketEvent) {
+        self.heard.push(alloc::format!("quote {}", quote.instrument.0));
+    }
+    fn on_imbalance(&mut self, _: &mut Context<'_>, imbalance: &MarketEvent) {
+        self.heard
+            .push(alloc::format!("imbalance {}", imbalance.instrument.0));
+    }
     fn on_status(&mut self, _: &mut Context<'_>, id: InstrumentId, status: TradingStatus) {
         self.heard.push(alloc::format!("status {} {status:?}", id.0));
     }

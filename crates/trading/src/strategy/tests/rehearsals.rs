@@ -180,6 +180,50 @@ proptest! {
     }
 }
 
+/// A quote of a consolidated feed has a callback of its own beside that of the book, a status and a gap have
+/// others: none of them is called, and none of what they change is changed.
+#[test]
+fn no_event_that_is_rehearsed_is_told() {
+    let mut kinds = 0;
+    for kind in (0..=u8::MAX).filter_map(EventKind::from_u8) {
+        for instrument in [A, InstrumentId::WHOLE_FEED] {
+            let mut rig = two_sided();
+            let before = rig.known();
+            assert!(rig.conductor.begin_rehearsal());
+            let event = MarketEvent {
+                kind,
+                instrument,
+                order_id: OrderId(77),
+                side: Side::Ask,
+                price: price(101),
+                qty: Volume(5),
+                ask_price: price(102),
+                ask_qty: Volume(5),
+                flags: EventFlags::LAST,
+                ..MarketEvent::default()
+            };
+            rig.event(0, event, false);
+            rig.conductor.end_rehearsal();
+            assert_eq!(rig.known(), before, "{kind:?}");
+            kinds += 1;
+        }
+    }
+    assert!(kinds > 20, "{kinds}");
+    // Within a group nothing is rehearsed.
+    let mut rig = two_sided();
+    let add = MarketEvent {
+        kind: EventKind::Add,
+        instrument: A,
+        order_id: OrderId(78),
+        side: Side::Ask,
+        price: price(101),
+        qty: Volume(5),
+        ..MarketEvent::default()
+    };
+    rig.event(0, add, true);
+    assert!(!rig.conductor.begin_rehearsal());
+}
+
 #[test]
 fn both_sides_of_each_instrument_are_rehearsed_in_turn() {
     let mut rig = rehearsing();
