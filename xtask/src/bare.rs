@@ -52,7 +52,8 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
     outcome
 }
 
-fn host() -> Option<String> {
+/// The target of this machine.
+pub(crate) fn host() -> Option<String> {
     let output = Command::new("rustc").arg("-vV").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.lines()

@@ -267,7 +267,7 @@ fn prepare(is_measured: bool) -> Result<Command, String> {
     install()?;
     let dictionaries = dictionaries()?;
     let folder = root().join("peers/interop");
-    // The program under test, and the one that measures it; what is measured is what is handed on.
+    // The program under test, and the one that measures it: optimised where it measures.
     let mut build = cargo();
     let packages = ["--package", "tickwire-app", "--package", "tickwire-lab-app"];
     build.args(["build", "--locked"]).args(packages);

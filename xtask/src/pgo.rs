@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::command::{self, Findings};
-use crate::run::{by_hand, cargo, copy, must, root, said, target_dir};
+use crate::run::{by_hand, cargo, copy, must, root, said, sysroot, target_dir};
 
 const HELP: &str = "\
 Builds tickwire, tickwire-lab and the C library of recordings with the profile dist, and with a record of which way their branches went in
@@ -215,10 +215,8 @@ fn shown(path: &Path) -> Result<&str, String> {
 
 /// The program that merges what was counted: of the component `llvm-tools` of the toolchain that builds.
 fn merger() -> Result<PathBuf, String> {
-    let rustc = || Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    let (sysroot, _) = said(rustc().args(["--print", "sysroot"]))?;
-    let host = host()?;
-    let program = Path::new(sysroot.trim()).join(format!("lib/rustlib/{host}/bin/llvm-profdata"));
+    let sysroot = sysroot().ok_or("rustc does not say where its files are")?;
+    let program = sysroot.join(format!("lib/rustlib/{}/bin/llvm-profdata", host()?));
     if !program.exists() {
         must(Command::new("rustup").args(["component", "add", "llvm-tools"]))?;
     }
@@ -233,11 +231,7 @@ fn merger() -> Result<PathBuf, String> {
 
 /// The target of this machine.
 fn host() -> Result<String, String> {
-    let (told, _) =
-        said(Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV"))?;
-    let line = told.lines().find_map(|line| line.strip_prefix("host: "));
-    line.map(str::to_owned)
-        .ok_or_else(|| "rustc -vV does not say its host".into())
+    crate::bare::host().ok_or_else(|| "rustc -vV does not name the host".into())
 }
 
 /// Builds the packages below a folder with a flag of the compiler; where they are. For a named target: the

@@ -477,6 +477,12 @@ pub(crate) fn cannot_start(program: &Path, e: &std::io::Error) -> String {
     format!("{}: {e}; is it installed?", program.display())
 }
 
+/// Where the compiler that builds has its own files.
+pub(crate) fn sysroot() -> Option<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    Some(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
 /// Copies a file to a place whose folders are made.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let made = to.parent().map_or(Ok(()), fs::create_dir_all);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::bindings::PROBE;
-use crate::run::{must, python_with, root, target_dir};
+use crate::run::{must, python_with, root, sysroot, target_dir};
 use crate::source::read;
 
 const HELP: &str = "\
@@ -174,13 +174,8 @@ fn wheels(targets: &[&str]) -> Result<bool, String> {
 }
 
 fn has_target(arch: &str) -> bool {
-    let list = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = list.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    sysroot.is_ok_and(|sysroot| {
-        Path::new(&sysroot)
-            .join(format!("lib/rustlib/{arch}-unknown-linux-gnu/lib"))
-            .is_dir()
-    })
+    let libraries = format!("lib/rustlib/{arch}-unknown-linux-gnu/lib");
+    sysroot().is_some_and(|sysroot| sysroot.join(libraries).is_dir())
 }
 
 /// Installs a wheel into a new environment, and uses it from there.

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use tickwire_book::{Books, prefetch};
+use tickwire_book::Books;
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
@@ -21,9 +21,8 @@ use crate::cli::BenchArgs;
 use tickwire_console::failure::Failure;
 use tickwire_node::hot::HotPath;
 use tickwire_node::live::Live;
-use tickwire_node::memory::{self, MemoryOut, answer, memory_path, strategy_path};
+use tickwire_node::memory::{self, MemoryOut, answer, idle, memory_path, strategy_path};
 use tickwire_node::settings::TraderSection;
-use tickwire_node::trader::Rule;
 use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
 
 /// One line of the throughput table.
@@ -265,8 +264,7 @@ fn path(
         let before = hot.sessions[0].out.orders;
         if every > 0 && tsc() >= due {
             due = tsc() + every;
-            Live::on_idle(&mut hot, clock.now());
-            prefetch::fetch_value(&feed);
+            idle(&mut hot, &feed, clock.now());
         }
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
@@ -376,10 +374,7 @@ fn paused_path(
     let mut hot = memory_path::<false>(memory::books(1), symbol, clock.clone())?;
     // Before them come the book's first bid and offer.
     every_packet(&mut hot, clock, (count, 2), times, |hot, feed| {
-        neighbours.work(clock, pause, rehearsed, |now| {
-            Live::on_idle(hot, now);
-            prefetch::fetch_value(feed);
-        });
+        neighbours.work(clock, pause, rehearsed, |now| idle(hot, feed, now));
     })
 }
 

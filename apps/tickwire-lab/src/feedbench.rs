@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tickwire_book::{Books, Depth, prefetch};
+use tickwire_book::{Books, Depth};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
@@ -20,9 +20,7 @@ use crate::bench::{packets_of, rehearsed_ns};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
-use tickwire_node::live::Live;
-use tickwire_node::memory::{MemoryOut, answer, memory_path_to, watch};
-use tickwire_node::trader::Rule;
+use tickwire_node::memory::{MemoryOut, answer, idle, memory_path_to, watch};
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
 use tickwire_simulator::session::{Packing, SHORT_ROOM, STEP_NS, Session, is_short};
 use tickwire_simulator::settings::MarketConfig;
@@ -144,10 +142,7 @@ impl WithChannel for OrderPath<'_> {
                 break;
             };
             if way > 0 {
-                let rehearse = |now| {
-                    Live::on_idle(&mut hot, now);
-                    prefetch::fetch_value(&channel);
-                };
+                let rehearse = |now| idle(&mut hot, &channel, now);
                 self.neighbours
                     .work(&self.clock, PAUSES[way - 1].0, rehearsed_ns(), rehearse);
             }

@@ -91,6 +91,7 @@ pub struct Host<P: Path<STAMPED>, const STAMPED: bool> {
 struct Idling {
     every_ns: u64,
     due: Nanos,
+    turn: usize,
 }
 
 /// What a process does beside its hot path, in the loop of [`run`].
@@ -162,6 +163,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
         self.idling = (spins && every_us > 0).then_some(Idling {
             every_ns: u64::from(every_us) * Nanos::MICRO,
             due: Nanos::ZERO,
+            turn: 0,
         });
     }
 
@@ -250,7 +252,8 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
         {
             idling.due = now.after(idling.every_ns);
             P::Rule::on_idle(self.path.hot_mut(), now);
-            self.receiver.fetch();
+            idling.turn = idling.turn.wrapping_add(1);
+            self.receiver.fetch(idling.turn);
         }
     }
 }

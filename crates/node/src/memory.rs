@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{Books, BooksConfig, Depth, prefetch};
 use tickwire_console::failure::Failure;
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Role, Session, SessionConfig, Store};
@@ -18,7 +18,7 @@ use tickwire_venues::receiver::{ReceiverSection, books_config};
 
 use crate::hot::{HotPath, OrderOut, OrderSession};
 use crate::live::{self, Live};
-use crate::trader;
+use crate::trader::{self, Rule};
 
 /// Order bytes go into memory, as a NIC's buffer would take them.
 pub struct MemoryOut {
@@ -269,6 +269,17 @@ pub fn accept_quotes<O: OrderOut, S: Strategy, const STAMPED: bool>(
         };
         live::tell_quotes(hot, now, &report);
     }
+}
+
+/// What the loop of a thread that waits does when it has time to spare ([`Host`](crate::host::Host)): the path
+/// is rehearsed, and the channel fetched.
+pub fn idle<O: OrderOut, S: Strategy, C, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    channel: &C,
+    now: Nanos,
+) {
+    Live::on_idle(hot, now);
+    prefetch::fetch_value(channel);
 }
 
 /// Fills the orders that are open, up to eight, so that they do not pile up.

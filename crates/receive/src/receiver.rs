@@ -908,9 +908,10 @@ impl<H: Consumer> Receiver<H> {
         }
     }
 
-    /// For a thread that waits for packets: fetches what the next one will need of its channel.
-    pub fn fetch(&self) {
-        for source in &self.sources {
+    /// For a thread that waits for packets: fetches what the next one will need of its channel. Of one channel
+    /// at a time, which `turn` tells, so that it takes as long for many.
+    pub fn fetch(&self, turn: usize) {
+        if let Some(source) = self.sources.get(turn % self.sources.len().max(1)) {
             source.fetch();
         }
     }

@@ -515,8 +515,8 @@ impl Store for NullStore {
 /// A store of the measurement, with more lines of configuration.
 fn store_of(folder: &Path, name: &str, more: &str) -> Result<Box<dyn Store + Send>, Failure> {
     let text = format!(
-        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID={name}\nSocketAcceptPort=0\nAllowedRemoteAddresses=127.0.0.1\nUseDataDictionary=N\n\
-         FileStorePath=store\nFileStoreMegabytes=16\n{more}"
+        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID={name}\nSocketAcceptPort=0\n\
+         AllowedRemoteAddresses=127.0.0.1\nUseDataDictionary=N\nFileStorePath=store\nFileStoreMegabytes=16\n{more}"
     );
     let path = folder.join(format!("{name}.cfg"));
     tickwire_runtime::files::write(&path, text)

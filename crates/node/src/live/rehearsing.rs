@@ -140,9 +140,10 @@ pub(super) fn rehearse<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     now: Nanos,
 ) {
-    fetch(hot);
     let rehearsals = &mut hot.rule.rehearsals;
     rehearsals.turn = rehearsals.turn.wrapping_add(1);
+    fetch(hot);
+    let rehearsals = &mut hot.rule.rehearsals;
     let source = rehearsals.turn % rehearsals.instruments.len().max(1);
     let Some(&Some(instrument)) = rehearsals.instruments.get(source) else {
         return;
@@ -169,11 +170,14 @@ pub(super) fn rehearse<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
-/// Fetches what a rehearsal does not touch: the path itself, its sessions, and the books of the instruments
-/// whose orders are rehearsed.
+/// Fetches what a rehearsal does not touch: the path itself, a session in its turn, and the books of the
+/// instruments whose orders are rehearsed.
 fn fetch<O, S: Strategy, const STAMPED: bool>(hot: &HotPath<O, STAMPED, Live<S>>) {
     prefetch::fetch_value(hot);
-    for session in &hot.sessions {
+    if let Some(session) = hot
+        .sessions
+        .get(hot.rule.rehearsals.turn % hot.sessions.len().max(1))
+    {
         prefetch::fetch_value(session);
     }
     for hosted in &hot.rule.hosted {
