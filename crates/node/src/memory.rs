@@ -271,8 +271,8 @@ pub fn accept_quotes<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
-/// What the loop of a thread that waits does when it has time to spare ([`Host`](crate::host::Host)): the path
-/// is rehearsed, and the channel fetched.
+/// What the loop of a thread that waits does when it has time to spare ([`Host`](crate::host::Host)): the
+/// path is rehearsed, and the channel fetched.
 pub fn idle<O: OrderOut, S: Strategy, C, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     channel: &C,

@@ -908,8 +908,8 @@ impl<H: Consumer> Receiver<H> {
         }
     }
 
-    /// For a thread that waits for packets: fetches what the next one will need of its channel. Of one channel
-    /// at a time, which `turn` tells, so that it takes as long for many.
+    /// For a thread that waits for packets: fetches what the next one will need of its channel. Of one
+    /// channel at a time, which `turn` tells, so that it takes as long for many.
     pub fn fetch(&self, turn: usize) {
         if let Some(source) = self.sources.get(turn % self.sources.len().max(1)) {
             source.fetch();
