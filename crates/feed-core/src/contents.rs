@@ -7,6 +7,7 @@
 //! with another number of messages differs too; lines that are cut differently are compared where they happen
 //! to agree in that.
 
+use crate::content_hash::ContentHash;
 use alloc::{boxed::Box, vec};
 
 /// By number of the first message, modulo the length: hash (32 bits), session (8), the number's next bits
@@ -14,7 +15,7 @@ use alloc::{boxed::Box, vec};
 pub(crate) struct Contents {
     slots: Box<[u64]>,
     shift: u32,
-    seed: u64,
+    hash: ContentHash,
     /// How often everything was forgotten, modulo 256: what an earlier count left is nothing.
     session: u8,
     /// Copies of this session that held the same.
@@ -36,7 +37,7 @@ impl Contents {
         Contents {
             slots: vec![0; length].into(),
             shift: length.max(1).trailing_zeros(),
-            seed,
+            hash: ContentHash::new(seed),
             session: 0,
             same: 0,
             cut_differently: false,
@@ -50,7 +51,7 @@ impl Contents {
             return;
         }
         let at = (first as usize) & (self.slots.len() - 1);
-        self.slots[at] = self.entry(first, count, hash(self.seed, bytes));
+        self.slots[at] = self.entry(first, count, self.hash.of(bytes));
     }
 
     /// Whether an earlier copy of a packet held something else.
@@ -60,7 +61,7 @@ impl Contents {
         let Some(&kept) = self.slots.get(at) else {
             return false;
         };
-        let this = self.entry(first, count, hash(self.seed, bytes));
+        let this = self.entry(first, count, self.hash.of(bytes));
         if kept == this {
             self.same = self.same.saturating_add(1);
             return false;
@@ -112,93 +113,15 @@ impl Contents {
     }
 }
 
-/// Folded multiplications of 16 bytes each, as wyhash has them, in four lanes. What is multiplied depends on
-/// the bytes and on keys that a sender does not know, not on the multiplication before, so that none waits
-/// for another: a lane only turns and adds what comes out, and turning makes blocks that have changed places
-/// differ. The last bytes are read together with some of those before them.
-#[inline]
-fn hash(seed: u64, bytes: &[u8]) -> u32 {
-    let keys = Keys {
-        low: seed ^ bytes.len() as u64,
-        high: seed.rotate_left(32) ^ 0xA076_1D64_78BD_642F,
-    };
-    let mut lanes = LANES;
-    if let Some(last) = bytes.last_chunk::<64>() {
-        let (chunks, rest) = bytes.as_chunks::<64>();
-        for chunk in chunks {
-            keys.take(&mut lanes, chunk);
-        }
-        if !rest.is_empty() {
-            keys.take(&mut lanes, last);
-        }
-    } else if let Some(last) = bytes.last_chunk::<16>() {
-        let (blocks, rest) = bytes.as_chunks::<16>();
-        for (lane, block) in lanes.iter_mut().zip(blocks) {
-            *lane = keys.fold(*lane, block);
-        }
-        if !rest.is_empty() {
-            lanes[3] = keys.fold(lanes[3], last);
-        }
-    } else {
-        let mut block = [0; 16];
-        block[..bytes.len()].copy_from_slice(bytes);
-        lanes[0] = keys.fold(lanes[0], &block);
-    }
-    let [first, second, third, fourth] = lanes;
-    let pairs = [
-        product(first ^ keys.high, second ^ keys.low),
-        product(third ^ keys.low, fourth ^ keys.high),
-    ];
-    let state = product(pairs[0] ^ LANES[1], pairs[1] ^ LANES[2]) ^ pairs[0].rotate_left(23);
-    (state ^ state >> 32) as u32
-}
-
-/// What tells the four apart (wyhash's secrets).
-const LANES: [u64; 4] = [
-    0x2D35_8DCC_AA6C_78A5,
-    0xE703_7ED1_A0B4_28DB,
-    0x8EBC_6AF0_9C88_C6E3,
-    0x5899_65CC_7537_4CC3,
-];
-
-/// What bytes are mixed with before they are multiplied; `low` is of the length, too.
-#[derive(Clone, Copy)]
-struct Keys {
-    low: u64,
-    high: u64,
-}
-
-impl Keys {
-    #[inline(always)]
-    fn take(self, lanes: &mut [u64; 4], chunk: &[u8; 64]) {
-        let (blocks, _) = chunk.as_chunks();
-        for (lane, block) in lanes.iter_mut().zip(blocks) {
-            *lane = self.fold(*lane, block);
-        }
-    }
-
-    /// The lane is turned, so that the order of blocks counts.
-    #[inline(always)]
-    fn fold(self, lane: u64, block: &[u8; 16]) -> u64 {
-        let whole = u128::from_le_bytes(*block);
-        let (low, high) = (whole as u64, (whole >> 64) as u64);
-        lane.rotate_left(23)
-            .wrapping_add(product(low ^ self.low, high ^ self.high))
-    }
-}
-
-/// Both halves of a product in one.
-#[inline(always)]
-fn product(low: u64, high: u64) -> u64 {
-    let product = u128::from(low) * u128::from(high);
-    product as u64 ^ (product >> 64) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::vec::Vec;
     use tickwire_testdata::Rng;
+
+    fn hash(seed: u64, bytes: &[u8]) -> u32 {
+        ContentHash::new(seed).of(bytes)
+    }
 
     #[test]
     fn a_copy_is_the_same_and_every_changed_bit_differs() {

@@ -9,6 +9,7 @@ extern crate alloc;
 mod arbiter;
 mod channel;
 mod claim;
+mod content_hash;
 mod contents;
 pub mod decoder;
 mod filter;

@@ -135,7 +135,7 @@ fn block_end(bytes: &[u8], start: usize) -> Result<usize, Malformed> {
             Header::SIZE + bytes.len(),
         ));
     };
-    let end = start + 2 + usize::from(u16::from_be_bytes(*length));
+    let end = start + 2 + message_length(*length);
     if end > bytes.len() {
         return Err(Malformed::truncated(
             Header::SIZE + end,
@@ -145,13 +145,30 @@ fn block_end(bytes: &[u8], start: usize) -> Result<usize, Malformed> {
     Ok(end)
 }
 
+/// The length of a message. Where the next block is waits for this one's length, so that walking a packet is
+/// a chain of such reads: a message below 256 bytes, as all of Nasdaq's are, is not kept waiting for the
+/// higher byte.
+#[inline(always)]
+fn message_length([high, low]: [u8; 2]) -> usize {
+    match high {
+        0 => low.into(),
+        _ => long(high, low),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn long(high: u8, low: u8) -> usize {
+    u16::from_be_bytes([high, low]).into()
+}
+
 impl<'a> Iterator for Blocks<'a> {
     type Item = &'a [u8];
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let (length, rest) = self.bytes.split_first_chunk::<2>()?;
-        let (message, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        let (message, rest) = rest.split_at_checked(message_length(*length))?;
         self.bytes = rest;
         self.left -= 1;
         Some(message)

@@ -84,11 +84,24 @@ impl Batch {
             }
             return self.decode_behind(first, looks_ahead, messages, decoder, counters, sink);
         }
+        let is_open = decoder.filter().drops_any() && !self.flags.has(EventFlags::SNAPSHOT);
+        let (messages, leading, mut ends) = match is_open {
+            true => drop_leading(messages, decoder),
+            false => (messages, 0, false),
+        };
+        let (first, left) = (
+            first.advance(leading),
+            u64::from(self.count - self.skip) - leading,
+        );
+        if left == 0 {
+            counters.add(Counter::MessagesFiltered, leading);
+            return ends;
+        }
         let mut early = Dropped {
-            is_open: decoder.filter().drops_any() && !self.flags.has(EventFlags::SNAPSHOT),
+            is_open,
             ..Dropped::default()
         };
-        let (mut last, mut ends) = (0, false);
+        let mut last = 0;
         for (nth, message) in messages.clone().enumerate() {
             ends = D::ends(message);
             if !early.drops(nth, message, decoder) && decoder.preview(message, sink) {
@@ -96,8 +109,8 @@ impl Batch {
             }
         }
         let dropped = early.count();
-        counters.add(Counter::MessagesFiltered, dropped);
-        if dropped < u64::from(self.count - self.skip) {
+        counters.add(Counter::MessagesFiltered, leading + dropped);
+        if dropped < left {
             self.decode_up_to(first, last, &early, messages, decoder, counters, sink);
         }
         ends
@@ -157,6 +170,26 @@ impl Batch {
         held.finish();
         ends
     }
+}
+
+/// Drops the messages that nobody wants up to the first one that somebody may want: where only a few
+/// instruments are wanted, nearly always all of a packet, in a loop that has nothing else to do. What is left,
+/// how many they were, and whether the last of them says that nothing follows.
+#[inline(always)]
+fn drop_leading<'a, D: Decoder, M: Iterator<Item = &'a [u8]> + Clone>(
+    messages: M,
+    decoder: &mut D,
+) -> (M, u64, bool) {
+    let (mut left, mut ahead) = (messages.clone(), messages);
+    let (mut dropped, mut ends) = (0, false);
+    while let Some(message) = ahead.next()
+        && decoder.early(message) == Early::Dropped
+    {
+        ends = D::ends(message);
+        left = ahead.clone();
+        dropped += 1;
+    }
+    (left, dropped, ends)
 }
 
 /// Which of the first messages of a packet were dropped when they were first looked at.

@@ -1,0 +1,133 @@
+//! A hash of what a packet holds, of which a sender cannot foresee when two packets have the same.
+//!
+//! NH of UMAC (J. Black, S. Halevi, H. Krawczyk, T. Krovetz, P. Rogaway, "UMAC: Fast and Secure Message
+//! Authentication", CRYPTO '99, section 4; RFC 4418, 5.2.2): words of 32 bits have secret words added and are
+//! multiplied in pairs, and the products are summed up. Two different packets of one length have the same sum
+//! for one secret in 2^32, whatever they are. No product waits for another, and the processor multiplies
+//! several at a time. Every 256 bytes the sum is multiplied into one number by another secret.
+
+/// Bytes that are taken at once.
+const CHUNK: usize = 64;
+/// So many chunks have secrets of their own.
+const CHUNKS: usize = 4;
+
+/// A chunk, in the blocks that are multiplied two by two.
+type Blocks = [[u8; 16]; 4];
+/// What is added to its words.
+type Secrets = [[u32; 4]; 4];
+
+/// The secrets, by the bytes that they are for.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct ContentHash {
+    /// For the last bytes of a packet, which are all of a short one: one cache line, and the three numbers
+    /// behind it are in the next one.
+    last: Secrets,
+    /// For the sums.
+    sums: [u64; 2],
+    /// For the length in bytes.
+    length: u64,
+    /// For all others, over and over again.
+    chunks: [Secrets; CHUNKS],
+}
+
+impl ContentHash {
+    /// Secrets that come of one number.
+    pub(crate) fn new(seed: u64) -> ContentHash {
+        let mut state = seed;
+        let mut next = || {
+            // SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): every number once, in no order.
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            mixed ^ mixed >> 31
+        };
+        ContentHash {
+            last: secrets(&mut next),
+            sums: core::array::from_fn(|_| next()),
+            length: next(),
+            chunks: core::array::from_fn(|_| secrets(&mut next)),
+        }
+    }
+
+    /// The hash of these bytes and of how many they are.
+    #[inline]
+    pub(crate) fn of(&self, bytes: &[u8]) -> u32 {
+        let mut state = self.length ^ bytes.len() as u64;
+        let mut sums = [0; 4];
+        match bytes.last_chunk::<CHUNK>() {
+            Some(last) => {
+                let (chunks, _) = bytes.as_chunks::<CHUNK>();
+                let (groups, rest) = chunks.as_chunks::<CHUNKS>();
+                for group in groups {
+                    let mut sums = [0; 4];
+                    for (chunk, secrets) in group.iter().zip(&self.chunks) {
+                        add(&mut sums, in_blocks(chunk), secrets);
+                    }
+                    state = self.sum_up(state, sums);
+                }
+                for (chunk, secrets) in rest.iter().zip(&self.chunks) {
+                    add(&mut sums, in_blocks(chunk), secrets);
+                }
+                // Those that fill no chunk; where there are none, the last chunk twice.
+                add(&mut sums, in_blocks(last), &self.last);
+            }
+            None => add(&mut sums, &short(bytes), &self.last),
+        }
+        let state = self.sum_up(state, sums);
+        (state ^ state >> 32) as u32
+    }
+
+    /// The next number from the one before it and from sums of products.
+    #[inline(always)]
+    fn sum_up(&self, state: u64, [first, second, third, fourth]: [u64; 4]) -> u64 {
+        let sum = first
+            .wrapping_add(second)
+            .wrapping_add(third.wrapping_add(fourth));
+        let product = u128::from(sum ^ self.sums[0]) * u128::from(state ^ self.sums[1]);
+        product as u64 ^ (product >> 64) as u64
+    }
+}
+
+/// Every byte of less than a chunk. 16 bytes and more are four blocks that may overlap, two from the start
+/// and two up to the end, so that no branch depends on the length of a packet of one message.
+#[inline(always)]
+fn short(bytes: &[u8]) -> Blocks {
+    let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) else {
+        let mut chunk = [[0; 16]; 4];
+        chunk.as_flattened_mut()[..bytes.len()].copy_from_slice(bytes);
+        return chunk;
+    };
+    let end = bytes.len() - 16;
+    let at = |start: usize| bytes[start..].first_chunk().copied().unwrap_or_default();
+    [*first, at(end.min(16)), at(end.saturating_sub(16)), *last]
+}
+
+/// Adds the products of a chunk's words: each is multiplied with the one 16 bytes further.
+#[inline(always)]
+fn add(sums: &mut [u64; 4], chunk: &Blocks, secrets: &Secrets) {
+    for (blocks, secrets) in chunk.as_chunks::<2>().0.iter().zip(secrets.as_chunks::<2>().0) {
+        let [one, other] = [masked(&blocks[0], &secrets[0]), masked(&blocks[1], &secrets[1])];
+        for (sum, (one, other)) in sums.iter_mut().zip(one.into_iter().zip(other)) {
+            *sum = sum.wrapping_add(u64::from(one).wrapping_mul(u64::from(other)));
+        }
+    }
+}
+
+/// Four words with four secrets added.
+#[inline(always)]
+fn masked(block: &[u8; 16], secrets: &[u32; 4]) -> [u32; 4] {
+    let (words, _) = block.as_chunks::<4>();
+    core::array::from_fn(|at| u32::from_le_bytes(words[at]).wrapping_add(secrets[at]))
+}
+
+/// A chunk by blocks.
+#[inline(always)]
+fn in_blocks(chunk: &[u8; CHUNK]) -> &Blocks {
+    chunk.as_chunks().0.first_chunk().unwrap_or(&[[0; 16]; 4])
+}
+
+/// Secrets for a chunk.
+fn secrets(next: &mut impl FnMut() -> u64) -> Secrets {
+    core::array::from_fn(|_| core::array::from_fn(|_| next() as u32))
+}
