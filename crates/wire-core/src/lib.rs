@@ -15,6 +15,7 @@ extern crate alloc;
 
 pub mod fix_text;
 pub mod layout;
+pub mod length;
 pub mod malformed;
 pub mod nullable;
 mod pod;

@@ -14,6 +14,7 @@ use crate::layout::Pod;
 use crate::layout::{Alpha, Fields, U16, U64, prefix};
 use crate::{Malformed, wire_struct};
 use tickwire_market::SeqNo;
+use tickwire_wire_core::length;
 
 /// The `MessageCount` that says end of session.
 pub const END_OF_SESSION: u16 = 0xFFFF;
@@ -135,7 +136,7 @@ fn block_end(bytes: &[u8], start: usize) -> Result<usize, Malformed> {
             Header::SIZE + bytes.len(),
         ));
     };
-    let end = start + 2 + message_length(*length);
+    let end = start + 2 + length::next_by(*length);
     if end > bytes.len() {
         return Err(Malformed::truncated(
             Header::SIZE + end,
@@ -145,30 +146,13 @@ fn block_end(bytes: &[u8], start: usize) -> Result<usize, Malformed> {
     Ok(end)
 }
 
-/// The length of a message. Where the next block is waits for this one's length, so that walking a packet is
-/// a chain of such reads: a message below 256 bytes, as all of Nasdaq's are, is not kept waiting for the
-/// higher byte.
-#[inline(always)]
-fn message_length([high, low]: [u8; 2]) -> usize {
-    match high {
-        0 => low.into(),
-        _ => long(high, low),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn long(high: u8, low: u8) -> usize {
-    u16::from_be_bytes([high, low]).into()
-}
-
 impl<'a> Iterator for Blocks<'a> {
     type Item = &'a [u8];
 
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let (length, rest) = self.bytes.split_first_chunk::<2>()?;
-        let (message, rest) = rest.split_at_checked(message_length(*length))?;
+        let (message, rest) = rest.split_at_checked(length::next_by(*length))?;
         self.bytes = rest;
         self.left -= 1;
         Some(message)
