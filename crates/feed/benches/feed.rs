@@ -15,8 +15,9 @@
 //! The gain is the decoder's and the repeats': what the handler adds to a packet in sequence is 7 ns before
 //! and after.
 //!
-//! `cargo bench -p tickwire-feed` (tiny under `cargo test`; `-- filtered` for those messages alone). One core, warm, messages in cache; the mix is
-//! that of a real day without its rare types; one message a packet, and ten.
+//! `cargo bench -p tickwire-feed` (tiny under `cargo test`; `-- filtered` for those messages alone). One
+//! core, warm, messages in cache; the mix is that of a real day without its rare types; one message a packet,
+//! and ten.
 
 use std::hint::black_box;
 use std::time::Instant;

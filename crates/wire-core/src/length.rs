@@ -1,8 +1,8 @@
 //! Lengths by which messages follow each other.
 
 /// A length of two bytes, big-endian, by which the next message is found. Walking a packet is a chain of such
-/// reads, each waiting for the one before: a length below 256, as nearly all are, does not wait for its higher
-/// byte.
+/// reads, each waiting for the one before: a length below 256, as nearly all are, does not wait for its
+/// higher byte.
 #[inline(always)]
 pub fn next_by(length: [u8; 2]) -> usize {
     match length {

@@ -173,8 +173,8 @@ impl Batch {
 }
 
 /// Drops the messages that nobody wants up to the first one that somebody may want: where only a few
-/// instruments are wanted, nearly always all of a packet, in a loop that has nothing else to do. What is left,
-/// how many they were, and whether the last of them says that nothing follows.
+/// instruments are wanted, nearly always all of a packet, in a loop that has nothing else to do. What is
+/// left, how many they were, and whether the last of them says that nothing follows.
 #[inline(always)]
 fn drop_leading<'a, D: Decoder, M: Iterator<Item = &'a [u8]> + Clone>(
     messages: M,
