@@ -131,3 +131,93 @@ fn in_blocks(chunk: &[u8; CHUNK]) -> &Blocks {
 fn secrets(next: &mut impl FnMut() -> u64) -> Secrets {
     core::array::from_fn(|_| core::array::from_fn(|_| next() as u32))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{vec, vec::Vec};
+    use tickwire_testdata::Rng;
+
+    /// Word by word, as the paper has it: the words of a chunk that are 16 bytes apart are a pair.
+    fn by_hand(hash: &ContentHash, bytes: &[u8]) -> u32 {
+        let pairs = |chunk: &[u8], secrets: &Secrets| {
+            let word = |at: usize| {
+                let word = u32::from_le_bytes(chunk[4 * at..4 * at + 4].try_into().unwrap());
+                u64::from(word.wrapping_add(secrets[at / 4][at % 4]))
+            };
+            let of_pair = |first: usize| word(first).wrapping_mul(word(first + 4));
+            (0..4).chain(8..12).map(of_pair).fold(0, u64::wrapping_add)
+        };
+        let times = |state: u64, sum: u64| {
+            let product = u128::from(sum ^ hash.sums[0]) * u128::from(state ^ hash.sums[1]);
+            (product % (1 << 64)) as u64 ^ (product >> 64) as u64
+        };
+        let mut state = hash.length ^ bytes.len() as u64;
+        let mut sum = 0_u64;
+        for (nth, chunk) in bytes.chunks_exact(64).enumerate() {
+            sum = sum.wrapping_add(pairs(chunk, &hash.chunks[nth % 4]));
+            if nth % 4 == 3 {
+                (state, sum) = (times(state, sum), 0);
+            }
+        }
+        let last: Vec<u8> = match bytes.len() {
+            64.. => bytes[bytes.len() - 64..].to_vec(),
+            // Two blocks from the start and two up to the end.
+            len @ 16..64 => {
+                let end = len - 16;
+                let starts = [0, end.min(16), end.max(16) - 16, end];
+                starts
+                    .iter()
+                    .flat_map(|&at| bytes[at..at + 16].to_vec())
+                    .collect()
+            }
+            len => [bytes, &[0; 64][len..]].concat(),
+        };
+        let state = times(state, sum.wrapping_add(pairs(&last, &hash.last)));
+        (state % (1 << 32)) as u32 ^ (state >> 32) as u32
+    }
+
+    #[test]
+    fn the_hash_of_every_length_is_that_of_the_paper() {
+        let (hash, mut rng) = (ContentHash::new(19), Rng::new(24));
+        for len in 0..1_500 {
+            let mut bytes: Vec<u8> = vec![0; len];
+            rng.fill(&mut bytes);
+            assert_eq!(hash.of(&bytes), by_hand(&hash, &bytes), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn secrets_are_of_the_seed_and_none_is_another() {
+        let hash = ContentHash::new(7);
+        let mut all: Vec<u32> = hash
+            .last
+            .iter()
+            .chain(hash.chunks.iter().flatten())
+            .flatten()
+            .copied()
+            .collect();
+        let other = ContentHash::new(8);
+        assert!(
+            hash.last
+                .as_flattened()
+                .iter()
+                .zip(other.last.as_flattened())
+                .all(|(one, other)| one != other)
+        );
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 16 * 5);
+    }
+
+    #[test]
+    fn two_packets_of_one_length_have_the_same_hash_for_one_seed_in_many() {
+        // One bit of difference, in the words that are multiplied with each other and in others.
+        let (one, mut other) = ([0_u8; 40], [0_u8; 40]);
+        (other[0], other[16]) = (1, 1);
+        let same = (0..100_000)
+            .filter(|&seed| ContentHash::new(seed).of(&one) == ContentHash::new(seed).of(&other))
+            .count();
+        assert!(same <= 2, "{same} of 100,000 seeds");
+    }
+}
