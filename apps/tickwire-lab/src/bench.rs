@@ -11,6 +11,7 @@ use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
 use tickwire_wire::layout::{Alpha, Price4};
@@ -55,12 +56,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     // Behind each pause, rehearsed and not.
     let mut paused_times: [[Histogram; 2]; 2] = Default::default();
     let mut neighbours = Neighbours::new();
+    let mut reads = MemoryReads::new();
     let mut warm_times = Histogram::new();
     let mut stamped_times = Histogram::new();
     let mut own_times = Histogram::new();
     let mut orders = 0;
     for run in 0..args.runs.max(1) {
         eprintln!("run {} of {}", run + 1, args.runs.max(1));
+        reads.look(&clock);
         let mut add = |name, ns: u64| {
             let ns = ns as f64 / session.messages as f64;
             match lines.iter_mut().find(|l| l.name == name) {
@@ -90,6 +93,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             }
         }
     }
+    reads.look(&clock);
     let mut table = Table::new(
         &format!(
             "processor time of one core: {} messages, {symbols} instruments, median of {} runs",
@@ -144,10 +148,20 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         format_count(orders),
         format_ns(timer)
     );
-    for (name, value) in tickwire_control::summary::host(&clock, None) {
+    tell_host(&clock, &reads);
+    Ok(())
+}
+
+/// What a figure needs beside it: the machine, the command, and what memory took meanwhile.
+pub(crate) fn tell_host(clock: &Clock, reads: &MemoryReads) {
+    for (name, value) in tickwire_control::summary::host(clock, None) {
         println!("{name}: {value}");
     }
-    Ok(())
+    for (name, value) in [("memory reads", reads.said()), ("note", reads.warning())] {
+        if let Some(value) = value {
+            println!("{name}: {value}");
+        }
+    }
 }
 
 /// What two readings of the counter in a row differ by, the median.

@@ -13,10 +13,11 @@ use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
 use tickwire_market::{EventSink, Nanos, Port, Price, Qty, Side};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_wire::fast::Plan;
 
-use crate::bench::{packets_of, rehearsed_ns};
+use crate::bench::{packets_of, rehearsed_ns, tell_host};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
@@ -275,7 +276,12 @@ impl Bench {
 }
 
 /// Measures feeds in turns, so that a machine's bad moment does not hit one of them alone.
-fn measure(protocols: &[Protocol], args: &BenchArgs, clock: &Clock) -> Result<Vec<Row>, Failure> {
+fn measure(
+    protocols: &[Protocol],
+    args: &BenchArgs,
+    clock: &Clock,
+    reads: &mut MemoryReads,
+) -> Result<Vec<Row>, Failure> {
     let named = |protocol: Protocol| {
         move |f: Failure| Failure {
             message: format!("{protocol}: {}", f.message),
@@ -290,14 +296,17 @@ fn measure(protocols: &[Protocol], args: &BenchArgs, clock: &Clock) -> Result<Ve
     for round in 0..args.runs.max(1) {
         eprintln!("run {} of {}", round + 1, args.runs.max(1));
         for bench in &mut benches {
+            reads.look(clock);
             bench.round().map_err(named(bench.row.protocol))?;
         }
     }
     let mut neighbours = Neighbours::new();
     for bench in &mut benches {
+        reads.look(clock);
         let done = bench.order_path(args, clock, &mut neighbours);
         done.map_err(named(bench.row.protocol))?;
     }
+    reads.look(clock);
     Ok(benches.into_iter().map(|bench| bench.row).collect())
 }
 
@@ -335,7 +344,8 @@ pub(crate) fn played(args: &BenchArgs) -> String {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     let chosen = chosen(&args.feed)?;
-    let rows = measure(&chosen, args, &clock)?;
+    let mut reads = MemoryReads::new();
+    let rows = measure(&chosen, args, &clock, &mut reads)?;
     let mut table = Table::new(
         &format!(
             "nanoseconds a message, processor time of one core, best of {} runs, warm; {}",
@@ -386,9 +396,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         format_ns(rehearsed_ns())
     );
     println!("every book equals the venue's at every level that the feed shows");
-    for (name, value) in tickwire_control::summary::host(&clock, None) {
-        println!("{name}: {value}");
-    }
+    tell_host(&clock, &reads);
     Ok(())
 }
 
@@ -408,7 +416,13 @@ mod tests {
     #[test]
     fn every_feed_is_measured_and_its_books_are_right() {
         let clock = Clock::calibrate();
-        let rows = measure(&wiring::PUBLISHED, &args(), &clock).unwrap_or_else(|f| panic!("{}", f.message));
+        let mut reads = MemoryReads::new();
+        let rows = measure(&wiring::PUBLISHED, &args(), &clock, &mut reads)
+            .unwrap_or_else(|f| panic!("{}", f.message));
+        assert!(
+            reads.said().is_some_and(|said| said.contains("17 looks")),
+            "two of each feed, and one"
+        );
         assert_eq!(rows.len(), wiring::PUBLISHED.len());
         for row in rows {
             let protocol = row.protocol;

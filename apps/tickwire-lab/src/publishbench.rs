@@ -15,12 +15,13 @@ use tickwire_feed::{Channel, FeedState, Line, consolidated};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, EventSink, Level, MarketEvent, MessageType, Nanos, Port, Side, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
 use tickwire_shm::{
     BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
 };
 
-use crate::bench::packets_of;
+use crate::bench::{packets_of, tell_host};
 use crate::cli::BenchArgs;
 use crate::feedbench::{self};
 use crate::scale::{End, pin_to};
@@ -623,15 +624,18 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         neighbours: Neighbours::new(),
         counts: PAUSES.map(|(pause, _)| packets_of(args.messages, pause)),
     };
+    let mut reads = MemoryReads::new();
     for round in 0..args.runs.max(1) {
         eprintln!("run {} of {}", round + 1, args.runs.max(1));
         for bench in &mut benches {
+            reads.look(&clock);
             bench.round(&clock, &mut pauses).map_err(|f| Failure {
                 message: format!("{}: {}", bench.protocol, f.message),
                 ..f
             })?;
         }
     }
+    reads.look(&clock);
     for packing in [Packing::Recorded, Packing::Busy] {
         if let Some(table) = table(&benches, packing, args) {
             println!("{}", table.to_text(tickwire_console::terminal::width()));
@@ -642,9 +646,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         stamp_cost_ns()
     );
     println!("every book read back from shared memory equals the venue's");
-    for (name, value) in tickwire_control::summary::host(&clock, None) {
-        println!("{name}: {value}");
-    }
+    tell_host(&clock, &reads);
     Ok(())
 }
 

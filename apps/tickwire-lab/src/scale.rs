@@ -21,9 +21,11 @@ use tickwire_lab::{Table, format_count};
 use tickwire_receive::filtering::framing_of;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
+use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_simulator::session::{SHORT_ROOM, is_short};
 use tickwire_venues::protocol::Protocol;
 
+use crate::bench::tell_host;
 use crate::cli::BenchArgs;
 use crate::feedbench::chosen;
 
@@ -82,6 +84,7 @@ impl Curve {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
+    let mut reads = MemoryReads::new();
     for &curve in &args.scale {
         if !args.feed.is_empty() && !matches!(curve, Curve::Filter | Curve::Hook) {
             return Err(Failure::config(format!(
@@ -89,7 +92,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             )));
         }
         eprintln!("{curve:?} ...");
+        reads.look(&clock);
         let table = curve.table(args, &clock)?;
+        reads.look(&clock);
         println!("{}", table.to_text(tickwire_console::terminal::width()));
     }
     // Some curves begin with few instruments, whatever is asked for.
@@ -100,9 +105,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format_count(SHORT_ROOM.into())
         );
     }
-    for (name, value) in tickwire_control::summary::host(&clock, None) {
-        println!("{name}: {value}");
-    }
+    tell_host(&clock, &reads);
     Ok(())
 }
 

@@ -48,6 +48,7 @@ pub mod inbox;
 pub mod interface;
 pub mod itchfile;
 mod mapping;
+pub mod memory_reads;
 pub mod neighbours;
 pub mod netns;
 pub mod pace;
