@@ -114,10 +114,15 @@ fn with_times(line: &str) -> String {
     let (mut out, mut rest) = (String::new(), line);
     while let Some((before, after)) = rest.split_once("<TIME") {
         let (offset, after) = after.split_once('>').expect("<TIME ends with >");
-        let offset = if offset.is_empty() {
-            0
-        } else {
-            offset.parse().unwrap()
+        let offset = match offset.parse::<i64>() {
+            // What is too far ahead must be so still when it is read, however late that is, and the clock is
+            // cut to the second: 121 seconds ahead were 120 and some milliseconds, and two minutes are right.
+            Ok(ahead) if ahead > 0 => ahead + PATIENCE.as_secs() as i64,
+            Ok(offset) => offset,
+            Err(_) => {
+                assert_eq!(offset, "", "<TIME has a number of seconds behind it, or nothing");
+                0
+            }
         };
         out += before;
         out += &time(offset);
