@@ -148,19 +148,24 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         format_count(orders),
         format_ns(timer)
     );
-    tell_host(&clock, &reads);
+    tell_host(&clock, Some(&reads));
     Ok(())
 }
 
-/// What a figure needs beside it: the machine, the command, and what memory took meanwhile.
-pub(crate) fn tell_host(clock: &Clock, reads: &MemoryReads) {
+/// What a figure needs beside it: the machine, the command, and what memory took meanwhile where that was
+/// looked at.
+pub(crate) fn tell_host(clock: &Clock, reads: Option<&MemoryReads>) {
     for (name, value) in tickwire_control::summary::host(clock, None) {
         println!("{name}: {value}");
     }
-    for (name, value) in [("memory reads", reads.said()), ("note", reads.warning())] {
-        if let Some(value) = value {
-            println!("{name}: {value}");
-        }
+    let said = reads
+        .and_then(MemoryReads::said)
+        .map(|said| ("memory reads", said));
+    let warned = reads
+        .and_then(MemoryReads::warning)
+        .map(|warning| ("note", warning));
+    for (name, value) in said.into_iter().chain(warned) {
+        println!("{name}: {value}");
     }
 }
 

@@ -396,7 +396,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         format_ns(rehearsed_ns())
     );
     println!("every book equals the venue's at every level that the feed shows");
-    tell_host(&clock, &reads);
+    tell_host(&clock, Some(&reads));
     Ok(())
 }
 

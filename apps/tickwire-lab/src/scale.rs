@@ -21,7 +21,6 @@ use tickwire_lab::{Table, format_count};
 use tickwire_receive::filtering::framing_of;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_simulator::session::{SHORT_ROOM, is_short};
 use tickwire_venues::protocol::Protocol;
 
@@ -84,7 +83,6 @@ impl Curve {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
-    let mut reads = MemoryReads::new();
     for &curve in &args.scale {
         if !args.feed.is_empty() && !matches!(curve, Curve::Filter | Curve::Hook) {
             return Err(Failure::config(format!(
@@ -92,9 +90,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             )));
         }
         eprintln!("{curve:?} ...");
-        reads.look(&clock);
         let table = curve.table(args, &clock)?;
-        reads.look(&clock);
         println!("{}", table.to_text(tickwire_console::terminal::width()));
     }
     // Some curves begin with few instruments, whatever is asked for.
@@ -105,7 +101,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format_count(SHORT_ROOM.into())
         );
     }
-    tell_host(&clock, &reads);
+    // Curves show what this process has in memory: nothing else is to be in it.
+    tell_host(&clock, None);
     Ok(())
 }
 

@@ -72,7 +72,7 @@ impl MemoryReads {
         let (least, most) = self.range()?;
         let looks = self.looks.len();
         Some(format!(
-            "{least:.0} to {most:.0} ns one that no cache answers ({looks} looks in between)"
+            "{least:.0} to {most:.0} ns for one that no cache answers ({looks} looks in between)"
         ))
     }
 
@@ -119,7 +119,7 @@ mod tests {
         reads.looks = vec![90_000, 112_000];
         assert_eq!(
             reads.said().as_deref(),
-            Some("90 to 112 ns one that no cache answers (2 looks in between)")
+            Some("90 to 112 ns for one that no cache answers (2 looks in between)")
         );
         assert_eq!(reads.warning(), None);
         reads.looks.push(180_000);
