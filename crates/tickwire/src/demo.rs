@@ -29,7 +29,7 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::{DurationS, Probability, Rate, Symbols};
 
 /// The arguments of `tickwire demo`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct DemoArgs {
     /// What to show
     #[arg(value_enum, default_value_t = DemoKind::Trader, value_name = "WHAT")]
