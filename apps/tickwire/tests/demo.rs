@@ -343,6 +343,9 @@ fn agree_on_what_traded(entry: &str) {
     let output = run(&[&args[..], verbose].concat());
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{complained}");
+    if said.contains("note: the eye came too late") {
+        tickwire_testdata::not_tested("the eye of the demonstration, which came too late for everything");
+    }
     assert!(
         said.contains("16 options quoted") && said.contains("positions and cash agree"),
         "{said}"
