@@ -286,12 +286,7 @@ impl MassQuoteTemplate {
         head: &MassQuoteHead,
         entries: &[MassQuoteEntry],
     ) -> Result<&[u8], SendError> {
-        let reserved = session.reserve(now)?;
-        let message = self
-            .write(reserved.time(), reserved.seq().0, head, entries)
-            .ok_or(SendError::NotEncodable)?;
-        reserved.commit(message, Again::GapFill)?;
-        Ok(message)
+        self.send_as(session, now, head, entries, false)
     }
 
     /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte
@@ -299,13 +294,30 @@ impl MassQuoteTemplate {
     /// when a message has to leave.
     pub fn rehearse<S: Store>(
         &mut self,
-        session: &Session<S>,
+        session: &mut Session<S>,
         now: Nanos,
         head: &MassQuoteHead,
         entries: &[MassQuoteEntry],
     ) {
-        let (seq, time) = session.next_to_send(now);
-        let _ = self.write(time, seq.0, head, entries);
+        let _ = self.send_as(session, now, head, entries, true);
+    }
+
+    // One copy of the code, so that a rehearsal brings into the caches what a message needs.
+    #[inline(never)]
+    fn send_as<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+        is_rehearsal: bool,
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve_as(now, is_rehearsal)?;
+        let message = self
+            .write(reserved.time(), reserved.seq().0, head, entries)
+            .ok_or(SendError::NotEncodable)?;
+        reserved.commit(message, Again::GapFill)?;
+        Ok(message)
     }
 
     /// A prepared MassQuote for up to `room` instruments, each of which [`MassQuoteTemplate::prepare`] adds
@@ -328,24 +340,36 @@ impl MassQuoteTemplate {
         head: &MassQuoteHead,
         quotes: impl ExactSizeIterator<Item = PreparedQuote>,
     ) -> Result<&[u8], SendError> {
-        let reserved = session.reserve(now)?;
-        let message = self
-            .write_prepared(reserved.time(), reserved.seq().0, head, quotes)
-            .ok_or(SendError::NotEncodable)?;
-        reserved.commit(message, Again::GapFill)?;
-        Ok(message)
+        self.send_prepared_as(session, now, head, quotes, false)
     }
 
     /// The same as [`MassQuoteTemplate::rehearse`] of prepared instruments.
     pub fn rehearse_prepared<S: Store>(
         &mut self,
-        session: &Session<S>,
+        session: &mut Session<S>,
         now: Nanos,
         head: &MassQuoteHead,
         quotes: impl ExactSizeIterator<Item = PreparedQuote>,
     ) {
-        let (seq, time) = session.next_to_send(now);
-        let _ = self.write_prepared(time, seq.0, head, quotes);
+        let _ = self.send_prepared_as(session, now, head, quotes, true);
+    }
+
+    // One copy of the code for each kind of iterator.
+    #[inline(never)]
+    fn send_prepared_as<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        head: &MassQuoteHead,
+        quotes: impl ExactSizeIterator<Item = PreparedQuote>,
+        is_rehearsal: bool,
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve_as(now, is_rehearsal)?;
+        let message = self
+            .write_prepared(reserved.time(), reserved.seq().0, head, quotes)
+            .ok_or(SendError::NotEncodable)?;
+        reserved.commit(message, Again::GapFill)?;
+        Ok(message)
     }
 
     /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a

@@ -284,21 +284,36 @@ impl OrderTemplate {
         order: &NewOrder,
         again: Again,
     ) -> Result<&[u8], SendError> {
-        let reserved = session.reserve(now)?;
-        if !self.patch(reserved.time(), reserved.seq().0, order) {
-            return self.send_beyond(reserved, order, again);
-        }
-        reserved.commit(self.message(), again)?;
-        Ok(self.message())
+        self.send_as(session, now, order, again, false)
     }
 
     /// Writes an order as it would be sent next, and keeps nothing of it: no number is used and no byte given
     /// out. For a loop that has nothing else to do, so that the message and the code that writes it are in
     /// the caches when one has to leave.
-    pub fn rehearse<S: Store>(&mut self, session: &Session<S>, now: Nanos, order: &NewOrder) {
-        let (seq, time) = session.next_to_send(now);
-        // One that does not fit is written by the general encoder, which is not rehearsed.
-        let _ = self.patch(time, seq.0, order);
+    pub fn rehearse<S: Store>(&mut self, session: &mut Session<S>, now: Nanos, order: &NewOrder) {
+        let _ = self.send_as(session, now, order, Again::GapFill, true);
+    }
+
+    // One copy of the code, so that a rehearsal brings into the caches what an order needs.
+    #[inline(never)]
+    fn send_as<S: Store>(
+        &mut self,
+        session: &mut Session<S>,
+        now: Nanos,
+        order: &NewOrder,
+        again: Again,
+        is_rehearsal: bool,
+    ) -> Result<&[u8], SendError> {
+        let reserved = session.reserve_as(now, is_rehearsal)?;
+        if !self.patch(reserved.time(), reserved.seq().0, order) {
+            // One that does not fit is written by the general encoder, which is not rehearsed.
+            return match is_rehearsal {
+                true => Err(SendError::NotEncodable),
+                false => self.send_beyond(reserved, order, again),
+            };
+        }
+        reserved.commit(self.message(), again)?;
+        Ok(self.message())
     }
 
     #[cold]

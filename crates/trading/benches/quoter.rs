@@ -21,6 +21,7 @@ use chain::{
 };
 use std::hint::black_box;
 use std::time::Instant;
+use tickwire_book::prefetch;
 use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices, Session};
 use tickwire_market::{Cause, Nanos, Price, Symbol};
 use tickwire_options::batch::Engine;
@@ -149,7 +150,7 @@ impl QuoteSink for Wire {
             reset: quote.reset,
         };
         self.template
-            .rehearse(&self.session, self.now, &head, quote.entries);
+            .rehearse(&mut self.session, self.now, &head, quote.entries);
     }
 }
 
@@ -229,7 +230,11 @@ fn quoter_by(
                 clock,
                 ns,
                 rehearse_ns,
-            } => neighbours.work(clock, *ns, *rehearse_ns, |_| quoter.rehearse(now, &mut wire)),
+            } => neighbours.work(clock, *ns, *rehearse_ns, |_| {
+                // As a host does with its sessions.
+                prefetch::fetch_value(&wire);
+                quoter.rehearse(now, &mut wire);
+            }),
         }
         let begin = Instant::now();
         quoter.on_underlying(now, black_box(&update), &mut wire);

@@ -323,6 +323,12 @@ impl Orders {
         ClientOrderId(self.last_id)
     }
 
+    /// The numbers that requests were given since this was the last one are free again: nothing was said of
+    /// them to anybody.
+    pub(crate) fn take_back_id(&mut self, last: ClientOrderId) {
+        self.last_id = last.0;
+    }
+
     /// The last number that was issued: to an order or to a request.
     pub fn last_id(&self) -> ClientOrderId {
         ClientOrderId(self.last_id)

@@ -4,6 +4,7 @@ use crate::controls::{QuickPass, Slot};
 use crate::{Controls, ControlsConfig, NewOrder, Position, StrategyId, Wanted};
 use alloc::vec;
 use alloc::vec::Vec;
+use tickwire_book::prefetch;
 use tickwire_market::{BookState, BookUpdate, Counter, InstrumentId, Nanos, Price, Qty, Side};
 
 /// The limits.
@@ -540,6 +541,11 @@ impl Window {
             self.oldest + 1
         };
         true
+    }
+
+    /// Fetches that place.
+    pub(crate) fn fetch_next(&self) {
+        prefetch::fetch(&self.times, self.oldest);
     }
 
     /// The place that the next one takes, and what stands there.

@@ -30,6 +30,8 @@ pub struct Reservation<'s, S: Store> {
     core: &'s mut Core<S>,
     now: Nanos,
     seq: u64,
+    /// Committed, it is dropped.
+    is_rehearsal: bool,
 }
 
 impl<S: Store> Session<S> {
@@ -39,11 +41,22 @@ impl<S: Store> Session<S> {
     /// Not logged on, other bytes wait to be transmitted, or the message would be beyond the rate.
     #[inline]
     pub fn reserve(&mut self, now: Nanos) -> Result<Reservation<'_, S>, SendError> {
-        let seq = self.core.prepare_to_send(now)?;
+        self.reserve_as(now, false)
+    }
+
+    /// The same, or a number that is dropped when it is committed, and was never counted: by the same code.
+    #[inline(always)]
+    pub(crate) fn reserve_as(
+        &mut self,
+        now: Nanos,
+        is_rehearsal: bool,
+    ) -> Result<Reservation<'_, S>, SendError> {
+        let seq = self.core.prepare_to_send(now, is_rehearsal)?;
         Ok(Reservation {
             core: &mut self.core,
             now,
             seq,
+            is_rehearsal,
         })
     }
 
@@ -96,8 +109,7 @@ impl<S: Store> Session<S> {
         is_last
     }
 
-    /// The number and the time that a message would have if it were sent now, to rehearse it: nothing is
-    /// reserved.
+    /// The number and the time that a message would have if it were sent now: nothing is reserved.
     #[inline]
     pub fn next_to_send(&self, now: Nanos) -> (SeqNo, Nanos) {
         (SeqNo(self.core.store.next_out()), self.core.wall_of(now))
@@ -123,6 +135,9 @@ impl<S: Store> Reservation<'_, S> {
     /// The store did not take it; the session ends, unless the message alone is wrong.
     #[inline]
     pub fn commit(self, message: &[u8], again: Again) -> Result<(), SendError> {
+        if self.is_rehearsal {
+            return Ok(());
+        }
         self.core.keep(self.seq, message, again)?;
         self.core.count_sent(self.now, message.len());
         Ok(())

@@ -71,18 +71,21 @@ impl Core<dyn Store + '_> {
 }
 
 impl<S: Store> Core<S> {
-    /// The number of a message that is transmitted at once, if it may be.
+    /// The number of a message that is transmitted at once, if it may be; of one that is rehearsed nothing is
+    /// counted.
     #[inline]
-    pub(super) fn prepare_to_send(&mut self, now: Nanos) -> Result<u64, SendError> {
+    pub(super) fn prepare_to_send(&mut self, now: Nanos, is_rehearsal: bool) -> Result<u64, SendError> {
         if self.status != Status::Active {
             return Err(SendError::NotLoggedOn);
         }
         if !self.out.is_empty() {
             return Err(SendError::Backlog);
         }
-        self.follow_clock(now);
-        if self.pace.pace_out.is_some() {
-            self.pace_at_once()?;
+        if !is_rehearsal {
+            self.follow_clock(now);
+            if self.pace.pace_out.is_some() {
+                self.pace_at_once()?;
+            }
         }
         Ok(self.store.next_out())
     }

@@ -515,7 +515,7 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
             ..entry
         };
         let rehearsed = MassQuoteHead { id: 4_711, ..head };
-        template.rehearse(&maker, now, &rehearsed, &[other; 3]);
+        template.rehearse(&mut maker, now, &rehearsed, &[other; 3]);
         assert!(maker.poll_transmit(&mut [0; 4096]).is_none());
         let head = MassQuoteHead { id, ..head };
         let message = template.send(&mut maker, now, &head, &[entry]).unwrap();

@@ -119,7 +119,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
         };
         let session = self.sessions.get_mut(place)?;
         if self.is_rehearsal {
-            template.rehearse_prepared(&session.fix, now, head, prepared(entries));
+            template.rehearse_prepared(&mut session.fix, now, head, prepared(entries));
             return Some(());
         }
         if let Ok(bytes) = template.send_prepared(&mut session.fix, now, head, prepared(entries)) {
@@ -273,7 +273,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> Port<'_, O, S, STAMPED> {
             return Some(Err(Rejected::NoSession));
         };
         if self.is_rehearsal {
-            template.rehearse(&session.fix, now, &order);
+            template.rehearse(&mut session.fix, now, &order);
             return Some(Ok(()));
         }
         let Ok(bytes) = template.send(&mut session.fix, now, &order, Again::GapFill) else {

@@ -9,6 +9,7 @@ use tickwire_market::{Counter, Nanos};
 impl Quoter {
     /// A mass quote was answered: accepted, but for the quotes in `rejected`. `None` if all of it was
     /// rejected.
+    #[inline(never)]
     pub fn on_answer(&mut self, now: Nanos, id: u64, rejected: Option<&[u16]>, sink: &mut impl QuoteSink) {
         let Some(flight) = self.flights.arrive(id) else {
             return self.unmatched(now, sink);

@@ -3,6 +3,7 @@
 
 use super::ladder::BLOCK;
 use super::pull::State;
+use super::rehearsing::Rehearsed;
 use super::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, PullReason, QuoteSink, Quoter, Row, places};
 use crate::RiskReject;
 use alloc::boxed::Box;
@@ -17,9 +18,9 @@ pub(super) struct Batch {
     pub(super) musts: usize,
     /// Quotes to improve, by block, found while looking for those that must move.
     pub(super) improve: Box<[u64]>,
-    /// How often was rehearsed, and whether that is being done.
+    /// How often was rehearsed, and how far a decision goes now.
     pub(super) rehearsals: usize,
-    pub(super) is_rehearsal: bool,
+    pub(super) rehearsed: Rehearsed,
     /// A control stopped a quote of the decision under way.
     pub(super) is_stopped: bool,
 }
@@ -41,34 +42,10 @@ impl Quoter {
         before
     }
 
-    /// Goes through what half a tick of the underlying would cause, up to the encoded bytes, and forgets it:
-    /// nothing is sent, charged or changed. For a loop that has nothing else to do: what has not run for a
-    /// millisecond is in no near cache and no branch predictor, which makes the next tick some microseconds
-    /// longer. One block of 64 quotes a call, up and down in turns.
-    pub fn rehearse(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
-        let (State::Quoting, Some(look)) = (self.pulls.state, self.trust.look) else {
-            return;
-        };
-        self.batch.rehearsals = self.batch.rehearsals.wrapping_add(1);
-        let by = if self.batch.rehearsals.is_multiple_of(2) {
-            1
-        } else {
-            -1
-        };
-        let block = self.batch.rehearsals / 2 % self.table.blocks();
-        self.measure_room();
-        let ladder = self.ladder.take();
-        if let Some(row) = ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick + by)) {
-            self.batch.is_rehearsal = true;
-            let _ = self.decide_by(now, &row, block..block + 1, &look.cause, sink);
-            self.batch.is_rehearsal = false;
-            (self.batch.count, self.batch.musts) = (0, 0);
-        }
-        self.ladder = ladder;
-    }
-
     /// Tells the venue what differs within some blocks.
-    #[inline]
+    // One copy of the code, as of all below that is not inlined, so that a rehearsal brings into the caches
+    // what a tick needs.
+    #[inline(never)]
     pub(super) fn decide(&mut self, now: Nanos, blocks: core::ops::Range<usize>, sink: &mut impl QuoteSink) {
         let (State::Quoting, Some(look)) = (self.pulls.state, self.trust.look) else {
             return;
@@ -94,7 +71,7 @@ impl Quoter {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn decide_by(
         &mut self,
         now: Nanos,
@@ -195,6 +172,7 @@ impl Quoter {
 
     /// Sends the message being filled, which is empty then; `false` if it may not or could not leave. One
     /// without entries need not.
+    #[inline(never)]
     pub(super) fn send(&mut self, now: Nanos, cause: &Cause, sink: &mut impl QuoteSink) -> bool {
         let open = self.fit();
         let must = core::mem::take(&mut self.batch.musts) > 0;
@@ -202,7 +180,7 @@ impl Quoter {
         if count == 0 {
             return true;
         }
-        if self.batch.is_rehearsal {
+        if self.batch.rehearsed == Rehearsed::UpToMessage {
             sink.rehearse(&MassQuote {
                 id: self.flights.next_id(),
                 cause: *cause,
@@ -222,13 +200,25 @@ impl Quoter {
             reset: self.session.must_reset,
             entries: &self.batch.entries[..count],
         };
-        if may && let Err(reason) = sink.admit(now, &message) {
+        let leaves = self.batch.rehearsed == Rehearsed::Nothing;
+        if may
+            && leaves
+            && let Err(reason) = sink.admit(now, &message)
+        {
             self.batch.is_stopped = reason != RiskReject::InstrumentRate;
             self.counters.bump(Counter::RiskRejects);
             self.counters.bump(reason.counter());
             return false;
         }
-        if !may || !sink.mass_quote(&message) {
+        let has_left = may
+            && match leaves {
+                true => sink.mass_quote(&message),
+                false => {
+                    sink.rehearse(&message);
+                    true
+                }
+            };
+        if !has_left {
             match may && sink.is_stopped() {
                 true => self.batch.is_stopped = true,
                 false => self.counters.bump(Counter::QuotesThrottled),

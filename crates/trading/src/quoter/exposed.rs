@@ -1,5 +1,6 @@
 //! What may trade if everything did, what is held, and how much more may be quoted.
 
+use super::rehearsing::Rehearsed;
 use super::{NO_ASK, NO_BID, Quoter, exposures_of};
 use crate::exposure::{Exposure, exposures};
 use alloc::boxed::Box;
@@ -38,7 +39,7 @@ impl Quoter {
         let is_free = self.exposed.room[0].has_room_for(buys)
             && self.exposed.room[1].has_room_for(sells)
             && buys.contracts + sells.contracts <= self.exposed.room_all;
-        if !is_free && !self.batch.is_rehearsal {
+        if !is_free && self.batch.rehearsed != Rehearsed::UpToMessage {
             return self.squeeze_all();
         }
         if is_free {

@@ -3,6 +3,7 @@
 use super::ENTRIES_MAX;
 use alloc::boxed::Box;
 use alloc::vec;
+use tickwire_book::prefetch;
 use tickwire_market::{MassQuoteEntry, Nanos};
 
 /// A message under way.
@@ -74,6 +75,14 @@ impl Flights {
     /// The number the next message will have.
     pub(super) fn next_id(&self) -> u64 {
         self.next
+    }
+
+    /// Fetches the place of the next message.
+    pub(super) fn fetch_next(&self) {
+        let at = self.next as usize & (self.slots.len() - 1);
+        if let Some(flight) = self.slots.get(at) {
+            prefetch::fetch_value(flight);
+        }
     }
 
     /// A number for a message that is not a mass quote.

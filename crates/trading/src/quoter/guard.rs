@@ -2,6 +2,7 @@
 
 use super::ladder::BLOCK;
 use super::pull::State;
+use super::rehearsing::Rehearsed;
 use super::{QuoteSink, Quoter, Row, places};
 use tickwire_book::BookRef;
 use tickwire_market::{Nanos, Price, Side, Volume};
@@ -83,7 +84,7 @@ impl Quoter {
     /// Pulls the quotes of a block that do not go with their markets.
     #[inline]
     pub(super) fn heed_markets(&mut self, now: Nanos, row: &Row<'_>, block: usize) {
-        if !self.markets.is_on() || self.batch.is_rehearsal {
+        if !self.markets.is_on() || self.batch.rehearsed == Rehearsed::UpToMessage {
             return;
         }
         let outside = self.markets.look(row, block);

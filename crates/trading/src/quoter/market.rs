@@ -9,6 +9,7 @@ use super::table::{array, bits};
 use super::{MassQuoteEntry, places};
 use alloc::boxed::Box;
 use alloc::vec;
+use tickwire_book::prefetch;
 use tickwire_market::{Counter, Nanos, Price, Side, Volume};
 
 /// Prices of one side of a quote that are remembered: the book shows a quote of ours for a while after it was
@@ -284,6 +285,26 @@ impl Markets {
         let outside = self.outside(row, block);
         self.seen[block] |= outside;
         outside & !self.off[block]
+    }
+
+    /// Fetches what a look at a block needs.
+    pub(super) fn fetch(&self, block: usize) {
+        if self.guard.is_none() {
+            return;
+        }
+        // A block of a column is two lines.
+        let at = block * BLOCK;
+        for column in [
+            &self.bids_most,
+            &self.asks_least,
+            &self.middles_least,
+            &self.middles_most,
+        ] {
+            prefetch::fetch(column, at);
+            prefetch::fetch(column, at + BLOCK / 2);
+        }
+        prefetch::fetch(&self.off, block);
+        prefetch::fetch(&self.seen, block);
     }
 
     /// The same of one quote.

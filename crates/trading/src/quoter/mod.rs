@@ -31,6 +31,7 @@ pub(crate) mod ladder;
 mod market;
 mod orders;
 mod pull;
+mod rehearsing;
 mod silence;
 mod sink;
 pub(crate) mod table;
@@ -57,6 +58,7 @@ pub use orders::{
 };
 use pull::{OrderSession, Pulls, State};
 pub use pull::{PullReason, QuotingState};
+use rehearsing::Rehearsed;
 pub use silence::{Silence, SilenceConfig};
 pub use sink::{Fill, MassQuote, QuoteSink};
 use table::Table;
@@ -86,11 +88,21 @@ pub struct Quoter {
     session: OrderSession,
     pulls: Pulls,
     counters: Counters,
+    /// Goes the whole way when a tick is rehearsed; it has none itself.
+    twin: Option<Box<Quoter>>,
 }
 
 impl Quoter {
     /// Nothing quoted: [`PullReason::NoSession`] until [`Quoter::on_logon`].
     pub fn new(config: QuoterConfig) -> Quoter {
+        Quoter {
+            twin: Some(Quoter::twin_of(&config)),
+            ..Quoter::alone(config)
+        }
+    }
+
+    /// The same without a twin.
+    fn alone(config: QuoterConfig) -> Quoter {
         let quotes = usize::from(config.quotes);
         let table = Table::new(quotes);
         let fade = Fade {
@@ -117,7 +129,7 @@ impl Quoter {
                 musts: 0,
                 improve: vec![0; table.blocks()].into_boxed_slice(),
                 rehearsals: 0,
-                is_rehearsal: false,
+                rehearsed: Rehearsed::Nothing,
                 is_stopped: false,
             },
             exposed: Exposed {
@@ -148,6 +160,7 @@ impl Quoter {
                 turn: Nanos::ZERO,
             },
             counters: Counters::default(),
+            twin: None,
             table,
         };
         (0..quotes).for_each(|quote| quoter.limit(quote));

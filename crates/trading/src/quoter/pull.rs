@@ -1,5 +1,6 @@
 //! Taking every quote away, why, and quoting again.
 
+use super::rehearsing::Rehearsed;
 use super::{Filled, QuoteSink, Quoter};
 use tickwire_market::{Cause, Counter, Nanos};
 
@@ -248,6 +249,9 @@ impl Quoter {
         cause: Cause,
         sink: &mut impl QuoteSink,
     ) {
+        if self.batch.rehearsed == Rehearsed::Whole {
+            return; // A twin has nothing at the venue.
+        }
         let id = self.flights.number();
         let is_sent = sink.cancel_all(id, &cause);
         self.pulls.state = State::Pulling(reason, is_sent.then_some(id), if is_sent { now } else { since });

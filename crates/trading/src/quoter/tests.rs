@@ -49,7 +49,7 @@ enum Answer {
 }
 
 /// Keeps quotes as they are told, one request at a time.
-struct Venue {
+pub(crate) struct Venue {
     quotes: Vec<Resting>,
     requests: VecDeque<Request>,
     answers: VecDeque<Answer>,
@@ -61,12 +61,12 @@ struct Venue {
     is_full: bool,
     causes: u64,
     /// A hash of everything sent, and how often was rehearsed.
-    heard: u64,
-    rehearsed: u64,
+    pub(crate) heard: u64,
+    pub(crate) rehearsed: u64,
 }
 
 impl Venue {
-    fn new() -> Venue {
+    pub(crate) fn new() -> Venue {
         Venue {
             quotes: vec![Resting::default(); QUOTES],
             requests: VecDeque::new(),

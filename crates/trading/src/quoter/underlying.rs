@@ -37,6 +37,12 @@ impl Quoter {
             Ok(half_tick) => half_tick,
             Err(reason) => return self.distrust(now, reason, cause, sink),
         };
+        self.follow(now, half_tick, cause, sink);
+    }
+
+    /// The underlying is there now.
+    #[inline(never)]
+    pub(super) fn follow(&mut self, now: Nanos, half_tick: i64, cause: Cause, sink: &mut impl QuoteSink) {
         let before = self.trust.look.replace(Look { half_tick, cause });
         let moved = before.map_or(0, |look| look.half_tick.abs_diff(half_tick));
         if moved > self.config.jump_half_ticks.into() {

@@ -444,10 +444,18 @@ pub(super) struct Cancelling {
 }
 
 /// A quote, and the mass quote that named it last.
-#[derive(Clone, Debug)]
-struct Kept {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
     own: OwnQuote,
     round: u32,
+}
+
+/// What a mass quote changes beside the quotes that it names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BeforeMass {
+    round: u32,
+    /// The place of its number, and what stands there.
+    message: (usize, SentQuotes),
 }
 
 /// Every quote of a strategy.
@@ -637,6 +645,36 @@ impl Quotes {
             message.id = id;
             message.count = places.len() as u8;
             message.places[..places.len()].copy_from_slice(places);
+        }
+    }
+
+    /// What a mass quote of this number would change beside its quotes; `None` where there are no quotes.
+    pub(super) fn before_mass(&self, id: ClientOrderId) -> Option<BeforeMass> {
+        let at = id.0 as usize % MESSAGES;
+        Some(BeforeMass {
+            round: self.round,
+            message: (at, *self.messages.get(at)?),
+        })
+    }
+
+    /// Makes it what it was before.
+    pub(super) fn restore_mass(&mut self, before: BeforeMass) {
+        let (at, message) = before.message;
+        (self.round, self.messages[at]) = (before.round, message);
+    }
+
+    /// An instrument's quote as it is kept, with its place, if nothing is asked for about it.
+    pub(super) fn settled(&self, instrument: InstrumentId) -> Option<(usize, Kept)> {
+        let place = self.place(instrument)?;
+        let kept = self.quotes.get(place)?;
+        let is_settled = kept.own.asked.is_none() && kept.own.cancel.is_none();
+        is_settled.then_some((place, *kept))
+    }
+
+    /// Makes it what it was before.
+    pub(super) fn restore(&mut self, (place, kept): (usize, Kept)) {
+        if let Some(now) = self.quotes.get_mut(place) {
+            *now = kept;
         }
     }
 

@@ -38,33 +38,6 @@ impl Context<'_> {
         self.counted(done)
     }
 
-    /// Does with quotes that were entered before what entering them again would, up to the message's bytes,
-    /// and forgets it: nothing leaves and nothing is counted. For a loop that has nothing else to do, so that
-    /// what a mass quote needs is in the caches when one has to leave.
-    pub fn rehearse_quotes(&mut self, quotes: &[Quote], terms: QuoteTerms) {
-        let mut places = [0; QUOTES_MAX];
-        if quotes.len() > QUOTES_MAX {
-            return;
-        }
-        for (quote, place) in quotes.iter().zip(&mut places) {
-            let Some(known) = self.state.quotes.place_of(quote.instrument) else {
-                return;
-            };
-            *place = known;
-        }
-        let request = QuoteIntent::Mass {
-            id: self.state.orders.last_id(),
-            entries: self.state.quotes.entries(quotes, &places[..quotes.len()]),
-            resets: terms.resets,
-            cause: self.cause,
-        };
-        if self.port.begin_rehearsal() {
-            // Whether it would leave is no matter: what it needs has been gone through.
-            let _ = self.port.quote(self.now, &request);
-            self.port.end_rehearsal();
-        }
-    }
-
     /// Gives the quote of an instrument its name at the venue now, rather than when it is entered first:
     /// names are numbers in the order in which they are given. `None` if every place for quotes is taken
     /// (`max_quotes`), or the instrument was not subscribed to.
@@ -160,8 +133,9 @@ impl Context<'_> {
         }
     }
 
-    #[inline]
-    fn quoted(&mut self, quotes: &[Quote], terms: QuoteTerms) -> Result<ClientOrderId, NotSent> {
+    // One copy of the code, so that a rehearsal brings into the caches what a mass quote needs.
+    #[inline(never)]
+    pub(super) fn quoted(&mut self, quotes: &[Quote], terms: QuoteTerms) -> Result<ClientOrderId, NotSent> {
         let state = &mut *self.state;
         if state.is_stopping {
             return Err(NotSent::Stopping);

@@ -1,9 +1,15 @@
-//! Orders that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code
+//! Orders and quotes that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code
 //! and data, has left the caches. A thread with time to spare goes through it, and takes it back.
 
-use tickwire_market::{BookState, Cause, Counter, InstrumentId, Nanos, Qty, Side, TimeInForce};
+use tickwire_market::{
+    BookState, Cause, ClientOrderId, Counter, InstrumentId, Nanos, Qty, Side, TimeInForce,
+};
 
-use super::{Conductor, Context, Markets, OrderPort, Strategy};
+use super::context::State;
+use super::quotes::{BeforeMass, Kept, QuoteTerms};
+use super::{Conductor, Context, Markets, OrderPort, QUOTES_MAX, Quote, QuoteIntent, Strategy};
+use crate::Position;
+use crate::risk::BeforeCheck;
 
 impl<S: Strategy> Conductor<S> {
     /// The instrument whose order is rehearsed at present; `None` before the strategy has one.
@@ -82,5 +88,109 @@ impl<S: Strategy> Conductor<S> {
         state.positions.restore(instrument, position);
         state.risk.restore(instrument, checks);
         has_left
+    }
+}
+
+/// What a mass quote changes of an instrument.
+#[derive(Clone, Copy)]
+struct BeforeQuote {
+    instrument: InstrumentId,
+    kept: (usize, Kept),
+    position: Position,
+    checks: BeforeCheck,
+}
+
+/// What a mass quote changes, to be put back.
+struct BeforeQuotes {
+    quotes: [Option<BeforeQuote>; QUOTES_MAX],
+    mass: BeforeMass,
+    last_id: ClientOrderId,
+}
+
+impl Context<'_> {
+    /// Does with quotes that were entered before what entering them again would, up to the message's bytes,
+    /// and takes it back: nothing leaves and nothing is counted. Where one of them waits for an answer, or is
+    /// to be looked at closer by a check, they are written only. For a loop that has nothing else to do, so
+    /// that what a mass quote needs is in the caches when one has to leave.
+    pub fn rehearse_quotes(&mut self, quotes: &[Quote], terms: QuoteTerms) {
+        if quotes.len() > QUOTES_MAX {
+            return;
+        }
+        match self.state.before_quotes(self.now, quotes) {
+            Some(before) => {
+                if self.port.begin_rehearsal() {
+                    // Whether it would leave is no matter: what it needs has been gone through.
+                    let has_left = self.quoted(quotes, terms).is_ok();
+                    self.port.end_rehearsal();
+                    self.state.take_back_quotes(before, has_left);
+                }
+            }
+            None => self.write_quotes(quotes, terms),
+        }
+    }
+
+    /// Has quotes written that were entered before, as if every check had passed.
+    fn write_quotes(&mut self, quotes: &[Quote], terms: QuoteTerms) {
+        let mut places = [0; QUOTES_MAX];
+        for (quote, place) in quotes.iter().zip(&mut places) {
+            let Some(known) = self.state.quotes.place_of(quote.instrument) else {
+                return;
+            };
+            *place = known;
+        }
+        let request = QuoteIntent::Mass {
+            id: self.state.orders.last_id(),
+            entries: self.state.quotes.entries(quotes, &places[..quotes.len()]),
+            resets: terms.resets,
+            cause: self.cause,
+        };
+        if self.port.begin_rehearsal() {
+            let _ = self.port.quote(self.now, &request);
+            self.port.end_rehearsal();
+        }
+    }
+}
+
+impl State {
+    /// What entering these quotes, up to as many as a message has, would change now; `None` where it would do
+    /// more than what most quotes do.
+    fn before_quotes(&self, now: Nanos, quotes: &[Quote]) -> Option<BeforeQuotes> {
+        let pass = self.risk.quick_pass(now)?;
+        let mut before = BeforeQuotes {
+            quotes: [const { None }; QUOTES_MAX],
+            mass: self
+                .quotes
+                .before_mass(ClientOrderId(self.orders.last_id().0 + 1))?,
+            last_id: self.orders.last_id(),
+        };
+        for (quote, before) in quotes.iter().zip(&mut before.quotes) {
+            let instrument = quote.instrument;
+            let kept = self.quotes.settled(instrument)?;
+            let position = *self.positions.at(instrument)?;
+            let passes = self.may_enter.get(instrument.index()) == Some(&true)
+                && self.risk.passes(pass, instrument, &quote.sides, &position);
+            *before = passes.then(|| BeforeQuote {
+                instrument,
+                kept,
+                position,
+                checks: self.risk.before_order(instrument),
+            });
+            (*before)?;
+        }
+        Some(before)
+    }
+
+    /// Makes everything what it was before quotes were entered, the last first.
+    fn take_back_quotes(&mut self, before: BeforeQuotes, has_left: bool) {
+        for quote in before.quotes.into_iter().flatten().rev() {
+            self.quotes.restore(quote.kept);
+            self.positions.restore(quote.instrument, quote.position);
+            self.risk.restore(quote.instrument, quote.checks);
+        }
+        self.quotes.restore_mass(before.mass);
+        self.orders.take_back_id(before.last_id);
+        if has_left {
+            self.counters.take_back(Counter::MassQuotesSent);
+        }
     }
 }

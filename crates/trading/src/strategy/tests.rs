@@ -123,6 +123,8 @@ struct Port {
     refuses: Option<Rejected>,
     /// What was rehearsed, where it can be.
     rehearsed: Option<Vec<OrderIntent>>,
+    /// Numbers of mass quotes that were, and how many quotes each had.
+    rehearsed_quotes: Vec<(u64, usize)>,
     is_rehearsal: bool,
 }
 
@@ -155,6 +157,9 @@ impl OrderPort for Port {
             return Err(reason);
         }
         if self.is_rehearsal {
+            if let QuoteIntent::Mass { id, entries, .. } = *request {
+                self.rehearsed_quotes.push((id.0, entries.len()));
+            }
             return Ok(());
         }
         let (is_mass, id, entries) = match *request {

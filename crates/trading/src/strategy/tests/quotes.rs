@@ -2,7 +2,7 @@
 
 use super::*;
 
-const B: InstrumentId = InstrumentId(3);
+pub(super) const B: InstrumentId = InstrumentId(3);
 pub(super) const NAME_A: u64 = 900_000_000_000;
 pub(super) const NAME_B: u64 = NAME_A + 1;
 

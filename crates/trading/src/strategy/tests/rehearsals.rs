@@ -33,6 +33,7 @@ enum Step {
     Session(bool),
     Kill(bool),
     Quotes(i64),
+    Answered(u64, bool),
 }
 
 fn step() -> impl Generator<Value = Step> {
@@ -51,7 +52,8 @@ fn step() -> impl Generator<Value = Step> {
         2 => (1..20_u64).prop_map(Step::Gone),
         1 => any::<bool>().prop_map(Step::Session),
         1 => any::<bool>().prop_map(Step::Kill),
-        1 => (96..108_i64).prop_map(Step::Quotes),
+        3 => (96..108_i64).prop_map(Step::Quotes),
+        3 => (1..20_u64, any::<bool>()).prop_map(|(id, is_refused)| Step::Answered(id, is_refused)),
     ]
 }
 
@@ -131,6 +133,14 @@ impl Rig {
             Step::Quotes(bid) => {
                 let quote = super::quotes::quote(A, 5, bid, bid + 3);
                 let _ = self.act(|c| c.mass_quote(&[quote]));
+            }
+            Step::Answered(id, is_rejected) => {
+                let answer = QuoteReport::Answered {
+                    id: ClientOrderId(id),
+                    is_rejected,
+                    refused: &[],
+                };
+                self.with(|c, m, p| c.on_quote_report(Nanos(7), &answer, m, p));
             }
         }
     }
@@ -287,4 +297,38 @@ fn nothing_is_rehearsed_that_could_leave_or_that_nobody_could_enter() {
     assert_eq!(rig.rehearse(4), 0);
     let (orders, known) = (&rig.conductor.state.orders, &twin.conductor.state.orders);
     assert_eq!(alloc::format!("{orders:?}"), alloc::format!("{known:?}"));
+}
+
+/// A mass quote whose quotes are answered goes through every check and every count, and nothing of it stays;
+/// of one that waits for an answer only the message is written.
+#[test]
+fn quotes_that_are_rehearsed_go_the_whole_way_and_leave_nothing() {
+    let mut rig = super::quotes::two_books();
+    rig.port.rehearsed = Some(Vec::new());
+    let quotes = [
+        super::quotes::quote(A, 5, 99, 103),
+        super::quotes::quote(super::quotes::B, 5, 99, 103),
+    ];
+    let again = |rig: &mut Rig| {
+        let before = rig.known();
+        rig.act(|c| c.rehearse_quotes(&quotes, QuoteTerms::default()));
+        assert_eq!(rig.known(), before);
+        rig.port.rehearsed_quotes.pop()
+    };
+    // Neither has a name yet.
+    assert_eq!(again(&mut rig), None);
+    let id = rig.act(|c| c.mass_quote(&quotes)).expect("within every limit");
+    assert_eq!(again(&mut rig), Some((id.0, 2)), "as if it were the last one");
+    rig.with(|c, m, p| c.on_quote_report(Nanos(7), &super::quotes::answered(id, &[]), m, p));
+    let next = id.0 + 1;
+    assert_eq!(again(&mut rig), Some((next, 2)));
+    assert_eq!(again(&mut rig), Some((next, 2)));
+    // What a check would stop is written all the same, and so is what one message cannot have.
+    rig.conductor.risk_mut().kill();
+    assert_eq!(again(&mut rig), Some((id.0, 2)));
+    rig.conductor.risk_mut().revive();
+    rig.act(|c| c.rehearse_quotes(&[quotes[0]; 2], QuoteTerms::default()));
+    assert_eq!(rig.port.rehearsed_quotes.pop(), None);
+    assert_eq!(again(&mut rig), Some((next, 2)));
+    assert_eq!(rig.act(|c| c.mass_quote(&quotes)), Ok(ClientOrderId(next)));
 }
