@@ -44,7 +44,8 @@ const DONE: How = Ends(&[0]);
 /// The first row that fits a command is its own. Longer beginnings stand before shorter ones.
 const ROWS: &[Row] = &[
     Row("demo quoter --entry", &[], &["--seconds", "3"], DONE),
-    // On a busy machine the eye may come too late for everything in this time: the demonstration goes on then.
+    // On a busy machine the eye may come too late for everything in this time: the demonstration goes on
+    // then.
     Row("demo quoter", &[], &["--seconds", "3"], DONE),
     Row("demo", &[], &["--seconds", "0.5", "--symbols", "20"], DONE),
     Row("new", &[], &[], DONE),

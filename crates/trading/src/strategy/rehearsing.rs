@@ -1,5 +1,5 @@
-//! Orders and quotes that are rehearsed: an order leaves once in thousands of packets, and by then what it needs, code
-//! and data, has left the caches. A thread with time to spare goes through it, and takes it back.
+//! Orders and quotes that are rehearsed: an order leaves once in thousands of packets, and by then what it
+//! needs, code and data, has left the caches. A thread with time to spare goes through it, and takes it back.
 
 use tickwire_market::{
     BookState, Cause, ClientOrderId, Counter, InstrumentId, Nanos, Qty, Side, TimeInForce,
