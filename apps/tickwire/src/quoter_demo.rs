@@ -56,8 +56,7 @@ enum IfMissing {
     Fail,
 }
 
-/// Runs both sides to their end, and compares. What there was not to compare; never anything where that
-/// fails.
+/// Runs both sides to their end, and compares. What there was not to compare, for [`IfMissing::Tell`] alone.
 fn run_once(args: &DemoArgs, stop: &StopFlag, if_missing: IfMissing) -> Result<Vec<String>, Failure> {
     tickwire::demo::prepare_folder(&args.dir, &["exchange.json", "quoter.json"])?;
     let mut config = demo_config(args)?;

@@ -543,7 +543,7 @@ impl Window {
         true
     }
 
-    /// Fetches that place.
+    /// Fetches the place that the next one takes.
     pub(crate) fn fetch_next(&self) {
         prefetch::fetch(&self.times, self.oldest);
     }

@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickwire_fix::{
-    Again, BusinessMessageReject, CancelKind, CompId, Encoder, ExecType, ExecutionReport, Fault, Frame,
-    Garbled, Id, Index, MassQuoteTemplate, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject,
-    OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate, Precision, Reason, Role, Session,
-    SessionConfig, Stamp, Store, Version, frame, naive, tag,
+    Again, BusinessMessageReject, CancelKind, CompId, Encoder, Excess, ExecType, ExecutionReport, Fault,
+    Frame, Garbled, Id, Index, MassQuoteTemplate, MsgType, NewOrder, NewOrderSingle, OrdStatus,
+    OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate, Precision, Reason, Role,
+    SendError, Session, SessionConfig, Stamp, Store, Throttle, Version, frame, naive, tag,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -337,10 +337,16 @@ fn app(rng: &mut Rng) -> Typed {
 
 /// An initiator that is logged on.
 fn logged_on(precision: Precision) -> Session {
+    logged_on_with(precision, None)
+}
+
+/// The same, which sends no more than this.
+fn logged_on_with(precision: Precision, throttle_out: Option<Throttle>) -> Session {
     let comp = |text: &[u8]| CompId::new(text).unwrap();
     let mut session = Session::new(SessionConfig {
         precision,
         latency_max_ns: 0,
+        throttle_out,
         ..SessionConfig::new(Role::Initiator, comp(b"US"), comp(b"THEM"))
     });
     session.handle_connected(NOW);
@@ -374,6 +380,44 @@ fn every_typed_message_comes_back_from_the_wire() {
         let read = subset::read(&index.decode(bytes).unwrap());
         assert_eq!(read, Ok(Some(sent)), "SEED={seed} {}", bytes.escape_ascii());
     }
+}
+
+/// Rehearsed as often as one likes, an order uses no number, no place in the rate and no room in the store;
+/// where it could not be sent it is not rehearsed either.
+#[test]
+fn an_order_that_is_rehearsed_uses_nothing_of_its_session() {
+    let throttle = Throttle {
+        per_second: 1,
+        burst: 2,
+        excess: Excess::Reject,
+    };
+    let mut session = logged_on_with(Precision::Millis, Some(throttle));
+    let mut template = OrderTemplate::new(&session, Symbol::new(b"WIRE").unwrap()).unwrap();
+    let mut rng = Rng::new(1);
+    let order = NewOrder {
+        id: ClientOrderId(1),
+        side: side(&mut rng),
+        price: Price::from_4dp(1_0000),
+        qty: Qty(5),
+        time_in_force: time_in_force(&mut rng),
+        cause: cause(&mut rng),
+    };
+    let known = |session: &Session| (session.store().next_out(), session.counters().clone());
+    for sent in 0..2 {
+        let before = known(&session);
+        // Later than what follows: a session does not take its time from what is rehearsed.
+        let later = NOW.after(3 * Nanos::SECOND);
+        (0..10).for_each(|_| template.rehearse(&mut session, later, &order));
+        assert_eq!(known(&session), before);
+        let seq = session.store().next_out();
+        let message = template.send(&mut session, NOW, &order, Again::Resend).unwrap();
+        let message = message.to_vec();
+        assert_eq!(session.store().clone().get(seq), Some(&*message), "after {sent}");
+    }
+    let beyond = template.send(&mut session, NOW, &order, Again::Resend);
+    assert!(matches!(beyond, Err(SendError::Throttled { .. })), "{beyond:?}");
+    session.handle_disconnected(NOW);
+    template.rehearse(&mut session, NOW, &order);
 }
 
 #[test]

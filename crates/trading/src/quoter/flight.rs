@@ -45,8 +45,13 @@ impl Flights {
     }
 
     #[inline]
+    fn place(&self, id: u64) -> usize {
+        id as usize & (self.slots.len() - 1)
+    }
+
+    #[inline]
     fn slot(&mut self, id: u64) -> &mut Flight {
-        let at = id as usize & (self.slots.len() - 1);
+        let at = self.place(id);
         &mut self.slots[at]
     }
 
@@ -79,10 +84,7 @@ impl Flights {
 
     /// Fetches the place of the next message.
     pub(super) fn fetch_next(&self) {
-        let at = self.next as usize & (self.slots.len() - 1);
-        if let Some(flight) = self.slots.get(at) {
-            prefetch::fetch_value(flight);
-        }
+        prefetch::fetch_value(&self.slots[self.place(self.next)]);
     }
 
     /// A number for a message that is not a mass quote.

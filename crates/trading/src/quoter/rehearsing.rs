@@ -31,7 +31,7 @@ const TWIN_QUOTES: u16 = 4;
 impl QuoterConfig {
     /// What the twin quotes: one message, without limits.
     fn twin(&self) -> QuoterConfig {
-        let none = u64::MAX / 4;
+        let unlimited = u64::MAX / 4;
         QuoterConfig {
             quotes: self.quotes.min(self.entries_max.into()).min(TWIN_QUOTES),
             in_flight_max: 2,
@@ -42,10 +42,10 @@ impl QuoterConfig {
                 needs: MarketNeed::Nothing,
                 ..guard
             }),
-            long_max: none,
-            short_max: none,
-            quoted_max: none,
-            premium_max: [none; 2],
+            long_max: unlimited,
+            short_max: unlimited,
+            quoted_max: unlimited,
+            premium_max: [unlimited; 2],
             ..*self
         }
     }
@@ -141,7 +141,7 @@ impl Quoter {
         self.flights.clear();
         self.exposed.all = [Exposure::default(); 2];
         self.pulls.state = State::Quoting;
-        // As far as nothing is told from a jump.
+        // It was there already, so that nothing is a jump.
         self.trust.look = Some(next);
         true
     }
@@ -187,7 +187,8 @@ mod tests {
         }
     }
 
-    /// The twin is taken to where a ladder ends, and to nowhere.
+    /// Beyond the ends of a ladder there is no row: the twin is left out, and asks for nothing to be
+    /// cancelled.
     #[test]
     fn without_a_row_nothing_is_rehearsed_and_nothing_taken_away() {
         let quoting = quoting();

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tickwire_market::{Cause, ClientOrderId, InstrumentId, Price, Qty, Side};
 
 use super::NotSent;
+use super::rehearsing::BeforeQuote;
 
 /// The most instruments of one mass quote.
 pub const QUOTES_MAX: usize = crate::ENTRIES_MAX;
@@ -469,6 +470,8 @@ pub(super) struct Quotes {
     /// By number.
     messages: Vec<SentQuotes>,
     pub(super) cancelling: Option<Cancelling>,
+    /// What a mass quote that is rehearsed changes; empty between rehearsals.
+    pub(super) before: Vec<BeforeQuote>,
 }
 
 impl Quotes {
@@ -484,6 +487,7 @@ impl Quotes {
             first_name,
             messages: vec![SentQuotes::NONE; sized(MESSAGES)],
             cancelling: None,
+            before: Vec::with_capacity(sized(QUOTES_MAX)),
         }
     }
 

@@ -92,19 +92,12 @@ impl<S: Strategy> Conductor<S> {
 }
 
 /// What a mass quote changes of an instrument.
-#[derive(Clone, Copy)]
-struct BeforeQuote {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BeforeQuote {
     instrument: InstrumentId,
     kept: (usize, Kept),
     position: Position,
     checks: BeforeCheck,
-}
-
-/// What a mass quote changes, to be put back.
-struct BeforeQuotes {
-    quotes: [Option<BeforeQuote>; QUOTES_MAX],
-    mass: BeforeMass,
-    last_id: ClientOrderId,
 }
 
 impl Context<'_> {
@@ -116,17 +109,21 @@ impl Context<'_> {
         if quotes.len() > QUOTES_MAX {
             return;
         }
-        match self.state.before_quotes(self.now, quotes) {
-            Some(before) => {
+        let last_id = self.state.orders.last_id();
+        let next_id = ClientOrderId(last_id.0 + 1);
+        let is_noted = self.state.note_before(self.now, quotes);
+        match self.state.quotes.before_mass(next_id) {
+            Some(mass) if is_noted => {
                 if self.port.begin_rehearsal() {
                     // Whether it would leave is no matter: what it needs has been gone through.
                     let has_left = self.quoted(quotes, terms).is_ok();
                     self.port.end_rehearsal();
-                    self.state.take_back_quotes(before, has_left);
+                    self.state.take_back_quotes(mass, last_id, has_left);
                 }
             }
-            None => self.write_quotes(quotes, terms),
+            _ => self.write_quotes(quotes, terms),
         }
+        self.state.quotes.before.clear();
     }
 
     /// Has quotes written that were entered before, as if every check had passed.
@@ -152,43 +149,39 @@ impl Context<'_> {
 }
 
 impl State {
-    /// What entering these quotes, up to as many as a message has, would change now; `None` where it would do
-    /// more than what most quotes do.
-    fn before_quotes(&self, now: Nanos, quotes: &[Quote]) -> Option<BeforeQuotes> {
-        let pass = self.risk.quick_pass(now)?;
-        let mut before = BeforeQuotes {
-            quotes: [const { None }; QUOTES_MAX],
-            mass: self
-                .quotes
-                .before_mass(ClientOrderId(self.orders.last_id().0 + 1))?,
-            last_id: self.orders.last_id(),
+    /// Notes what entering these quotes, up to as many as a message has, would change now; `false` where it
+    /// would do more than what most quotes do.
+    fn note_before(&mut self, now: Nanos, quotes: &[Quote]) -> bool {
+        let Some(pass) = self.risk.quick_pass(now) else {
+            return false;
         };
-        for (quote, before) in quotes.iter().zip(&mut before.quotes) {
+        quotes.iter().all(|quote| {
             let instrument = quote.instrument;
-            let kept = self.quotes.settled(instrument)?;
-            let position = *self.positions.at(instrument)?;
-            let passes = self.may_enter.get(instrument.index()) == Some(&true)
-                && self.risk.passes(pass, instrument, &quote.sides, &position);
-            *before = passes.then(|| BeforeQuote {
+            let (Some(kept), Some(position)) =
+                (self.quotes.settled(instrument), self.positions.at(instrument))
+            else {
+                return false;
+            };
+            self.quotes.before.push(BeforeQuote {
                 instrument,
                 kept,
-                position,
+                position: *position,
                 checks: self.risk.before_order(instrument),
             });
-            (*before)?;
-        }
-        Some(before)
+            self.may_enter.get(instrument.index()) == Some(&true)
+                && self.risk.passes(pass, instrument, &quote.sides, position)
+        })
     }
 
     /// Makes everything what it was before quotes were entered, the last first.
-    fn take_back_quotes(&mut self, before: BeforeQuotes, has_left: bool) {
-        for quote in before.quotes.into_iter().flatten().rev() {
+    fn take_back_quotes(&mut self, mass: BeforeMass, last_id: ClientOrderId, has_left: bool) {
+        while let Some(quote) = self.quotes.before.pop() {
             self.quotes.restore(quote.kept);
             self.positions.restore(quote.instrument, quote.position);
             self.risk.restore(quote.instrument, quote.checks);
         }
-        self.quotes.restore_mass(before.mass);
-        self.orders.take_back_id(before.last_id);
+        self.quotes.restore_mass(mass);
+        self.orders.take_back_id(last_id);
         if has_left {
             self.counters.take_back(Counter::MassQuotesSent);
         }
