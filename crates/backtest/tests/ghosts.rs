@@ -21,6 +21,9 @@ use tickwire_trading::strategy::ConductorConfig;
 #[path = "../benches/flow/told.rs"]
 mod told;
 
+/// Of the days that are generated, each once for all it is played for.
+const SEEDS: [u64; 2] = [1, 2];
+
 /// The events of a generated day.
 fn day(seed: u64, messages: u64) -> Vec<MarketEvent> {
     let decoder = ItchDecoder::new(ItchConfig {
@@ -95,9 +98,9 @@ impl Haunted {
     }
 }
 
-fn replay(seed: u64, messages: u64, fill: FillModel) -> GhostResult {
-    let mut haunted = Haunted::new(fill, false);
-    day(seed, messages).iter().for_each(|event| haunted.event(event));
+fn replay(day: &[MarketEvent], fill: FillModel, is_grouped: bool) -> GhostResult {
+    let mut haunted = Haunted::new(fill, is_grouped);
+    day.iter().for_each(|event| haunted.event(event));
     haunted.finish()
 }
 
@@ -136,14 +139,15 @@ fn as_dbn(seed: u64, messages: u64) -> Vec<u8> {
 
 #[test]
 fn every_ghost_in_a_dbn_file_gets_the_fills_of_its_order() {
+    let files = SEEDS.map(|seed| as_dbn(seed, 150_000));
     for (fill, least) in [
         (FillModel::Queue, [15_000, 500]),
         (FillModel::Matching, [5_000, 100]),
     ] {
         let mut all = GhostResult::default();
-        for seed in 1..=2 {
+        for (seed, file) in SEEDS.iter().zip(&files) {
             let haunted = Rc::new(RefCell::new(Haunted::new(fill, true)));
-            let counters = play_records(as_dbn(seed, 150_000), sizes(), Records(haunted.clone()));
+            let counters = play_records(file.clone(), sizes(), Records(haunted.clone()));
             let counters = counters.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             assert_eq!(
                 counters.get(tickwire_market::Counter::BookRejects),
@@ -203,18 +207,16 @@ fn every_ghost_of_mdp3_by_order_gets_the_fills_of_its_order() {
     // With every kind of order there are two closings in which a trade without an aggressor is told at a
     // worse price than an order that stands: what waited for the closing traded, and nobody says whose the
     // parts are.
-    for (kinds, fill, least, hidden) in [
-        (OrderKinds::NONE, FillModel::Queue, [15_000, 500], 0),
-        (OrderKinds::NONE, FillModel::Matching, [5_000, 100], 0),
-        (OrderKinds::FEW, FillModel::Queue, [15_000, 500], 2),
+    let [plain, few] =
+        [OrderKinds::NONE, OrderKinds::FEW].map(|kinds| SEEDS.map(|seed| mdp3_day(seed, kinds)));
+    for (days, fill, least, hidden) in [
+        (&plain, FillModel::Queue, [15_000, 500], 0),
+        (&plain, FillModel::Matching, [5_000, 100], 0),
+        (&few, FillModel::Queue, [15_000, 500], 2),
     ] {
         let mut all = GhostResult::default();
-        for seed in 1..=2 {
-            let mut haunted = Haunted::new(fill, true);
-            mdp3_day(seed, kinds)
-                .iter()
-                .for_each(|event| haunted.event(event));
-            let result = haunted.finish();
+        for day in days {
+            let result = replay(day, fill, true);
             all.ghosts += result.ghosts;
             all.filled = [0, 1].map(|at| all.filled[at] + result.filled[at]);
             all.whys = std::array::from_fn(|at| all.whys[at] + result.whys[at]);
@@ -243,13 +245,14 @@ fn every_ghost_of_mdp3_by_order_gets_the_fills_of_its_order() {
 fn every_ghost_gets_the_fills_of_its_order() {
     // In one engine ghosts go one by one: the second would stand behind what the first one's order was
     // spared.
+    let days = SEEDS.map(|seed| day(seed, 150_000));
     for (fill, least) in [
         (FillModel::Queue, [15_000, 500]),
         (FillModel::Matching, [5_000, 100]),
     ] {
         let mut all = GhostResult::default();
-        for seed in 1..=2 {
-            let result = replay(seed, 150_000, fill);
+        for (seed, day) in SEEDS.iter().zip(&days) {
+            let result = replay(day, fill, false);
             assert_eq!(result.different, 0, "{fill:?}, seed {seed}: {:#?}", result.first);
             all.ghosts += result.ghosts;
             all.filled = [0, 1].map(|at| all.filled[at] + result.filled[at]);

@@ -274,7 +274,7 @@ pub(crate) struct BeforeOrder {
 }
 
 /// The table of orders.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Orders {
     /// `slots[id & mask]`; number 0 marks a place never used.
     slots: Vec<Order>,

@@ -90,6 +90,8 @@ mod tests {
     use super::*;
     use crate::dict::{Dictionary, standard_names};
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::sync::LazyLock;
     use std::vec::Vec;
 
     /// What is right at first sight is right; and most of what is right is seen so.
@@ -111,9 +113,14 @@ mod tests {
 
     #[test]
     fn every_listed_value_and_every_byte_is_as_the_full_rules_say() {
+        let mut rules = BTreeSet::new();
         for version in standard_names() {
             let dictionary = Dictionary::standard(version).expect("it is built in");
             for field in dictionary.fields() {
+                // Most fields are ruled as many others are: by a type alone.
+                if !rules.insert(std::format!("{:?} {:?}", field.kind, field.values)) {
+                    continue;
+                }
                 (0..=255).for_each(|c| agrees(field, &[c]));
                 field.values.iter().for_each(|(value, _)| agrees(field, value));
             }
@@ -142,8 +149,9 @@ mod tests {
             tag in prop::sample::select([34_u32, 38, 44, 52, 54, 55, 43, 60, 75, 200, 18, 95].as_slice()),
             value in "[0-9.]{0,18}|[-+0-9.x ]{0,10}|[0-9]{8}-[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{0,9})?|\\PC{0,5}",
         ) {
-            let dictionary = Dictionary::standard("FIX.4.4").expect("it is built in");
-            agrees(dictionary.field(tag).expect("a field"), value.as_bytes());
+            static DICTIONARY: LazyLock<Dictionary> =
+                LazyLock::new(|| Dictionary::standard("FIX.4.4").expect("it is built in"));
+            agrees(DICTIONARY.field(tag).expect("a field"), value.as_bytes());
         }
     }
 }
