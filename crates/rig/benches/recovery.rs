@@ -37,7 +37,7 @@ fn main() {
     let only: Vec<&String> = args.iter().filter(|arg| FEEDS.contains(&arg.as_str())).collect();
     let most = match is_bench {
         true => args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(1_000_000),
-        false => 3_000,
+        false => 10_000,
     };
     if is_bench {
         println!("| feed | behind, messages | live after, ms | requests | connections | snapshots |");

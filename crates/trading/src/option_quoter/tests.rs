@@ -618,7 +618,7 @@ fn ladder_of(version: u64, around: i64, quoting: &Quoting) -> Box<Ladder> {
 #[test]
 fn as_a_strategy_it_sends_what_it_sends_by_itself() {
     let (mut messages, mut orders, mut hedges) = (0, 0, 0);
-    for seed in 0..10 {
+    for seed in 0..20 {
         let mut both = Both::new(seed);
         let mut version = 0;
         for step in 0..1_500 {

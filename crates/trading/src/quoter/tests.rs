@@ -225,7 +225,8 @@ pub(crate) fn config() -> QuoterConfig {
 /// Theoretical values that any price can be checked by: calls on strikes a point apart, and a bit of time.
 pub(crate) fn theos(half_tick: i64, version: u64) -> Vec<f64> {
     let forward = half_tick as f64 / 8.0;
-    let value = |strike: f64| ((forward - strike).max(0.0).powi(2) + 1.0 + version as f64 % 7.0) / 10.0;
+    let more = version as f64 % 7.0;
+    let value = |strike: f64| ((forward - strike).max(0.0).powi(2) + 1.0 + more) / 10.0;
     (0..QUOTES).map(|quote| value(950.0 + quote as f64)).collect()
 }
 
