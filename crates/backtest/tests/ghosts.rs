@@ -21,7 +21,7 @@ use tickwire_trading::strategy::ConductorConfig;
 #[path = "../benches/flow/told.rs"]
 mod told;
 
-/// Of the days that are generated, each once for all it is played for.
+/// Of the generated days. A test makes each of them once and plays it to every fill model.
 const SEEDS: [u64; 2] = [1, 2];
 
 /// The events of a generated day.
