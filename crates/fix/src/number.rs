@@ -46,6 +46,28 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
     ((even + odd).wrapping_mul(0x0001_0001_0001_0001) >> 48) as u8
 }
 
+/// A multiple of ten to the `POWER` over that; of every other number, and of a negative one's bits, more than
+/// 2^64 over that, which is no quotient.
+///
+/// The power of ten is 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated by n, is
+/// the quotient (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section 9).
+#[inline(always)]
+pub(crate) const fn over_power_of_ten<const POWER: u32>(n: u64) -> u64 {
+    n.wrapping_mul(const { inverse(5_u64.pow(POWER)) })
+        .rotate_right(POWER)
+}
+
+/// What an odd number times itself makes 1 of, modulo 2^64.
+const fn inverse(odd: u64) -> u64 {
+    // Right in 3 bits, and in twice as many after each step (Newton).
+    let (mut x, mut step) = (odd, 0);
+    while step < 5 {
+        x = x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x)));
+        step += 1;
+    }
+    x
+}
+
 /// The sum of bytes modulo 256: 64 at a time, then 8, then what is left of the last 8.
 #[inline]
 pub(crate) fn sum_of(bytes: &[u8]) -> u8 {

@@ -6,13 +6,13 @@
 //! parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
 
 use crate::decode::Index;
-use crate::digits::two_of_digits8;
+use crate::digits::digits8;
 use crate::encode::{Encoder, put_check_sum};
-use crate::number::{byte_sum, digits8, sum_of};
+use crate::number::{self, byte_sum, over_power_of_ten, sum_of};
 use crate::session::{Again, SendError, Session};
 use crate::store::Store;
 use crate::tag;
-use crate::template::{Times, TwoDigits};
+use crate::template::{Changing, Seldom, Times};
 use crate::time::{Precision, Stamp};
 use crate::version::Version;
 use alloc::boxed::Box;
@@ -95,10 +95,11 @@ struct Head {
     /// Where the body begins: BodyLength counts from here.
     body: usize,
     length: usize,
-    seq_and_id_low: TwoDigits,
-    cause_seq_and_recv_ts_low: TwoDigits,
-    cause_recv_ts_high: TwoDigits,
-    id_and_cause_seq_high: TwoDigits,
+    /// The sequence number, QuoteID's low half, the low half of the cause's sequence number and the low third
+    /// of its time.
+    changing: Changing<4>,
+    /// The high halves of QuoteID and the cause's sequence number, the high and the middle third of its time.
+    seldom: Seldom,
     cause_venue: usize,
     sending_time: usize,
     /// Of TotNoQuoteEntries and NoQuoteEntries.
@@ -245,13 +246,13 @@ impl MassQuoteTemplate {
             *out = slot.text;
             let of_prices = match slot.decimals {
                 QuoteDecimals::Two => {
-                    slot.put_units::<6>(units::<{ QuoteDecimals::Two as u32 }>(prices, qty)?, out)?
+                    slot.put_units::<6>(units::<{ 9 - QuoteDecimals::Two as u32 }>(prices, qty)?, out)?
                 }
                 QuoteDecimals::Four => {
-                    slot.put_units::<4>(units::<{ QuoteDecimals::Four as u32 }>(prices, qty)?, out)?
+                    slot.put_units::<4>(units::<{ 9 - QuoteDecimals::Four as u32 }>(prices, qty)?, out)?
                 }
                 QuoteDecimals::Six => {
-                    slot.put_units::<2>(units::<{ QuoteDecimals::Six as u32 }>(prices, qty)?, out)?
+                    slot.put_units::<2>(units::<{ 9 - QuoteDecimals::Six as u32 }>(prices, qty)?, out)?
                 }
             };
             at += usize::from(slot.len);
@@ -416,37 +417,20 @@ impl MassQuoteTemplate {
     }
 }
 
-/// Prices in units of the last of so many decimals; `None` for one that is none, or has more than eight
+/// Prices in units of 1e-9 times ten to the `UNIT`; `None` for one that is none, or has more than eight
 /// digits.
-///
-/// A unit is a power of ten, 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated
-/// by n, is the quotient; what is no multiple, or is negative, comes to more than any quotient of 64 bits
-/// (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section 9), which is far
-/// above eight digits.
 #[inline(always)]
-fn units<const DECIMALS: u32>(prices: [Price; 2], qty: [u32; 2]) -> Option<[u32; 2]> {
-    let inverse = const { inverse(5_u64.pow(9 - DECIMALS)) };
+fn units<const UNIT: u32>(prices: [Price; 2], qty: [u32; 2]) -> Option<[u32; 2]> {
     let of = |side: usize| {
         let raw = if qty[side] == 0 {
             0
         } else {
             prices[side].raw() as u64
         };
-        raw.wrapping_mul(inverse).rotate_right(9 - DECIMALS)
+        over_power_of_ten::<UNIT>(raw)
     };
     let [bid, ask] = [of(0), of(1)];
     (bid < E8 && ask < E8).then_some([bid as u32, ask as u32])
-}
-
-/// What an odd number times itself makes 1 of, modulo 2^64.
-const fn inverse(odd: u64) -> u64 {
-    // Right in 3 bits, and in twice as many after each step (Newton).
-    let (mut x, mut step) = (odd, 0);
-    while step < 5 {
-        x = x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x)));
-        step += 1;
-    }
-    x
 }
 
 impl QuoteDecimals {
@@ -519,7 +503,7 @@ impl Slot {
         }
         let from = self.numbers()?;
         for (side, at) in [32, 43].into_iter().enumerate() {
-            let word = digits8(qty[side]) >> 16;
+            let word = number::digits8(qty[side]) >> 16;
             let digits = self.text.get_mut(from + at..from + at + 6)?;
             digits.copy_from_slice(&word.to_le_bytes()[..6]);
             let sum = byte_sum(word);
@@ -551,7 +535,7 @@ impl Slot {
     fn put_units<const WHOLE: usize>(&self, units: [u32; 2], copy: &mut [u8; SLOT]) -> Option<u8> {
         let from = self.numbers()?;
         let numbers: &mut [u8; NUMBERS] = copy.get_mut(from..from + NUMBERS)?.try_into().ok()?;
-        let (words, sum) = two_of_digits8(units);
+        let (words, sum) = digits8(units);
         for (word, at) in words.into_iter().zip([4, 18]) {
             let digits = word.to_le_bytes();
             numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
@@ -614,10 +598,8 @@ impl Head {
             len,
             body,
             length: after_begin + 2,
-            seq_and_id_low: TwoDigits::new([at(tag::MSG_SEQ_NUM)?, id + 8]),
-            cause_seq_and_recv_ts_low: TwoDigits::new([cause_seq + 8, recv + 16]),
-            cause_recv_ts_high: TwoDigits::new([recv, recv + 8]),
-            id_and_cause_seq_high: TwoDigits::new([id, cause_seq]),
+            changing: Changing::new([at(tag::MSG_SEQ_NUM)?, id + 8, cause_seq + 8, recv + 16])?,
+            seldom: Seldom::new([id, cause_seq, recv, recv + 8])?,
             cause_venue: at(tag::CAUSE_VENUE)?,
             sending_time: at(tag::SENDING_TIME)?,
             counts: [at(tag::TOT_NO_QUOTE_ENTRIES)?, at(tag::NO_QUOTE_ENTRIES)?],
@@ -625,12 +607,7 @@ impl Head {
             times: Times::new(stamp, precision),
             buf,
         };
-        let twos = [
-            head.seq_and_id_low,
-            head.cause_seq_and_recv_ts_low,
-            head.cause_recv_ts_high,
-            head.id_and_cause_seq_high,
-        ];
+        let eights = head.changing.at.into_iter().chain(head.seldom.places.at);
         let patched = [
             (head.length, LENGTH_DIGITS),
             (head.cause_venue, 2),
@@ -638,9 +615,8 @@ impl Head {
             (head.counts[0], 2),
             (head.counts[1], 2),
         ];
-        head.constant_sum = twos
-            .iter()
-            .flat_map(|two| two.at().map(|at| (at, 8)))
+        head.constant_sum = eights
+            .map(|at| (usize::from(at), 8))
             .chain(patched)
             .fold(sum_of(&head.buf[..len]), |rest, (at, width)| {
                 rest.wrapping_sub(sum_of(&head.buf[at..at + width]))
@@ -653,30 +629,35 @@ impl Head {
     fn patch(&mut self, now: Nanos, seq: u64, message: &MassQuoteHead, count: usize, length: usize) -> u8 {
         let (buf, cause) = (&mut self.buf[..self.len], message.cause);
         let (recv, venue) = (cause.recv_ts.0, cause.venue as u8);
-        let digits = digits8(length as u32) >> (8 * (8 - LENGTH_DIGITS));
-        buf[self.length..self.length + LENGTH_DIGITS].copy_from_slice(&digits.to_le_bytes()[..LENGTH_DIGITS]);
-        let two = |n: u8| [b'0' + n / 10, b'0' + n % 10];
-        let [tens, ones] = two(count as u8);
+        let numbers = [
+            seq,
+            message.id % E8,
+            cause.seq.0 % E8,
+            recv % E8,
+            length as u64,
+            count as u64,
+            count as u64, // it is said twice
+            Times::first_eight(now).into(),
+        ];
+        let seldom = [message.id / E8, cause.seq.0 / E8, recv / E8 / E8, recv / E8 % E8];
+        let ([a, b, c, d, length, count, _, fraction], of_words) = digits8(numbers.map(|n| n as u32));
+        self.changing.put(buf, [a, b, c, d]);
+        let length_digits = &length.to_le_bytes()[8 - LENGTH_DIGITS..];
+        buf[self.length..self.length + LENGTH_DIGITS].copy_from_slice(length_digits);
         for at in self.counts {
-            buf[at..at + 2].copy_from_slice(&[tens, ones]);
+            buf[at..at + 2].copy_from_slice(&count.to_le_bytes()[6..]);
         }
-        let of_count = tens.wrapping_add(ones);
-        let [high, low] = two(venue);
-        buf[self.cause_venue..self.cause_venue + 2].copy_from_slice(&[high, low]);
+        let venue = [b'0' + venue / 10, b'0' + venue % 10];
+        buf[self.cause_venue..self.cause_venue + 2].copy_from_slice(&venue);
+        // What the words hold and the message does not: zeros in front of the length and both counts.
+        let zeros = b'0'.wrapping_mul(8 - LENGTH_DIGITS as u8 + 2 * 6);
         [
             self.constant_sum,
-            byte_sum(digits),
-            of_count,
-            of_count,
-            high,
-            low,
-            self.seq_and_id_low.put(buf, [seq, message.id % E8]),
-            self.cause_seq_and_recv_ts_low
-                .put(buf, [cause.seq.0 % E8, recv % E8]),
-            self.cause_recv_ts_high.put(buf, [recv / E8 / E8, recv / E8 % E8]),
-            self.id_and_cause_seq_high
-                .put(buf, [message.id / E8, cause.seq.0 / E8]),
-            self.times.put(buf, [self.sending_time], now),
+            of_words.wrapping_sub(zeros).wrapping_sub(byte_sum(fraction)),
+            self.seldom.put(buf, seldom.map(|n| n as u32)),
+            venue[0],
+            venue[1],
+            self.times.put(buf, [self.sending_time], now, fraction),
         ]
         .into_iter()
         .fold(0, u8::wrapping_add)

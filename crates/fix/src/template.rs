@@ -5,10 +5,10 @@
 //! leading zeros", float: the same and trailing zeros).
 
 use crate::decode::{Frame, Index, frame};
-use crate::digits::two_of_digits8;
+use crate::digits::digits8;
 use crate::encode::{Encoder, put_check_sum};
 use crate::message::{NewOrderSingle, side_char};
-use crate::number::{byte_sum, digits8};
+use crate::number::{byte_sum, over_power_of_ten};
 use crate::session::{Again, Reservation, SendError, Session};
 use crate::store::Store;
 use crate::tag;
@@ -65,69 +65,57 @@ impl NewOrder {
     }
 }
 
-/// Eight digits in the message and what they say now: written only when they change, which the leading halves
-/// of identifiers and prices seldom do.
+/// Eight digits at each of some places, which are always written.
 #[derive(Clone, Copy, Debug)]
-struct Digits {
-    at: usize,
-    value: u64,
-    sum: u8,
+pub(crate) struct Changing<const N: usize> {
+    pub(crate) at: [u16; N],
 }
 
-impl Digits {
-    /// Eight zeros are there.
-    fn new(at: usize) -> Digits {
-        Digits {
-            at,
-            value: 0,
-            sum: byte_sum(digits8(0)),
+impl<const N: usize> Changing<N> {
+    /// `None` if a place is beyond 65 535.
+    pub(crate) fn new(at: [usize; N]) -> Option<Changing<N>> {
+        let mut places = [0; N];
+        for (to, at) in places.iter_mut().zip(at) {
+            *to = u16::try_from(at).ok()?;
         }
+        Some(Changing { at: places })
     }
 
-    /// Writes `n`, below 10^8; what the digits add to the checksum.
-    #[inline]
-    fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
-        if n != self.value {
-            let word = digits8(n as u32);
-            buf[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
-            (self.value, self.sum) = (n, byte_sum(word));
-        }
-        self.sum
-    }
-}
-
-/// Two runs of eight digits that tend to change together, made at once: which belong to one number does not
-/// matter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TwoDigits {
-    at: [usize; 2],
-    values: [u64; 2],
-    sum: u8,
-}
-
-impl TwoDigits {
-    /// Eight zeros are at each place.
-    pub(crate) fn new(at: [usize; 2]) -> TwoDigits {
-        TwoDigits {
-            at,
-            values: [0; 2],
-            sum: byte_sum(digits8(0)).wrapping_mul(2),
-        }
-    }
-
-    /// Where they are.
-    pub(crate) fn at(&self) -> [usize; 2] {
-        self.at
-    }
-
-    /// Writes both numbers, below 10^8; what the digits add to the checksum.
+    /// Writes these digits.
     #[inline(always)]
-    pub(crate) fn put(&mut self, buf: &mut [u8], numbers: [u64; 2]) -> u8 {
+    pub(crate) fn put(&self, buf: &mut [u8], words: [u64; N]) {
+        for (at, word) in self.at.into_iter().zip(words) {
+            let at = usize::from(at);
+            buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Eight digits at each of four places and what they say now: written only when they change, which the high
+/// parts of identifiers and times seldom do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seldom {
+    pub(crate) places: Changing<4>,
+    values: [u32; 4],
+    sum: u8,
+}
+
+impl Seldom {
+    /// Eight zeros are there.
+    pub(crate) fn new(at: [usize; 4]) -> Option<Seldom> {
+        Some(Seldom {
+            places: Changing::new(at)?,
+            values: [0; 4],
+            sum: 0, // four times eight times '0' is a multiple of 256
+        })
+    }
+
+    /// Writes the numbers, below 10^8; what the digits add to the checksum.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, buf: &mut [u8], numbers: [u32; 4]) -> u8 {
         if numbers != self.values {
-            let (words, sum) = two_of_digits8(numbers.map(|n| n as u32));
-            for (at, word) in self.at.into_iter().zip(words) {
-                buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
-            }
+            let (words, sum) = digits8(numbers);
+            self.places.put(buf, words);
             (self.values, self.sum) = (numbers, sum);
         }
         self.sum
@@ -137,14 +125,11 @@ impl TwoDigits {
 /// Where the patched values are. `low` is the last eight digits of a number, `high` those before them.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
-    seq_and_id_low: TwoDigits,
-    /// Behind the point.
-    price_and_cause_seq_low: TwoDigits,
-    cause_recv_ts_low: TwoDigits,
-    id_and_cause_seq_high: TwoDigits,
-    /// Before the point.
-    qty_and_price_high: TwoDigits,
-    cause_recv_ts_high: Digits,
+    /// The sequence number, ClOrdID's low half, the quantity, the price before and behind the point, the low
+    /// half of the cause's sequence number and the low third of its time.
+    changing: Changing<7>,
+    /// The high halves of ClOrdID and the cause's sequence number, the high and the middle third of its time.
+    seldom: Seldom,
     side: usize,
     time_in_force: usize,
     cause_venue: usize,
@@ -159,16 +144,15 @@ pub(crate) struct Times {
     stamp: Stamp,
     precision: Precision,
     second: u64,
-    /// In units of the precision.
-    fraction: u32,
-    sum: u8,
 }
 
 /// A prepared NewOrderSingle of one instrument and session.
 #[derive(Clone, Debug)]
 pub struct OrderTemplate {
-    /// `len` bytes are the message; the rest is memory for orders that do not fit the fixed widths.
-    buf: Box<[u8]>,
+    /// `len` bytes are the message.
+    buf: Box<[u8; MESSAGE_MAX]>,
+    /// Room for an order that does not fit the fixed widths.
+    beyond: Box<[u8]>,
     len: usize,
     slots: Slots,
     /// Sum of the bytes that no slot covers, up to the CheckSum field.
@@ -214,12 +198,16 @@ impl OrderTemplate {
         let (price, recv) = (at(tag::PRICE)?, at(tag::CAUSE_RECV_TS)?);
         let (id, cause_seq) = (at(tag::CL_ORD_ID)?, at(tag::CAUSE_SEQ)?);
         let slots = Slots {
-            seq_and_id_low: TwoDigits::new([at(tag::MSG_SEQ_NUM)?, id + 8]),
-            price_and_cause_seq_low: TwoDigits::new([price + 9, cause_seq + 8]),
-            cause_recv_ts_low: TwoDigits::new([recv + 8, recv + 16]),
-            id_and_cause_seq_high: TwoDigits::new([id, cause_seq]),
-            qty_and_price_high: TwoDigits::new([at(tag::ORDER_QTY)?, price]),
-            cause_recv_ts_high: Digits::new(recv),
+            changing: Changing::new([
+                at(tag::MSG_SEQ_NUM)?,
+                id + 8,
+                at(tag::ORDER_QTY)?,
+                price,
+                price + 9,
+                cause_seq + 8,
+                recv + 16,
+            ])?,
+            seldom: Seldom::new([id, cause_seq, recv, recv + 8])?,
             side: at(tag::SIDE)?,
             time_in_force: at(tag::TIME_IN_FORCE)?,
             cause_venue: at(tag::CAUSE_VENUE)?,
@@ -228,15 +216,8 @@ impl OrderTemplate {
         };
         let time = precision.width();
         // The price's point stays: its slot is two runs of eight.
-        let twos = [
-            slots.seq_and_id_low,
-            slots.price_and_cause_seq_low,
-            slots.cause_recv_ts_low,
-            slots.id_and_cause_seq_high,
-            slots.qty_and_price_high,
-        ];
+        let eights = slots.changing.at.into_iter().chain(slots.seldom.places.at);
         let patched = [
-            (slots.cause_recv_ts_high.at, 8),
             (slots.side, 1),
             (slots.time_in_force, 1),
             (slots.cause_venue, 2),
@@ -244,18 +225,18 @@ impl OrderTemplate {
             (slots.transact_time, time),
         ];
         let sum = |bytes: &[u8]| bytes.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
-        let constant_sum = twos
-            .iter()
-            .flat_map(|two| two.at.map(|at| (at, 8)))
+        let constant_sum = eights
+            .map(|at| (usize::from(at), 8))
             .chain(patched)
             .fold(sum(&message[..len - 7]), |rest, (at, width)| {
                 rest.wrapping_sub(sum(&message[at..at + width]))
             });
-        let mut buf = vec![0; len + MESSAGE_MAX].into_boxed_slice();
+        let mut buf = Box::new([0; MESSAGE_MAX]);
         buf[..len].copy_from_slice(message);
         let times = Times::new(stamp, precision);
         Some(OrderTemplate {
             buf,
+            beyond: vec![0; MESSAGE_MAX].into_boxed_slice(),
             len,
             slots,
             constant_sum,
@@ -347,46 +328,45 @@ impl OrderTemplate {
     // One copy of the code, so that a rehearsal brings into the caches what an order needs.
     #[inline(never)]
     pub(crate) fn patch(&mut self, now: Nanos, seq: u64, order: &NewOrder) -> bool {
-        let raw = order.price.raw();
-        // 8 digits, point, 8 decimals: raw units of 1e-9 must be a multiple of ten and below 1e17.
+        let cause = order.cause;
+        let units = over_power_of_ten::<1>(order.price.raw() as u64);
         if seq >= E8
             || order.qty.0 as u64 >= E8
             || order.id.0 >= E8 * E8
-            || order.cause.seq.0 >= E8 * E8
-            || !(0..100_000_000_000_000_000).contains(&raw)
-            || raw % 10 != 0
+            || cause.seq.0 >= E8 * E8
+            || units >= E8 * E8
         {
             return false;
         }
-        let Slots {
-            sending_time,
-            transact_time,
-            ..
-        } = self.slots;
-        let (buf, slots, cause) = (&mut self.buf[..self.len], &mut self.slots, order.cause);
-        let (units, recv, venue) = (raw as u64 / 10, cause.recv_ts.0, cause.venue as u8);
+        let (buf, slots) = (&mut *self.buf, &mut self.slots);
+        let (recv, venue) = (cause.recv_ts.0, cause.venue as u8);
+        let numbers = [
+            seq,
+            order.id.0 % E8,
+            order.qty.0 as u64,
+            units / E8,
+            units % E8,
+            cause.seq.0 % E8,
+            recv % E8,
+            Times::first_eight(now).into(),
+        ];
+        let seldom = [order.id.0 / E8, cause.seq.0 / E8, recv / E8 / E8, recv / E8 % E8];
+        let ([a, b, c, d, e, f, g, fraction], of_words) = digits8(numbers.map(|n| n as u32));
+        slots.changing.put(buf, [a, b, c, d, e, f, g]);
         let sums = [
             self.constant_sum,
-            slots.seq_and_id_low.put(buf, [seq, order.id.0 % E8]),
-            slots
-                .price_and_cause_seq_low
-                .put(buf, [units % E8, cause.seq.0 % E8]),
-            slots.cause_recv_ts_low.put(buf, [recv / E8 % E8, recv % E8]),
-            slots
-                .id_and_cause_seq_high
-                .put(buf, [order.id.0 / E8, cause.seq.0 / E8]),
-            slots
-                .qty_and_price_high
-                .put(buf, [order.qty.0 as u64, units / E8]),
-            slots.cause_recv_ts_high.put(buf, recv / E8 / E8),
+            of_words.wrapping_sub(byte_sum(fraction)),
+            slots.seldom.put(buf, seldom.map(|n| n as u32)),
             put(buf, slots.side, side_char(order.side)),
             put(buf, slots.time_in_force, b'0' + order.time_in_force as u8),
             put(buf, slots.cause_venue, b'0' + venue / 10),
             put(buf, slots.cause_venue + 1, b'0' + venue % 10),
-            self.times.put(buf, [sending_time, transact_time], now),
+            self.times
+                .put(buf, [slots.sending_time, slots.transact_time], now, fraction),
         ];
         let sum = sums.into_iter().fold(0u8, u8::wrapping_add);
-        put_check_sum(&mut buf[self.len - 7..], sum);
+        let at = self.len - 7;
+        put_check_sum(&mut buf[at..at + 7], sum);
         true
     }
 
@@ -398,7 +378,7 @@ impl OrderTemplate {
 
     /// Room behind the message for one of the general encoder; `None` if it is too long.
     fn copy_of(&mut self, message: &[u8]) -> Option<&[u8]> {
-        let to = self.buf.get_mut(self.len..self.len + message.len())?;
+        let to = self.beyond.get_mut(..message.len())?;
         to.copy_from_slice(message);
         Some(to)
     }
@@ -411,48 +391,57 @@ impl Times {
             stamp,
             precision,
             second: u64::MAX,
-            fraction: u32::MAX,
-            sum: 0,
         }
     }
 
-    /// Writes the time at all places; what they add to the checksum.
-    #[inline]
-    pub(crate) fn put<const N: usize>(&mut self, buf: &mut [u8], places: [usize; N], now: Nanos) -> u8 {
-        let (second, nanos) = (now.0 / Nanos::SECOND, (now.0 % Nanos::SECOND) as u32);
+    /// The first eight digits of a second's fraction.
+    #[inline(always)]
+    pub(crate) fn first_eight(now: Nanos) -> u32 {
+        (now.0 % Nanos::SECOND) as u32 / 10
+    }
+
+    /// Writes the time at all places; what they add to the checksum. `fraction` is the digits of
+    /// [`Times::first_eight`].
+    #[inline(always)]
+    pub(crate) fn put<const N: usize>(
+        &mut self,
+        buf: &mut [u8],
+        places: [usize; N],
+        now: Nanos,
+        fraction: u64,
+    ) -> u8 {
+        let second = now.0 / Nanos::SECOND;
         if second != self.second {
             self.second = second;
             self.put_whole(buf, places, now);
         }
-        let fraction = match self.precision {
-            Precision::Seconds => return self.sum.wrapping_mul(N as u8),
-            Precision::Millis => nanos / 1_000_000,
-            Precision::Micros => nanos / 1_000,
-            Precision::Nanos => nanos,
-        };
-        if fraction != self.fraction {
-            self.fraction = fraction;
-            // The digits of 9 are 8 and 1; fewer are the first of 8.
-            let (word, ninth) = (digits8(nanos / 10), b'0' + (nanos % 10) as u8);
-            for at in places.map(|at| at + 18) {
-                match self.precision {
-                    Precision::Seconds => {}
-                    Precision::Millis => buf[at..at + 3].copy_from_slice(&word.to_le_bytes()[..3]),
-                    Precision::Micros => buf[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]),
-                    Precision::Nanos => {
-                        buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
-                        buf[at + 8] = ninth;
-                    }
+        let of_fraction = match self.precision {
+            Precision::Seconds => 0,
+            Precision::Millis => {
+                for at in places.map(|at| at + 18) {
+                    buf[at..at + 3].copy_from_slice(&fraction.to_le_bytes()[..3]);
                 }
+                byte_sum(fraction & 0xff_ffff).wrapping_add(b'.')
             }
-            self.sum = self.stamp.second_sum().wrapping_add(match self.precision {
-                Precision::Seconds => 0,
-                Precision::Millis => byte_sum(word & 0xff_ffff).wrapping_add(b'.'),
-                Precision::Micros => byte_sum(word & 0xffff_ffff_ffff).wrapping_add(b'.'),
-                Precision::Nanos => byte_sum(word).wrapping_add(ninth).wrapping_add(b'.'),
-            });
-        }
-        self.sum.wrapping_mul(N as u8)
+            Precision::Micros => {
+                for at in places.map(|at| at + 18) {
+                    buf[at..at + 6].copy_from_slice(&fraction.to_le_bytes()[..6]);
+                }
+                byte_sum(fraction & 0xffff_ffff_ffff).wrapping_add(b'.')
+            }
+            Precision::Nanos => {
+                let ninth = b'0' + (now.0 % 10) as u8;
+                for at in places.map(|at| at + 18) {
+                    buf[at..at + 8].copy_from_slice(&fraction.to_le_bytes());
+                    buf[at + 8] = ninth;
+                }
+                byte_sum(fraction).wrapping_add(ninth).wrapping_add(b'.')
+            }
+        };
+        self.stamp
+            .second_sum()
+            .wrapping_add(of_fraction)
+            .wrapping_mul(N as u8)
     }
 
     #[cold]
@@ -461,8 +450,6 @@ impl Times {
         for at in places {
             buf[at..at + text.len()].copy_from_slice(text);
         }
-        self.sum = self.stamp.second_sum();
-        self.fraction = u32::MAX; // of the second before
     }
 }
 
