@@ -7,9 +7,11 @@
 use std::hint::black_box;
 
 use tickwire_book::Books;
-use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
+use tickwire_feed::{
+    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, Line, SoupConfig, Twin,
+};
 use tickwire_lab::{Histogram, Table, format_count, format_ns};
-use tickwire_market::{Counter, Nanos, SeqNo, Side, Symbol};
+use tickwire_market::{Counter, Nanos, Port, SeqNo, Side, Symbol};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::memory_reads::MemoryReads;
 use tickwire_runtime::neighbours::{Neighbours, PAUSES};
@@ -22,7 +24,7 @@ use crate::cli::BenchArgs;
 use tickwire_console::failure::Failure;
 use tickwire_node::hot::HotPath;
 use tickwire_node::live::Live;
-use tickwire_node::memory::{self, MemoryOut, answer, idle, memory_path, strategy_path};
+use tickwire_node::memory::{self, MemoryOut, answer, idle, memory_path, strategy_path, twin_of};
 use tickwire_node::settings::TraderSection;
 use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
 
@@ -276,17 +278,18 @@ fn path(
     [all, orders]: [&mut Histogram; 2],
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut feed = feed(session.symbols);
+    let mut channel = ItchChannel::new(feed(session.symbols), SoupConfig::default());
     let mut hot = memory_path::<true>(memory::books(session.symbols), symbol, clock.clone())?;
+    let mut twin = twin_of(&hot, &channel);
     let (every, mut due) = (clock.span_ticks(rehearsed_ns), tsc());
     for packet in walk(packets) {
         let before = hot.sessions[0].out.orders;
         if every > 0 && tsc() >= due {
             due = tsc() + every;
-            idle(&mut hot, &feed, clock.now());
+            idle(&mut hot, &channel, &mut twin, clock.now());
         }
         let begin = tsc();
-        feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
+        channel.on_datagram(clock.nanos_at(begin), Port::Live, Line::A, packet, &mut hot);
         let ns = clock.span_ns(tsc() - begin);
         all.record(ns);
         if hot.sessions[0].out.orders > before {
@@ -377,7 +380,7 @@ fn warm<S: Strategy, const STAMPED: bool>(
     clock: &Clock,
     times: &mut Histogram,
 ) -> Result<u64, Failure> {
-    every_packet(hot, clock, (40_000, 1_000), times, |_, _| ())
+    every_packet(hot, clock, (40_000, 1_000), times, |_, _, _| ())
 }
 
 /// The whole path when every packet moves the best offer and comes so long after the one before, in which an
@@ -392,8 +395,8 @@ fn paused_path(
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut hot = memory_path::<false>(memory::books(1), symbol, clock.clone())?;
     // Before them come the book's first bid and offer.
-    every_packet(&mut hot, clock, (count, 2), times, |hot, feed| {
-        neighbours.work(clock, pause, rehearsed, |now| idle(hot, feed, now));
+    every_packet(&mut hot, clock, (count, 2), times, |hot, channel, twin| {
+        neighbours.work(clock, pause, rehearsed, |now| idle(hot, channel, twin, now));
     })
 }
 
@@ -404,15 +407,20 @@ fn every_packet<S: Strategy, const STAMPED: bool>(
     clock: &Clock,
     (count, first): (u64, usize),
     times: &mut Histogram,
-    mut before: impl FnMut(&mut HotPath<MemoryOut, STAMPED, Live<S>>, &ItchFeed),
+    mut before: impl FnMut(
+        &mut HotPath<MemoryOut, STAMPED, Live<S>>,
+        &ItchChannel,
+        &mut Option<Twin<ItchChannel>>,
+    ),
 ) -> Result<u64, Failure> {
     let packets = best_offer_packets(count);
-    let mut feed = feed(1);
+    let mut channel = ItchChannel::new(feed(1), SoupConfig::default());
+    let mut twin = twin_of(hot, &channel);
     for (i, packet) in walk(&packets).enumerate() {
-        before(hot, &feed);
+        before(hot, &channel, &mut twin);
         let begin = tsc();
         let now = clock.nanos_at(begin);
-        feed.on_packet(now, Line::A, packet, hot);
+        channel.on_datagram(now, Port::Live, Line::A, packet, hot);
         let ns = clock.span_ns(tsc() - begin);
         if i >= first {
             times.record(ns);

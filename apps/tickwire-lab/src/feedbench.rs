@@ -21,7 +21,7 @@ use crate::bench::{packets_of, rehearsed_ns, tell_host};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::wirebench;
 use tickwire_console::failure::Failure;
-use tickwire_node::memory::{MemoryOut, answer, idle, memory_path_to, watch};
+use tickwire_node::memory::{MemoryOut, answer, idle, memory_path_to, twin_of, watch};
 use tickwire_rig::recorded::{BooksOnly, Discard, walk};
 use tickwire_simulator::session::{Packing, SHORT_ROOM, STEP_NS, Session, is_short};
 use tickwire_simulator::settings::MarketConfig;
@@ -115,6 +115,7 @@ impl WithChannel for OrderPath<'_> {
             }
         }
         watch(&mut hot, &channel, &listing.symbol);
+        let mut twin = twin_of(&hot, &channel);
         // An offer one tick better than the best, and away again.
         let best = |exchange: &Exchange, side| exchange.engine().best(listing.id, side).map(|l| l.price);
         while let (Some(bid), Some(ask)) = (best(&exchange, Side::Bid), best(&exchange, Side::Ask))
@@ -143,7 +144,7 @@ impl WithChannel for OrderPath<'_> {
                 break;
             };
             if way > 0 {
-                let rehearse = |now| idle(&mut hot, &channel, now);
+                let rehearse = |now| idle(&mut hot, &channel, &mut twin, now);
                 self.neighbours
                     .work(&self.clock, PAUSES[way - 1].0, rehearsed_ns(), rehearse);
             }

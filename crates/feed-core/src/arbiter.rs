@@ -598,6 +598,11 @@ impl Arbiter {
         &self.planner
     }
 
+    /// For the feed of a [`Twin`](crate::Twin).
+    pub(crate) fn config_of_twin(&self) -> ArbiterConfig {
+        self.config.of_twin()
+    }
+
     /// What plans requests and snapshots.
     pub fn planner_mut(&mut self) -> &mut Planner {
         &mut self.planner

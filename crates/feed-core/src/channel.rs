@@ -13,7 +13,7 @@
 //! where it no longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What
 //! the recovery of a venue is made of stays behind this trait: the owner knows addresses, not protocols.
 
-use crate::{DayUse, FeedState, Line, Pattern, Prefiltered, Rule, Seen, SubscriptionsFull};
+use crate::{DayUse, FeedState, Line, Pattern, Prefiltered, Rule, Seen, SubscriptionsFull, Twin};
 use tickwire_market::{
     Contract, Counters, Currency, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
     Price, PriceSteps, SeqNo, Symbol, Venue,
@@ -184,6 +184,16 @@ pub trait Channel {
 
     /// The same, to have orders noted.
     fn prefiltered_mut(&mut self) -> &mut dyn Prefiltered;
+
+    /// A channel like this one for rehearsals, of which this instrument is traded, an offer at this price. It
+    /// takes memory. Default: none, as nobody has written this venue's offers.
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<Self>>
+    where
+        Self: Sized,
+    {
+        let _ = (instrument, price);
+        None
+    }
 
     /// The number of a symbol, once the venue has said it.
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;

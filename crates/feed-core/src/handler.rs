@@ -294,6 +294,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         announced.is_none_or(|(restart, by, _)| by != line || F::precedes(bytes, restart))
     }
 
+    /// Sizes and times of the feed of a [`Twin`](crate::Twin).
+    pub fn config_of_twin(&self) -> ArbiterConfig {
+        self.arbiter.config_of_twin()
+    }
+
     /// What plans requests and snapshots.
     pub fn planner_mut(&mut self) -> &mut Planner {
         self.arbiter.planner_mut()

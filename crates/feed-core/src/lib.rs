@@ -27,6 +27,7 @@ pub mod reorder;
 mod stream;
 pub mod subscriptions;
 mod symbology;
+mod twin;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
 pub use channel::Channel;
@@ -43,3 +44,4 @@ pub use recovery::{Answers, DayUse, RecoveryLimits, SnapshotGate};
 pub use stream::{STREAM_CHUNK_MAX, SnapshotState, SoupFailure};
 pub use subscriptions::{Rule, Seen, Subscriptions, SubscriptionsFull};
 pub use symbology::consolidated;
+pub use twin::{Offers, Twin};

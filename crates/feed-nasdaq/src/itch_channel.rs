@@ -1,7 +1,13 @@
 //! A Nasdaq channel: ITCH 5.0 in MoldUDP64, requests by datagram, GLIMPSE when requests do not help.
 
-use crate::{Channel, Glimpse, ItchFeed, Line, STREAM_CHUNK_MAX, SnapshotState, SoupConfig};
-use tickwire_market::{EventSink, Nanos, Port};
+use crate::{
+    Channel, Glimpse, ItchConfig, ItchDecoder, ItchFeed, Line, Offers, STREAM_CHUNK_MAX, SnapshotState,
+    SoupConfig, Twin,
+};
+use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Side};
+use tickwire_wire_core::layout::{Alpha, Pod, Price4};
+use tickwire_wire_nasdaq::itch50::{AddOrder, OrderDelete, side_char};
+use tickwire_wire_nasdaq::moldudp64::PacketBuilder;
 
 /// See the module's description.
 pub struct ItchChannel {
@@ -113,5 +119,59 @@ impl Channel for ItchChannel {
         self.feed.snapshot_disconnected(now, is_done);
     }
 
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<ItchChannel>> {
+        let decoder = ItchDecoder::new(ItchConfig {
+            venue: self.venue(),
+            midnight: Nanos::ZERO,
+            instruments_max: instrument.0.checked_add(1)?,
+            symbols: None,
+        });
+        let feed = ItchFeed::new(self.feed.config_of_twin(), decoder);
+        let offers = ItchOffers {
+            locate: u16::try_from(instrument.0).ok()?,
+            price: Price4::new(u32::try_from(price.raw() / Price::from_4dp(1).raw()).ok()?),
+            sent: 0,
+        };
+        Some(Twin::new(ItchChannel::new(feed, SoupConfig::default()), offers))
+    }
+
     tickwire_feed_core::answers_from_feed!();
+}
+
+/// Of a session of its own: an order is added, and deleted.
+struct ItchOffers {
+    locate: u16,
+    price: Price4,
+    sent: u64,
+}
+
+impl Offers for ItchOffers {
+    fn next(&mut self, buffer: &mut [u8]) -> usize {
+        self.sent += 1;
+        let mut packet = PacketBuilder::new(buffer, *b"REHEARSED ", SeqNo(self.sent));
+        // Far above the few orders that stand in a rehearsed book.
+        let order_ref = ((1 << 20) + self.sent.div_ceil(2)).into();
+        // A packet that has no room for its message is a heartbeat.
+        let _ = match self.sent % 2 {
+            1 => packet.push(
+                AddOrder {
+                    order_ref,
+                    side: side_char(Side::Ask),
+                    shares: 100.into(),
+                    stock: Alpha(*b"REHEARSE"),
+                    price: self.price,
+                    ..AddOrder::at(self.locate, 1)
+                }
+                .as_bytes(),
+            ),
+            _ => packet.push(
+                OrderDelete {
+                    order_ref,
+                    ..OrderDelete::at(self.locate, 1)
+                }
+                .as_bytes(),
+            ),
+        };
+        packet.finish()
+    }
 }

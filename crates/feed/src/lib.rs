@@ -48,9 +48,9 @@ pub use tickwire_feed_core::through_tables;
 pub use tickwire_feed_core::{
     Answers, Arbiter, ArbiterConfig, BadPattern, Channel, Content, Context, DayUse, Decoder, FeedHandler,
     FeedState, Filter, Frame, Framing, HeldMessage, JoinRound, JoinTally, Line, MissingRange, NotedOrders,
-    Pattern, Prefiltered, RecoveryLimits, Released, Restart, Rule, STREAM_CHUNK_MAX, Seen, SessionId,
+    Offers, Pattern, Prefiltered, RecoveryLimits, Released, Restart, Rule, STREAM_CHUNK_MAX, Seen, SessionId,
     Situation, SnapshotGate, SnapshotState, SoupFailure, Start, StreamEvent, Subscriptions,
-    SubscriptionsFull, Verdict, consolidated,
+    SubscriptionsFull, Twin, Verdict, consolidated,
 };
 #[doc(inline)]
 pub use tickwire_feed_moex::*;

@@ -252,6 +252,12 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
         {
             idling.due = now.after(idling.every_ns);
             P::Rule::on_idle(self.path.hot_mut(), now);
+            if let Some(source) = P::Rule::begin_rehearsal(self.path.hot_mut()) {
+                if !self.receiver.rehearse(source, now, &mut self.path) {
+                    P::Rule::rehearse_events(self.path.hot_mut(), now);
+                }
+                P::Rule::end_rehearsal(self.path.hot_mut());
+            }
             idling.turn = idling.turn.wrapping_add(1);
             self.receiver.fetch(idling.turn);
         }

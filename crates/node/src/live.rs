@@ -26,7 +26,7 @@ use tickwire_trading::strategy::{
 use tickwire_trading::{Change, Order, OrderReport, ReportError, RiskConfig};
 
 use crate::hot::{HotPath, OrderOut, stamp};
-use crate::trader::Routes;
+use crate::trader::{Routes, Rule};
 use port::Port;
 use rehearsing::Rehearsals;
 pub use sides::QuotesAsOrders;
@@ -571,6 +571,19 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
     if let Some(all) = &mut hot.consolidated {
         all.forget(source);
+    }
+}
+
+/// What the loop of a thread that waits does when it has time to spare, of a path without a channel: all that
+/// an order needs is rehearsed, and what the events of a packet need.
+pub fn idle<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    Live::on_idle(hot, now);
+    if Live::begin_rehearsal(hot).is_some() {
+        Live::rehearse_events(hot, now);
+        Live::end_rehearsal(hot);
     }
 }
 

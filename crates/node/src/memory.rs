@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use tickwire_book::{Books, BooksConfig, Depth, prefetch};
+use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
-use tickwire_feed::Channel;
+use tickwire_feed::{Channel, Twin};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, Store};
 use tickwire_lab::Probes;
 use tickwire_market::{Instrument, InstrumentId, Nanos, OrderId, Qty, Symbol, TimeInForce, Venue};
@@ -271,15 +271,33 @@ pub fn accept_quotes<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
+/// The twin of a channel, for [`idle`], if there is one of its kind.
+pub fn twin_of<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
+    hot: &HotPath<O, STAMPED, Live<S>>,
+    channel: &C,
+) -> Option<Twin<C>> {
+    let (instrument, price) = Live::rehearsed(hot)?;
+    channel.twin(instrument, price)
+}
+
 /// What the loop of a thread that waits does when it has time to spare ([`Host`](crate::host::Host)): the
-/// path is rehearsed, and the channel fetched.
-pub fn idle<O: OrderOut, S: Strategy, C, const STAMPED: bool>(
+/// path is rehearsed, from a packet of the channel's twin on if it has one, and the channel fetched.
+pub fn idle<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     channel: &C,
+    twin: &mut Option<Twin<C>>,
     now: Nanos,
 ) {
     Live::on_idle(hot, now);
-    prefetch::fetch_value(channel);
+    if Live::begin_rehearsal(hot).is_some() {
+        match twin {
+            Some(twin) => twin.play(now, hot),
+            None => Live::rehearse_events(hot, now),
+        }
+        Live::end_rehearsal(hot);
+    }
+    let rehearsed = Live::rehearsed(hot).map(|(instrument, _)| instrument);
+    tickwire_receive::receiver::fetch(channel, rehearsed);
 }
 
 /// Fills the orders that are open, up to eight, so that they do not pile up.

@@ -16,7 +16,7 @@ use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{CompId, Precision, Role, SessionConfig, Version};
 use tickwire_lab::{Arrival, Probes};
-use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Qty, Symbol, Venue};
+use tickwire_market::{Counter, Counters, EventSink, InstrumentId, Nanos, Port, Price, Qty, Symbol, Venue};
 use tickwire_receive::receiver::{Consumer, Receiver, channels_of};
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
@@ -188,6 +188,10 @@ where
 
     fn looks<C: Channel>(&mut self, channel: &C, _: impl FnOnce(&mut Counters)) {
         R::watch(self, channel);
+    }
+
+    fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        R::rehearsed(self)
     }
 }
 

@@ -9,10 +9,11 @@
 //! the consumer every call is static. Trader, strategies, the quoter, the feed daemon and whoever only
 //! listens have this one loop: `cargo xtask tidy` refuses a second one.
 
+use std::hint::black_box;
 use std::marker::PhantomData;
 
 use tickwire_book::{Depth, prefetch};
-use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_feed::{Channel, FeedState, Line, Twin};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernelpath::Trigger;
 use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Symbol, Venue};
@@ -108,6 +109,12 @@ pub trait Consumer: EventSink + Sized {
         let _ = (channel, count);
     }
 
+    /// Of which instrument of this source packets are rehearsed, an offer at which price, if any are: asked
+    /// where the consumer looks.
+    fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        None
+    }
+
     /// What [`Receiver::visit`] was called for, off the way of a packet: to subscribe for instance.
     fn visits<C: Channel>(&mut self, now: Nanos, channel: &mut C) {
         let _ = (now, channel);
@@ -133,6 +140,21 @@ fn pass<C: Channel, H: Consumer>(
     match H::IS_HOT {
         true => channel.on_datagram(now, port, line, bytes, hot),
         false => channel.on_datagram_dyn(now, port, line, bytes, hot),
+    }
+}
+
+/// Has in the caches what the next packet will need of a channel, and what the next message of an instrument
+/// will.
+#[inline]
+pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
+    prefetch::fetch_value(channel);
+    if let Some(it) = instrument {
+        // Reading them is what fetches them.
+        black_box((
+            channel.wants(it),
+            channel.seen_of_instrument(it),
+            channel.instrument(it).map(|entry| entry.symbol),
+        ));
     }
 }
 
@@ -226,6 +248,8 @@ pub trait Source<H: Consumer> {
     fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
     /// Fetches what the next packet will need of the channel.
     fn fetch(&self);
+    /// Plays packets of a [`Twin`] of the channel to the consumer; `false` if there is none.
+    fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool;
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
     /// Shows the consumer the channel for its statistics.
@@ -261,6 +285,9 @@ pub struct Received<C> {
     is_hooked: bool,
     /// The owner's part of the filter in front of them.
     filtering: Option<Filtering>,
+    /// The instrument of which packets are rehearsed.
+    rehearsed: Option<InstrumentId>,
+    twin: Option<Twin<C>>,
 }
 
 impl<C: Channel> Received<C> {
@@ -272,6 +299,8 @@ impl<C: Channel> Received<C> {
             intake: None,
             is_hooked: false,
             filtering: None,
+            rehearsed: None,
+            twin: None,
         }
     }
 
@@ -382,7 +411,20 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     }
 
     fn fetch(&self) {
-        prefetch::fetch_value(&self.channel);
+        fetch(&self.channel, self.rehearsed);
+    }
+
+    #[inline]
+    fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool {
+        match H::IS_HOT {
+            true => {
+                if let Some(twin) = &mut self.twin {
+                    twin.play(now, hot);
+                }
+                self.twin.is_some()
+            }
+            false => false,
+        }
     }
 
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price> {
@@ -486,6 +528,14 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
                 intake.count_into(counters);
             }
         });
+        // Of a consumer whose events come through a table there is nothing to rehearse.
+        let wanted = if H::IS_HOT { hot.rehearsed() } else { None };
+        self.rehearsed = wanted.map(|(instrument, _)| instrument);
+        if self.twin.is_none()
+            && let Some((instrument, price)) = wanted
+        {
+            self.twin = self.channel.twin(instrument, price);
+        }
     }
 
     fn count(&self, hot: &mut H, dropped: &dyn Fn(FilterName) -> Option<u64>) {
@@ -914,6 +964,14 @@ impl<H: Consumer> Receiver<H> {
         if let Some(source) = self.sources.get(turn % self.sources.len().max(1)) {
             source.fetch();
         }
+    }
+
+    /// For a thread that waits for packets: plays packets of a [`Twin`] of a source's channel to the consumer,
+    /// by the way that those of its lines take; `false` if it has none.
+    #[inline]
+    pub fn rehearse(&mut self, source: usize, now: Nanos, hot: &mut H) -> bool {
+        let source = self.sources.get_mut(source);
+        source.is_some_and(|source| source.rehearse(now, hot))
     }
 
     /// For the slow part of a loop: shows the consumer every channel.

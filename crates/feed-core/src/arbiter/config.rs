@@ -106,6 +106,21 @@ impl Default for ArbiterConfig {
     }
 }
 
+impl ArbiterConfig {
+    /// For a [`Twin`](crate::Twin): as this one, with room for what never comes as small as it can be.
+    pub(super) fn of_twin(&self) -> ArbiterConfig {
+        ArbiterConfig {
+            start: Start::Beginning,
+            session: None,
+            buffer_packets: 1,
+            join_bytes: 0,
+            gaps: 1,
+            compare_messages: self.compare_messages.min(64),
+            ..self.clone()
+        }
+    }
+}
+
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {

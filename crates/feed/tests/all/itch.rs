@@ -3,7 +3,8 @@
 use crate::common;
 
 use tickwire_feed::{
-    ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Rule, StreamEvent,
+    ArbiterConfig, Channel, Context, Decoder, FeedHandler, FeedState, ItchChannel, ItchConfig, ItchDecoder,
+    ItchFeed, Line, Rule, SoupConfig, StreamEvent,
 };
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price,
@@ -615,4 +616,46 @@ fn recorded_nasdaq_packets_become_the_events_their_worked_example_says() {
         (event.side, event.qty, event.price),
         (Side::Bid, Volume(1600), Price::from_4dp(873_900))
     );
+}
+
+/// For ever an offer enters and leaves, and no more is said, not even that its feed has begun.
+#[test]
+fn a_twin_says_of_its_offers_and_of_nothing_else() {
+    let config = ArbiterConfig {
+        snapshot: true,
+        session: Some(tickwire_feed::SessionId(*b"0000000001")),
+        ..ArbiterConfig::default()
+    };
+    let channel = ItchChannel::new(ItchFeed::new(config, decoder(None)), SoupConfig::default());
+    let (instrument, price) = (InstrumentId(5), Price::from_4dp(99_9800));
+    let mut twin = channel.twin(instrument, price).expect("there is one");
+    let mut last = OrderId(0);
+    for round in 0..100_000 {
+        let mut heard = Heard::default();
+        let now = Nanos(1 + round * 10_000);
+        twin.play(now, &mut heard);
+        let [added, deleted] = heard.events[..] else {
+            panic!("round {round}: {:?}", heard.events);
+        };
+        assert_eq!((added.kind, deleted.kind), (EventKind::Add, EventKind::Delete));
+        assert_eq!((added.instrument, deleted.instrument), (instrument, instrument));
+        assert_eq!((added.side, added.price, added.recv_ts), (Side::Ask, price, now));
+        assert!(added.qty > Volume::ZERO && added.order_id == deleted.order_id);
+        assert!(added.order_id > last, "no number twice");
+        last = added.order_id;
+    }
+    let counters = twin.channel().counters();
+    assert_eq!(counters.get(Counter::PacketsA), counters.get(Counter::Messages));
+    assert_eq!(twin.channel().state(), FeedState::Live);
+    assert_eq!(
+        channel.counters().get(Counter::PacketsA),
+        0,
+        "the other one's are its own"
+    );
+    for (number, price) in [(1 << 16, price), (5, Price::from_raw(-1_000_000_000))] {
+        assert!(
+            channel.twin(InstrumentId(number), price).is_none(),
+            "{number} {price}"
+        );
+    }
 }

@@ -31,6 +31,8 @@ pub(super) struct Rehearsals {
     pub(super) orders: u64,
     /// How often a packet was rehearsed.
     pub(super) turn: usize,
+    /// What the path's source was before the rehearsal that goes on.
+    source: usize,
 }
 
 impl Rehearsals {
@@ -131,40 +133,75 @@ pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, 
     hot.rule.rehearsals = rehearsals;
 }
 
-/// Has what the next packet of an instrument that is wanted will need fetched: an offer that is better by
-/// half the spread enters a book of its own, and leaves it. No strategy is asked, no order is sent, and the
-/// channels' books stay as they are. Each time it is another channel's turn.
+/// Where a rehearsed offer enters: better by half the spread.
+const OFFER: Price = Price::from_raw(ASK.raw() - SPREAD / 2);
+
+/// Of which instrument of the source in hand packets are rehearsed, an offer at which price.
+pub(super) fn rehearsed<O, S: Strategy, const STAMPED: bool>(
+    hot: &HotPath<O, STAMPED, Live<S>>,
+) -> Option<(InstrumentId, Price)> {
+    if hot.consolidated.is_some() {
+        return None;
+    }
+    let instrument = *hot.rule.rehearsals.instruments.get(hot.source)?;
+    Some((instrument?, OFFER))
+}
+
+/// Has what the next packet of an instrument that is wanted will need fetched, of another channel each time:
+/// until [`end`], books of rehearsals stand in the place of the channels', and no strategy is asked and no
+/// order sent. An offer that is better by half the spread may enter its book meanwhile, and leave it. The
+/// channel whose turn it is; `None`, and nothing is begun, if nothing of it is rehearsed.
 ///
 /// Not where consolidated books are kept, which would take the offer for one.
-pub(super) fn rehearse<O: OrderOut, S: Strategy, const STAMPED: bool>(
+#[inline]
+pub(super) fn begin<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
-    now: Nanos,
-) {
+) -> Option<usize> {
     let rehearsals = &mut hot.rule.rehearsals;
     rehearsals.turn = rehearsals.turn.wrapping_add(1);
     fetch(hot);
     let rehearsals = &mut hot.rule.rehearsals;
     let source = rehearsals.turn % rehearsals.instruments.len().max(1);
-    let Some(&Some(instrument)) = rehearsals.instruments.get(source) else {
-        return;
-    };
+    let instrument = (*rehearsals.instruments.get(source)?)?;
     let index = (source << hot.rule.bits) | instrument.index();
     if hot.consolidated.is_some() || hot.rule.marks.get(index) != Some(&Mark::Watched) {
-        return;
+        return None;
     }
-    let config = *rehearsals.books[source].config();
-    let offer = (Side::Ask, Price::from_raw(ASK.raw() - SPREAD / 2));
-    let events = rehearsals.events(&config, instrument, now, offer);
     let mut hosted = hot.rule.hosted.iter_mut();
-    if hosted.all(|hosted| hosted.conductor.begin_rehearsal()) {
-        let before = std::mem::replace(&mut hot.source, source);
-        std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
-        for event in &events {
-            hot.on_event(event);
-        }
-        std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
-        hot.source = before;
+    if !hosted.all(|hosted| hosted.conductor.begin_rehearsal()) {
+        end_of_all(hot);
+        return None;
     }
+    hot.rule.rehearsals.source = std::mem::replace(&mut hot.source, source);
+    std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
+    Some(source)
+}
+
+/// In a rehearsal: an offer enters and leaves.
+pub(super) fn events<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    let rehearsals = &mut hot.rule.rehearsals;
+    let Some(&Some(instrument)) = rehearsals.instruments.get(hot.source) else {
+        return;
+    };
+    let config = *hot.books[hot.source].config();
+    for event in &rehearsals.events(&config, instrument, now, (Side::Ask, OFFER)) {
+        hot.on_event(event);
+    }
+}
+
+/// What [`begin`] began is over.
+#[inline]
+pub(super) fn end<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
+    std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
+    hot.source = hot.rule.rehearsals.source;
+    end_of_all(hot);
+}
+
+#[inline]
+fn end_of_all<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
     for hosted in &mut hot.rule.hosted {
         hosted.conductor.end_rehearsal();
     }

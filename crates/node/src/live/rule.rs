@@ -3,7 +3,7 @@
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecType, ExecutionReport, QuoteAnswer};
 use tickwire_kernelpath::Shooting;
-use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Qty, Symbol};
+use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Price, Qty, Symbol};
 use tickwire_receive::hook::ArmingPoint;
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
@@ -537,7 +537,26 @@ impl<S: Strategy> Rule for Live<S> {
                 conductor.rehearse(now, markets, port);
             });
         }
-        rehearsing::rehearse(hot, now);
+    }
+
+    fn rehearsed<O: OrderOut, const STAMPED: bool>(
+        hot: &HotPath<O, STAMPED, Self>,
+    ) -> Option<(InstrumentId, Price)> {
+        rehearsing::rehearsed(hot)
+    }
+
+    fn begin_rehearsal<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+    ) -> Option<usize> {
+        rehearsing::begin(hot)
+    }
+
+    fn rehearse_events<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        rehearsing::events(hot, now);
+    }
+
+    fn end_rehearsal<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>) {
+        rehearsing::end(hot);
     }
 
     #[inline]

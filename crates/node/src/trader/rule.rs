@@ -5,7 +5,7 @@ use crate::settings::SendWay;
 use tickwire_feed::Channel;
 use tickwire_fix::{ExecutionReport, QuoteAnswer};
 use tickwire_kernelpath::Shooting;
-use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Symbol};
+use tickwire_market::{Cause, ClientOrderId, Counters, InstrumentId, Nanos, OrderIntent, Price, Symbol};
 use tickwire_receive::hook::ArmingPoint;
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{ArmRefusal, Execution};
@@ -215,6 +215,29 @@ pub trait Rule: Sized {
     /// The loop has time to spare.
     fn on_idle<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
         let _ = (hot, now);
+    }
+    /// Of which instrument of the source in hand packets are rehearsed, an offer at which price.
+    fn rehearsed<O: OrderOut, const STAMPED: bool>(
+        hot: &HotPath<O, STAMPED, Self>,
+    ) -> Option<(InstrumentId, Price)> {
+        let _ = hot;
+        None
+    }
+    /// The loop has time to spare, and may rehearse a packet of this source: until
+    /// [`Rule::end_rehearsal`], which has to follow, no book of the channels is changed and nobody is told.
+    fn begin_rehearsal<O: OrderOut, const STAMPED: bool>(
+        hot: &mut HotPath<O, STAMPED, Self>,
+    ) -> Option<usize> {
+        let _ = hot;
+        None
+    }
+    /// In a rehearsal: the events of a packet, where there is none to be played.
+    fn rehearse_events<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
+        let _ = (hot, now);
+    }
+    /// What [`Rule::begin_rehearsal`] began is over.
+    fn end_rehearsal<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>) {
+        let _ = hot;
     }
     /// The loop begins another turn.
     fn on_turn<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {

@@ -5,7 +5,7 @@ use tickwire_market::{
     Venue,
 };
 use tickwire_node::hot::OrderOut;
-use tickwire_node::live::Live;
+use tickwire_node::live::{self, Live};
 use tickwire_node::trader::Rule;
 use tickwire_trading::Ladder;
 
@@ -94,7 +94,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
     /// ([`tickwire_trading::Quoter::rehearse`]).
     pub fn rehearse(&mut self, now: Nanos) {
-        Live::on_idle(&mut self.hot, now);
+        live::idle(&mut self.hot, now);
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.

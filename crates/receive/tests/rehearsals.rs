@@ -1,0 +1,83 @@
+//! A source whose consumer rehearses packets has a twin of its channel from the first look on.
+
+use tickwire_feed::{
+    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, PitchChannel, PitchChannelConfig,
+    SoupConfig,
+};
+use tickwire_market::{Counter, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Price};
+use tickwire_receive::receiver::{Consumer, Received, Source};
+use tickwire_runtime::stamp::RxStamp;
+
+/// Wants packets of an instrument rehearsed, or none.
+struct Hearing {
+    wanted: Option<InstrumentId>,
+    heard: Vec<(EventKind, InstrumentId)>,
+}
+
+impl EventSink for Hearing {
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.heard.push((event.kind, event.instrument));
+    }
+}
+
+impl Consumer for Hearing {
+    type Successor = Hearing;
+    fn now(&self) -> Nanos {
+        Nanos(1)
+    }
+    fn turn_to(&mut self, _: usize) {}
+    fn begins(&mut self, _: &RxStamp) -> Nanos {
+        panic!("no packet of a line")
+    }
+    fn ends<C: Channel>(&mut self, _: &C, _: Port, _: impl FnOnce() -> Option<RxStamp>) {
+        panic!("no packet of a line")
+    }
+    fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        Some((self.wanted?, Price::from_4dp(100_0000)))
+    }
+}
+
+fn source() -> impl Source<Hearing> {
+    let config = ItchConfig {
+        instruments_max: 8,
+        ..ItchConfig::default()
+    };
+    let feed = ItchFeed::new(ArbiterConfig::default(), ItchDecoder::new(config));
+    Received::new(0, ItchChannel::new(feed, SoupConfig::default()))
+}
+
+#[test]
+fn what_is_rehearsed_is_heard_and_the_channel_knows_nothing_of_it() {
+    let (it, mut source) = (InstrumentId(3), source());
+    let mut hearing = Hearing {
+        wanted: None,
+        heard: Vec::new(),
+    };
+    source.look(&mut hearing);
+    assert!(
+        !source.rehearse(Nanos(1), &mut hearing),
+        "nobody has asked for it"
+    );
+    hearing.wanted = Some(it);
+    assert!(!source.rehearse(Nanos(1), &mut hearing), "nobody has looked yet");
+    source.look(&mut hearing);
+    for _ in 0..3 {
+        assert!(source.rehearse(Nanos(1), &mut hearing));
+    }
+    let offer = [(EventKind::Add, it), (EventKind::Delete, it)];
+    assert_eq!(hearing.heard, [offer; 3].concat());
+    assert_eq!(Source::<Hearing>::counters(&source).get(Counter::PacketsA), 0);
+    assert_eq!(Source::<Hearing>::last_packet(&source), Nanos::ZERO);
+}
+
+#[test]
+fn of_a_venue_whose_offers_nobody_has_written_no_packet_is_rehearsed() {
+    let mut source = Received::new(0, PitchChannel::new(PitchChannelConfig::default()));
+    let mut hearing = Hearing {
+        wanted: Some(InstrumentId(3)),
+        heard: Vec::new(),
+    };
+    source.look(&mut hearing);
+    assert!(!source.rehearse(Nanos(1), &mut hearing));
+    assert_eq!(hearing.heard, []);
+}
