@@ -1,8 +1,8 @@
 //! Eight digits of each of several numbers, and what they add to the checksum.
 //!
 //! With SSE2, which every x86-64 processor has, two in one vector (`pmulhuw`, `psadbw`): 25 instructions for
-//! two; elsewhere one after the other, 100. Each is compared with the other. Why not left to the compiler, and
-//! why not four in a vector of AVX2: `docs/adr/0005-vectors-in-the-fix-codec.md`.
+//! two; elsewhere one after the other, 100. Each is compared with the other. Why not left to the compiler,
+//! and why not four in a vector of AVX2: `docs/adr/0005-vectors-in-the-fix-codec.md`.
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 pub(crate) use one_by_one::digits8;

@@ -49,8 +49,9 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
 /// A multiple of ten to the `POWER` over that; of every other number, and of a negative one's bits, more than
 /// 2^64 over that, which is no quotient.
 ///
-/// The power of ten is 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated by n, is
-/// the quotient (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section 9).
+/// The power of ten is 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated by n,
+/// is the quotient (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section
+/// 9).
 #[inline(always)]
 pub(crate) const fn over_power_of_ten<const POWER: u32>(n: u64) -> u64 {
     n.wrapping_mul(const { inverse(5_u64.pow(POWER)) })

@@ -9,11 +9,10 @@
 //! the consumer every call is static. Trader, strategies, the quoter, the feed daemon and whoever only
 //! listens have this one loop: `cargo xtask tidy` refuses a second one.
 
-use std::hint::black_box;
 use std::marker::PhantomData;
 
-use tickwire_book::{Depth, prefetch};
-use tickwire_feed::{Channel, FeedState, Line, Twin};
+use tickwire_book::Depth;
+use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernelpath::Trigger;
 use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Symbol, Venue};
@@ -34,6 +33,11 @@ use tickwire_venues::wiring::{self, Reception, WithChannel};
 use crate::filtering::{FilterName, Filtering, Gate};
 use crate::hook::{self, ArmingPoint, Beside, Hook, Hooked, LiveLines};
 use crate::intake::{Intake, SocketOptions};
+
+mod rehearsing;
+
+use rehearsing::Rehearsed;
+pub use rehearsing::fetch;
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
 const PACKETS_PER_LOOK: u32 = 16;
@@ -143,21 +147,6 @@ fn pass<C: Channel, H: Consumer>(
     }
 }
 
-/// Has in the caches what the next packet will need of a channel, and what the next message of an instrument
-/// will.
-#[inline]
-pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
-    prefetch::fetch_value(channel);
-    if let Some(it) = instrument {
-        // Reading them is what fetches them.
-        black_box((
-            channel.wants(it),
-            channel.seen_of_instrument(it),
-            channel.instrument(it).map(|entry| entry.symbol),
-        ));
-    }
-}
-
 /// What the lines held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Taken {
@@ -248,7 +237,7 @@ pub trait Source<H: Consumer> {
     fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
     /// Fetches what the next packet will need of the channel.
     fn fetch(&self);
-    /// Plays packets of a [`Twin`] of the channel to the consumer; `false` if there is none.
+    /// Plays packets of a [`Twin`](tickwire_feed::Twin) of the channel to the consumer; `false` if there is none.
     fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool;
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
@@ -285,9 +274,7 @@ pub struct Received<C> {
     is_hooked: bool,
     /// The owner's part of the filter in front of them.
     filtering: Option<Filtering>,
-    /// The instrument of which packets are rehearsed.
-    rehearsed: Option<InstrumentId>,
-    twin: Option<Twin<C>>,
+    rehearsed: Rehearsed<C>,
 }
 
 impl<C: Channel> Received<C> {
@@ -299,8 +286,7 @@ impl<C: Channel> Received<C> {
             intake: None,
             is_hooked: false,
             filtering: None,
-            rehearsed: None,
-            twin: None,
+            rehearsed: Rehearsed::nothing(),
         }
     }
 
@@ -411,20 +397,12 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     }
 
     fn fetch(&self) {
-        fetch(&self.channel, self.rehearsed);
+        self.rehearsed.fetch(&self.channel);
     }
 
     #[inline]
     fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool {
-        match H::IS_HOT {
-            true => {
-                if let Some(twin) = &mut self.twin {
-                    twin.play(now, hot);
-                }
-                self.twin.is_some()
-            }
-            false => false,
-        }
+        self.rehearsed.play(now, hot)
     }
 
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price> {
@@ -528,14 +506,7 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
                 intake.count_into(counters);
             }
         });
-        // Of a consumer whose events come through a table there is nothing to rehearse.
-        let wanted = if H::IS_HOT { hot.rehearsed() } else { None };
-        self.rehearsed = wanted.map(|(instrument, _)| instrument);
-        if self.twin.is_none()
-            && let Some((instrument, price)) = wanted
-        {
-            self.twin = self.channel.twin(instrument, price);
-        }
+        self.rehearsed.look(&self.channel, hot);
     }
 
     fn count(&self, hot: &mut H, dropped: &dyn Fn(FilterName) -> Option<u64>) {
@@ -966,8 +937,8 @@ impl<H: Consumer> Receiver<H> {
         }
     }
 
-    /// For a thread that waits for packets: plays packets of a [`Twin`] of a source's channel to the consumer,
-    /// by the way that those of its lines take; `false` if it has none.
+    /// For a thread that waits for packets: plays packets of a [`Twin`](tickwire_feed::Twin) of a source's channel to the
+    /// consumer, by the way that those of its lines take; `false` if it has none.
     #[inline]
     pub fn rehearse(&mut self, source: usize, now: Nanos, hot: &mut H) -> bool {
         let source = self.sources.get_mut(source);
