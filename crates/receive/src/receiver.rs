@@ -237,7 +237,8 @@ pub trait Source<H: Consumer> {
     fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
     /// Fetches what the next packet will need of the channel.
     fn fetch(&self);
-    /// Plays packets of a [`Twin`](tickwire_feed::Twin) of the channel to the consumer; `false` if there is none.
+    /// Plays packets of a [`Twin`](tickwire_feed::Twin) of the channel to the consumer; `false` if there is
+    /// none.
     fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool;
     /// Shows the consumer the channel, and says which sockets work again.
     fn look(&mut self, hot: &mut H);
@@ -937,8 +938,8 @@ impl<H: Consumer> Receiver<H> {
         }
     }
 
-    /// For a thread that waits for packets: plays packets of a [`Twin`](tickwire_feed::Twin) of a source's channel to the
-    /// consumer, by the way that those of its lines take; `false` if it has none.
+    /// For a thread that waits for packets: plays packets of a [`Twin`](tickwire_feed::Twin) of a source's
+    /// channel to the consumer, by the way that those of its lines take; `false` if it has none.
     #[inline]
     pub fn rehearse(&mut self, source: usize, now: Nanos, hot: &mut H) -> bool {
         let source = self.sources.get_mut(source);
