@@ -485,9 +485,9 @@ fn short_word(value: &[u8]) -> u64 {
 pub(crate) fn put_check_sum(to: &mut [u8], sum: u8) {
     // x * 41 >> 12 is x / 100 for x < 256; x * 103 >> 10 is x / 10 for x < 100.
     let sum = u64::from(sum);
-    let hundreds = sum * 41 >> 12;
+    let hundreds = (sum * 41) >> 12;
     let rest = sum - 100 * hundreds;
-    let tens = rest * 103 >> 10;
+    let tens = (rest * 103) >> 10;
     let ones = rest - 10 * tens;
     let digits = hundreds << 24 | tens << 32 | ones << 40;
     to.copy_from_slice(&(digits + const { u64::from_le_bytes(*b"10=000\x01\0") }).to_le_bytes()[..7]);

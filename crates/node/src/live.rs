@@ -193,7 +193,7 @@ enum Mark {
 }
 
 impl<S: Strategy> Live<S> {
-    /// Strategies that nobody has told of any channel yet: [`Rule::prepare`](crate::trader::Rule::prepare)
+    /// Strategies that nobody has told of any channel yet: [`Rule::prepare`]
     /// does, and takes the memory.
     pub fn hosting(strategies: Vec<Hosting<S>>) -> Live<S> {
         Live {

@@ -14,6 +14,8 @@ pub(super) struct Rehearsed<C> {
     /// The instrument of which packets are rehearsed.
     instrument: Option<InstrumentId>,
     twin: Option<Twin<C>>,
+    /// It was to be played: where nobody has time to rehearse, none is made.
+    is_missed: bool,
 }
 
 impl<C: Channel> Rehearsed<C> {
@@ -22,15 +24,18 @@ impl<C: Channel> Rehearsed<C> {
         Rehearsed {
             instrument: None,
             twin: None,
+            is_missed: false,
         }
     }
 
-    /// Off the way of a packet: asks the consumer what it wants rehearsed.
+    /// Off the way of a packet: asks the consumer what it wants rehearsed, and makes the twin if it was
+    /// missed.
     pub(super) fn look<H: Consumer>(&mut self, channel: &C, hot: &H) {
         // Of a consumer whose events come through a table there is nothing to rehearse.
         let wanted = if H::IS_HOT { hot.rehearsed() } else { None };
         self.instrument = wanted.map(|(instrument, _)| instrument);
         if self.twin.is_none()
+            && self.is_missed
             && let Some((instrument, price)) = wanted
         {
             self.twin = channel.twin(instrument, price);
@@ -43,8 +48,9 @@ impl<C: Channel> Rehearsed<C> {
         // For nobody else are decoders compiled into one with what they are told to.
         match H::IS_HOT {
             true => {
-                if let Some(twin) = &mut self.twin {
-                    twin.play(now, hot);
+                match &mut self.twin {
+                    Some(twin) => twin.play(now, hot),
+                    None => self.is_missed = true,
                 }
                 self.twin.is_some()
             }
