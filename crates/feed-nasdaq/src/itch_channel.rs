@@ -129,7 +129,7 @@ impl Channel for ItchChannel {
         let feed = ItchFeed::new(self.feed.config_of_twin(), decoder);
         let offers = ItchOffers {
             locate: u16::try_from(instrument.0).ok()?,
-            price: Price4::new(u32::try_from(price.raw() / Price::from_4dp(1).raw()).ok()?),
+            price: Price4::new(u32::try_from(price.to_decimal(4)?).ok()?),
             sent: 0,
         };
         Some(Twin::new(ItchChannel::new(feed, SoupConfig::default()), offers))

@@ -46,8 +46,8 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
     ((even + odd).wrapping_mul(0x0001_0001_0001_0001) >> 48) as u8
 }
 
-/// A multiple of ten to the `POWER` over that; of every other number, and of a negative one's bits, more than
-/// 2^64 over that, which is no quotient.
+/// A multiple of ten to the `POWER` over that. Of every other number, and of a negative one's bits, at least
+/// 2^63 over that, which no positive number of 63 bits comes to.
 ///
 /// The power of ten is 2^n times 5^n: a multiple of it, times the inverse of 5^n modulo 2^64, rotated by n,
 /// is the quotient (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", section
@@ -184,6 +184,42 @@ mod tests {
             assert_eq!(byte_sum(digits8(n)), sum);
         }
         assert_eq!(byte_sum(u64::MAX), (255u32 * 8) as u8);
+    }
+
+    #[test]
+    fn only_multiples_of_a_power_of_ten_have_a_quotient() {
+        fn check<const POWER: u32>(n: i64) {
+            let (power, quotient) = (10_i64.pow(POWER), over_power_of_ten::<POWER>(n as u64));
+            match n >= 0 && n % power == 0 {
+                true => assert_eq!(quotient, (n / power) as u64, "{n} over 10^{POWER}"),
+                false => assert!(quotient >= (1 << 63) / power as u64, "{n} over 10^{POWER}"),
+            }
+        }
+        let edges = [
+            0,
+            1,
+            9,
+            10,
+            99_999,
+            1_000_000_000,
+            99_999_999_999_999_990,
+            i64::MAX,
+            i64::MIN,
+        ];
+        let all = (1..1_000).map(|n: i64| n.wrapping_mul(9_223_372_036_854_775_783));
+        for n in edges.into_iter().chain(all) {
+            for n in [
+                n,
+                n.wrapping_neg(),
+                n.wrapping_add(1),
+                n / 10_000_000 * 10_000_000,
+            ] {
+                check::<1>(n);
+                check::<3>(n);
+                check::<5>(n);
+                check::<7>(n);
+            }
+        }
     }
 
     #[test]

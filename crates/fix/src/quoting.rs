@@ -12,7 +12,7 @@ use crate::number::{self, byte_sum, over_power_of_ten, sum_of};
 use crate::session::{Again, SendError, Session};
 use crate::store::Store;
 use crate::tag;
-use crate::template::{Changing, Seldom, Times};
+use crate::template::{DigitSlots, KeptDigits, Times};
 use crate::time::{Precision, Stamp};
 use crate::version::Version;
 use alloc::boxed::Box;
@@ -97,9 +97,9 @@ struct Head {
     length: usize,
     /// The sequence number, QuoteID's low half, the low half of the cause's sequence number and the low third
     /// of its time.
-    changing: Changing<4>,
+    changing: DigitSlots<4>,
     /// The high halves of QuoteID and the cause's sequence number, the high and the middle third of its time.
-    seldom: Seldom,
+    seldom: KeptDigits,
     cause_venue: usize,
     sending_time: usize,
     /// Of TotNoQuoteEntries and NoQuoteEntries.
@@ -598,8 +598,8 @@ impl Head {
             len,
             body,
             length: after_begin + 2,
-            changing: Changing::new([at(tag::MSG_SEQ_NUM)?, id + 8, cause_seq + 8, recv + 16])?,
-            seldom: Seldom::new([id, cause_seq, recv, recv + 8])?,
+            changing: DigitSlots::new([at(tag::MSG_SEQ_NUM)?, id + 8, cause_seq + 8, recv + 16])?,
+            seldom: KeptDigits::new([id, cause_seq, recv, recv + 8])?,
             cause_venue: at(tag::CAUSE_VENUE)?,
             sending_time: at(tag::SENDING_TIME)?,
             counts: [at(tag::TOT_NO_QUOTE_ENTRIES)?, at(tag::NO_QUOTE_ENTRIES)?],

@@ -67,18 +67,18 @@ impl NewOrder {
 
 /// Eight digits at each of some places, which are always written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Changing<const N: usize> {
+pub(crate) struct DigitSlots<const N: usize> {
     pub(crate) at: [u16; N],
 }
 
-impl<const N: usize> Changing<N> {
+impl<const N: usize> DigitSlots<N> {
     /// `None` if a place is beyond 65 535.
-    pub(crate) fn new(at: [usize; N]) -> Option<Changing<N>> {
+    pub(crate) fn new(at: [usize; N]) -> Option<DigitSlots<N>> {
         let mut places = [0; N];
         for (to, at) in places.iter_mut().zip(at) {
             *to = u16::try_from(at).ok()?;
         }
-        Some(Changing { at: places })
+        Some(DigitSlots { at: places })
     }
 
     /// Writes these digits.
@@ -94,17 +94,17 @@ impl<const N: usize> Changing<N> {
 /// Eight digits at each of four places and what they say now: written only when they change, which the high
 /// parts of identifiers and times seldom do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seldom {
-    pub(crate) places: Changing<4>,
+pub(crate) struct KeptDigits {
+    pub(crate) places: DigitSlots<4>,
     values: [u32; 4],
     sum: u8,
 }
 
-impl Seldom {
+impl KeptDigits {
     /// Eight zeros are there.
-    pub(crate) fn new(at: [usize; 4]) -> Option<Seldom> {
-        Some(Seldom {
-            places: Changing::new(at)?,
+    pub(crate) fn new(at: [usize; 4]) -> Option<KeptDigits> {
+        Some(KeptDigits {
+            places: DigitSlots::new(at)?,
             values: [0; 4],
             sum: 0, // four times eight times '0' is a multiple of 256
         })
@@ -122,14 +122,14 @@ impl Seldom {
     }
 }
 
-/// Where the patched values are. `low` is the last eight digits of a number, `high` those before them.
+/// Where the patched values are.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     /// The sequence number, ClOrdID's low half, the quantity, the price before and behind the point, the low
     /// half of the cause's sequence number and the low third of its time.
-    changing: Changing<7>,
+    changing: DigitSlots<7>,
     /// The high halves of ClOrdID and the cause's sequence number, the high and the middle third of its time.
-    seldom: Seldom,
+    seldom: KeptDigits,
     side: usize,
     time_in_force: usize,
     cause_venue: usize,
@@ -198,7 +198,7 @@ impl OrderTemplate {
         let (price, recv) = (at(tag::PRICE)?, at(tag::CAUSE_RECV_TS)?);
         let (id, cause_seq) = (at(tag::CL_ORD_ID)?, at(tag::CAUSE_SEQ)?);
         let slots = Slots {
-            changing: Changing::new([
+            changing: DigitSlots::new([
                 at(tag::MSG_SEQ_NUM)?,
                 id + 8,
                 at(tag::ORDER_QTY)?,
@@ -207,7 +207,7 @@ impl OrderTemplate {
                 cause_seq + 8,
                 recv + 16,
             ])?,
-            seldom: Seldom::new([id, cause_seq, recv, recv + 8])?,
+            seldom: KeptDigits::new([id, cause_seq, recv, recv + 8])?,
             side: at(tag::SIDE)?,
             time_in_force: at(tag::TIME_IN_FORCE)?,
             cause_venue: at(tag::CAUSE_VENUE)?,
@@ -329,6 +329,7 @@ impl OrderTemplate {
     #[inline(never)]
     pub(crate) fn patch(&mut self, now: Nanos, seq: u64, order: &NewOrder) -> bool {
         let cause = order.cause;
+        // 8 digits, point, 8 decimals: what is negative or no multiple of ten of 1e-9 comes to more.
         let units = over_power_of_ten::<1>(order.price.raw() as u64);
         if seq >= E8
             || order.qty.0 as u64 >= E8
@@ -417,25 +418,14 @@ impl Times {
         }
         let of_fraction = match self.precision {
             Precision::Seconds => 0,
-            Precision::Millis => {
-                for at in places.map(|at| at + 18) {
-                    buf[at..at + 3].copy_from_slice(&fraction.to_le_bytes()[..3]);
-                }
-                byte_sum(fraction & 0xff_ffff).wrapping_add(b'.')
-            }
-            Precision::Micros => {
-                for at in places.map(|at| at + 18) {
-                    buf[at..at + 6].copy_from_slice(&fraction.to_le_bytes()[..6]);
-                }
-                byte_sum(fraction & 0xffff_ffff_ffff).wrapping_add(b'.')
-            }
+            Precision::Millis => put_first::<3, N>(buf, places, fraction),
+            Precision::Micros => put_first::<6, N>(buf, places, fraction),
             Precision::Nanos => {
                 let ninth = b'0' + (now.0 % 10) as u8;
-                for at in places.map(|at| at + 18) {
-                    buf[at..at + 8].copy_from_slice(&fraction.to_le_bytes());
-                    buf[at + 8] = ninth;
+                for at in places {
+                    buf[at + FRACTION + 8] = ninth;
                 }
-                byte_sum(fraction).wrapping_add(ninth).wrapping_add(b'.')
+                put_first::<8, N>(buf, places, fraction).wrapping_add(ninth)
             }
         };
         self.stamp
@@ -451,6 +441,19 @@ impl Times {
             buf[at..at + text.len()].copy_from_slice(text);
         }
     }
+}
+
+/// Where the digits of a time's fraction begin, behind `YYYYMMDD-HH:MM:SS.`.
+const FRACTION: usize = 18;
+
+/// Writes the first digits of the fraction at all places; what they and the point before them add to the
+/// checksum, of one place.
+#[inline(always)]
+fn put_first<const DIGITS: usize, const N: usize>(buf: &mut [u8], places: [usize; N], fraction: u64) -> u8 {
+    for at in places {
+        buf[at + FRACTION..at + FRACTION + DIGITS].copy_from_slice(&fraction.to_le_bytes()[..DIGITS]);
+    }
+    byte_sum(fraction & u64::MAX >> (64 - 8 * DIGITS)).wrapping_add(b'.')
 }
 
 /// Writes one character; what it adds to the checksum.

@@ -574,15 +574,19 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
-/// What the loop of a thread that waits does when it has time to spare, of a path without a channel: all that
-/// an order needs is rehearsed, and what the events of a packet need.
+/// What the loop of a thread that waits does when it has time to spare, of a path in memory: all that an
+/// order needs is rehearsed, and what a packet needs, which `play` plays to the path; its events alone where
+/// that says that it has none.
 pub fn idle<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     now: Nanos,
+    play: impl FnOnce(&mut HotPath<O, STAMPED, Live<S>>) -> bool,
 ) {
     Live::on_idle(hot, now);
     if Live::begin_rehearsal(hot).is_some() {
-        Live::rehearse_events(hot, now);
+        if !play(hot) {
+            Live::rehearse_events(hot, now);
+        }
         Live::end_rehearsal(hot);
     }
 }

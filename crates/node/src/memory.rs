@@ -288,14 +288,12 @@ pub fn idle<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
     twin: &mut Option<Twin<C>>,
     now: Nanos,
 ) {
-    Live::on_idle(hot, now);
-    if Live::begin_rehearsal(hot).is_some() {
-        match twin {
-            Some(twin) => twin.play(now, hot),
-            None => Live::rehearse_events(hot, now),
+    live::idle(hot, now, |hot| {
+        if let Some(twin) = twin {
+            twin.play(now, hot);
         }
-        Live::end_rehearsal(hot);
-    }
+        twin.is_some()
+    });
     let rehearsed = Live::rehearsed(hot).map(|(instrument, _)| instrument);
     tickwire_receive::receiver::fetch(channel, rehearsed);
 }

@@ -69,6 +69,16 @@ fn what_is_rehearsed_is_heard_and_the_channel_knows_nothing_of_it() {
     assert_eq!(hearing.heard, [offer; 3].concat());
     assert_eq!(Source::<Hearing>::counters(&source).get(Counter::PacketsA), 0);
     assert_eq!(Source::<Hearing>::last_packet(&source), Nanos::ZERO);
+    // Another instrument has another twin.
+    let other = InstrumentId(4);
+    hearing.wanted = Some(other);
+    source.look(&mut hearing);
+    hearing.heard.clear();
+    assert!(source.rehearse(Nanos(1), &mut hearing));
+    assert_eq!(
+        hearing.heard,
+        [(EventKind::Add, other), (EventKind::Delete, other)]
+    );
 }
 
 #[test]

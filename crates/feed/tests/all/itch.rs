@@ -620,7 +620,7 @@ fn recorded_nasdaq_packets_become_the_events_their_worked_example_says() {
 
 /// For ever an offer enters and leaves, and no more is said, not even that its feed has begun.
 #[test]
-fn a_twin_says_of_its_offers_and_of_nothing_else() {
+fn a_twin_tells_of_its_offers_and_of_nothing_else() {
     let config = ArbiterConfig {
         snapshot: true,
         session: Some(tickwire_feed::SessionId(*b"0000000001")),
@@ -652,7 +652,11 @@ fn a_twin_says_of_its_offers_and_of_nothing_else() {
         0,
         "the other one's are its own"
     );
-    for (number, price) in [(1 << 16, price), (5, Price::from_raw(-1_000_000_000))] {
+    for (number, price) in [
+        (1 << 16, price),
+        (5, Price::from_raw(-1_000_000_000)),
+        (5, Price::from_raw(1)),
+    ] {
         assert!(
             channel.twin(InstrumentId(number), price).is_none(),
             "{number} {price}"

@@ -259,7 +259,7 @@ mod tests {
             rehearsals.take(0, InstrumentId(1));
             assert_eq!(rehearsals.instruments, [Some(it)], "the first one stays");
             let config = *rehearsals.books[0].config();
-            let offer = (Side::Ask, Price::from_raw(ASK.raw() - SPREAD / 2));
+            let offer = (Side::Ask, OFFER);
             for round in 0..2 * u64::from(ROOM) {
                 for event in rehearsals.events(&config, it, Nanos(round), offer) {
                     let Applied::Update(update) = rehearsals.books[0].apply(&event) else {

@@ -426,7 +426,7 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
         let before = of(&hot);
         let ((), count) = count_allocations(|| {
             for turn in 0..100 {
-                idle(&mut hot, now.after(turn));
+                idle(&mut hot, now.after(turn), |_| false);
             }
         });
         assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
@@ -439,42 +439,47 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
 }
 
 /// Between any two packets of a session, a packet of the channel's twin: what is sent and what the books
-/// hold is what it is without, and nothing is allocated.
+/// hold is what it is without, and nothing is allocated. Behind a lost packet the books are stale, and stay
+/// it.
 #[test]
 fn packets_of_a_twin_change_nothing() {
     let session = Recorded::generate(7, 20_000, 50);
     let (clock, symbol) = (Clock::calibrate(), recorded::first_symbol());
     let packets = session.packets(3);
-    let [with, without] = [true, false].map(|is_rehearsed| {
-        let feed = recorded::feed(session.symbols);
-        let mut channel = ItchChannel::new(feed, SoupConfig::default());
-        let books = memory::books(session.symbols);
-        let mut hot =
-            strategy_path::<_, true>(Taker::new(symbol), books, symbol, clock.clone()).expect("it logs on");
-        let mut twin = memory::twin_of(&hot, &channel);
-        let ((), count) = count_allocations(|| {
-            for packet in recorded::walk(&packets) {
-                let now = clock.now();
-                if is_rehearsed {
-                    assert!(twin.is_some());
-                    memory::idle(&mut hot, &channel, &mut twin, now);
+    for lost in [None, Some(5_000)] {
+        let [with, without] = [true, false].map(|is_rehearsed| {
+            let feed = recorded::feed(session.symbols);
+            let mut channel = ItchChannel::new(feed, SoupConfig::default());
+            let books = memory::books(session.symbols);
+            let mut hot = strategy_path::<_, true>(Taker::new(symbol), books, symbol, clock.clone())
+                .expect("it logs on");
+            let mut twin = memory::twin_of(&hot, &channel);
+            let ((), count) = count_allocations(|| {
+                for (nth, packet) in recorded::walk(&packets).enumerate() {
+                    let now = clock.now();
+                    if is_rehearsed {
+                        assert!(twin.is_some());
+                        memory::idle(&mut hot, &channel, &mut twin, now);
+                    }
+                    if lost != Some(nth) {
+                        channel.on_datagram(now, tickwire_market::Port::Live, Line::A, packet, &mut hot);
+                    }
+                    answer(&mut hot, now);
                 }
-                channel.on_datagram(now, tickwire_market::Port::Live, Line::A, packet, &mut hot);
-                answer(&mut hot, now);
+            });
+            assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+            let books = &hot.books[0];
+            match lost {
+                None => assert_eq!(session.differences(books), 0),
+                Some(_) => assert_eq!(books.feed_state(), BookState::Stale),
             }
+            let strategy = hot.rule.hosted[0].conductor.strategy();
+            let sent = hot.sessions[0].out.orders;
+            (books.state_hash(), sent, strategy.ends, channel.counters())
         });
-        assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
-        assert_eq!(session.differences(&hot.books[0]), 0);
-        let strategy = hot.rule.hosted[0].conductor.strategy();
-        (
-            hot.books[0].state_hash(),
-            hot.sessions[0].out.orders,
-            strategy.ends,
-            channel.counters(),
-        )
-    });
-    assert_eq!(with, without);
-    assert!(with.1 > 10, "{} orders", with.1);
+        assert_eq!(with, without, "lost: {lost:?}");
+        assert!(with.1 > 10, "{} orders", with.1);
+    }
 }
 
 /// Counts what it is told of the market.
@@ -519,7 +524,7 @@ fn on_no_kind_of_feed_is_a_strategy_told_of_what_is_rehearsed() {
         let (before, rehearsed) = (told(&hot), hot.rule.rehearsals.orders);
         let now = hot.clock.now();
         for turn in 0..10 {
-            idle(&mut hot, now.after(turn));
+            idle(&mut hot, now.after(turn), |_| false);
         }
         assert_eq!(told(&hot), before, "{venue:?}");
         assert_eq!(hot.rule.rehearsals.orders, rehearsed + 10, "{venue:?}");

@@ -94,7 +94,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
     /// ([`tickwire_trading::Quoter::rehearse`]).
     pub fn rehearse(&mut self, now: Nanos) {
-        live::idle(&mut self.hot, now);
+        live::idle(&mut self.hot, now, |_| false);
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.

@@ -33,7 +33,10 @@ impl<C: Channel> Rehearsed<C> {
     pub(super) fn look<H: Consumer>(&mut self, channel: &C, hot: &H) {
         // Of a consumer whose events come through a table there is nothing to rehearse.
         let wanted = if H::IS_HOT { hot.rehearsed() } else { None };
-        self.instrument = wanted.map(|(instrument, _)| instrument);
+        let instrument = wanted.map(|(instrument, _)| instrument);
+        if instrument != self.instrument {
+            (self.instrument, self.twin) = (instrument, None);
+        }
         if self.twin.is_none()
             && self.is_missed
             && let Some((instrument, price)) = wanted
