@@ -13,6 +13,7 @@ pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, NotedOrders, RecoveryLimits,
-    STREAM_CHUNK_MAX, SessionId, SnapshotState, SoupFailure, Start, decoder, fixed_map, framing,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, NotedOrders, Offers, RecoveryLimits,
+    STREAM_CHUNK_MAX, SessionId, SnapshotState, SoupFailure, Start, Twin, decoder, fixed_map, framing,
+    offer_id,
 };

@@ -5,11 +5,14 @@
 //! whole what it misses: each needs its own set of books.
 
 use crate::{
-    ArbiterConfig, Channel, GapEvent, GapProxy, Line, PitchConfig, PitchDecoder, PitchFeed, PitchLogin,
-    PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start,
+    ArbiterConfig, Channel, GapEvent, GapProxy, Line, Offers, PitchConfig, PitchDecoder, PitchFeed,
+    PitchLogin, PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start, Twin, offer_id,
 };
-use tickwire_market::{EventSink, Nanos, Port};
-use tickwire_wire_cboe::pitch::{GapStatus, gap_limits};
+use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, Side};
+use tickwire_wire_cboe::pitch::{
+    AddOrderShort, DeleteOrder, GapStatus, PacketBuilder, ShortPrice, add_flags, gap_limits, side_char,
+};
+use tickwire_wire_core::layout::{Alpha, Pod};
 
 /// What a [`PitchChannel`] has to know.
 #[derive(Clone, Debug, Default)]
@@ -232,5 +235,66 @@ impl Channel for PitchChannel {
         }
     }
 
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<PitchChannel>> {
+        if instrument == InstrumentId::WHOLE_FEED {
+            return None;
+        }
+        let offers = PitchOffers {
+            price: ShortPrice::from_price(price)?,
+        };
+        let decoder = PitchConfig {
+            venue: self.venue(),
+            first_instrument: instrument.0,
+            instruments_max: 1,
+            orders_max: 16,
+            ..PitchConfig::default()
+        };
+        let config = PitchChannelConfig {
+            unit: UNIT_OF_TWIN,
+            decoder,
+            ..PitchChannelConfig::default()
+        };
+        let channel = PitchChannel::with_arbiter(self.feed.config_of_twin(), config);
+        Some(Twin::new(channel, offers))
+    }
+
     tickwire_feed_core::answers_from_feed!();
+}
+
+/// What the unit of a twin is called.
+const UNIT_OF_TWIN: u8 = 1;
+
+/// Of a session of its own: an order is added, and deleted.
+struct PitchOffers {
+    price: ShortPrice,
+}
+
+impl Offers for PitchOffers {
+    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let mut packet = PacketBuilder::new(buffer, UNIT_OF_TWIN, number);
+        let order_id = offer_id(number).into();
+        // A packet that has no room for its message is a heartbeat.
+        let _ = match number % 2 {
+            1 => packet.push(
+                AddOrderShort {
+                    order_id,
+                    side: side_char(Side::Ask),
+                    qty: 100.into(),
+                    symbol: Alpha(*b"REHRSE"),
+                    price: self.price,
+                    flags: add_flags::DISPLAYED,
+                    ..AddOrderShort::BLANK_MESSAGE
+                }
+                .as_bytes(),
+            ),
+            _ => packet.push(
+                DeleteOrder {
+                    order_id,
+                    ..DeleteOrder::BLANK_MESSAGE
+                }
+                .as_bytes(),
+            ),
+        };
+        packet.finish()
+    }
 }

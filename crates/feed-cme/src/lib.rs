@@ -14,6 +14,6 @@ pub use mdp3::{
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
-    Start, SubscriptionsFull, decoder, fixed_map, framing,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, Offers, RecoveryLimits, Rule, Seen,
+    SessionId, Start, SubscriptionsFull, Twin, decoder, fixed_map, framing, offer_id,
 };

@@ -23,6 +23,7 @@ mod define;
 mod event;
 mod join;
 mod live;
+mod offers;
 mod recovery;
 mod refresh;
 mod replay;

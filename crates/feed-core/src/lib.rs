@@ -44,4 +44,4 @@ pub use recovery::{Answers, DayUse, RecoveryLimits, SnapshotGate};
 pub use stream::{STREAM_CHUNK_MAX, SnapshotState, SoupFailure};
 pub use subscriptions::{Rule, Seen, Subscriptions, SubscriptionsFull};
 pub use symbology::consolidated;
-pub use twin::{Offers, Twin};
+pub use twin::{Offers, Twin, offer_id};

@@ -2,7 +2,7 @@
 
 use crate::{
     Channel, Glimpse, ItchConfig, ItchDecoder, ItchFeed, Line, Offers, STREAM_CHUNK_MAX, SnapshotState,
-    SoupConfig, Twin,
+    SoupConfig, Twin, offer_id,
 };
 use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Side};
 use tickwire_wire_core::layout::{Alpha, Pod, Price4};
@@ -120,18 +120,18 @@ impl Channel for ItchChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<ItchChannel>> {
+        let locate = u16::try_from(instrument.0).ok().filter(|locate| *locate > 0)?;
+        let offers = ItchOffers {
+            locate,
+            price: Price4::from_price(price)?,
+        };
         let decoder = ItchDecoder::new(ItchConfig {
             venue: self.venue(),
             midnight: Nanos::ZERO,
-            instruments_max: instrument.0.checked_add(1)?,
+            instruments_max: u32::from(locate) + 1,
             symbols: None,
         });
         let feed = ItchFeed::new(self.feed.config_of_twin(), decoder);
-        let offers = ItchOffers {
-            locate: u16::try_from(instrument.0).ok()?,
-            price: Price4::new(u32::try_from(price.to_decimal(4)?).ok()?),
-            sent: 0,
-        };
         Some(Twin::new(ItchChannel::new(feed, SoupConfig::default()), offers))
     }
 
@@ -142,17 +142,14 @@ impl Channel for ItchChannel {
 struct ItchOffers {
     locate: u16,
     price: Price4,
-    sent: u64,
 }
 
 impl Offers for ItchOffers {
-    fn next(&mut self, buffer: &mut [u8]) -> usize {
-        self.sent += 1;
-        let mut packet = PacketBuilder::new(buffer, *b"REHEARSED ", SeqNo(self.sent));
-        // Far above the few orders that stand in a rehearsed book.
-        let order_ref = ((1 << 20) + self.sent.div_ceil(2)).into();
+    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let mut packet = PacketBuilder::new(buffer, *b"REHEARSED ", SeqNo(number.into()));
+        let order_ref = offer_id(number).into();
         // A packet that has no room for its message is a heartbeat.
-        let _ = match self.sent % 2 {
+        let _ = match number % 2 {
             1 => packet.push(
                 AddOrder {
                     order_ref,

@@ -22,5 +22,5 @@ pub use soup::{SoupClient, SoupConfig, SoupEvent};
 // What the modules here share with every venue.
 use tickwire_feed_core::{
     Channel, Content, FeedHandler, Filter, Frame, Framing, Line, MissingRange, Offers, STREAM_CHUNK_MAX,
-    Seen, SessionId, SnapshotState, SoupFailure, Twin, decoder, framing,
+    Seen, SessionId, SnapshotState, SoupFailure, Twin, decoder, framing, offer_id,
 };

@@ -20,6 +20,6 @@ pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    Channel, Decoder, FeedHandler, FeedState, Filter, Framing, Line, MissingRange, Seen, SessionId, decoder,
-    framing,
+    Channel, Decoder, FeedHandler, FeedState, Filter, Framing, Line, MissingRange, Offers, Seen, SessionId,
+    Twin, decoder, framing, offer_id,
 };

@@ -14,6 +14,7 @@
 //! A full update may be split: parts repeat the fixed part, number included, and only the first one clears.
 //! An update that an instrument's refresh holds already, which its number tells, says nothing.
 
+mod offers;
 mod refresh;
 
 pub use refresh::OpenBookRefresh;
@@ -104,6 +105,14 @@ impl Framing for OpenBook {
 }
 
 nyse_protocol!(OpenBook, OpenBookDecoder, OpenBookRefresh);
+
+fn decoder_of_twin(venue: Venue, instruments_max: u32) -> OpenBookDecoder {
+    OpenBookDecoder::new(OpenBookConfig {
+        venue,
+        instruments_max,
+        ..OpenBookConfig::default()
+    })
+}
 
 fn is_retransmission(datagram: &[u8]) -> bool {
     let flag = openbook::parse_packet(datagram).map(|packet| packet.flag());

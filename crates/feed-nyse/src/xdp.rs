@@ -20,6 +20,7 @@
 //! Prices need the instrument's scale, which message 3 tells: an order of an instrument without one cannot be
 //! read. Nanoseconds count from the second of the last message 2; before the first one venue times are 0.
 
+mod offers;
 mod refresh;
 
 pub use refresh::XdpRefresh;
@@ -109,6 +110,14 @@ impl Framing for Xdp {
 }
 
 nyse_protocol!(Xdp, XdpDecoder, XdpRefresh);
+
+fn decoder_of_twin(venue: Venue, instruments_max: u32) -> XdpDecoder {
+    XdpDecoder::new(XdpConfig {
+        venue,
+        instruments_max,
+        ..XdpConfig::default()
+    })
+}
 
 fn is_retransmission(datagram: &[u8]) -> bool {
     let flag = xdp::parse_packet(datagram).ok().and_then(|packet| packet.flag());

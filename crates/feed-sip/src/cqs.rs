@@ -140,6 +140,13 @@ impl CqsDecoder {
         }
     }
 
+    /// Of a [`Twin`](crate::Twin), whose one instrument has this number.
+    fn of_twin(instrument: InstrumentId) -> CqsDecoder {
+        CqsDecoder {
+            sip: Sip::of_twin(Venue::Cqs, instrument, false),
+        }
+    }
+
     /// A long quote that changes no national best, as most.
     #[inline(always)]
     fn tell_long<S: EventSink>(

@@ -15,6 +15,6 @@ pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    Answers, ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Rule, Seen,
-    SessionId, Start, SubscriptionsFull, decoder, framing, reorder,
+    Answers, ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, Offers, RecoveryLimits, Rule,
+    Seen, SessionId, Start, SubscriptionsFull, Twin, decoder, framing, reorder,
 };

@@ -211,6 +211,26 @@ impl Sip {
         sip
     }
 
+    /// Of a twin, whose one instrument has this number, and whose one participant is the first of the plan.
+    pub(crate) fn of_twin(venue: Venue, instrument: InstrumentId, keeps_quotes: bool) -> Sip {
+        let config = SipConfig {
+            instruments_max: 1,
+            symbols: None,
+        };
+        let room = instrument.index() + 1;
+        let standing = if keeps_quotes { room } else { 0 };
+        let numbers = instrument.0..instrument.0.saturating_add(1);
+        Sip {
+            followed: vec![Followed::default(); room].into(),
+            standing: vec![Standing::default(); standing].into(),
+            filter: Filter::new(venue, numbers, None)
+                .joining_at_once(0)
+                .naming_types(type_at),
+            instruments_max: instrument.index(),
+            ..Sip::new(venue, &config, keeps_quotes)
+        }
+    }
+
     /// Adds a rule of what is wanted, and names the instruments of which it changes that. May allocate.
     pub(crate) fn select(
         &mut self,
@@ -602,6 +622,21 @@ impl Sip {
             ..MarketEvent::default()
         }
     }
+}
+
+/// By how much a twin's offers differ.
+const OFFERS_APART: i64 = Price::from_4dp(100).raw();
+
+/// The offers of a twin as fields of a quote: one at this price, and a worse one. `None` where they cannot be
+/// written, and for the feed as a whole.
+pub(crate) fn two_offers<P>(
+    instrument: InstrumentId,
+    price: Price,
+    field: impl Fn(Price) -> Option<P>,
+) -> Option<[P; 2]> {
+    let worse = Price::from_raw(price.raw().checked_add(OFFERS_APART)?);
+    let offers = [field(price)?, field(worse)?];
+    (instrument != InstrumentId::WHOLE_FEED).then_some(offers)
 }
 
 /// Keeps a participant's quote as it counts.

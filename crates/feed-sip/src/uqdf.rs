@@ -68,6 +68,13 @@ impl UqdfDecoder {
         }
     }
 
+    /// Of a [`Twin`](crate::Twin), whose one instrument has this number.
+    fn of_twin(instrument: InstrumentId) -> UqdfDecoder {
+        UqdfDecoder {
+            sip: Sip::of_twin(Venue::Uqdf, instrument, true),
+        }
+    }
+
     /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a
     /// message says both sides of its national best, at the latest the recap of the close.
     pub fn lose(&mut self, next: SeqNo, now: Nanos, sink: &mut dyn EventSink) {

@@ -289,10 +289,7 @@ pub fn idle<O: OrderOut, S: Strategy, C: Channel, const STAMPED: bool>(
     now: Nanos,
 ) {
     live::idle(hot, now, |hot| {
-        if let Some(twin) = twin {
-            twin.play(now, hot);
-        }
-        twin.is_some()
+        twin.as_mut().is_some_and(|twin| twin.play(now, hot))
     });
     let rehearsed = Live::rehearsed(hot).map(|(instrument, _)| instrument);
     tickwire_receive::receiver::fetch(channel, rehearsed);

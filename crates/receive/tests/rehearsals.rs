@@ -1,10 +1,7 @@
 //! A source whose consumer rehearses packets has a twin of its channel from the first look on after it was
 //! to be played.
 
-use tickwire_feed::{
-    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, PitchChannel, PitchChannelConfig,
-    SoupConfig,
-};
+use tickwire_feed::{ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig};
 use tickwire_market::{Counter, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Price};
 use tickwire_receive::receiver::{Consumer, Received, Source};
 use tickwire_runtime::stamp::RxStamp;
@@ -82,10 +79,10 @@ fn what_is_rehearsed_is_heard_and_the_channel_knows_nothing_of_it() {
 }
 
 #[test]
-fn of_a_venue_whose_offers_nobody_has_written_no_packet_is_rehearsed() {
-    let mut source = Received::new(0, PitchChannel::new(PitchChannelConfig::default()));
+fn of_an_instrument_that_has_no_twin_no_packet_is_rehearsed() {
+    let mut source = source();
     let mut hearing = Hearing {
-        wanted: Some(InstrumentId(3)),
+        wanted: Some(InstrumentId(1 << 16)),
         heard: Vec::new(),
     };
     for _ in 0..2 {

@@ -2,11 +2,11 @@
 //! listens to them.
 
 use super::event::{Moment, Tail};
-use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
+use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState, offers};
 use crate::decoder::Context;
-use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
+use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start, Twin};
 use tickwire_market::{
-    Contract, DynSink, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, PriceSteps,
+    Contract, DynSink, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, Price, PriceSteps,
 };
 
 // The feed's limit is that of the layouts' specification.
@@ -208,6 +208,11 @@ impl Channel for Mdp3Channel {
             }),
             None => terms.tick.map(|tick| PriceSteps { tick, beyond: None }),
         }
+    }
+
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<Mdp3Channel>> {
+        let config = self.feed.config_of_twin();
+        offers::twin(self.feed.decoder(), config, instrument, price)
     }
 
     tickwire_feed_core::answers_from_feed!();

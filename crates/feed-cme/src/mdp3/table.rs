@@ -33,6 +33,15 @@ impl Securities {
         }
     }
 
+    /// With room for one, whose position will be this, at least 1.
+    pub(super) fn of_one(position: u32) -> Securities {
+        Securities {
+            len: position - 1,
+            max: position,
+            ..Securities::new(1)
+        }
+    }
+
     /// How many there are: positions go from 1 to this.
     pub(super) fn len(&self) -> usize {
         self.len as usize

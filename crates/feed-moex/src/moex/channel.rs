@@ -9,9 +9,11 @@
 //! The exchange has no end of session: the day is over when every instrument's status says so and the feed
 //! has sent a heartbeat since.
 
-use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
-use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
-use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port};
+use super::{
+    Instruments, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState, offers,
+};
+use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start, Twin};
+use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port, Price};
 use tickwire_wire_moex::moex::MissingField;
 
 /// Everything about a [`MoexChannel`].
@@ -86,6 +88,11 @@ impl MoexChannel {
     /// How far the replay is.
     pub fn replay_state(&self) -> MoexReplayState {
         self.replay.state()
+    }
+
+    /// What is known of instruments, for who makes a channel of one.
+    pub(super) fn books_mut(&mut self) -> &mut Instruments {
+        &mut self.feed.decoder_mut().books
     }
 
     /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in
@@ -190,6 +197,11 @@ impl Channel for MoexChannel {
             self.replay.handle_closed();
             self.follow_up(now, sink);
         }
+    }
+
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<MoexChannel>> {
+        let arbiter = self.feed.config_of_twin();
+        offers::twin(self.feed.decoder(), arbiter, instrument, price)
     }
 
     tickwire_feed_core::answers_from_feed!();

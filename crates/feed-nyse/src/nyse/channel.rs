@@ -1,9 +1,9 @@
 //! A channel of a NYSE feed: messages again and refreshes are asked for over one connection, kept open for
 //! the day, and come on groups of their own.
 
-use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
-use crate::{Channel, FeedHandler, Framing, Line};
-use tickwire_market::{EventSink, Nanos, Port};
+use super::{INSTRUMENTS_MAX, NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
+use crate::{Channel, FeedHandler, Framing, Line, Offers, Twin};
+use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, Venue};
 
 /// What XDP and OpenBook Ultra differ in.
 pub trait NyseProtocol: Framing + RequestProtocol + Sized {
@@ -37,6 +37,12 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     /// Whether a datagram of the retransmission group holds messages of the channel. Heartbeats tell the
     /// group's own numbers.
     fn is_retransmission(datagram: &[u8]) -> bool;
+
+    /// The decoder of a [`Twin`]: for numbers below this.
+    fn decoder_of_twin(venue: Venue, instruments_max: u32) -> Self::Decoder;
+
+    /// What a [`Twin`] is sent; `None` if the price cannot be written.
+    fn offers(instrument: InstrumentId, price: Price) -> Option<impl Offers + 'static>;
 }
 
 /// See the module's description. [`crate::XdpChannel`] and [`crate::OpenBookChannel`] are its two kinds.
@@ -182,6 +188,17 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         }
     }
 
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<NyseChannel<P>>> {
+        let is_one = (1..INSTRUMENTS_MAX).contains(&instrument.0);
+        let offers = P::offers(instrument, price).filter(|_| is_one)?;
+        let decoder = P::decoder_of_twin(self.venue(), instrument.0 + 1);
+        let feed = FeedHandler::new(self.feed.config_of_twin(), decoder);
+        Some(Twin::new(
+            NyseChannel::new(feed, RequestConfig::default()),
+            offers,
+        ))
+    }
+
     tickwire_feed_core::answers_from_feed!();
 }
 
@@ -244,6 +261,17 @@ macro_rules! nyse_protocol {
 
             fn is_retransmission(datagram: &[u8]) -> bool {
                 is_retransmission(datagram)
+            }
+
+            fn decoder_of_twin(venue: Venue, instruments_max: u32) -> $decoder {
+                decoder_of_twin(venue, instruments_max)
+            }
+
+            fn offers(
+                instrument: InstrumentId,
+                price: tickwire_market::Price,
+            ) -> Option<impl $crate::Offers + 'static> {
+                offers::offers(instrument, price)
             }
         }
     };

@@ -6,11 +6,13 @@
 //! `request_timeout_ns` loads the next snapshot. Whoever has the guide finds what to ask for with
 //! [`CqsFeed::poll_missing`].
 
-use super::{CqsFeed, CqsSnapshot, control};
+use super::{CqsDecoder, CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
-use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, RecoveryLimits, Start};
-use tickwire_market::{DynSink, EventSink, Nanos, Port, SeqNo};
-use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, ControlType};
+use crate::sip::two_offers;
+use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, Offers, RecoveryLimits, SessionId, Start, Twin};
+use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
+use tickwire_wire_core::layout::{Alpha, Char, Pod};
+use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, ControlType, LongQuote, PriceLong, UnixTime};
 
 /// See the module's description.
 pub struct CqsChannel {
@@ -113,5 +115,31 @@ impl Channel for CqsChannel {
         self.feed.poll_timeout()
     }
 
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<CqsChannel>> {
+        let offers = CqsOffers(two_offers(instrument, price, PriceLong::from_price)?);
+        let decoder = CqsDecoder::of_twin(instrument);
+        let feed = CqsFeed::new(self.feed.config_of_twin(), decoder);
+        Some(Twin::new(CqsChannel::new(feed), offers))
+    }
+
     tickwire_feed_core::answers_from_feed!();
+}
+
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn.
+struct CqsOffers([PriceLong; 2]);
+
+impl Offers for CqsOffers {
+    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let quote = LongQuote {
+            symbol: Alpha(*b"REHEARSED  "),
+            instrument_type: Char(b'0'),
+            condition: Char(b'R'),
+            offer_price: self.0[usize::from(number % 2 == 0)],
+            offer_size: 100.into(),
+            national_bbo: Char(b'G'),
+            ..LongQuote::at(b'A', UnixTime::from_nanos(0))
+        };
+        let message = quote.as_bytes();
+        Cqs::wrap(SessionId::NONE, SeqNo(number.into()), message, buffer).unwrap_or(0)
+    }
 }

@@ -1,9 +1,14 @@
 //! A channel of UQDF: MoldUDP64, requests by datagram. There is no snapshot: what nobody sends again is lost,
 //! and each book is stale until a message says both sides of its national best.
 
-use super::UqdfFeed;
-use crate::{Channel, Line};
-use tickwire_market::{EventSink, Nanos, Port};
+use super::{UqdfDecoder, UqdfFeed};
+use crate::framing::Framing;
+use crate::sip::two_offers;
+use crate::{Channel, Line, Offers, SessionId, Twin};
+use tickwire_feed_nasdaq::MoldUdp64;
+use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
+use tickwire_wire_core::layout::{Alpha, Char, Pod};
+use tickwire_wire_sip::uqdf::{NbboIndicator, PriceShort, QuoteShort};
 
 /// See the module's description.
 pub struct UqdfChannel {
@@ -66,5 +71,30 @@ impl Channel for UqdfChannel {
         self.feed.poll_transmit(buffer)
     }
 
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<UqdfChannel>> {
+        let offers = UqdfOffers(two_offers(instrument, price, PriceShort::from_price)?);
+        let decoder = UqdfDecoder::of_twin(instrument);
+        let feed = UqdfFeed::new(self.feed.config_of_twin(), decoder);
+        Some(Twin::new(UqdfChannel::new(feed), offers))
+    }
+
     tickwire_feed_core::answers_from_feed!();
+}
+
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn.
+struct UqdfOffers([PriceShort; 2]);
+
+impl Offers for UqdfOffers {
+    fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let quote = QuoteShort {
+            symbol: Alpha(*b"REHRS"),
+            ask_price: self.0[usize::from(number % 2 == 0)],
+            ask_size: 100.into(),
+            condition: Char(b'R'),
+            nbbo: NbboIndicator::Quote.into(),
+            ..QuoteShort::at(b'A', 0)
+        };
+        let (session, message) = (SessionId(*b"REHEARSED "), quote.as_bytes());
+        MoldUdp64::wrap(session, SeqNo(number.into()), message, buffer).unwrap_or(0)
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Rehearsed<C> {
     twin: Option<Twin<C>>,
     /// It was to be played: where nobody has time to rehearse, none is made.
     is_missed: bool,
+    /// The channel has none of this instrument.
+    has_none: bool,
 }
 
 impl<C: Channel> Rehearsed<C> {
@@ -25,6 +27,7 @@ impl<C: Channel> Rehearsed<C> {
             instrument: None,
             twin: None,
             is_missed: false,
+            has_none: false,
         }
     }
 
@@ -35,30 +38,29 @@ impl<C: Channel> Rehearsed<C> {
         let wanted = if H::IS_HOT { hot.rehearsed() } else { None };
         let instrument = wanted.map(|(instrument, _)| instrument);
         if instrument != self.instrument {
-            (self.instrument, self.twin) = (instrument, None);
+            (self.instrument, self.twin, self.has_none) = (instrument, None, false);
         }
-        if self.twin.is_none()
+        if self.twin.as_ref().is_none_or(Twin::is_over)
             && self.is_missed
+            && !self.has_none
             && let Some((instrument, price)) = wanted
         {
             self.twin = channel.twin(instrument, price);
+            self.has_none = self.twin.is_none();
         }
     }
 
-    /// Plays a packet by which an offer enters, and one by which it leaves; `false` if there is no twin.
+    /// Plays a packet by which an offer enters, and one by which it leaves; `false` if there is no twin, or
+    /// its numbers are used up.
     #[inline]
     pub(super) fn play<H: Consumer>(&mut self, now: Nanos, hot: &mut H) -> bool {
         // For nobody else are decoders compiled into one with what they are told to.
-        match H::IS_HOT {
-            true => {
-                match &mut self.twin {
-                    Some(twin) => twin.play(now, hot),
-                    None => self.is_missed = true,
-                }
-                self.twin.is_some()
-            }
-            false => false,
+        if !H::IS_HOT {
+            return false;
         }
+        let is_played = self.twin.as_mut().is_some_and(|twin| twin.play(now, hot));
+        self.is_missed |= !is_played;
+        is_played
     }
 
     /// As [`fetch`], of what is rehearsed.
@@ -79,5 +81,53 @@ pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
             channel.seen_of_instrument(it),
             channel.instrument(it).map(|entry| entry.symbol),
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_feed::{ArbiterConfig, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig};
+    use tickwire_market::{EventSink, MarketEvent, Port, Price};
+    use tickwire_runtime::stamp::RxStamp;
+
+    /// Counts what it is told of.
+    struct Hearing(u64);
+
+    impl EventSink for Hearing {
+        fn on_event(&mut self, _: &MarketEvent) {
+            self.0 += 1;
+        }
+    }
+
+    impl Consumer for Hearing {
+        type Successor = Hearing;
+        fn now(&self) -> Nanos {
+            Nanos(1)
+        }
+        fn turn_to(&mut self, _: usize) {}
+        fn begins(&mut self, _: &RxStamp) -> Nanos {
+            Nanos(1)
+        }
+        fn ends<C: Channel>(&mut self, _: &C, _: Port, _: impl FnOnce() -> Option<RxStamp>) {}
+        fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+            Some((InstrumentId(3), Price::from_4dp(100_0000)))
+        }
+    }
+
+    #[test]
+    fn a_twin_whose_numbers_are_used_up_is_followed_by_another_one() {
+        let feed = ItchFeed::new(ArbiterConfig::default(), ItchDecoder::new(ItchConfig::default()));
+        let channel = ItchChannel::new(feed, SoupConfig::default());
+        let (mut rehearsed, mut hearing) = (Rehearsed::nothing(), Hearing(0));
+        assert!(!rehearsed.play(Nanos(1), &mut hearing));
+        rehearsed.look(&channel, &hearing);
+        rehearsed.twin = rehearsed.twin.map(|twin| twin.ending_after(4));
+        assert!(rehearsed.play(Nanos(1), &mut hearing));
+        rehearsed.look(&channel, &hearing);
+        assert!(!rehearsed.play(Nanos(1), &mut hearing));
+        rehearsed.look(&channel, &hearing);
+        assert!(rehearsed.play(Nanos(1), &mut hearing));
+        assert_eq!(hearing.0, 4);
     }
 }

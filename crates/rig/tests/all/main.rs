@@ -11,4 +11,9 @@ mod pitch;
 mod subscriptions;
 mod subscriptions_by_snapshot;
 mod super_books;
+mod twins;
 mod uqdf;
+
+/// What ships; by it a test knows that nothing is allocated.
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
