@@ -591,13 +591,17 @@ pub fn idle<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
-/// The run begins, of one strategy alone.
-pub(crate) fn start<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
-    let now = hot.clock.now();
+/// The run begins: packets can be rehearsed from now on, whoever's path it is.
+pub(crate) fn start<O: OrderOut, S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<O, STAMPED, Live<S>>,
+    now: Nanos,
+) {
     rehearsing::prepare(hot);
-    parts(hot, 0, 0, |conductor, markets, port| {
-        conductor.start(now, markets, port)
-    });
+    for at in 0..hot.rule.hosted.len() {
+        parts(hot, at, 0, |conductor, markets, port| {
+            conductor.start(now, markets, port)
+        });
+    }
 }
 
 /// The order of the first strategy that has been open for longest.

@@ -167,7 +167,8 @@ pub(crate) fn path_of<O: OrderOut, S: Strategy, const STAMPED: bool>(
         ..ConductorConfig::default()
     };
     let mut hot = memory_path_of(out, books, Live::alone(strategy, &config, true), clock)?;
-    live::start(&mut hot);
+    let now = hot.clock.now();
+    live::start(&mut hot, now);
     Ok(hot)
 }
 

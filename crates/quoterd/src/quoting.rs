@@ -13,7 +13,7 @@ use tickwire_feed::Channel;
 use tickwire_fix::Store;
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counter, Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Port,
+    Counter, Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Port, Price,
 };
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::tsc;
@@ -122,6 +122,10 @@ impl Consumer for Quoting {
             let took = self.hot().clock.span_ns(tsc().saturating_sub(self.arrived));
             self.packet_to_quotes.record(took);
         }
+    }
+
+    fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        self.path.rehearsed()
     }
 
     fn begins_aside(&mut self, now: Nanos) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tickwire_book::Depth;
 use tickwire_exchange::{BreakReason, ClientOrder, DayPhase, Firm, Market, Outcome};
-use tickwire_feed::{Channel, Line};
+use tickwire_feed::{Channel, Line, Twin};
 use tickwire_fix::{Again, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
     Counter, Currency, InstrumentId, Nanos, OrderType, PointValue, Price, Qty, Side, Symbol, TimeInForce,
@@ -106,6 +106,8 @@ struct World<C> {
     random: Random,
     market: Market,
     channel: C,
+    /// Whose packets are rehearsed.
+    twin: Option<Twin<C>>,
     path: QuotePath<Sent, Counted>,
     pricer: Pricer,
     chain: Chain,
@@ -369,7 +371,9 @@ impl<C: Channel> World<C> {
             path.reconcile(now, 2);
         }
         path.begin(now, (channel.venue(), channel.next_seq()), status);
+        let (underlying, price) = path.rehearsed().expect("packets of the underlying are rehearsed");
         let mut world = World {
+            twin: channel.twin(underlying, price),
             now,
             random: Random(play.seed),
             market,
@@ -596,7 +600,8 @@ impl<C: Channel> World<C> {
             .or_default() += 1;
         let (ns, delay) = (100_000 + self.random.below(2_000_000), 3_000_000);
         self.pass(ns, delay);
-        self.path.rehearse(self.now);
+        assert!(self.twin.is_some());
+        self.path.rehearse(self.now, &mut self.twin);
         if self.random.below(3) == 0 {
             self.edit();
         }
@@ -1037,6 +1042,9 @@ impl<C: Channel> World<C> {
     }
 
     fn seen(&self) -> Seen {
+        let rehearsed = self.twin.as_ref().map(|twin| twin.channel().counters());
+        let rehearsed = rehearsed.map_or(0, |counters| counters.get(Counter::PacketsA));
+        assert!(rehearsed > 2, "{rehearsed} packets of the twin");
         let counters = self.path.maker().quoter.counters();
         let held = self.held();
         Seen {

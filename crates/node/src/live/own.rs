@@ -73,9 +73,7 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> HotPath<O, STAMPED, Live<S>>
 
     /// The run begins.
     pub fn start(&mut self, now: Nanos) {
-        parts(self, 0, 0, |conductor, markets, port| {
-            conductor.start(now, markets, port)
-        });
+        super::start(self, now);
     }
 
     /// Has the strategy do something that no callback is for.

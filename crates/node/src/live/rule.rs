@@ -218,12 +218,7 @@ impl<S: Strategy> Rule for Live<S> {
     }
 
     fn start<O: OrderOut, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Self>, now: Nanos) {
-        rehearsing::prepare(hot);
-        for at in 0..hot.rule.hosted.len() {
-            parts(hot, at, 0, |conductor, markets, port| {
-                conductor.start(now, markets, port)
-            });
-        }
+        super::start(hot, now);
     }
 
     #[inline]

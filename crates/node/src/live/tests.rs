@@ -2,6 +2,7 @@
 //! without allocating.
 
 mod quoter_and_eye;
+mod twins;
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! From the channel's events to the strategy, the turns of the loop, and ladders.
 
+use tickwire_feed::{Channel, Twin};
 use tickwire_market::{
     Cause, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, TradingStatus,
     Venue,
@@ -91,10 +92,17 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             .act(now, |quoter, ctx| quoter.replace_eye_ladder(ctx, ladder))
     }
 
-    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do
-    /// ([`tickwire_trading::Quoter::rehearse`]).
-    pub fn rehearse(&mut self, now: Nanos) {
-        live::idle(&mut self.hot, now, |_| false);
+    /// Goes through what the next tick might cause and forgets it, from a packet of the channel's twin on if
+    /// there is one: for a loop that has nothing else to do ([`tickwire_trading::Quoter::rehearse`]).
+    pub fn rehearse<C: Channel>(&mut self, now: Nanos, twin: &mut Option<Twin<C>>) {
+        live::idle(&mut self.hot, now, |hot| {
+            twin.as_mut().is_some_and(|twin| twin.play(now, hot))
+        });
+    }
+
+    /// Of which instrument packets can be rehearsed, an offer at which price: the underlying.
+    pub fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        Live::rehearsed(&self.hot)
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.

@@ -124,7 +124,6 @@ mod tests {
         rehearsed.look(&channel, &hearing);
         rehearsed.twin = rehearsed.twin.map(|twin| twin.ending_after(4));
         assert!(rehearsed.play(Nanos(1), &mut hearing));
-        rehearsed.look(&channel, &hearing);
         assert!(!rehearsed.play(Nanos(1), &mut hearing));
         rehearsed.look(&channel, &hearing);
         assert!(rehearsed.play(Nanos(1), &mut hearing));
