@@ -196,6 +196,8 @@ pub struct PitchDecoder {
     filter: Filter,
     numbers: FixedMap<u32>,
     orders: FixedMap<Resting>,
+    /// The order added last.
+    added: OrderId,
     /// For a filter in front of the feed.
     noted: NotedOrders,
 }
@@ -219,6 +221,7 @@ impl PitchDecoder {
             .counting_instruments(),
             numbers: FixedMap::new(instruments_max as usize),
             orders: FixedMap::new(config.orders_max as usize),
+            added: OrderId(0),
             noted: NotedOrders::none(),
         };
         for symbol in config.directory {
@@ -318,6 +321,7 @@ impl PitchDecoder {
             side: event.side,
         };
         let has_room = self.orders.insert(event.order_id.0, resting).is_ok();
+        self.added = event.order_id;
         self.noted.note(event.order_id);
         Ok(has_room)
     }
@@ -763,6 +767,16 @@ impl Prefiltered for PitchDecoder {
 impl Decoder for PitchDecoder {
     fn filter(&self) -> &Filter {
         &self.filter
+    }
+
+    /// Orders are numbered upwards, those of all instruments together.
+    fn fetch(&self, id: InstrumentId) {
+        if let Some(key) = self.filter.instrument(id).and_then(|entry| entry.symbol.padded()) {
+            self.numbers.fetch(u64::from_be_bytes(key));
+        }
+        for next in 1..=4 {
+            self.orders.fetch(self.added.0.wrapping_add(next));
+        }
     }
 
     fn filter_mut(&mut self) -> &mut Filter {

@@ -41,6 +41,7 @@ use crate::decoder::{Context, Decoder, Prefiltered, StreamEvent};
 use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, Filter, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::hint::black_box;
 use event::{Moment, Tail, about};
 use refresh::Refresh;
 use rows::Rows;
@@ -493,6 +494,15 @@ impl Decoder for Mdp3Decoder {
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.begin_join(id.index(), next.0);
         true
+    }
+
+    fn fetch(&self, id: InstrumentId) {
+        if let Some(terms) = self.terms.get(id.index()) {
+            black_box(self.securities.find(terms.security_id));
+        }
+        if let Some(rows) = self.rows.get(id.index()) {
+            rows.fetch();
+        }
     }
 
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

@@ -185,6 +185,12 @@ pub trait Channel {
     /// The same, to have orders noted.
     fn prefiltered_mut(&mut self) -> &mut dyn Prefiltered;
 
+    /// Reads what the next packet will need of the channel, and the next message of an instrument, so that it
+    /// is in the caches: for a thread that waits. Default: nothing.
+    fn fetch(&self, id: InstrumentId) {
+        let _ = id;
+    }
+
     /// A channel like this one for rehearsals, of which this instrument is traded, an offer at this price. It
     /// takes memory. Default: none, as nobody has written this venue's offers.
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<Self>>
@@ -425,6 +431,10 @@ macro_rules! answers_from_feed {
 
         fn price_unit(&self, id: tickwire_market::InstrumentId) -> Option<tickwire_market::Price> {
             $crate::Decoder::price_unit(self.feed.decoder(), id)
+        }
+
+        fn fetch(&self, id: tickwire_market::InstrumentId) {
+            self.feed.fetch(id);
         }
 
         fn seen_of_instrument(&self, id: tickwire_market::InstrumentId) -> $crate::Seen {

@@ -192,6 +192,12 @@ pub trait Decoder: Prefiltered {
         None
     }
 
+    /// Reads what the next message of an instrument will need of tables of the decoder's own, so that it is
+    /// in the caches: for a thread that waits. Default: nothing.
+    fn fetch(&self, id: InstrumentId) {
+        let _ = id;
+    }
+
     /// How many messages of an instrument were seen and dropped. Messages dropped before their instrument was
     /// looked up are missing.
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {

@@ -8,6 +8,7 @@
 //! last moments share a line of bytes and lines of slots.
 
 use alloc::{boxed::Box, vec};
+use core::hint::black_box;
 
 /// Numbers to values.
 pub struct FixedMap<V> {
@@ -85,6 +86,12 @@ impl<V: Copy + Default> FixedMap<V> {
                 Ok(None)
             }
         }
+    }
+
+    /// Reads where a key is, or would be, so that it is in the caches: for a thread that waits.
+    pub fn fetch(&self, key: u64) {
+        let (slot, _) = self.home(key);
+        black_box((self.tags[slot], self.slots[slot].0));
     }
 
     /// Takes a value out.

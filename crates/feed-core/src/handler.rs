@@ -21,6 +21,7 @@ use crate::recovery::{Planner, SnapshotGate};
 use crate::{Filter, Line, SessionId};
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use batch::Batch;
+use core::hint::black_box;
 use core::marker::PhantomData;
 use tickwire_market::{
     Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, SeqNo,
@@ -297,6 +298,18 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// Sizes and times of the feed of a [`Twin`](crate::Twin).
     pub fn config_of_twin(&self) -> ArbiterConfig {
         self.arbiter.config_of_twin()
+    }
+
+    /// Reads what the next packet will need, and the next message of an instrument, so that it is in the
+    /// caches: for a thread that waits.
+    pub fn fetch(&self, id: InstrumentId) {
+        self.contents.fetch(self.arbiter.next_seq().0);
+        black_box((
+            self.filter().has(id),
+            self.decoder.seen_of_instrument(id),
+            self.filter().instrument(id).map(|entry| entry.symbol),
+        ));
+        self.decoder.fetch(id);
     }
 
     /// What plans requests and snapshots.

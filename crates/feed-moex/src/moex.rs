@@ -599,6 +599,16 @@ impl Decoder for MoexDecoder {
         self.books.begin_join(id, next)
     }
 
+    fn fetch(&self, id: InstrumentId) {
+        let (entry, followed) = (
+            self.books.filter.instrument(id),
+            self.books.followed.get(id.index()),
+        );
+        if let (Some(entry), Some(followed)) = (entry, followed) {
+            self.books.keys.fetch(entry.symbol.as_bytes(), followed.board);
+        }
+    }
+
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
         self.books
             .followed

@@ -361,6 +361,10 @@ impl Decoder for CqsDecoder {
         true
     }
 
+    fn fetch(&self, id: InstrumentId) {
+        self.sip.fetch(id);
+    }
+
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
         self.sip.seen_of_instrument(id)
     }

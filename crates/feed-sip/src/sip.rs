@@ -7,6 +7,7 @@ mod symbols;
 use crate::decoder::{Context, Early};
 use crate::{Filter, Rule, Seen, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::hint::black_box;
 use symbols::{Standing as Known, Symbols};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
@@ -282,6 +283,21 @@ impl Sip {
                 .get(id.index())
                 .map_or(0, |followed| followed.passed),
             filtered: 0,
+        }
+    }
+
+    /// See [`Decoder::fetch`](crate::decoder::Decoder::fetch).
+    pub(crate) fn fetch(&self, id: InstrumentId) {
+        let entry = self.filter.instrument(id);
+        if let Some(padded) = entry.and_then(|entry| entry.symbol.padded()) {
+            black_box(self.symbols.known(&padded));
+        }
+        let followed = self.followed.get(id.index());
+        let quoting = followed.map_or(0, |followed| followed.quoting);
+        let columns = (0..PARTICIPANTS).filter(|column| quoting >> column & 1 != 0);
+        for column in columns {
+            let at = column * self.followed.len() + id.index();
+            black_box(self.standing.get(at).map(|standing| standing.qty));
         }
     }
 

@@ -386,6 +386,10 @@ impl Decoder for UqdfDecoder {
         true
     }
 
+    fn fetch(&self, id: InstrumentId) {
+        self.sip.fetch(id);
+    }
+
     fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
         self.sip.seen_of_instrument(id)
     }

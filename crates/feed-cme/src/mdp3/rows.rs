@@ -4,6 +4,7 @@
 //! rows are kept here, and what comes out is which prices have a new total. Real and implied rows at one
 //! price are added up.
 
+use core::hint::black_box;
 use tickwire_market::{Price, Side};
 use tickwire_wire_cme::mdp3::UpdateAction;
 
@@ -98,6 +99,20 @@ impl Rows {
                 let other = implied.sum(price);
                 tell(price, total(before, other), total(after, other), &mut changed);
             })
+        }
+    }
+
+    /// Reads all of it, a row in each cache line.
+    pub(super) fn fetch(&self) {
+        for side in Side::BOTH {
+            for rows in [
+                &self.real[side as usize].rows[..],
+                &self.implied[side as usize].rows[..],
+            ] {
+                rows.iter().step_by(2).for_each(|row| {
+                    black_box(row.qty);
+                });
+            }
         }
     }
 

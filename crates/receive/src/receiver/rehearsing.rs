@@ -1,8 +1,6 @@
 //! What a source does while its consumer waits: packets of a twin of its channel are played, and what the
 //! next one will need of the channel itself is fetched.
 
-use std::hint::black_box;
-
 use tickwire_book::prefetch;
 use tickwire_feed::{Channel, Twin};
 use tickwire_market::{InstrumentId, Nanos};
@@ -75,12 +73,7 @@ impl<C: Channel> Rehearsed<C> {
 pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
     prefetch::fetch_value(channel);
     if let Some(it) = instrument {
-        // Reading them is what fetches them.
-        black_box((
-            channel.wants(it),
-            channel.seen_of_instrument(it),
-            channel.instrument(it).map(|entry| entry.symbol),
-        ));
+        channel.fetch(it);
     }
 }
 
