@@ -371,9 +371,8 @@ impl<C: Channel> World<C> {
             path.reconcile(now, 2);
         }
         path.begin(now, (channel.venue(), channel.next_seq()), status);
-        let (underlying, price) = path.rehearsed().expect("packets of the underlying are rehearsed");
         let mut world = World {
-            twin: channel.twin(underlying, price),
+            twin: path.twin_of(&channel),
             now,
             random: Random(play.seed),
             market,
@@ -600,8 +599,8 @@ impl<C: Channel> World<C> {
             .or_default() += 1;
         let (ns, delay) = (100_000 + self.random.below(2_000_000), 3_000_000);
         self.pass(ns, delay);
-        assert!(self.twin.is_some());
-        self.path.rehearse(self.now, &mut self.twin);
+        assert!(self.twin.is_some(), "packets of the underlying are rehearsed");
+        self.path.rehearse(self.now, &self.channel, &mut self.twin);
         if self.random.below(3) == 0 {
             self.edit();
         }

@@ -6,7 +6,8 @@ use tickwire_market::{
     Venue,
 };
 use tickwire_node::hot::OrderOut;
-use tickwire_node::live::{self, Live};
+use tickwire_node::live::Live;
+use tickwire_node::memory;
 use tickwire_node::trader::Rule;
 use tickwire_trading::Ladder;
 
@@ -94,10 +95,13 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// Goes through what the next tick might cause and forgets it, from a packet of the channel's twin on if
     /// there is one: for a loop that has nothing else to do ([`tickwire_trading::Quoter::rehearse`]).
-    pub fn rehearse<C: Channel>(&mut self, now: Nanos, twin: &mut Option<Twin<C>>) {
-        live::idle(&mut self.hot, now, |hot| {
-            twin.as_mut().is_some_and(|twin| twin.play(now, hot))
-        });
+    pub fn rehearse<C: Channel>(&mut self, now: Nanos, channel: &C, twin: &mut Option<Twin<C>>) {
+        memory::idle(&mut self.hot, channel, twin, now);
+    }
+
+    /// A twin of the channel for [`QuotePath::rehearse`], if it can have one.
+    pub fn twin_of<C: Channel>(&self, channel: &C) -> Option<Twin<C>> {
+        memory::twin_of(&self.hot, channel)
     }
 
     /// Of which instrument packets can be rehearsed, an offer at which price: the underlying.

@@ -117,13 +117,14 @@ impl Live<'_> {
         let mut rounds = 0_u32;
         let gap = clock.span_ticks(u64::from(self.rehearse_us) * 1_000);
         let mut rehearsal = (self.rehearse_us > 0).then(tsc);
+        let mut twin = path.twin_of(&channel);
         loop {
             if let Some(due) = &mut rehearsal
                 && tsc() >= *due
             {
                 let now = tsc();
                 *due = now + gap;
-                path.rehearse(clock.nanos_at(now));
+                path.rehearse(clock.nanos_at(now), &channel, &mut twin);
             }
             if let Some((from, bytes)) = feed.recv(&mut buffer).map_err(lost)? {
                 let now = clock.nanos_at(from);
