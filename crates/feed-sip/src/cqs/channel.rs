@@ -12,7 +12,7 @@ use crate::sip::two_offers;
 use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, Offers, RecoveryLimits, SessionId, Start, Twin};
 use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
 use tickwire_wire_core::layout::{Alpha, Char, Pod};
-use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, ControlType, LongQuote, PriceLong, UnixTime};
+use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, BestLong, ControlType, LongQuote, PriceLong, UnixTime};
 
 /// See the module's description.
 pub struct CqsChannel {
@@ -125,21 +125,38 @@ impl Channel for CqsChannel {
     tickwire_feed_core::answers_from_feed!();
 }
 
-/// Of a session of its own: the one participant, which is the national best, offers less and more in turn.
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn;
+/// the one is said behind its quote, the other is its quote.
 struct CqsOffers([PriceLong; 2]);
 
 impl Offers for CqsOffers {
     fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
+        let enters = number % 2 == 1;
+        let price = self.0[usize::from(!enters)];
         let quote = LongQuote {
             symbol: Alpha(*b"REHEARSED  "),
             instrument_type: Char(b'0'),
             condition: Char(b'R'),
-            offer_price: self.0[usize::from(number % 2 == 0)],
+            offer_price: price,
             offer_size: 100.into(),
-            national_bbo: Char(b'G'),
+            national_bbo: Char(if enters { b'U' } else { b'G' }),
             ..LongQuote::at(b'A', UnixTime::from_nanos(0))
         };
-        let message = quote.as_bytes();
-        Cqs::wrap(SessionId::NONE, SeqNo(number.into()), message, buffer).unwrap_or(0)
+        let offer = BestLong {
+            participant: Char(b'A'),
+            condition: Char(b'R'),
+            price,
+            size: 100.into(),
+            ..BestLong::BLANK
+        };
+        let mut message = [0; LongQuote::SIZE + 2 * BestLong::SIZE];
+        let mut length = 0;
+        let parts = [quote.as_bytes(), BestLong::BLANK.as_bytes(), offer.as_bytes()];
+        for part in &parts[..if enters { 3 } else { 1 }] {
+            message[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        let seq = SeqNo(number.into());
+        Cqs::wrap(SessionId::NONE, seq, &message[..length], buffer).unwrap_or(0)
     }
 }

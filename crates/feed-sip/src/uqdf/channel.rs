@@ -8,7 +8,9 @@ use crate::{Channel, Line, Offers, SessionId, Twin};
 use tickwire_feed_nasdaq::MoldUdp64;
 use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
 use tickwire_wire_core::layout::{Alpha, Char, Pod};
-use tickwire_wire_sip::uqdf::{NbboIndicator, PriceShort, QuoteShort};
+use tickwire_wire_sip::uqdf::{
+    BoloIndicator, CombinedShort, NbboCondition, NbboIndicator, NbboShort, OddLotType, PriceShort, QuoteShort,
+};
 
 /// See the module's description.
 pub struct UqdfChannel {
@@ -81,20 +83,48 @@ impl Channel for UqdfChannel {
     tickwire_feed_core::answers_from_feed!();
 }
 
-/// Of a session of its own: the one participant, which is the national best, offers less and more in turn.
+/// Of a session of its own: the one participant, which is the national best, offers less and more in turn;
+/// the one is said behind its quote and its odd lots, the other is its quote.
 struct UqdfOffers([PriceShort; 2]);
 
 impl Offers for UqdfOffers {
     fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize {
-        let quote = QuoteShort {
-            symbol: Alpha(*b"REHRS"),
-            ask_price: self.0[usize::from(number % 2 == 0)],
+        let [price, worse] = self.0;
+        let (participant, symbol, condition) = (b'A', Alpha(*b"REHRS"), Char(b'R'));
+        let enters = CombinedShort {
+            symbol,
+            ask_price: price,
             ask_size: 100.into(),
-            condition: Char(b'R'),
-            nbbo: NbboIndicator::Quote.into(),
-            ..QuoteShort::at(b'A', 0)
+            condition,
+            nbbo: NbboIndicator::Short.into(),
+            bolo: BoloIndicator::Unchanged.into(),
+            odd_lot_type: OddLotType::None.into(),
+            ..CombinedShort::at(participant, 0)
         };
-        let (session, message) = (SessionId(*b"REHEARSED "), quote.as_bytes());
+        let best = NbboShort {
+            condition: NbboCondition::OneSided.into(),
+            ask_market_center: Char(participant),
+            ask_price: price,
+            ask_size: 100.into(),
+            ..NbboShort::BLANK
+        };
+        let leaves = QuoteShort {
+            symbol,
+            ask_price: worse,
+            ask_size: 100.into(),
+            condition,
+            nbbo: NbboIndicator::Quote.into(),
+            ..QuoteShort::at(participant, 0)
+        };
+        let mut both = [0; CombinedShort::SIZE + NbboShort::SIZE];
+        let (quote, behind) = both.split_at_mut(CombinedShort::SIZE);
+        quote.copy_from_slice(enters.as_bytes());
+        behind.copy_from_slice(best.as_bytes());
+        let message = match number % 2 {
+            1 => &both[..],
+            _ => leaves.as_bytes(),
+        };
+        let session = SessionId(*b"REHEARSED ");
         MoldUdp64::wrap(session, SeqNo(number.into()), message, buffer).unwrap_or(0)
     }
 }
