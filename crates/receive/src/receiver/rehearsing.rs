@@ -78,48 +78,4 @@ pub fn fetch<C: Channel>(channel: &C, instrument: Option<InstrumentId>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tickwire_feed::{ArbiterConfig, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig};
-    use tickwire_market::{EventSink, MarketEvent, Port, Price};
-    use tickwire_runtime::stamp::RxStamp;
-
-    /// Counts what it is told of.
-    struct Hearing(u64);
-
-    impl EventSink for Hearing {
-        fn on_event(&mut self, _: &MarketEvent) {
-            self.0 += 1;
-        }
-    }
-
-    impl Consumer for Hearing {
-        type Successor = Hearing;
-        fn now(&self) -> Nanos {
-            Nanos(1)
-        }
-        fn turn_to(&mut self, _: usize) {}
-        fn begins(&mut self, _: &RxStamp) -> Nanos {
-            Nanos(1)
-        }
-        fn ends<C: Channel>(&mut self, _: &C, _: Port, _: impl FnOnce() -> Option<RxStamp>) {}
-        fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
-            Some((InstrumentId(3), Price::from_4dp(100_0000)))
-        }
-    }
-
-    #[test]
-    fn a_twin_whose_numbers_are_used_up_is_followed_by_another_one() {
-        let feed = ItchFeed::new(ArbiterConfig::default(), ItchDecoder::new(ItchConfig::default()));
-        let channel = ItchChannel::new(feed, SoupConfig::default());
-        let (mut rehearsed, mut hearing) = (Rehearsed::nothing(), Hearing(0));
-        assert!(!rehearsed.play(Nanos(1), &mut hearing));
-        rehearsed.look(&channel, &hearing);
-        rehearsed.twin = rehearsed.twin.map(|twin| twin.ending_after(4));
-        assert!(rehearsed.play(Nanos(1), &mut hearing));
-        assert!(!rehearsed.play(Nanos(1), &mut hearing));
-        rehearsed.look(&channel, &hearing);
-        assert!(rehearsed.play(Nanos(1), &mut hearing));
-        assert_eq!(hearing.0, 4);
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
 //! A source whose consumer rehearses packets has a twin of its channel from the first look on after it was
 //! to be played.
 
-use tickwire_feed::{ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig};
-use tickwire_market::{Counter, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Price};
-use tickwire_receive::receiver::{Consumer, Received, Source};
+use super::*;
+use crate::receiver::{Received, Source};
+use tickwire_feed::{ArbiterConfig, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SoupConfig};
+use tickwire_market::{Counter, EventKind, EventSink, MarketEvent, Port, Price};
 use tickwire_runtime::stamp::RxStamp;
 
 /// Wants packets of an instrument rehearsed, or none.
@@ -35,13 +36,17 @@ impl Consumer for Hearing {
     }
 }
 
-fn source() -> impl Source<Hearing> {
+fn channel() -> ItchChannel {
     let config = ItchConfig {
         instruments_max: 8,
         ..ItchConfig::default()
     };
     let feed = ItchFeed::new(ArbiterConfig::default(), ItchDecoder::new(config));
-    Received::new(0, ItchChannel::new(feed, SoupConfig::default()))
+    ItchChannel::new(feed, SoupConfig::default())
+}
+
+fn source() -> impl Source<Hearing> {
+    Received::new(0, channel())
 }
 
 #[test]
@@ -90,4 +95,21 @@ fn of_an_instrument_that_has_no_twin_no_packet_is_rehearsed() {
         source.look(&mut hearing);
     }
     assert_eq!(hearing.heard, []);
+}
+
+#[test]
+fn a_twin_whose_numbers_are_used_up_is_followed_by_another_one() {
+    let (mut rehearsed, channel) = (Rehearsed::nothing(), channel());
+    let mut hearing = Hearing {
+        wanted: Some(InstrumentId(3)),
+        heard: Vec::new(),
+    };
+    assert!(!rehearsed.play(Nanos(1), &mut hearing));
+    rehearsed.look(&channel, &hearing);
+    rehearsed.twin = rehearsed.twin.map(|twin| twin.ending_after(4));
+    assert!(rehearsed.play(Nanos(1), &mut hearing));
+    assert!(!rehearsed.play(Nanos(1), &mut hearing));
+    rehearsed.look(&channel, &hearing);
+    assert!(rehearsed.play(Nanos(1), &mut hearing));
+    assert_eq!(hearing.heard.len(), 4);
 }
