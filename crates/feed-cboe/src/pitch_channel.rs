@@ -236,9 +236,7 @@ impl Channel for PitchChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<PitchChannel>> {
-        if instrument == InstrumentId::WHOLE_FEED {
-            return None;
-        }
+        let arbiter = self.feed.config_of_twin(instrument)?;
         let offers = PitchOffers {
             price: ShortPrice::from_price(price)?,
         };
@@ -254,8 +252,7 @@ impl Channel for PitchChannel {
             decoder,
             ..PitchChannelConfig::default()
         };
-        let channel = PitchChannel::with_arbiter(self.feed.config_of_twin(), config);
-        Some(Twin::new(channel, offers))
+        Some(Twin::new(PitchChannel::with_arbiter(arbiter, config), offers))
     }
 
     tickwire_feed_core::answers_from_feed!();

@@ -295,9 +295,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         announced.is_none_or(|(restart, by, _)| by != line || F::precedes(bytes, restart))
     }
 
-    /// Sizes and times of the feed of a [`Twin`](crate::Twin).
-    pub fn config_of_twin(&self) -> ArbiterConfig {
-        self.arbiter.config_of_twin()
+    /// Sizes and times of the feed of a [`Twin`](crate::Twin) of which this instrument is traded; `None` if
+    /// the feed can have none of that number.
+    pub fn config_of_twin(&self, instrument: InstrumentId) -> Option<ArbiterConfig> {
+        let is_one = instrument != InstrumentId::WHOLE_FEED;
+        let is_possible = is_one && instrument.index() < self.filter().numbers_end();
+        is_possible.then(|| self.arbiter.config_of_twin())
     }
 
     /// Reads what the next packet will need, and the next message of an instrument, so that it is in the

@@ -13,7 +13,7 @@ const DATAGRAM_MAX: usize = 256;
 pub trait Offers: Send {
     /// Writes the datagram of this number, counted from 1: by those of odd numbers an offer enters, by those
     /// of even ones it leaves. Nobody hears the first two, which may say what the instrument is. How long it
-    /// is.
+    /// is; one that is longer than the buffer is empty.
     fn write(&mut self, number: u32, buffer: &mut [u8]) -> usize;
 }
 
@@ -97,5 +97,5 @@ impl<C: Channel> Twin<C> {
 fn write_next<'b>(offers: &mut dyn Offers, sent: &mut u32, buffer: &'b mut [u8]) -> &'b [u8] {
     *sent += 1;
     let length = offers.write(*sent, buffer);
-    &buffer[..length]
+    buffer.get(..length).unwrap_or_default()
 }

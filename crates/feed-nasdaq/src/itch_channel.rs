@@ -120,18 +120,18 @@ impl Channel for ItchChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<ItchChannel>> {
-        let locate = u16::try_from(instrument.0).ok().filter(|locate| *locate > 0)?;
+        let config = self.feed.config_of_twin(instrument)?;
         let offers = ItchOffers {
-            locate,
+            locate: u16::try_from(instrument.0).ok()?,
             price: Price4::from_price(price)?,
         };
         let decoder = ItchDecoder::new(ItchConfig {
             venue: self.venue(),
             midnight: Nanos::ZERO,
-            instruments_max: u32::from(locate) + 1,
+            instruments_max: instrument.0 + 1,
             symbols: None,
         });
-        let feed = ItchFeed::new(self.feed.config_of_twin(), decoder);
+        let feed = ItchFeed::new(config, decoder);
         Some(Twin::new(ItchChannel::new(feed, SoupConfig::default()), offers))
     }
 

@@ -644,15 +644,10 @@ impl Sip {
 const OFFERS_APART: i64 = Price::from_4dp(100).raw();
 
 /// The offers of a twin as fields of a quote: one at this price, and a worse one. `None` where they cannot be
-/// written, and for the feed as a whole.
-pub(crate) fn two_offers<P>(
-    instrument: InstrumentId,
-    price: Price,
-    field: impl Fn(Price) -> Option<P>,
-) -> Option<[P; 2]> {
+/// written.
+pub(crate) fn two_offers<P>(price: Price, field: impl Fn(Price) -> Option<P>) -> Option<[P; 2]> {
     let worse = Price::from_raw(price.raw().checked_add(OFFERS_APART)?);
-    let offers = [field(price)?, field(worse)?];
-    (instrument != InstrumentId::WHOLE_FEED).then_some(offers)
+    Some([field(price)?, field(worse)?])
 }
 
 /// Keeps a participant's quote as it counts.

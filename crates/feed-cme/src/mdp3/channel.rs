@@ -211,8 +211,8 @@ impl Channel for Mdp3Channel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<Mdp3Channel>> {
-        let config = self.feed.config_of_twin();
-        offers::twin(self.feed.decoder(), config, instrument, price)
+        let config = self.feed.config_of_twin(instrument)?;
+        Some(offers::twin(self.feed.decoder(), config, instrument, price))
     }
 
     tickwire_feed_core::answers_from_feed!();

@@ -33,14 +33,11 @@ pub(super) fn twin(
     config: ArbiterConfig,
     instrument: InstrumentId,
     price: Price,
-) -> Option<Twin<Mdp3Channel>> {
-    if instrument == InstrumentId::WHOLE_FEED {
-        return None;
-    }
+) -> Twin<Mdp3Channel> {
     let replay: ReplayConfig = Mdp3Channel::replay_config(0, b"", b"");
     let decoder = decoder.of_twin(instrument);
     let channel = Mdp3Channel::new(config, decoder, replay, Nanos::SECOND);
-    Some(Twin::new(channel, Mdp3Offers(price)))
+    Twin::new(channel, Mdp3Offers(price))
 }
 
 /// Of a session of its own: the best level of a side, and the order of it, enters and leaves.

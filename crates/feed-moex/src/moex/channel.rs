@@ -9,9 +9,7 @@
 //! The exchange has no end of session: the day is over when every instrument's status says so and the feed
 //! has sent a heartbeat since.
 
-use super::{
-    Instruments, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState, offers,
-};
+use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState, offers};
 use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start, Twin};
 use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port, Price};
 use tickwire_wire_moex::moex::MissingField;
@@ -72,12 +70,21 @@ impl MoexChannel {
     /// A channel that has seen nothing. All memory it will ever use is taken here. An error: the templates
     /// lack what is needed.
     pub fn new(config: MoexChannelConfig) -> Result<MoexChannel, MissingField> {
-        Ok(MoexChannel {
-            has_snapshots: config.arbiter.snapshot,
-            feed: MoexFeed::new(config.arbiter, MoexDecoder::new(config.decoder)?),
-            replay: MoexReplay::new(config.replay),
+        let decoder = MoexDecoder::new(config.decoder)?;
+        Ok(MoexChannel::around(decoder, config.arbiter, config.replay))
+    }
+
+    pub(super) fn around(
+        decoder: MoexDecoder,
+        arbiter: ArbiterConfig,
+        replay: MoexReplayConfig,
+    ) -> MoexChannel {
+        MoexChannel {
+            has_snapshots: arbiter.snapshot,
+            feed: MoexFeed::new(arbiter, decoder),
+            replay: MoexReplay::new(replay),
             is_connected: false,
-        })
+        }
     }
 
     /// The feed behind it.
@@ -88,11 +95,6 @@ impl MoexChannel {
     /// How far the replay is.
     pub fn replay_state(&self) -> MoexReplayState {
         self.replay.state()
-    }
-
-    /// What is known of instruments, for who makes a channel of one.
-    pub(super) fn books_mut(&mut self) -> &mut Instruments {
-        &mut self.feed.decoder_mut().books
     }
 
     /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in
@@ -200,7 +202,7 @@ impl Channel for MoexChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<MoexChannel>> {
-        let arbiter = self.feed.config_of_twin();
+        let arbiter = self.feed.config_of_twin(instrument)?;
         offers::twin(self.feed.decoder(), arbiter, instrument, price)
     }
 

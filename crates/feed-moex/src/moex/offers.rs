@@ -1,7 +1,7 @@
 //! A twin of a channel, and what it is sent.
 
 use super::instruments::Keys;
-use super::{Instruments, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder};
+use super::{MoexChannel, MoexConfig, MoexDecoder, MoexReplayConfig};
 use crate::{ArbiterConfig, Offers, Twin, offer_id};
 use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Side, Volume};
@@ -18,6 +18,21 @@ const LIMITS: Limits = Limits {
 /// Any time that can be written: `SendingTime` has a date.
 const SENT: Nanos = Nanos(1_600_000_000 * Nanos::SECOND);
 
+impl MoexDecoder {
+    /// Of a twin of a decoder, whose one instrument has this number, at least 1: by the same templates.
+    fn of_twin(&self, instrument: InstrumentId) -> Option<MoexDecoder> {
+        let mut decoder = MoexDecoder::new(MoexConfig {
+            main_board: self.books.main_board.clone(),
+            instruments_max: instrument.0,
+            limits: LIMITS,
+            ..MoexConfig::new(self.wire.plan().clone())
+        })
+        .ok()?;
+        decoder.books.keys = Keys::of_one(instrument.0);
+        Some(decoder)
+    }
+}
+
 /// See [`Channel::twin`](crate::Channel::twin).
 pub(super) fn twin(
     decoder: &MoexDecoder,
@@ -25,30 +40,15 @@ pub(super) fn twin(
     instrument: InstrumentId,
     price: Price,
 ) -> Option<Twin<MoexChannel>> {
-    if instrument == InstrumentId::WHOLE_FEED {
-        return None;
-    }
-    let templates = decoder.wire.plan().clone();
-    let encoder = Encoder::new(templates.clone(), LIMITS).ok()?;
+    let encoder = Encoder::new(decoder.wire.plan().clone(), LIMITS).ok()?;
     let offers = MoexOffers {
         template: encoder.find(MessageKind::OrderLog, "")?,
         encoder,
         board: decoder.books.main_board.clone(),
         price,
     };
-    let config = MoexConfig {
-        main_board: offers.board.clone(),
-        instruments_max: instrument.0,
-        limits: LIMITS,
-        ..MoexConfig::new(templates)
-    };
-    let mut channel = MoexChannel::new(MoexChannelConfig {
-        arbiter,
-        ..MoexChannelConfig::new(config)
-    })
-    .ok()?;
-    let books: &mut Instruments = channel.books_mut();
-    books.keys = Keys::of_one(instrument.0);
+    let decoder = decoder.of_twin(instrument)?;
+    let channel = MoexChannel::around(decoder, arbiter, MoexReplayConfig::default());
     Some(Twin::new(channel, offers))
 }
 

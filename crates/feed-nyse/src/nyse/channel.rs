@@ -1,7 +1,7 @@
 //! A channel of a NYSE feed: messages again and refreshes are asked for over one connection, kept open for
 //! the day, and come on groups of their own.
 
-use super::{INSTRUMENTS_MAX, NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
+use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
 use crate::{Channel, FeedHandler, Framing, Line, Offers, Twin};
 use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, Venue};
 
@@ -189,10 +189,10 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<NyseChannel<P>>> {
-        let is_one = (1..INSTRUMENTS_MAX).contains(&instrument.0);
-        let offers = P::offers(instrument, price).filter(|_| is_one)?;
+        let config = self.feed.config_of_twin(instrument)?;
+        let offers = P::offers(instrument, price)?;
         let decoder = P::decoder_of_twin(self.venue(), instrument.0 + 1);
-        let feed = FeedHandler::new(self.feed.config_of_twin(), decoder);
+        let feed = FeedHandler::new(config, decoder);
         Some(Twin::new(
             NyseChannel::new(feed, RequestConfig::default()),
             offers,

@@ -116,9 +116,10 @@ impl Channel for CqsChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<CqsChannel>> {
-        let offers = CqsOffers(two_offers(instrument, price, PriceLong::from_price)?);
+        let config = self.feed.config_of_twin(instrument)?;
+        let offers = CqsOffers(two_offers(price, PriceLong::from_price)?);
         let decoder = CqsDecoder::of_twin(instrument);
-        let feed = CqsFeed::new(self.feed.config_of_twin(), decoder);
+        let feed = CqsFeed::new(config, decoder);
         Some(Twin::new(CqsChannel::new(feed), offers))
     }
 

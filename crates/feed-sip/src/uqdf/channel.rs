@@ -74,9 +74,10 @@ impl Channel for UqdfChannel {
     }
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<UqdfChannel>> {
-        let offers = UqdfOffers(two_offers(instrument, price, PriceShort::from_price)?);
+        let config = self.feed.config_of_twin(instrument)?;
+        let offers = UqdfOffers(two_offers(price, PriceShort::from_price)?);
         let decoder = UqdfDecoder::of_twin(instrument);
-        let feed = UqdfFeed::new(self.feed.config_of_twin(), decoder);
+        let feed = UqdfFeed::new(config, decoder);
         Some(Twin::new(UqdfChannel::new(feed), offers))
     }
 
