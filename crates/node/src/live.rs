@@ -591,7 +591,7 @@ pub fn idle<O: OrderOut, S: Strategy, const STAMPED: bool>(
     }
 }
 
-/// The run begins: packets can be rehearsed from now on, whoever's path it is.
+/// The run begins: from now on packets can be rehearsed.
 pub(crate) fn start<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
     now: Nanos,
