@@ -769,6 +769,10 @@ impl Decoder for PitchDecoder {
         &self.filter
     }
 
+    fn filter_mut(&mut self) -> &mut Filter {
+        &mut self.filter
+    }
+
     /// Orders are numbered upwards, those of all instruments together.
     fn fetch(&self, id: InstrumentId) {
         if let Some(key) = self.filter.instrument(id).and_then(|entry| entry.symbol.padded()) {
@@ -777,10 +781,6 @@ impl Decoder for PitchDecoder {
         for next in 1..=4 {
             self.orders.fetch(self.added.0.wrapping_add(next));
         }
-    }
-
-    fn filter_mut(&mut self) -> &mut Filter {
-        &mut self.filter
     }
 
     #[inline(always)]

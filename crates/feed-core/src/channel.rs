@@ -191,8 +191,9 @@ pub trait Channel {
         let _ = id;
     }
 
-    /// A channel like this one for rehearsals, of which this instrument is traded, an offer at this price. It
-    /// takes memory. Default: none, as nobody has written this venue's offers.
+    /// A channel like this one for rehearsals, of which this instrument is traded, an offer at this price.
+    /// Not for the hot path: it takes memory for every number up to the instrument's, and milliseconds where
+    /// that is high. Default: none, as nobody has written this venue's offers.
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<Self>>
     where
         Self: Sized,

@@ -9,8 +9,8 @@
 mod channel;
 mod refresh;
 
-pub(crate) use channel::nyse_protocol;
 pub use channel::{NyseChannel, NyseProtocol};
+pub(crate) use channel::{TWIN_SCALE, nyse_protocol};
 pub(crate) use refresh::Collector;
 pub use refresh::RefreshState;
 

@@ -104,15 +104,7 @@ impl Framing for OpenBook {
     }
 }
 
-nyse_protocol!(OpenBook, OpenBookDecoder, OpenBookRefresh);
-
-fn decoder_of_twin(venue: Venue, instruments_max: u32) -> OpenBookDecoder {
-    OpenBookDecoder::new(OpenBookConfig {
-        venue,
-        instruments_max,
-        ..OpenBookConfig::default()
-    })
-}
+nyse_protocol!(OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookRefresh);
 
 fn is_retransmission(datagram: &[u8]) -> bool {
     let flag = openbook::parse_packet(datagram).map(|packet| packet.flag());

@@ -109,15 +109,7 @@ impl Framing for Xdp {
     }
 }
 
-nyse_protocol!(Xdp, XdpDecoder, XdpRefresh);
-
-fn decoder_of_twin(venue: Venue, instruments_max: u32) -> XdpDecoder {
-    XdpDecoder::new(XdpConfig {
-        venue,
-        instruments_max,
-        ..XdpConfig::default()
-    })
-}
+nyse_protocol!(Xdp, XdpConfig, XdpDecoder, XdpRefresh);
 
 fn is_retransmission(datagram: &[u8]) -> bool {
     let flag = xdp::parse_packet(datagram).ok().and_then(|packet| packet.flag());

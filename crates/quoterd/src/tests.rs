@@ -164,6 +164,23 @@ struct Play {
     config: Config,
 }
 
+impl Play {
+    /// Of these steps: nothing goes wrong, and the thread rehearses.
+    fn new(seed: u64, steps: u32, config: Config) -> Play {
+        Play {
+            seed,
+            steps,
+            has_trouble: false,
+            is_broken: false,
+            is_mistyped: false,
+            is_forgetful: false,
+            is_guarded: false,
+            is_rehearsed: true,
+            config,
+        }
+    }
+}
+
 /// What happened, for the test to see that something did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
@@ -197,30 +214,18 @@ fn play_by(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool) -> Seen 
 fn play_until(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool, is_broken: bool) -> Seen {
     let config = configured(entry, seed);
     run(Play {
-        seed,
-        steps,
         has_trouble,
         is_broken,
-        is_mistyped: false,
-        is_forgetful: false,
-        is_guarded: false,
-        is_rehearsed: true,
-        config,
+        ..Play::new(seed, steps, config)
     })
 }
 
 /// Where quotes are held to the market.
 fn play_guarded(entry: QuoteEntry, seed: u64, steps: u32, is_mistyped: bool) -> Seen {
     run(Play {
-        seed,
-        steps,
-        has_trouble: false,
-        is_broken: false,
         is_mistyped,
-        is_forgetful: false,
         is_guarded: true,
-        is_rehearsed: true,
-        config: configured(entry, seed),
+        ..Play::new(seed, steps, configured(entry, seed))
     })
 }
 
@@ -1120,15 +1125,8 @@ fn with_terms_that_have_no_side_the_eye_trades_alone() {
             ..TermsSection::default()
         }];
         let seen = run(Play {
-            seed: 5,
-            steps: 800,
             has_trouble: true,
-            is_broken: false,
-            is_mistyped: false,
-            is_forgetful: false,
-            is_guarded: false,
-            is_rehearsed: true,
-            config,
+            ..Play::new(5, 800, config)
         });
         assert!(seen.eye > 20 && seen.hedged > 0, "{entry:?}: {seen:?}");
         assert_eq!((seen.mass_quotes, seen.contracts), (0, 0), "{entry:?}: {seen:?}");
@@ -1168,15 +1166,8 @@ fn neither_a_packet_nor_an_answer_takes_memory() {
 #[test]
 fn a_quote_that_the_venue_has_otherwise_is_noticed_and_pulls_everything() {
     run(Play {
-        seed: 6,
-        steps: 400,
-        has_trouble: false,
-        is_broken: false,
-        is_mistyped: false,
         is_forgetful: true,
-        is_guarded: false,
-        is_rehearsed: true,
-        config: configured(QuoteEntry::MassQuotes, 6),
+        ..Play::new(6, 400, configured(QuoteEntry::MassQuotes, 6))
     });
 }
 
@@ -1269,15 +1260,9 @@ fn a_thread_that_rehearses_does_what_one_does_that_does_not() {
     for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
         let [with, without] = [true, false].map(|is_rehearsed| {
             run(Play {
-                seed: 12,
-                steps: 600,
                 has_trouble: true,
-                is_broken: false,
-                is_mistyped: false,
-                is_forgetful: false,
-                is_guarded: false,
                 is_rehearsed,
-                config: configured(entry, 12),
+                ..Play::new(12, 600, configured(entry, 12))
             })
         });
         assert_eq!(with, without, "{entry:?}");

@@ -5,6 +5,9 @@ use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProto
 use crate::{Channel, FeedHandler, Framing, Line, Offers, Twin};
 use tickwire_market::{EventSink, InstrumentId, Nanos, Port, Price, Venue};
 
+/// Decimals of the prices that a [`Twin`] is sent.
+pub(crate) const TWIN_SCALE: u8 = 4;
+
 /// What XDP and OpenBook Ultra differ in.
 pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     /// Reads the messages.
@@ -41,8 +44,8 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     /// The decoder of a [`Twin`]: for numbers below this.
     fn decoder_of_twin(venue: Venue, instruments_max: u32) -> Self::Decoder;
 
-    /// What a [`Twin`] is sent; `None` if the price cannot be written.
-    fn offers(instrument: InstrumentId, price: Price) -> Option<impl Offers + 'static>;
+    /// What a [`Twin`] is sent; the price has [`TWIN_SCALE`] decimals.
+    fn offers(instrument: InstrumentId, price: i32) -> impl Offers + 'static;
 }
 
 /// See the module's description. [`crate::XdpChannel`] and [`crate::OpenBookChannel`] are its two kinds.
@@ -190,12 +193,12 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
 
     fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<NyseChannel<P>>> {
         let config = self.feed.config_of_twin(instrument)?;
-        let offers = P::offers(instrument, price)?;
+        let price = i32::try_from(price.to_decimal(TWIN_SCALE)?).ok()?;
         let decoder = P::decoder_of_twin(self.venue(), instrument.0 + 1);
         let feed = FeedHandler::new(config, decoder);
         Some(Twin::new(
             NyseChannel::new(feed, RequestConfig::default()),
-            offers,
+            P::offers(instrument, price),
         ))
     }
 
@@ -228,7 +231,7 @@ impl<P: NyseProtocol> NyseChannel<P> {
 
 /// Implements [`NyseProtocol`] by a decoder and a refresh client.
 macro_rules! nyse_protocol {
-    ($protocol:ty, $decoder:ty, $refresh:ty) => {
+    ($protocol:ty, $config:ident, $decoder:ty, $refresh:ty) => {
         impl $crate::nyse::NyseProtocol for $protocol {
             type Decoder = $decoder;
             type Refresh = $refresh;
@@ -264,13 +267,14 @@ macro_rules! nyse_protocol {
             }
 
             fn decoder_of_twin(venue: Venue, instruments_max: u32) -> $decoder {
-                decoder_of_twin(venue, instruments_max)
+                <$decoder>::new($config {
+                    venue,
+                    instruments_max,
+                    ..$config::default()
+                })
             }
 
-            fn offers(
-                instrument: InstrumentId,
-                price: tickwire_market::Price,
-            ) -> Option<impl $crate::Offers + 'static> {
+            fn offers(instrument: InstrumentId, price: i32) -> impl $crate::Offers + 'static {
                 offers::offers(instrument, price)
             }
         }

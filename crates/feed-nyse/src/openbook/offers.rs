@@ -1,7 +1,8 @@
 //! What a twin of a channel is sent.
 
 use crate::Offers;
-use tickwire_market::{InstrumentId, Price};
+use crate::nyse::TWIN_SCALE;
+use tickwire_market::InstrumentId;
 use tickwire_wire_core::layout::{Char, I32};
 use tickwire_wire_nyse::openbook::{
     DeltaHead, DeltaPoint, FullHead, PacketBuilder, PacketHeader, ReasonCode, RetransFlag, encode_delta,
@@ -9,21 +10,18 @@ use tickwire_wire_nyse::openbook::{
 };
 use tickwire_wire_nyse::xdp::nul_padded;
 
-/// Decimals of its prices.
-const SCALE: u8 = 4;
-
 /// Of a session of its own: a price point enters, and leaves.
 struct OpenBookOffers {
     index: u32,
     price: I32,
 }
 
-/// An offer of this instrument at this price; `None` if it is not exact or does not fit.
-pub(super) fn offers(instrument: InstrumentId, price: Price) -> Option<impl Offers + 'static> {
-    Some(OpenBookOffers {
+/// An offer of this instrument at this price.
+pub(super) fn offers(instrument: InstrumentId, price: i32) -> impl Offers + 'static {
+    OpenBookOffers {
         index: instrument.0,
-        price: i32::try_from(price.to_decimal(SCALE)?).ok()?.into(),
-    })
+        price: price.into(),
+    }
 }
 
 impl OpenBookOffers {
@@ -33,7 +31,7 @@ impl OpenBookOffers {
             symbol_index: self.index.into(),
             symbol_seq_num: number.into(),
             symbol: nul_padded(b"REHEARSED")?,
-            price_scale_code: SCALE,
+            price_scale_code: TWIN_SCALE,
             quote_condition: Char(b' '),
             trading_status: Char(b'O'),
             ..FullHead::BLANK
@@ -51,7 +49,7 @@ impl OpenBookOffers {
             source_seq_num: number.into(),
             quote_condition: Char(b' '),
             trading_status: Char(b'O'),
-            price_scale_code: SCALE,
+            price_scale_code: TWIN_SCALE,
             ..DeltaHead::BLANK
         };
         let point = DeltaPoint {

@@ -1,15 +1,13 @@
 //! What a twin of a channel is sent.
 
+use crate::nyse::TWIN_SCALE;
 use crate::{Offers, offer_id};
-use tickwire_market::{InstrumentId, Nanos, Price};
+use tickwire_market::{InstrumentId, Nanos};
 use tickwire_wire_core::layout::le::I32;
 use tickwire_wire_core::layout::{Char, Pod};
 use tickwire_wire_nyse::xdp::{
     AddOrder, DeleteOrder, DeliveryFlag, PacketBuilder, SymbolIndexMapping, nul_padded,
 };
-
-/// Decimals of its prices.
-const SCALE: u8 = 4;
 
 /// Of a session of its own: an order is added, and deleted.
 struct XdpOffers {
@@ -17,12 +15,12 @@ struct XdpOffers {
     price: I32,
 }
 
-/// An order of this instrument at this price; `None` if it is not exact or does not fit.
-pub(super) fn offers(instrument: InstrumentId, price: Price) -> Option<impl Offers + 'static> {
-    Some(XdpOffers {
+/// An order of this instrument at this price.
+pub(super) fn offers(instrument: InstrumentId, price: i32) -> impl Offers + 'static {
+    XdpOffers {
         index: instrument.0,
-        price: i32::try_from(price.to_decimal(SCALE)?).ok()?.into(),
-    })
+        price: price.into(),
+    }
 }
 
 impl Offers for XdpOffers {
@@ -37,7 +35,7 @@ impl Offers for XdpOffers {
             let mapping = SymbolIndexMapping {
                 symbol_index,
                 symbol,
-                price_scale_code: SCALE,
+                price_scale_code: TWIN_SCALE,
                 ..SymbolIndexMapping::NEW
             };
             let _ = packet.push(mapping.as_bytes());

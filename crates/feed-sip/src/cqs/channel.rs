@@ -9,10 +9,12 @@
 use super::{CqsDecoder, CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
 use crate::sip::two_offers;
-use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, Offers, RecoveryLimits, SessionId, Start, Twin};
+use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, Offers, RecoveryLimits, Start, Twin};
 use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos, Port, Price, SeqNo};
 use tickwire_wire_core::layout::{Alpha, Char, Pod};
-use tickwire_wire_sip::cqs::{BLOCK_SIZE_MAX, BestLong, ControlType, LongQuote, PriceLong, UnixTime};
+use tickwire_wire_sip::cqs::{
+    BLOCK_SIZE_MAX, BestLong, BlockBuilder, BlockHeader, ControlType, Feed, LongQuote, PriceLong, UnixTime,
+};
 
 /// See the module's description.
 pub struct CqsChannel {
@@ -150,14 +152,11 @@ impl Offers for CqsOffers {
             size: 100.into(),
             ..BestLong::BLANK
         };
-        let mut message = [0; LongQuote::SIZE + 2 * BestLong::SIZE];
-        let mut length = 0;
+        let header = BlockHeader::at(Feed::Quotes, number, UnixTime::from_nanos(0));
+        let mut block = BlockBuilder::new(buffer, header);
         let parts = [quote.as_bytes(), BestLong::BLANK.as_bytes(), offer.as_bytes()];
-        for part in &parts[..if enters { 3 } else { 1 }] {
-            message[length..length + part.len()].copy_from_slice(part);
-            length += part.len();
-        }
-        let seq = SeqNo(number.into());
-        Cqs::wrap(SessionId::NONE, seq, &message[..length], buffer).unwrap_or(0)
+        // A block that has no room for its message is a heartbeat.
+        let _ = block.push(&parts[..if enters { 3 } else { 1 }]);
+        block.finish()
     }
 }

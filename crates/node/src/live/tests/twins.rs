@@ -1,5 +1,7 @@
 //! Packets of a channel's twin, of every feed, between the packets of a session.
 
+use std::iter::once;
+
 use super::*;
 use tickwire_exchange::{Publisher, listings};
 use tickwire_feed::Channel;
@@ -9,11 +11,25 @@ use tickwire_rig::feeds::{self, FEEDS, FeedVisitor, LiveDay};
 const INSTRUMENTS: u16 = 12;
 const DATAGRAMS: usize = 6_000;
 
-/// What came of a session: the books, the orders sent and how many of them ended, and what was counted.
-type Outcome = (u64, u64, u64, Counters);
+/// The datagram that is lost where one is: half of the day is over.
+const LOST: usize = DATAGRAMS / 2;
+
+/// What came of a session.
+#[derive(PartialEq, Debug)]
+struct Outcome {
+    /// Of the books.
+    hash: u64,
+    /// Of the feed and of each instrument.
+    states: Vec<BookState>,
+    sent: u64,
+    /// Orders that have ended.
+    ends: u64,
+    counters: Counters,
+}
 
 struct Session {
     is_rehearsed: bool,
+    loses_one: bool,
 }
 
 impl FeedVisitor for Session {
@@ -49,7 +65,9 @@ impl FeedVisitor for Session {
                 }
             });
             assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
-            channel.on_datagram(now, Port::Live, Line::A, datagram, &mut hot);
+            if !(self.loses_one && nth == LOST) {
+                channel.on_datagram(now, Port::Live, Line::A, datagram, &mut hot);
+            }
             answer(&mut hot, now);
         }
         let rehearsed = twin.map_or(0, |twin| twin.channel().counters().get(Counter::PacketsA));
@@ -58,20 +76,38 @@ impl FeedVisitor for Session {
             self.is_rehearsed,
             "{rehearsed} packets of the twin"
         );
-        day.compare(&listed, &channel, &hot.books[0]);
-        let ends = hot.rule.hosted[0].conductor.strategy().ends;
-        let sent = hot.sessions[0].out.orders;
-        (hot.books[0].state_hash(), sent, ends, channel.counters())
+        let books = &hot.books[0];
+        if !self.loses_one {
+            day.compare(&listed, &channel, books);
+        }
+        let every = (1..=u32::from(INSTRUMENTS)).filter_map(|id| books.book(InstrumentId(id)));
+        Outcome {
+            hash: books.state_hash(),
+            states: once(books.feed_state())
+                .chain(every.map(|book| book.state()))
+                .collect(),
+            sent: hot.sessions[0].out.orders,
+            ends: hot.rule.hosted[0].conductor.strategy().ends,
+            counters: channel.counters(),
+        }
     }
 }
 
+/// A datagram that is lost, too, leaves books stale with a twin's packets as it does without.
 #[test]
 fn of_no_feed_do_packets_of_a_twin_change_anything() {
-    for feed in FEEDS {
-        let listed = listings(INSTRUMENTS);
-        let [with, without] =
-            [true, false].map(|is_rehearsed| feeds::visit(feed, &listed, &mut Session { is_rehearsed }));
+    let listed = listings(INSTRUMENTS);
+    for (feed, loses_one) in FEEDS.into_iter().flat_map(|feed| [(feed, false), (feed, true)]) {
+        let [with, without] = [true, false].map(|is_rehearsed| {
+            let mut session = Session {
+                is_rehearsed,
+                loses_one,
+            };
+            feeds::visit(feed, &listed, &mut session)
+        });
         assert_eq!(with, without, "{feed}");
-        assert!(with.1 > 10, "{feed}: {} orders", with.1);
+        assert!(with.sent > 10, "{feed}: {} orders", with.sent);
+        let is_stale = with.states.contains(&BookState::Stale);
+        assert_eq!(is_stale, loses_one, "{feed}: {:?}", with.states);
     }
 }
