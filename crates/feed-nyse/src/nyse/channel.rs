@@ -44,7 +44,7 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     /// The decoder of a [`Twin`]: for numbers below this.
     fn decoder_of_twin(venue: Venue, instruments_max: u32) -> Self::Decoder;
 
-    /// What a [`Twin`] is sent; the price has [`TWIN_SCALE`] decimals.
+    /// What a [`Twin`] is sent; the price has four decimals.
     fn offers(instrument: InstrumentId, price: i32) -> impl Offers + 'static;
 }
 
