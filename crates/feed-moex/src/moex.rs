@@ -25,7 +25,6 @@ mod channel;
 mod definitions;
 mod instruments;
 mod join;
-mod offers;
 mod orders;
 mod replay;
 mod turn;
