@@ -14,6 +14,6 @@ pub use moex::{
 
 // What the modules here share with every venue.
 use tickwire_feed_core::{
-    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, RecoveryLimits, Seen, SessionId, Start,
-    decoder, framing,
+    ArbiterConfig, Channel, FeedHandler, Filter, Line, MissingRange, Offers, RecoveryLimits, Seen, SessionId,
+    Start, Twin, decoder, framing, offer_id,
 };

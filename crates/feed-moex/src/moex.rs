@@ -25,6 +25,7 @@ mod channel;
 mod definitions;
 mod instruments;
 mod join;
+mod offers;
 mod orders;
 mod replay;
 mod turn;

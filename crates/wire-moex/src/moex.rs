@@ -243,6 +243,11 @@ impl Decoder {
         })
     }
 
+    /// The templates it reads with.
+    pub fn plan(&self) -> &Arc<Plan> {
+        self.fast.plan()
+    }
+
     /// The templates by their identifiers, and what each is for.
     pub fn templates(&self) -> impl Iterator<Item = (u32, MessageKind)> + '_ {
         let templates = self.fast.plan().templates();

@@ -9,9 +9,9 @@
 //! The exchange has no end of session: the day is over when every instrument's status says so and the feed
 //! has sent a heartbeat since.
 
-use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
-use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
-use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port};
+use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState, offers};
+use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start, Twin};
+use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port, Price};
 use tickwire_wire_moex::moex::MissingField;
 
 /// Everything about a [`MoexChannel`].
@@ -70,12 +70,21 @@ impl MoexChannel {
     /// A channel that has seen nothing. All memory it will ever use is taken here. An error: the templates
     /// lack what is needed.
     pub fn new(config: MoexChannelConfig) -> Result<MoexChannel, MissingField> {
-        Ok(MoexChannel {
-            has_snapshots: config.arbiter.snapshot,
-            feed: MoexFeed::new(config.arbiter, MoexDecoder::new(config.decoder)?),
-            replay: MoexReplay::new(config.replay),
+        let decoder = MoexDecoder::new(config.decoder)?;
+        Ok(MoexChannel::around(decoder, config.arbiter, config.replay))
+    }
+
+    pub(super) fn around(
+        decoder: MoexDecoder,
+        arbiter: ArbiterConfig,
+        replay: MoexReplayConfig,
+    ) -> MoexChannel {
+        MoexChannel {
+            has_snapshots: arbiter.snapshot,
+            feed: MoexFeed::new(arbiter, decoder),
+            replay: MoexReplay::new(replay),
             is_connected: false,
-        })
+        }
     }
 
     /// The feed behind it.
@@ -190,6 +199,11 @@ impl Channel for MoexChannel {
             self.replay.handle_closed();
             self.follow_up(now, sink);
         }
+    }
+
+    fn twin(&self, instrument: InstrumentId, price: Price) -> Option<Twin<MoexChannel>> {
+        let arbiter = self.feed.config_of_twin(instrument)?;
+        offers::twin(self.feed.decoder(), arbiter, instrument, price)
     }
 
     tickwire_feed_core::answers_from_feed!();

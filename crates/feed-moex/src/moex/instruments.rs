@@ -87,6 +87,15 @@ impl Keys {
         }
     }
 
+    /// With room for one, whose position will be this, at least 1.
+    pub(super) fn of_one(position: u32) -> Keys {
+        Keys {
+            len: position - 1,
+            max: position,
+            ..Keys::new(1)
+        }
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> u32 {
         self.len
