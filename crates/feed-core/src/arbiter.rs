@@ -117,6 +117,8 @@ struct RecoveryTimes {
     progress: (Nanos, Nanos),
     /// Recovery was given up: the feed goes on, marked, until then.
     retry: Option<Nanos>,
+    /// Every line has been read up to this time.
+    read: Nanos,
 }
 
 /// The sequencing state of one channel. See the module's description.
@@ -184,6 +186,7 @@ impl Arbiter {
                 began: Nanos::ZERO,
                 progress: (Nanos::ZERO, Nanos::ZERO),
                 retry: None,
+                read: Nanos(u64::MAX),
             },
             missing: Missing::new(config.gaps),
             buffer: ReorderBuffer::new(config.buffer_packets, config.packet_bytes),
@@ -263,6 +266,13 @@ impl Arbiter {
         }
     }
 
+    /// Every line has been read up to this time: a packet makes due what was due by then. Who never says so
+    /// has read everything that came before a packet.
+    #[inline]
+    pub fn read_up_to(&mut self, read: Nanos) {
+        self.recovery.read = read;
+    }
+
     /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to
     /// wait.
     pub fn on_packet(
@@ -293,7 +303,7 @@ impl Arbiter {
             Verdict::Overflow => self.counters.bump(Counter::BufferOverflows),
             Verdict::Buffered | Verdict::Ignored => {}
         }
-        self.handle_timeout(now);
+        self.handle_timeout(now.min(self.recovery.read));
         self.check();
         verdict
     }
@@ -347,7 +357,7 @@ impl Arbiter {
             progress.end *= u64::from(progress.end_lasts);
             self.ending.end = self.ending.end.filter(|_| self.ending.is_end_message);
         }
-        self.handle_timeout(now);
+        self.handle_timeout(now.min(self.recovery.read));
         self.check();
     }
 
@@ -915,14 +925,14 @@ impl Arbiter {
     /// Keeps a packet. Live ones leave some room to answers, which make room again. Waiting for a snapshot,
     /// the newest packets matter: the oldest one makes room.
     fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
-        if !self.buffer.fits(packet) {
+        let Some(slots) = self.buffer.slots_of(packet) else {
+            return false;
+        };
+        let is_live = line != Line::Retransmit && !self.snapshot.awaiting;
+        if is_live && self.buffer.free() < self.buffer.reserve() + slots {
             return false;
         }
-        if line != Line::Retransmit && !self.snapshot.awaiting && self.buffer.free() <= self.buffer.reserve()
-        {
-            return false;
-        }
-        if self.buffer.is_full() && self.snapshot.awaiting {
+        while self.buffer.free() < slots && self.snapshot.awaiting {
             match self.buffer.front() {
                 Some((oldest, oldest_end)) if oldest < first => {
                     self.buffer.pop_front();

@@ -48,6 +48,13 @@ pub trait Channel {
     /// Packets come that a filter in front of this channel keeps back: the line is not silent.
     fn alive(&mut self, now: Nanos);
 
+    /// Every line of the channel has been read up to this time. From now on a packet makes due what was due
+    /// by then, and not what was due when the packet was read: a thread may have stood still, and what a gap
+    /// waits for lies in a socket behind the packet. Who never says so has read everything before.
+    fn read_up_to(&mut self, read: Nanos) {
+        let _ = read;
+    }
+
     /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a
     /// venue has such files (Nasdaq). Other venues' channels ignore it.
     fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S)
@@ -323,6 +330,11 @@ macro_rules! answers_from_feed {
         #[inline]
         fn alive(&mut self, now: tickwire_market::Nanos) {
             self.feed.alive(now);
+        }
+
+        #[inline]
+        fn read_up_to(&mut self, read: tickwire_market::Nanos) {
+            self.feed.read_up_to(read);
         }
 
         fn server(&self, port: tickwire_market::Port) -> usize {

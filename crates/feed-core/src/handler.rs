@@ -154,6 +154,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.arbiter.alive(now);
     }
 
+    /// Every line has been read up to this time, see [`Arbiter::read_up_to`].
+    #[inline]
+    pub fn read_up_to(&mut self, read: Nanos) {
+        self.arbiter.read_up_to(read);
+    }
+
     /// Everything but the next packet of a feed without gaps.
     #[inline(never)]
     fn out_of_sequence<'a>(

@@ -1,5 +1,6 @@
 //! The bounded buffer of packets that came before their turn: slots of equal size, kept in order of their
-//! first message.
+//! first message. A packet that is longer than a slot, such as a datagram that came in fragments, takes
+//! several.
 
 use crate::Line;
 use alloc::{collections::VecDeque, vec, vec::Vec};
@@ -12,7 +13,12 @@ struct Slot {
     len: u32,
     line: Line,
     received: Nanos,
+    /// The slot in which the packet goes on.
+    more: Option<u16>,
 }
+
+/// The longest datagram of UDP over IPv4, bytes.
+const DATAGRAM_MAX: usize = 65_507;
 
 /// A packet that was held back, as it came.
 pub struct HeldPacket<'a> {
@@ -34,17 +40,23 @@ pub struct ReorderBuffer {
     free: Vec<u16>,
     /// Slot numbers by ascending `first`.
     order: VecDeque<u16>,
+    /// How many slots hold the rest of a packet.
+    rests: usize,
+    /// A packet of several slots in one piece, while it is read.
+    whole: Vec<u8>,
 }
 
 impl ReorderBuffer {
-    /// Room for so many packets of so many bytes each.
+    /// Room for so many packets of so many bytes each, 1 at least; for fewer that are longer.
     pub fn new(packets: u16, slot_bytes: usize) -> ReorderBuffer {
+        let slot_bytes = slot_bytes.max(1);
         let unused = Slot {
             first: 0,
             end: 0,
             len: 0,
             line: Line::A,
             received: Nanos::ZERO,
+            more: None,
         };
         ReorderBuffer {
             bytes: vec![0; packets as usize * slot_bytes],
@@ -52,6 +64,8 @@ impl ReorderBuffer {
             slots: vec![unused; packets as usize],
             free: (0..packets).rev().collect(),
             order: VecDeque::with_capacity(packets as usize),
+            rests: 0,
+            whole: vec![0; DATAGRAM_MAX.min(packets as usize * slot_bytes)],
         }
     }
 
@@ -65,7 +79,7 @@ impl ReorderBuffer {
         self.order.len()
     }
 
-    /// How many more packets can be held.
+    /// How many more packets can be held, if none is longer than a slot.
     pub fn free(&self) -> usize {
         self.free.len()
     }
@@ -75,31 +89,37 @@ impl ReorderBuffer {
         self.slots.len() / 16
     }
 
-    /// Whether there is no room for another packet.
-    pub fn is_full(&self) -> bool {
-        self.free.is_empty()
-    }
-
-    /// Whether a packet is short enough.
-    pub fn fits(&self, bytes: &[u8]) -> bool {
-        bytes.len() <= self.slot_bytes
+    /// How many slots a packet takes; `None` if it is longer than any datagram, or than the whole buffer.
+    pub fn slots_of(&self, bytes: &[u8]) -> Option<usize> {
+        (bytes.len() <= self.whole.len()).then(|| bytes.len().div_ceil(self.slot_bytes).max(1))
     }
 
     /// Holds a packet with messages `[first, end)`; false if there is no room for it.
     pub fn insert(&mut self, first: u64, end: u64, line: Line, received: Nanos, bytes: &[u8]) -> bool {
-        if !self.fits(bytes) {
+        let slots = self.slots_of(bytes).unwrap_or(usize::MAX);
+        if slots > self.free.len() {
             return false;
         }
-        let Some(slot) = self.free.pop() else { return false };
-        let at = slot as usize * self.slot_bytes;
-        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        self.slots[slot as usize] = Slot {
-            first,
-            end,
-            len: bytes.len() as u32,
-            line,
-            received,
-        };
+        // From the packet's end on, so that each slot knows the one behind it.
+        let mut more = None;
+        let pieces = (0..slots).rev().map(|nth| nth * self.slot_bytes);
+        for begin in pieces {
+            let piece = &bytes[begin..bytes.len().min(begin + self.slot_bytes)];
+            let Some(slot) = self.free.pop() else { return false };
+            let at = slot as usize * self.slot_bytes;
+            self.bytes[at..at + piece.len()].copy_from_slice(piece);
+            self.slots[slot as usize] = Slot {
+                first,
+                end,
+                len: bytes.len() as u32,
+                line,
+                received,
+                more,
+            };
+            more = Some(slot);
+        }
+        let Some(slot) = more else { return false };
+        self.rests += slots - 1;
         // Packets mostly come in order, so the place is searched from the back.
         let after = self
             .order
@@ -111,7 +131,7 @@ impl ReorderBuffer {
         self.order.insert(place, slot);
         debug_assert!(self.is_in_order(place), "a packet out of order");
         debug_assert!(
-            self.order.len() + self.free.len() == self.slots.len(),
+            self.order.len() + self.rests + self.free.len() == self.slots.len(),
             "a slot is lost"
         );
         true
@@ -133,20 +153,35 @@ impl ReorderBuffer {
     /// Takes the earliest packet out. Its bytes stay readable until the next `insert`.
     pub fn pop_front(&mut self) -> Option<HeldPacket<'_>> {
         let number = self.order.pop_front()?;
-        self.free.push(number);
         let Slot {
             first,
             len,
             line,
             received,
+            more,
             ..
         } = self.slots[number as usize];
+        let len = len as usize;
         let at = number as usize * self.slot_bytes;
+        let bytes = match more {
+            None => &self.bytes[at..at + len],
+            Some(_) => {
+                let mut slot = Some(number);
+                for piece in self.whole[..len].chunks_mut(self.slot_bytes) {
+                    let Some(of) = slot else { break };
+                    let at = of as usize * self.slot_bytes;
+                    piece.copy_from_slice(&self.bytes[at..at + piece.len()]);
+                    slot = self.slots[of as usize].more;
+                }
+                &self.whole[..len]
+            }
+        };
+        release(number, &self.slots, &mut self.free, &mut self.rests);
         Some(HeldPacket {
             first,
             line,
             received,
-            bytes: &self.bytes[at..at + len as usize],
+            bytes,
         })
     }
 
@@ -157,12 +192,95 @@ impl ReorderBuffer {
                 return;
             }
             self.order.pop_back();
-            self.free.push(slot);
+            release(slot, &self.slots, &mut self.free, &mut self.rests);
         }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         while self.pop_front().is_some() {}
+    }
+}
+
+/// The slots of a packet that begins in this one are free.
+fn release(slot: u16, slots: &[Slot], free: &mut Vec<u16>, rests: &mut usize) {
+    free.push(slot);
+    let mut more = slots[slot as usize].more;
+    while let Some(slot) = more {
+        free.push(slot);
+        *rests -= 1;
+        more = slots[slot as usize].more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of every length, in and out of order, come back as they were, and every slot is free again.
+    #[test]
+    fn packets_longer_than_a_slot_take_several() {
+        let mut held = ReorderBuffer::new(16, 8);
+        let packet = |first: u64, len: usize| -> Vec<u8> {
+            (0..len).map(|nth| (first * 31 + nth as u64) as u8).collect()
+        };
+        for round in 0..200_u64 {
+            let mut lengths = [0, 1, 7, 8, 9, 16, 17, 40].map(|length| (length + round as usize) % 41);
+            lengths.reverse();
+            let mut free = held.free();
+            let mut inside = Vec::new();
+            for (nth, length) in lengths.into_iter().enumerate() {
+                let first = (nth as u64 * 5 + round) % 8;
+                let needed = length.div_ceil(8).max(1);
+                assert_eq!(held.slots_of(&packet(first, length)), Some(needed));
+                let is_held = held.insert(first, first + 1, Line::B, Nanos(round), &packet(first, length));
+                assert_eq!(
+                    is_held,
+                    needed <= free,
+                    "round {round}, {length} bytes, {free} free"
+                );
+                if is_held {
+                    free -= needed;
+                    inside.push((first, length));
+                }
+                assert_eq!(held.free(), free);
+            }
+            inside.sort_by_key(|(first, _)| *first);
+            if round % 3 == 0 {
+                held.forget_from(6);
+                inside.retain(|(first, _)| *first < 6);
+            }
+            assert_eq!(held.len(), inside.len());
+            for (first, length) in inside {
+                let found = held.pop_front().expect("one is held");
+                assert_eq!(
+                    (found.first, found.line, found.received),
+                    (first, Line::B, Nanos(round))
+                );
+                assert_eq!(
+                    found.bytes,
+                    packet(first, length),
+                    "round {round}, {length} bytes"
+                );
+            }
+            assert!(held.is_empty() && held.pop_front().is_none());
+            assert_eq!(held.free(), 16);
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_a_datagram_or_the_buffer_is_refused() {
+        let mut held = ReorderBuffer::new(4, 8);
+        assert_eq!(held.slots_of(&[0; 32]), Some(4));
+        assert_eq!(held.slots_of(&[0; 33]), None);
+        assert!(!held.insert(1, 2, Line::A, Nanos::ZERO, &[0; 33]));
+        assert!(held.insert(1, 2, Line::A, Nanos::ZERO, &[0; 32]) && held.free() == 0);
+        assert!(!held.insert(2, 3, Line::A, Nanos::ZERO, &[]));
+        held.clear();
+        let large = ReorderBuffer::new(64, 1_500);
+        assert_eq!(large.slots_of(&[0; DATAGRAM_MAX]), Some(44));
+        assert_eq!(large.slots_of(&[0; DATAGRAM_MAX + 1]), None);
+        let none = ReorderBuffer::new(0, 1_500);
+        assert_eq!(none.slots_of(&[0; 1]), None);
     }
 }

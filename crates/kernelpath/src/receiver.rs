@@ -74,6 +74,21 @@ pub enum ReceiverError {
 /// some milliseconds meanwhile. What was lost is waited for so long, too, once until it is given up.
 const EARLY_WAITS_NS: u64 = 20_000_000;
 
+/// So many calls of [`KernelReceiver::settle`] in a row give nothing up because something waits in a ring.
+const UNSETTLED_MAX: u32 = 10;
+
+/// What is ready and waits for what is before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Early {
+    /// Nothing.
+    None,
+    /// Since then, nanoseconds of the kernel's clock.
+    Since(u64),
+    /// For long enough: if another look at every ring does not find what is before it, it is taken. The
+    /// thread may have stood still between its last look and the clock.
+    Long,
+}
+
 /// So often what the program kept is looked at before what should have come before it counts as lost.
 const KEPT_LOOKS_MAX: u32 = 10_000;
 
@@ -109,9 +124,10 @@ pub struct KernelReceiver {
     attached: Attached,
     sockets: Vec<XdpSocket>,
     turn: usize,
-    /// With several queues: since when something is ready and waits for what is before it, nanoseconds of the
-    /// kernel's clock.
-    waits_since: Option<u64>,
+    /// With several queues: since when something is ready and waits for what is before it.
+    early: Early,
+    /// Calls of [`KernelReceiver::settle`] that found something in a ring, in a row.
+    unsettled: u32,
     passed: Vec<MulticastReceiver>,
     filter: LoadedFilter,
     /// What guards connections at the interface, for those that are delegated.
@@ -185,7 +201,8 @@ impl KernelReceiver {
             attached,
             sockets,
             turn: 0,
-            waits_since: None,
+            early: Early::None,
+            unsettled: 0,
             passed: Vec::new(),
             filter,
             guard,
@@ -308,7 +325,7 @@ impl KernelReceiver {
             let of =
                 meta.and_then(|meta| Some((self.progress.get(usize::from(meta.channel))?, meta.delivery)));
             if of.is_none_or(|(progress, delivery)| progress.is_due(delivery)) {
-                self.waits_since = None;
+                self.early = Early::None;
                 return (at, true);
             }
             early = early.or(Some(at));
@@ -316,13 +333,18 @@ impl KernelReceiver {
         let Some(at) = early else {
             return (first, false);
         };
-        let now = monotonic().0;
-        let since = *self.waits_since.get_or_insert(now);
-        let is_over = now.saturating_sub(since) > EARLY_WAITS_NS;
-        if is_over {
-            self.waits_since = None;
+        match self.early {
+            Early::None => self.early = Early::Since(monotonic().0),
+            Early::Since(since) if monotonic().0.saturating_sub(since) > EARLY_WAITS_NS => {
+                self.early = Early::Long;
+            }
+            Early::Since(_) => {}
+            Early::Long => {
+                self.early = Early::None;
+                return (at, true);
+            }
         }
-        (at, is_over)
+        (at, false)
     }
 
     /// How many packets were left to the kernel in which a datagram of a group may be, see
@@ -347,7 +369,8 @@ impl KernelReceiver {
     }
 
     /// For the slow part of a loop: gives up deliveries that other queues have not brought since the last
-    /// call, and disarms their channels. How many there were. Follows the card's clock, too.
+    /// call, and disarms their channels; not while something waits in a ring, ten calls in a row at most. How
+    /// many there were. Follows the card's clock, too.
     pub fn settle(&mut self) -> u32 {
         let mut all = 0;
         self.settle_each(|_, lost| all += lost);
@@ -357,6 +380,14 @@ impl KernelReceiver {
     /// The same; `each` is told of every channel that lost some, and how many.
     pub fn settle_each(&mut self, mut each: impl FnMut(u16, u32)) {
         self.card.follow();
+        self.unsettled = match self.is_drained() {
+            true => 0,
+            false => self.unsettled + 1,
+        };
+        if (1..UNSETTLED_MAX).contains(&self.unsettled) {
+            return;
+        }
+        self.unsettled = 0;
         for (channel, progress) in (0..).zip(&mut self.progress) {
             let lost = progress.settle();
             if lost > 0 {

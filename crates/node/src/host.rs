@@ -9,7 +9,7 @@ use std::io;
 
 use tickwire_console::health::{follow_clock, follow_if_set};
 use tickwire_market::{Counter, Counters, Nanos};
-use tickwire_receive::receiver::{Consumer, Receiver};
+use tickwire_receive::receiver::{Consumer, Receiver, Taken};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::tcp::Received;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
@@ -279,7 +279,7 @@ pub fn run<D: Desk<STAMPED>, const STAMPED: bool>(desk: &mut D) -> Result<(), Fa
         let now = host.path.now();
         desk.begins(now);
         let host = desk.host_mut();
-        host.receiver.receive(&mut host.path);
+        let taken = host.receiver.receive(&mut host.path);
         let now = host.path.now();
         host.receiver.timers(now, &mut host.path);
         desk.received();
@@ -293,7 +293,10 @@ pub fn run<D: Desk<STAMPED>, const STAMPED: bool>(desk: &mut D) -> Result<(), Fa
         desk.turned(now);
         let host = desk.host_mut();
         host.receiver.links(now, &mut host.path);
-        host.idle(now);
+        // Behind a packet another one may wait: that is no time to spare.
+        if taken == Taken::Nothing {
+            host.idle(now);
+        }
         if now >= next_look {
             // The clock follows the kernel's once a second.
             next_look = now.after(LOOK_NS);

@@ -173,9 +173,9 @@ pub struct TraderSection {
     pub reconnects_max: u32,
     /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
     pub reconnect_ms: u32,
-    /// A thread that never sleeps rehearses every so many microseconds what the next packet and the next
-    /// order of its strategies need, from the event to the message's bytes, and has them do the same with
-    /// what is theirs (`on_idle`); 0: never.
+    /// A thread that never sleeps rehearses every so many microseconds, in turns that find no packet, what
+    /// the next packet and the next order of its strategies need, from the packet's bytes to the message's,
+    /// and has them do the same with what is theirs (`on_idle`); 0: never.
     pub idle_us: u32,
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,6 +25,9 @@ use crate::receiver::{Consumer, Source, Taken};
 /// Datagrams of an interface that are taken before others are looked at.
 const PACKETS_PER_LOOK: u32 = 32;
 
+/// So many looks at the rings drain them: as many frames as there can be, in the largest of them.
+const LOOKS_TO_DRAIN_MAX: u32 = 1 << 16;
+
 /// So long what was delivered is waited for before it is given up for a gap: what the rings hold, and what a
 /// driver shows only at the end of its round.
 const DRAIN_MAX_NS: u64 = 20 * Nanos::MILLI;
@@ -319,6 +322,15 @@ impl Hook {
         Taken::Part
     }
 
+    /// Everything that the rings hold at the moment.
+    pub(crate) fn drain<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
+        for _ in 0..LOOKS_TO_DRAIN_MAX {
+            if self.receive(sources, hot) != Taken::Part {
+                return;
+            }
+        }
+    }
+
     /// Disarms every channel, and takes everything that the rings had until then: what the filter has dropped
     /// lies before what the channels know next, so that their subscriptions may change. Nothing that was
     /// delivered before says anything of what was seen afterwards: it was said by the old subscription. What
@@ -345,8 +357,14 @@ impl Hook {
             Some(made.wrapping_sub(taken).cast_signed() > 0)
         };
         let began = monotonic();
-        while is_behind(self) == Some(true) && monotonic().since(began) < DRAIN_MAX_NS {
-            self.receive(sources, hot);
+        while is_behind(self) == Some(true) {
+            // The clock is read before the rings, as the thread may stand still in between. Other channels
+            // may have no end.
+            let waited = monotonic().since(began);
+            let is_empty = self.receive(sources, hot) == Taken::Nothing;
+            if waited >= DRAIN_MAX_NS && (is_empty || waited >= 10 * DRAIN_MAX_NS) {
+                break;
+            }
         }
         if is_behind(self) == Some(false) {
             let seen = self.receiver.filter_mut().last_seen(channel);

@@ -281,6 +281,12 @@ impl Intake {
         self.request(channel);
     }
 
+    /// Whether a line's socket has input, as far as is known without asking the kernel.
+    #[inline]
+    pub(crate) fn has_input(&self, index: usize, waiter: &Waiter) -> bool {
+        self.live[index].holds_more() || waiter.is_ready(self.live_watches[index])
+    }
+
     /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again
     /// after its timeout.
     #[inline]

@@ -15,7 +15,7 @@ use tickwire_book::Depth;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_kernel::filter::Framing;
 use tickwire_kernelpath::Trigger;
-use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, SeqNo, Symbol, Venue};
+use tickwire_market::{Counters, EventSink, InstrumentId, Nanos, Port, Price, Symbol, Venue};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::stamp::RxStamp;
@@ -30,27 +30,22 @@ use tickwire_venues::protocol::Protocol;
 use tickwire_venues::receiver::{Backend, ReceiverSection};
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
-use crate::filtering::{FilterName, Filtering, Gate};
+use crate::filtering::{FilterName, Gate};
 use crate::hook::{self, ArmingPoint, Beside, Hook, Hooked, LiveLines};
-use crate::intake::{Intake, SocketOptions};
+use crate::intake::SocketOptions;
 
+mod pace;
+mod received;
 mod rehearsing;
 
-use rehearsing::Rehearsed;
+use pace::Pace;
+pub use received::Received;
 pub use rehearsing::fetch;
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
 const PACKETS_PER_LOOK: u32 = 16;
 /// Between two slow looks.
 const LOOK_NS: u64 = 100 * Nanos::MILLI;
-/// How often a thread that never sleeps looks at recovery groups and connections: each look is a system call.
-const RECOVERY_LOOK_NS: u64 = 50 * Nanos::MICRO;
-/// How often a thread that never sleeps looks at the sockets of lines that come by AF_XDP: they hear only
-/// what the program leaves to the kernel.
-const PASSED_LOOK_NS: u64 = Nanos::MILLI;
-/// For how long it looks at them at every call when the program has left something to the kernel in which a
-/// datagram of theirs may be, such as a fragment: the kernel is on it.
-const ASIDE_NS: u64 = 200 * Nanos::MICRO;
 /// A thread with more sockets than this asks the kernel which of them have input, instead of asking all of
 /// them.
 const SOCKETS_ASKED_MAX: usize = 8;
@@ -132,21 +127,6 @@ pub trait Consumer: EventSink + Sized {
     }
 }
 
-/// A datagram into its channel, and the events to who consumes them.
-#[inline(always)]
-fn pass<C: Channel, H: Consumer>(
-    channel: &mut C,
-    now: Nanos,
-    (port, line): (Port, Line),
-    bytes: &[u8],
-    hot: &mut H,
-) {
-    match H::IS_HOT {
-        true => channel.on_datagram(now, port, line, bytes, hot),
-        false => channel.on_datagram_dyn(now, port, line, bytes, hot),
-    }
-}
-
 /// What the lines held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Taken {
@@ -166,8 +146,16 @@ pub struct Look<'a> {
     asks_kernel: bool,
     /// Recovery groups and connections are looked at too.
     is_thorough: bool,
-    /// So are the sockets of lines that come by AF_XDP.
-    looks_at_passed: bool,
+    /// Every line has been read up to this time.
+    read: Nanos,
+}
+
+/// A datagram of a line that comes by AF_XDP which the program has left to the kernel, such as one in
+/// fragments.
+pub struct Held {
+    line: Line,
+    stamp: RxStamp,
+    length: usize,
 }
 
 /// One received channel.
@@ -207,6 +195,11 @@ pub trait Source<H: Consumer> {
     /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request
     /// server sent.
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
+    /// Of live lines that come by [`Source::take`]: a datagram that was left to the kernel, taken off its
+    /// socket and put into the buffer.
+    fn hold(&mut self, look: &mut Look<'_>, into: &mut [u8]) -> Option<Held>;
+    /// It, once everything that came by the other way before it was read was taken.
+    fn take_held(&mut self, held: &Held, bytes: &[u8], hot: &mut H);
     /// The live lines, once they are joined.
     fn live_lines(&self) -> Option<&LiveLines>;
     /// From now on the live lines come by [`Source::take`], and their sockets are looked at seldom.
@@ -231,8 +224,8 @@ pub trait Source<H: Consumer> {
     fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H);
     /// A datagram out of a recording; timers that were due before it are handled first.
     fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H);
-    /// What is due by the time.
-    fn timers(&mut self, now: Nanos, hot: &mut H);
+    /// What was due by the time up to which every line has been read; when something is due next.
+    fn timers(&mut self, read: Nanos, hot: &mut H) -> Option<Nanos>;
     /// Opens, feeds and closes the recovery connections.
     fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
     /// Fetches what the next packet will need of the channel.
@@ -266,305 +259,6 @@ pub trait Source<H: Consumer> {
     fn directory(&self) -> Vec<(Symbol, InstrumentId)>;
 }
 
-/// A channel of one protocol with its sockets: what a [`Receiver`] holds, for who has one in memory.
-pub struct Received<C> {
-    number: usize,
-    channel: C,
-    intake: Option<Intake>,
-    /// Live lines come by AF_XDP.
-    is_hooked: bool,
-    /// The owner's part of the filter in front of them.
-    filtering: Option<Filtering>,
-    rehearsed: Rehearsed<C>,
-}
-
-impl<C: Channel> Received<C> {
-    /// A channel without sockets: [`Source::join`] opens them. The consumer knows it by `number`.
-    pub fn new(number: usize, channel: C) -> Received<C> {
-        Received {
-            number,
-            channel,
-            intake: None,
-            is_hooked: false,
-            filtering: None,
-            rehearsed: Rehearsed::nothing(),
-        }
-    }
-
-    /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
-    #[inline]
-    fn receive_line<H: Consumer>(
-        &mut self,
-        index: usize,
-        line: Line,
-        hot: &mut H,
-        look: &mut Look<'_>,
-    ) -> bool {
-        let Some(intake) = &mut self.intake else {
-            return false;
-        };
-        let asks = look.asks_kernel || self.is_hooked;
-        let holds_more = intake.live[index].holds_more();
-        if asks && !holds_more && !look.waiter.is_ready(intake.live_watches[index]) {
-            return false;
-        }
-        let Some(datagram) = intake.receive(index, look.buffer) else {
-            return false;
-        };
-        let mut stamp = datagram.stamp;
-        let received = hot.begins(&stamp);
-        let from = (Port::Live, line);
-        pass(&mut self.channel, received, from, datagram.bytes, hot);
-        hot.ends(&self.channel, Port::Live, || {
-            stamp.kernel_ns = stamp.kernel_ns.or_else(|| intake.live[index].last_kernel_ns());
-            Some(stamp)
-        });
-        true
-    }
-}
-
-impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
-    fn succeed(self: Box<Self>) -> Box<dyn Source<H::Successor>> {
-        self
-    }
-
-    fn join(
-        &mut self,
-        ports: &Ports,
-        protocol: Protocol,
-        options: SocketOptions,
-        waiter: &mut Waiter,
-    ) -> Result<(), Failure> {
-        let intake = Intake::join(ports, protocol, options, waiter)?;
-        intake.introduce(&mut self.channel);
-        self.intake = Some(intake);
-        Ok(())
-    }
-
-    #[inline]
-    fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken {
-        hot.turn_to(self.number);
-        let has_two = self.intake.as_ref().is_some_and(|intake| intake.live.len() > 1);
-        // Of a hooked line only what the program leaves to the kernel is here.
-        let looks = !self.is_hooked || look.looks_at_passed;
-        let mut taken = if looks { Taken::Part } else { Taken::Nothing };
-        for round in 0..if looks { PACKETS_PER_LOOK } else { 0 } {
-            let a = self.receive_line(0, Line::A, hot, look);
-            let b = has_two && self.receive_line(1, Line::B, hot, look);
-            if !(a || b) {
-                taken = if round == 0 { Taken::Nothing } else { Taken::All };
-                break;
-            }
-        }
-        let Some(intake) = &mut self.intake else {
-            return taken;
-        };
-        if taken != Taken::Nothing {
-            // A gap that they showed.
-            intake.request(&mut self.channel);
-        }
-        if look.is_thorough && intake.may_recover(look.waiter) {
-            let now = hot.now();
-            hot.begins_aside(now);
-            intake.recover(now, look.buffer, &mut self.channel, hot);
-            hot.ends_aside(&self.channel);
-        }
-        taken
-    }
-
-    fn live_lines(&self) -> Option<&LiveLines> {
-        self.intake.as_ref().map(Intake::lines)
-    }
-
-    fn leave_sockets(&mut self) {
-        self.is_hooked = true;
-    }
-
-    fn filter(&mut self, framing: Framing) {
-        let filtering = Filtering::new(framing);
-        filtering.prepare(&mut self.channel);
-        self.filtering = Some(filtering);
-    }
-
-    #[inline]
-    fn guard(&mut self, gate: &mut dyn Gate) {
-        if let Some(filtering) = &self.filtering {
-            filtering.guard(&self.channel, gate);
-        }
-    }
-
-    fn position(&self) -> Option<([u64; 2], u64)> {
-        self.filtering.as_ref()?.position(&self.channel)
-    }
-
-    fn fetch(&self) {
-        self.rehearsed.fetch(&self.channel);
-    }
-
-    #[inline]
-    fn rehearse(&mut self, now: Nanos, hot: &mut H) -> bool {
-        self.rehearsed.play(now, hot)
-    }
-
-    fn price_unit(&self, instrument: InstrumentId) -> Option<Price> {
-        self.channel.price_unit(instrument)
-    }
-
-    fn is_to_open(&mut self, gate: &mut dyn Gate) -> bool {
-        let channel = &self.channel;
-        let filtering = self.filtering.as_mut();
-        filtering.is_some_and(|filtering| filtering.is_to_open(channel, gate))
-    }
-
-    fn settle(&mut self, gate: &mut dyn Gate) {
-        if let Some(filtering) = &mut self.filtering {
-            filtering.settle(&mut self.channel, gate);
-        }
-    }
-
-    fn seen(&mut self, now: Nanos, up_to: Option<u64>) {
-        self.channel.alive(now);
-        let claim = |filtering: &Filtering| filtering.claim(up_to);
-        if let Some(next) = self.filtering.as_ref().map_or(up_to, claim) {
-            self.channel.seen_up_to(now, SeqNo(next));
-        }
-    }
-
-    fn note_filter(&mut self, counts: Counters) {
-        if let Some(intake) = &mut self.intake {
-            intake.hook = counts;
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, datagram: &Hooked<'_>, hot: &mut H) {
-        hot.turn_to(self.number);
-        let received = hot.begins(&datagram.stamp);
-        let claim = |filtering: &Filtering| filtering.claim(datagram.seen_up_to);
-        if let Some(next) = self.filtering.as_ref().and_then(claim) {
-            self.channel.seen_up_to(received, SeqNo(next));
-        }
-        let before = self.channel.next_seq();
-        let noted = match &self.filtering {
-            Some(filtering) => filtering.noted(&mut self.channel),
-            None => 0,
-        };
-        let from = (Port::Live, datagram.line);
-        pass(&mut self.channel, received, from, datagram.bytes, hot);
-        if let Some(filtering) = &mut self.filtering {
-            let about = (noted, datagram.knows_orders);
-            filtering.note(&mut self.channel, datagram.bytes, before, about);
-        }
-        hot.ends(&self.channel, Port::Live, || Some(datagram.stamp));
-        if let Some(intake) = &mut self.intake {
-            intake.lost += u64::from(datagram.lost);
-            intake.request(&mut self.channel);
-        }
-    }
-
-    #[inline]
-    fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H) {
-        hot.turn_to(self.number);
-        hot.begins_at(now);
-        if self.channel.poll_timeout().is_some_and(|due| due <= now) {
-            self.channel.handle_timeout(now, hot);
-        }
-        pass(&mut self.channel, now, (port, line), bytes, hot);
-        hot.ends(&self.channel, port, || None);
-    }
-
-    fn timers(&mut self, now: Nanos, hot: &mut H) {
-        if self.channel.poll_timeout().is_some_and(|due| due <= now) {
-            hot.turn_to(self.number);
-            hot.begins_aside(now);
-            self.channel.handle_timeout(now, hot);
-            hot.ends_aside(&self.channel);
-            if let Some(intake) = &mut self.intake {
-                intake.request(&mut self.channel);
-            }
-        }
-    }
-
-    fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>) {
-        if let Some(intake) = &mut self.intake
-            && (intake.is_linked() || look.is_thorough && intake.has_links())
-        {
-            hot.turn_to(self.number);
-            hot.begins_aside(now);
-            intake.links(now, look.buffer, &mut self.channel, hot);
-            hot.ends_aside(&self.channel);
-            intake.request(&mut self.channel);
-        }
-    }
-
-    fn look(&mut self, hot: &mut H) {
-        hot.turn_to(self.number);
-        if let Some(intake) = &mut self.intake {
-            intake.settle();
-        }
-        hot.looks(&self.channel, |counters| {
-            if let Some(intake) = &self.intake {
-                intake.count_into(counters);
-            }
-        });
-        self.rehearsed.look(&self.channel, hot);
-    }
-
-    fn count(&self, hot: &mut H, dropped: &dyn Fn(FilterName) -> Option<u64>) {
-        hot.turn_to(self.number);
-        hot.counts(&self.channel, &|instrument| {
-            dropped(self.filtering.as_ref()?.name_of(&self.channel, instrument)?)
-        });
-    }
-
-    fn visit(&mut self, now: Nanos, hot: &mut H) {
-        hot.turn_to(self.number);
-        hot.visits(now, &mut self.channel);
-    }
-
-    fn poll_timeout(&self) -> Option<Nanos> {
-        self.channel.poll_timeout()
-    }
-
-    fn state(&self) -> FeedState {
-        self.channel.state()
-    }
-
-    fn is_done(&self) -> bool {
-        self.channel.is_done()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.channel.last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        let mut all = self.channel.counters();
-        if let Some(intake) = &self.intake {
-            intake.count_into(&mut all);
-        }
-        all
-    }
-
-    fn groups(&self) -> String {
-        self.intake.as_ref().map(Intake::groups).unwrap_or_default()
-    }
-
-    fn warning(&self) -> Option<String> {
-        self.intake.as_ref()?.warning()
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.channel.find(symbol)
-    }
-
-    fn directory(&self) -> Vec<(Symbol, InstrumentId)> {
-        let mut known = Vec::new();
-        self.channel.instruments(&mut |i| known.push((i.symbol, i.id)));
-        known
-    }
-}
-
 /// A source and what is known of it.
 type Made<H> = (Box<dyn Source<H>>, Venue, Depth);
 
@@ -589,18 +283,13 @@ pub struct Receiver<H: Consumer> {
     /// What their programs do as well.
     beside: Beside,
     buffer: Vec<u8>,
+    /// A datagram that waits until the rings are read.
+    held: Vec<u8>,
     /// What waits for them, and for whatever else the thread watches.
     pub waiter: Waiter,
     /// Only sockets are read of which the kernel said that they have input: there are many.
     asks_kernel: bool,
-    /// It never sleeps, whatever [`Receiver::wait`] is told.
-    spins: bool,
-    next_recovery: Nanos,
-    next_passed: Nanos,
-    /// What programs have left to the kernel, and until when it is looked for.
-    aside: (u64, Nanos),
-    /// When the kernel is asked next which sockets have input, where lines come by AF_XDP.
-    next_asking: Nanos,
+    pace: Pace,
 }
 
 impl<H: Consumer> Receiver<H> {
@@ -615,16 +304,13 @@ impl<H: Consumer> Receiver<H> {
             hooks: Vec::new(),
             beside: Beside::default(),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
+            held: vec![0; DATAGRAM_BYTES_MAX],
             waiter: Waiter::new(match spins && !asks_kernel {
                 true => WaitStrategy::Spin,
                 false => WaitStrategy::Poll,
             }),
             asks_kernel,
-            spins,
-            next_recovery: Nanos::ZERO,
-            next_passed: Nanos::ZERO,
-            aside: (0, Nanos::ZERO),
-            next_asking: Nanos::ZERO,
+            pace: Pace::new(spins),
         }
     }
 
@@ -662,13 +348,10 @@ impl<H: Consumer> Receiver<H> {
             hooks,
             beside,
             buffer,
+            held,
             waiter,
             asks_kernel,
-            spins,
-            next_recovery,
-            next_passed,
-            aside,
-            next_asking,
+            pace,
         } = self;
         Receiver {
             sources: sources.into_iter().map(|source| source.succeed()).collect(),
@@ -676,13 +359,10 @@ impl<H: Consumer> Receiver<H> {
             hooks,
             beside,
             buffer,
+            held,
             waiter,
             asks_kernel,
-            spins,
-            next_recovery,
-            next_passed,
-            aside,
-            next_asking,
+            pace,
         }
     }
 
@@ -866,27 +546,64 @@ impl<H: Consumer> Receiver<H> {
     /// thread that sleeps, every 50 µs of one that does not.
     #[inline]
     pub fn receive(&mut self, hot: &mut H) -> Taken {
+        let now = hot.now();
         let mut taken = Taken::Nothing;
         for hook in &mut self.hooks {
             taken = taken.max(hook.receive(&mut self.sources, hot));
-        }
-        let now = if self.spins { hot.now() } else { Nanos::ZERO };
-        let aside = self.hooks.iter().map(Hook::aside).sum();
-        if aside != self.aside.0 {
-            self.aside = (aside, now.after(ASIDE_NS));
         }
         let mut look = Look {
             waiter: &self.waiter,
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
-            is_thorough: !self.spins || now >= self.next_recovery,
-            looks_at_passed: !self.spins || now >= self.next_passed || now < self.aside.1,
+            is_thorough: self.pace.is_thorough(now),
+            read: self.pace.judged_by(now),
         };
-        if self.spins && look.looks_at_passed {
-            self.next_passed = now.after(PASSED_LOOK_NS);
-        }
         for source in &mut self.sources {
             taken = taken.max(source.receive(hot, &mut look));
+        }
+        let is_all = match self.hooks.is_empty() {
+            true => true,
+            false => {
+                let aside = self.hooks.iter().map(Hook::aside).sum();
+                let looks = self.pace.looks_at_passed(now, aside);
+                if looks {
+                    taken = taken.max(self.receive_passed(now, hot));
+                }
+                looks
+            }
+        };
+        // Sockets of lines that come by AF_XDP are always asked for.
+        let asks = self.asks_kernel || !self.hooks.is_empty();
+        self.pace.looked(now, taken, (is_all, asks));
+        taken
+    }
+
+    /// What programs have left to the kernel of lines that come by AF_XDP. Each datagram waits in a buffer of
+    /// its own until everything is taken that the rings hold: whatever came before it is there, however long
+    /// this thread stood still in between.
+    #[cold]
+    fn receive_passed(&mut self, now: Nanos, hot: &mut H) -> Taken {
+        let mut look = Look {
+            waiter: &self.waiter,
+            buffer: &mut self.buffer,
+            asks_kernel: self.asks_kernel,
+            is_thorough: false,
+            read: self.pace.judged_by(now),
+        };
+        let mut taken = Taken::Nothing;
+        for number in 0..self.sources.len() {
+            for _ in 0..PACKETS_PER_LOOK {
+                let Some(held) = self.sources[number].hold(&mut look, &mut self.held) else {
+                    break;
+                };
+                for hook in &mut self.hooks {
+                    hook.drain(&mut self.sources, hot);
+                }
+                let bytes = &self.held[..held.length];
+                self.sources[number].take_held(&held, bytes, hot);
+                // Others may wait behind it.
+                taken = Taken::Part;
+            }
         }
         taken
     }
@@ -904,12 +621,21 @@ impl<H: Consumer> Receiver<H> {
         self.sources[number].deliver(now, port, line, bytes, hot);
     }
 
-    /// What is due by the time.
+    /// What is due, by the time up to which every line has been read by [`Receiver::receive`]; without that,
+    /// by `now`.
     #[inline]
     pub fn timers(&mut self, now: Nanos, hot: &mut H) {
-        for source in &mut self.sources {
-            source.timers(now, hot);
+        let read = self.pace.judged_by(now);
+        if self.pace.is_due(read) {
+            // An answer that is waited for may lie in a connection.
+            self.links(now, hot);
         }
+        let mut next = None;
+        for source in &mut self.sources {
+            let due = source.timers(read, hot);
+            next = [next, due].into_iter().flatten().min();
+        }
+        self.pace.due_at(next);
     }
 
     /// Opens, feeds and closes the recovery connections; to be called once after each [`Receiver::receive`].
@@ -919,15 +645,13 @@ impl<H: Consumer> Receiver<H> {
             waiter: &self.waiter,
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
-            is_thorough: !self.spins || now >= self.next_recovery,
-            looks_at_passed: false,
+            is_thorough: self.pace.is_thorough(now),
+            read: self.pace.judged_by(now),
         };
         for source in &mut self.sources {
             source.links(now, hot, &mut look);
         }
-        if look.is_thorough {
-            self.next_recovery = now.after(RECOVERY_LOOK_NS);
-        }
+        self.pace.recovered(now);
     }
 
     /// For a thread that waits for packets: fetches what the next one will need of its channel. Of one
@@ -994,15 +718,13 @@ impl<H: Consumer> Receiver<H> {
     /// Waits for a packet until something is due, a millisecond at most; `sooner` is what else is.
     #[inline]
     pub fn wait(&mut self, now: Nanos, sooner: Option<Nanos>) {
-        if self.spins {
-            // Asking is a system call, and what comes by AF_XDP needs none.
-            let is_due = now >= self.next_asking || now < self.aside.1;
-            if self.hooks.is_empty() || !self.asks_kernel || is_due {
-                self.next_asking = now.after(RECOVERY_LOOK_NS);
+        if self.pace.spins() {
+            if self.pace.asks(now, self.hooks.is_empty() || !self.asks_kernel) {
                 self.waiter.wait(0);
             }
             return;
         }
+        self.pace.asks_now(now);
         let timeouts = self.sources.iter().filter_map(|source| source.poll_timeout());
         let due = timeouts.chain(sooner).min();
         let due = due.map_or(Nanos::MILLI, |due| due.since(now));

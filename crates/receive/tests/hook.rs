@@ -116,6 +116,18 @@ struct Counts {
     of_instrument: [(u64, Option<u64>); 5],
 }
 
+impl Counts {
+    fn new(wants: Pattern) -> Counts {
+        Counts {
+            clock: Clock::calibrate(),
+            added: [0; 5],
+            arrived: 0,
+            wants,
+            of_instrument: Default::default(),
+        }
+    }
+}
+
 impl EventSink for Counts {
     fn on_event(&mut self, event: &MarketEvent) {
         if event.kind == EventKind::Add {
@@ -185,14 +197,7 @@ fn lines_by_two_queues_lose_nothing() {
 }
 
 fn dropped_at_the_hook(sender: Sender, queues: u32) {
-    let pair = match VethPair::with_queues("twhook", queues) {
-        Ok(pair) if tickwire_runtime::xdp::caps::missing().is_empty() => pair,
-        made => {
-            let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
-            assert!(!must_run, "{made:?}");
-            return tickwire_testdata::not_tested("no network namespaces, or no rights for AF_XDP here");
-        }
-    };
+    let Some(pair) = pair(queues) else { return };
     let (pair, sent, stop, go) = (
         &pair,
         &[AtomicU64::new(0), AtomicU64::new(0)],
@@ -218,6 +223,94 @@ fn dropped_at_the_hook(sender: Sender, queues: u32) {
         });
         receiver.join().expect("no panic");
     });
+}
+
+/// A datagram in fragments goes by the kernel, around the ring in which those before it wait for a thread
+/// that has stood still: they are read first.
+#[test]
+fn a_datagram_in_fragments_is_read_behind_what_the_ring_holds() {
+    let Some(pair) = pair(1) else { return };
+    let pair = &pair;
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(move || fragments(pair));
+        receiver.join().expect("no panic");
+    });
+}
+
+/// Messages of the long datagrams, which are more than a frame holds.
+const LONG: u64 = 60;
+/// Short datagrams before each of them: more than one look takes.
+const SHORT: u64 = 80;
+
+fn fragments(pair: &VethPair) {
+    pair.enter(0).expect("entered");
+    let interface = Interface::find("veth0").expect("an end");
+    let group = "239.192.9.31:26931".parse().expect("a group");
+    let sender = MulticastSender::open(group, &interface, 1).expect("a sender");
+    pair.enter(1).expect("entered");
+    let feeds = FeedFile::parse(Sender::Itch.feed()).expect("a feed").feeds;
+    let section = ReceiverSection {
+        backend: Backend::Xdp,
+        max_instruments: 64,
+        ..ReceiverSection::default()
+    };
+    let mut counts = Counts::new(pattern("*"));
+    let mut receiver: Receiver<Counts> = Receiver::empty(WaitStrategy::Spin, 2);
+    let reception = Reception::new(&section);
+    receiver.add(&feeds[0], (0, 0), &reception).expect("a channel");
+    receiver.join_one(0, &feeds[0], OPTIONS).expect("joined");
+    println!("{:?}", receiver.hook(&section).expect("AF_XDP"));
+
+    let mut next = 1;
+    let mut send = |messages: u64| {
+        let mut buffer = [0; 4096];
+        let mut packet = PacketBuilder::new(&mut buffer, *b"HOOK000001", SeqNo(next));
+        for seq in next..next + messages {
+            assert!(packet.push(AddOrder::at(1, seq).as_bytes()));
+        }
+        next += messages;
+        let length = packet.finish();
+        assert_eq!(length > 1_500, messages == LONG);
+        sender.send(&buffer[..length]).expect("sent");
+        next - 1
+    };
+    for round in 0..20 {
+        let mut last = 0;
+        for _ in 0..SHORT {
+            last = send(1);
+        }
+        last = last.max(send(LONG));
+        // All of it has come before anything is read.
+        std::thread::sleep(Duration::from_millis(20));
+        let began = Instant::now();
+        while receiver.counters().get(Counter::Messages) < last {
+            receiver.receive(&mut counts);
+            let now = counts.now();
+            receiver.timers(now, &mut counts);
+            receiver.wait(now, None);
+            assert!(began.elapsed() < PATIENCE, "{:?}", receiver.counters());
+        }
+        let counters = receiver.counters();
+        let of = |what: Counter| counters.get(what);
+        assert_eq!(
+            (of(Counter::Gaps), of(Counter::BufferOverflows)),
+            (0, 0),
+            "round {round}"
+        );
+    }
+}
+
+/// Two namespaces with so many receive queues, if there can be any here.
+fn pair(queues: u32) -> Option<VethPair> {
+    match VethPair::with_queues("twhook", queues) {
+        Ok(pair) if tickwire_runtime::xdp::caps::missing().is_empty() => Some(pair),
+        made => {
+            let must_run = std::env::var_os("TICKWIRE_ROOT_TESTS").is_some_and(|value| value == "1");
+            assert!(!must_run, "{made:?}");
+            tickwire_testdata::not_tested("no network namespaces, or no rights for AF_XDP here");
+            None
+        }
+    }
 }
 
 /// Sends on some of the lines, never far ahead of the other one, until it is told to stop.
@@ -301,13 +394,7 @@ fn receive(sender: Sender, queues: u32, sent: &[AtomicU64; 2], stop: &AtomicBool
     };
     let mut reception = Reception::new(&section);
     reception.symbols = Some(Vec::new());
-    let mut counts = Counts {
-        clock: Clock::calibrate(),
-        added: [0; 5],
-        arrived: 0,
-        wants: pattern("TWO"),
-        of_instrument: Default::default(),
-    };
+    let mut counts = Counts::new(pattern("TWO"));
     let mut receiver: Receiver<Counts> = Receiver::empty(WaitStrategy::Poll, 2);
     receiver.add(&feeds[0], (0, 0), &reception).expect("a channel");
     receiver.join_one(0, &feeds[0], OPTIONS).expect("joined");

@@ -33,7 +33,8 @@ pub struct ArbiterConfig {
     /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested
     /// later.
     pub buffer_packets: u16,
-    /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
+    /// So long, in bytes, as packets that wait are for the most part: a longer one, up to any datagram, takes
+    /// the room of several.
     pub packet_bytes: usize,
     /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB,
     /// taken with the first such subscription. When full: the join begins again, counted; 0 keeps those books

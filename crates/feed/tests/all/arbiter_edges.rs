@@ -407,6 +407,47 @@ fn waiting_for_a_snapshot_the_newest_packets_are_kept() {
     assert_eq!(arbiter.first_held(), Some(SeqNo(11)));
 }
 
+#[test]
+fn a_packet_that_came_in_fragments_waits_for_those_before_it_like_any_other() {
+    let mut arbiter = by_both(ArbiterConfig {
+        request_attempts: 0,
+        ..ArbiterConfig::default()
+    });
+    let long: Vec<u8> = (0..9_000_u32).map(|nth| nth as u8).collect();
+    let fifth = arbiter.on_packet(Nanos(2), Line::A, SESSION, SeqNo(6), 1, &long);
+    assert_eq!(fifth, Verdict::Buffered);
+    assert_eq!(on(&mut arbiter, 3, Line::A, 5, 1), Verdict::Deliver { skip: 0 });
+    while arbiter.poll_situation().is_some() {}
+    let released = arbiter.next_buffered().expect("it has its turn");
+    assert_eq!((released.first, released.packet), (SeqNo(6), &long[..]));
+    assert!(arbiter.next_buffered().is_none());
+    assert_eq!((arbiter.next_seq(), arbiter.state()), (SeqNo(7), FeedState::Live));
+    assert_eq!(arbiter.counters().get(Counter::BufferOverflows), 0);
+}
+
+#[test]
+fn waiting_for_a_snapshot_a_long_packet_takes_the_room_of_several_older_ones() {
+    let mut config = by_snapshot();
+    (config.buffer_packets, config.packet_bytes) = (4, 8);
+    let mut arbiter = by_both(config);
+    arbiter.await_snapshot(Nanos(2));
+    for first in [10, 11, 12, 13] {
+        assert_eq!(on(&mut arbiter, 3, Line::A, first, 1), Verdict::Buffered);
+    }
+    let mut long = |first: u64, len: usize| {
+        let packet = vec![7; len];
+        let verdict = arbiter.on_packet(Nanos(4), Line::A, SESSION, SeqNo(first), 1, &packet);
+        (verdict, arbiter.first_held())
+    };
+    assert_eq!(long(14, 24), (Verdict::Buffered, Some(SeqNo(13))));
+    assert_eq!(
+        long(15, 33),
+        (Verdict::Overflow, Some(SeqNo(13))),
+        "longer than all room"
+    );
+    assert_eq!(long(16, 32), (Verdict::Buffered, Some(SeqNo(16))));
+}
+
 /// Runs its time-outs until recovery is given up: when.
 fn given_up(arbiter: &mut Arbiter) -> Nanos {
     let mut now = Nanos::ZERO;

@@ -166,8 +166,8 @@ pub trait Strategy {
 
     /// A thread that never sleeps has time to spare: what the next event might need is gone through, and
     /// forgotten. An order's way is rehearsed by the host behind it ([`Conductor::rehearse`]); this is for
-    /// what the strategy does before it enters one. Live only, as often as is configured (`idle_us`); nothing
-    /// may be sent.
+    /// what the strategy does before it enters one. Live only, as often as is configured (`idle_us`), in
+    /// turns that find no packet; nothing may be sent.
     fn on_idle(&mut self, ctx: &mut Context<'_>) {
         let _ = ctx;
     }
