@@ -5,9 +5,9 @@
 use tickwire_book::{Books, BooksConfig, Depth, prefetch};
 use tickwire_market::{
     BookState, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price, Side,
-    Venue, Volume,
+    Symbol, Venue, Volume,
 };
-use tickwire_trading::strategy::Strategy;
+use tickwire_trading::strategy::{Consolidated, Strategy};
 
 use super::{Live, Mark};
 use crate::hot::{HotPath, OrderOut};
@@ -24,6 +24,8 @@ const ASK: Price = Price::from_4dp(100_0000);
 #[derive(Default)]
 pub(super) struct Rehearsals {
     books: Vec<Books>,
+    /// Over them, where consolidated books are kept.
+    consolidated: Option<Consolidated>,
     /// The instrument whose events are rehearsed, by its number on the channel: the first that a strategy
     /// subscribed to.
     instruments: Vec<Option<InstrumentId>>,
@@ -37,7 +39,7 @@ pub(super) struct Rehearsals {
 
 impl Rehearsals {
     /// Beside these books, with room for rehearsals alone.
-    fn beside(books: &[Books]) -> Rehearsals {
+    fn beside(books: &[Books], consolidated: Option<&Consolidated>) -> Rehearsals {
         let empty = |books: &Books| {
             Books::new(BooksConfig {
                 orders: ROOM,
@@ -48,13 +50,15 @@ impl Rehearsals {
         };
         Rehearsals {
             books: books.iter().map(empty).collect(),
+            consolidated: consolidated.map(Consolidated::for_rehearsals),
             instruments: vec![None; books.len()],
             ..Rehearsals::default()
         }
     }
 
     /// From now on events of this instrument are rehearsed, unless another one's of the channel are already.
-    pub(super) fn take(&mut self, source: usize, instrument: InstrumentId) {
+    /// `is_member`: it is in a consolidated book.
+    pub(super) fn take(&mut self, source: usize, instrument: InstrumentId, is_member: bool) {
         let Some(None) = self.instruments.get(source) else {
             return;
         };
@@ -70,6 +74,13 @@ impl Rehearsals {
             if stands.kind == EventKind::Quote {
                 self.books[source].apply(&other);
             }
+        }
+        if let (true, Some(all), Some(symbol)) =
+            (is_member, &mut self.consolidated, Symbol::new(b"REHEARSED"))
+        {
+            // All channels have one symbol, of two of one venue the first: its other events are the books'.
+            let _ = all.define(Nanos::ZERO, source, (instrument, &symbol), &self.books[source]);
+            all.forget(source);
         }
     }
 
@@ -124,10 +135,12 @@ impl Rehearsals {
 /// Takes memory for rehearsals beside the books of every channel: a line of the caches for each of its
 /// instruments, and some 100 KiB.
 pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
-    let mut rehearsals = Rehearsals::beside(&hot.books);
+    let mut rehearsals = Rehearsals::beside(&hot.books, hot.consolidated.as_ref());
     for (source, marks) in hot.rule.marks.chunks(1 << hot.rule.bits).enumerate() {
         if let Some(first) = marks.iter().position(|mark| *mark == Mark::Watched) {
-            rehearsals.take(source, InstrumentId(first as u32));
+            let first = InstrumentId(first as u32);
+            let is_member = hot.consolidated.as_ref().is_some_and(|all| all.has(source, first));
+            rehearsals.take(source, first, is_member);
         }
     }
     hot.rule.rehearsals = rehearsals;
@@ -140,9 +153,6 @@ const OFFER: Price = Price::from_raw(ASK.raw() - SPREAD / 2);
 pub(super) fn rehearsed<O, S: Strategy, const STAMPED: bool>(
     hot: &HotPath<O, STAMPED, Live<S>>,
 ) -> Option<(InstrumentId, Price)> {
-    if hot.consolidated.is_some() {
-        return None;
-    }
     let instrument = *hot.rule.rehearsals.instruments.get(hot.source)?;
     Some((instrument?, OFFER))
 }
@@ -151,8 +161,6 @@ pub(super) fn rehearsed<O, S: Strategy, const STAMPED: bool>(
 /// until [`end`], books of rehearsals stand in the place of the channels', and no strategy is asked and no
 /// order sent. An offer that is better by half the spread may enter its book meanwhile, and leave it. The
 /// channel whose turn it is; `None`, and nothing is begun, if nothing of it is rehearsed.
-///
-/// Not where consolidated books are kept, which would take the offer for one.
 #[inline]
 pub(super) fn begin<O: OrderOut, S: Strategy, const STAMPED: bool>(
     hot: &mut HotPath<O, STAMPED, Live<S>>,
@@ -164,7 +172,7 @@ pub(super) fn begin<O: OrderOut, S: Strategy, const STAMPED: bool>(
     let source = rehearsals.turn % rehearsals.instruments.len().max(1);
     let instrument = (*rehearsals.instruments.get(source)?)?;
     let index = (source << hot.rule.bits) | instrument.index();
-    if hot.consolidated.is_some() || hot.rule.marks.get(index) != Some(&Mark::Watched) {
+    if hot.rule.marks.get(index) != Some(&Mark::Watched) {
         return None;
     }
     let mut hosted = hot.rule.hosted.iter_mut();
@@ -173,8 +181,18 @@ pub(super) fn begin<O: OrderOut, S: Strategy, const STAMPED: bool>(
         return None;
     }
     hot.rule.rehearsals.source = std::mem::replace(&mut hot.source, source);
-    std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
+    change_books(hot);
     Some(source)
+}
+
+/// Books of rehearsals stand in the place of the channels', or these again.
+#[inline]
+fn change_books<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
+    let rehearsals = &mut hot.rule.rehearsals;
+    std::mem::swap(&mut hot.books, &mut rehearsals.books);
+    if hot.consolidated.is_some() {
+        std::mem::swap(&mut hot.consolidated, &mut rehearsals.consolidated);
+    }
 }
 
 /// In a rehearsal: an offer enters and leaves.
@@ -195,7 +213,7 @@ pub(super) fn events<O: OrderOut, S: Strategy, const STAMPED: bool>(
 /// What [`begin`] began is over.
 #[inline]
 pub(super) fn end<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, STAMPED, Live<S>>) {
-    std::mem::swap(&mut hot.books, &mut hot.rule.rehearsals.books);
+    change_books(hot);
     hot.source = hot.rule.rehearsals.source;
     end_of_all(hot);
 }
@@ -211,6 +229,9 @@ fn end_of_all<O: OrderOut, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O
 /// instruments whose orders are rehearsed.
 fn fetch<O, S: Strategy, const STAMPED: bool>(hot: &HotPath<O, STAMPED, Live<S>>) {
     prefetch::fetch_value(hot);
+    if let Some(all) = &hot.consolidated {
+        prefetch::fetch_value(all);
+    }
     if let Some(session) = hot
         .sessions
         .get(hot.rule.rehearsals.turn % hot.sessions.len().max(1))
@@ -250,13 +271,13 @@ mod tests {
                 initial: BookState::Building,
                 tracked: true,
             });
-            let mut rehearsals = Rehearsals::beside(&[books]);
-            rehearsals.take(1, InstrumentId(1));
-            rehearsals.take(0, InstrumentId(3));
+            let mut rehearsals = Rehearsals::beside(&[books], None);
+            rehearsals.take(1, InstrumentId(1), false);
+            rehearsals.take(0, InstrumentId(3), false);
             assert_eq!(rehearsals.instruments, [None], "there is no such book");
             let it = InstrumentId(2);
-            rehearsals.take(0, it);
-            rehearsals.take(0, InstrumentId(1));
+            rehearsals.take(0, it, false);
+            rehearsals.take(0, InstrumentId(1), false);
             assert_eq!(rehearsals.instruments, [Some(it)], "the first one stays");
             let config = *rehearsals.books[0].config();
             let offer = (Side::Ask, OFFER);

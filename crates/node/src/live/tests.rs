@@ -413,8 +413,13 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
                 (heard, hosted.conductor.counters().clone())
             });
             let sent = hot.sessions.iter().map(|session| session.out.orders);
+            let supers = hot.consolidated.iter().flat_map(|all| all.books().iter());
+            let supers: Vec<_> = supers
+                .map(|book| Side::BOTH.map(|side| book.levels(side).collect::<Vec<_>>()))
+                .collect();
             (
                 books,
+                supers,
                 heard.collect::<Vec<_>>(),
                 sent.collect::<Vec<_>>(),
                 hot.source,
@@ -433,6 +438,24 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
         assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
         assert_eq!(of(&hot), before);
         assert_eq!((hot.rule.rehearsals.turn, submitted(&mut hot)), (100, None));
+        // Of one channel or the other each time, and consolidated books are those of rehearsals meanwhile.
+        assert!(
+            hot.rule.rehearsals.orders > 100,
+            "{}",
+            hot.rule.rehearsals.orders
+        );
+        let asks = |hot: &Hot| {
+            let books = hot.consolidated.iter().flat_map(|all| all.books().iter());
+            let asks = books.filter_map(|book| book.best(Side::Ask));
+            asks.map(|level| level.price).collect::<Vec<_>>()
+        };
+        let stands = asks(&hot);
+        assert_eq!(stands.len(), usize::from(is_consolidated));
+        let source = Live::begin_rehearsal(&mut hot).expect("it is rehearsed");
+        add(&mut hot, source, 99, Side::Ask, 55);
+        assert_eq!(asks(&hot), vec![units(55); stands.len()]);
+        Live::end_rehearsal(&mut hot);
+        assert_eq!(asks(&hot), stands);
         // The next change is told as it is.
         add(&mut hot, 1, 3, Side::Bid, 100);
         assert_eq!(submitted(&mut hot), Some(Ok(ClientOrderId(1))));

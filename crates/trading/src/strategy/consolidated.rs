@@ -27,6 +27,8 @@ use super::Outcome;
 const SHARES: u32 = 4_096;
 /// Shares that there is room for at most: 800 MiB.
 const SHARES_MAX: u32 = 1 << 25;
+/// As many of a symbol at a feed as rehearsals need, and some more.
+const SHARES_REHEARSED: u32 = 64;
 /// No place.
 const NONE: u32 = u32::MAX;
 
@@ -46,6 +48,7 @@ pub struct SuperChange {
 /// See the module.
 pub struct Consolidated {
     supers: SuperBooks,
+    venues: Vec<Venue>,
     bits: u32,
     relays: Vec<Relay>,
     /// By number: whether the instrument is in a consolidated book.
@@ -116,6 +119,11 @@ impl Consolidated {
     /// # Panics
     /// With more than 32 venues, or more than 256 feeds.
     pub fn new(venues: &[Venue], bits: u32, symbols: u32) -> Consolidated {
+        Consolidated::with_room(venues, bits, symbols, 2 * SHARES)
+    }
+
+    /// The same with room for so many shares of an instrument.
+    fn with_room(venues: &[Venue], bits: u32, symbols: u32, shares: u32) -> Consolidated {
         let bits = bits.min(24);
         let feeds = venues.len().max(1);
         let mut names: Vec<Venue> = Vec::new();
@@ -135,7 +143,7 @@ impl Consolidated {
             sources: sources.collect(),
             symbols,
             members,
-            shares: members.saturating_mul(2 * SHARES).min(SHARES_MAX),
+            shares: members.saturating_mul(shares).min(SHARES_MAX),
         };
         let relay = |venue: &Venue| match is_national(*venue) {
             true => Relay::National,
@@ -143,6 +151,7 @@ impl Consolidated {
         };
         Consolidated {
             supers: SuperBooks::new(config),
+            venues: venues.to_vec(),
             bits,
             relays: venues.iter().map(relay).collect(),
             is_member: vec![false; feeds << bits],
@@ -152,6 +161,18 @@ impl Consolidated {
                 places: vec![NONE; members as usize],
             },
         }
+    }
+
+    /// For rehearsals: over the same feeds, with room for one symbol of few levels.
+    #[must_use]
+    pub fn for_rehearsals(&self) -> Consolidated {
+        Consolidated::with_room(&self.venues, self.bits, 1, SHARES_REHEARSED)
+    }
+
+    /// Whether an instrument of a feed is in a consolidated book.
+    pub fn has(&self, feed: usize, instrument: InstrumentId) -> bool {
+        let index = (feed << self.bits) | instrument.index();
+        self.is_member.get(index).copied().unwrap_or_default()
     }
 
     /// A feed has this instrument, and a strategy wants its consolidated book. The feed's own book is taken
@@ -209,9 +230,8 @@ impl Consolidated {
         let hit = Outcome::hit(books, event);
         let applied = books.apply(event);
         let (said, outcome) = (applied.outcome(), Outcome::told(applied, event, hit));
-        let index = (feed << self.bits) | event.instrument.index();
         let is_whole = event.instrument == InstrumentId::WHOLE_FEED;
-        if is_whole || self.is_member.get(index).copied().unwrap_or_default() {
+        if is_whole || self.has(feed, event.instrument) {
             let relay = self.relays.get(feed).copied().unwrap_or_default();
             books.relay(event, said, relay, &mut self.into(feed));
         }
