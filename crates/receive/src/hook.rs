@@ -25,9 +25,6 @@ use crate::receiver::{Consumer, Source, Taken};
 /// Datagrams of an interface that are taken before others are looked at.
 const PACKETS_PER_LOOK: u32 = 32;
 
-/// So many looks at the rings drain them: as many frames as there can be, in the largest of them.
-const LOOKS_TO_DRAIN_MAX: u32 = 1 << 16;
-
 /// So long what was delivered is waited for before it is given up for a gap: what the rings hold, and what a
 /// driver shows only at the end of its round.
 const DRAIN_MAX_NS: u64 = 20 * Nanos::MILLI;
@@ -144,6 +141,8 @@ pub(crate) struct Hook {
     sources: Vec<usize>,
     /// What each source's packets are.
     protocols: Vec<Protocol>,
+    /// As many frames as its rings can hold.
+    frames: u32,
     /// Some channel is filtered.
     is_filtering: bool,
     /// Packets of each channel as counted last: more of them are a sign of life.
@@ -205,6 +204,7 @@ impl Hook {
         taken().insert(interface.name().to_owned());
         let mut hook = Hook {
             packets: vec![0; sources.len()],
+            frames: config.frames.saturating_mul(config.queues.max(1)),
             is_filtering: section.filter && is_looking,
             protocols: sources.iter().map(|(_, lines)| lines.protocol).collect(),
             receiver,
@@ -324,7 +324,8 @@ impl Hook {
 
     /// Everything that the rings hold at the moment.
     pub(crate) fn drain<H: Consumer>(&mut self, sources: &mut [Box<dyn Source<H>>], hot: &mut H) {
-        for _ in 0..LOOKS_TO_DRAIN_MAX {
+        // What comes meanwhile may have no end.
+        for _ in 0..=self.frames.div_ceil(PACKETS_PER_LOOK) {
             if self.receive(sources, hot) != Taken::Part {
                 return;
             }

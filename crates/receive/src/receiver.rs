@@ -573,7 +573,8 @@ impl<H: Consumer> Receiver<H> {
             }
         };
         // Sockets of lines that come by AF_XDP are asked for by every thread whose waits ask the kernel.
-        let asks = self.waiter.strategy() == WaitStrategy::Poll && (self.asks_kernel || !self.hooks.is_empty());
+        let asks =
+            self.waiter.strategy() == WaitStrategy::Poll && (self.asks_kernel || !self.hooks.is_empty());
         self.pace.looked(now, taken, (is_all, asks));
         taken
     }

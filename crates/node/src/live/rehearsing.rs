@@ -139,7 +139,10 @@ pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, 
     for (source, marks) in hot.rule.marks.chunks(1 << hot.rule.bits).enumerate() {
         if let Some(first) = marks.iter().position(|mark| *mark == Mark::Watched) {
             let first = InstrumentId(first as u32);
-            let is_member = hot.consolidated.as_ref().is_some_and(|all| all.has(source, first));
+            let is_member = hot
+                .consolidated
+                .as_ref()
+                .is_some_and(|all| all.has(source, first));
             rehearsals.take(source, first, is_member);
         }
     }

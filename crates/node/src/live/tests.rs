@@ -439,11 +439,7 @@ fn packets_that_are_rehearsed_are_heard_by_nobody() {
         assert_eq!(of(&hot), before);
         assert_eq!((hot.rule.rehearsals.turn, submitted(&mut hot)), (100, None));
         // Of one channel or the other each time, and consolidated books are those of rehearsals meanwhile.
-        assert!(
-            hot.rule.rehearsals.orders > 100,
-            "{}",
-            hot.rule.rehearsals.orders
-        );
+        assert!(hot.rule.rehearsals.orders > 100, "{}", hot.rule.rehearsals.orders);
         let asks = |hot: &Hot| {
             let books = hot.consolidated.iter().flat_map(|all| all.books().iter());
             let asks = books.filter_map(|book| book.best(Side::Ask));
