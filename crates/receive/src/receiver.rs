@@ -212,7 +212,8 @@ pub trait Source<H: Consumer> {
     fn position(&self) -> Option<([u64; 2], u64)>;
     /// What 1 in the price fields of an instrument's messages stands for, where each has its own scale.
     fn price_unit(&self, instrument: InstrumentId) -> Option<Price>;
-    /// Whether the filter has to be opened ([`Filtering::is_to_open`]).
+    /// Whether the filter has to be opened
+    /// ([`Filtering::is_to_open`](crate::filtering::Filtering::is_to_open)).
     fn is_to_open(&mut self, gate: &mut dyn Gate) -> bool;
     /// Arms the filter if it can be.
     fn settle(&mut self, gate: &mut dyn Gate);

@@ -31,7 +31,8 @@ fn pass<C: Channel, H: Consumer>(
     }
 }
 
-/// A channel of one protocol with its sockets: what a [`Receiver`] holds, for who has one in memory.
+/// A channel of one protocol with its sockets: what a [`Receiver`](super::Receiver) holds, for who has one in
+/// memory.
 pub struct Received<C> {
     number: usize,
     channel: C,
