@@ -566,11 +566,8 @@ pub(crate) fn define_one<O: OrderOut, S: Strategy, const STAMPED: bool>(
         });
         if is_watched {
             hot.rule.marks[index] = Mark::Watched;
-            let is_member = hot
-                .consolidated
-                .as_ref()
-                .is_some_and(|all| all.has(source, instrument.id));
-            hot.rule.rehearsals.take(source, instrument.id, is_member);
+            let consolidated = hot.consolidated.as_ref();
+            hot.rule.rehearsals.take(source, instrument.id, consolidated);
         }
     }
     if let Some(all) = &mut hot.consolidated {

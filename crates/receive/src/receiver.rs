@@ -197,7 +197,7 @@ pub trait Source<H: Consumer> {
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
     /// Of live lines that come by [`Source::take`]: a datagram that was left to the kernel, taken off its
     /// socket and put into the buffer.
-    fn hold(&mut self, look: &mut Look<'_>, into: &mut [u8]) -> Option<Held>;
+    fn hold(&mut self, waiter: &Waiter, buffer: &mut [u8], into: &mut [u8]) -> Option<Held>;
     /// It, once everything that came by the other way before it was read was taken.
     fn take_held(&mut self, held: &Held, bytes: &[u8], hot: &mut H);
     /// The live lines, once they are joined.
@@ -562,17 +562,14 @@ impl<H: Consumer> Receiver<H> {
         for source in &mut self.sources {
             taken = taken.max(source.receive(hot, &mut look));
         }
-        let is_all = match self.hooks.is_empty() {
-            true => true,
-            false => {
-                let aside = self.hooks.iter().map(Hook::aside).sum();
-                let looks = self.pace.looks_at_passed(now, aside);
-                if looks {
-                    taken = taken.max(self.receive_passed(now, hot));
-                }
-                looks
+        let mut is_all = true;
+        if !self.hooks.is_empty() {
+            let aside = self.hooks.iter().map(Hook::aside).sum();
+            is_all = self.pace.looks_at_passed(now, aside);
+            if is_all {
+                taken = taken.max(self.receive_passed(hot));
             }
-        };
+        }
         // Sockets of lines that come by AF_XDP are asked for by every thread whose waits ask the kernel.
         let asks =
             self.waiter.strategy() == WaitStrategy::Poll && (self.asks_kernel || !self.hooks.is_empty());
@@ -584,18 +581,12 @@ impl<H: Consumer> Receiver<H> {
     /// its own until everything is taken that the rings hold: whatever came before it is there, however long
     /// this thread stood still in between.
     #[cold]
-    fn receive_passed(&mut self, now: Nanos, hot: &mut H) -> Taken {
-        let mut look = Look {
-            waiter: &self.waiter,
-            buffer: &mut self.buffer,
-            asks_kernel: self.asks_kernel,
-            is_thorough: false,
-            read: self.pace.judged_by(now),
-        };
+    fn receive_passed(&mut self, hot: &mut H) -> Taken {
         let mut taken = Taken::Nothing;
         for number in 0..self.sources.len() {
             for _ in 0..PACKETS_PER_LOOK {
-                let Some(held) = self.sources[number].hold(&mut look, &mut self.held) else {
+                let source = &mut self.sources[number];
+                let Some(held) = source.hold(&self.waiter, &mut self.buffer, &mut self.held) else {
                     break;
                 };
                 for hook in &mut self.hooks {

@@ -57,8 +57,14 @@ impl Rehearsals {
     }
 
     /// From now on events of this instrument are rehearsed, unless another one's of the channel are already.
-    /// `is_member`: it is in a consolidated book.
-    pub(super) fn take(&mut self, source: usize, instrument: InstrumentId, is_member: bool) {
+    /// `consolidated`: the strategies' consolidated books; an instrument that is in one of them is in the one
+    /// of rehearsals, too.
+    pub(super) fn take(
+        &mut self,
+        source: usize,
+        instrument: InstrumentId,
+        consolidated: Option<&Consolidated>,
+    ) {
         let Some(None) = self.instruments.get(source) else {
             return;
         };
@@ -75,6 +81,7 @@ impl Rehearsals {
                 self.books[source].apply(&other);
             }
         }
+        let is_member = consolidated.is_some_and(|all| all.has(source, instrument));
         if let (true, Some(all), Some(symbol)) =
             (is_member, &mut self.consolidated, Symbol::new(b"REHEARSED"))
         {
@@ -138,12 +145,7 @@ pub(super) fn prepare<O, S: Strategy, const STAMPED: bool>(hot: &mut HotPath<O, 
     let mut rehearsals = Rehearsals::beside(&hot.books, hot.consolidated.as_ref());
     for (source, marks) in hot.rule.marks.chunks(1 << hot.rule.bits).enumerate() {
         if let Some(first) = marks.iter().position(|mark| *mark == Mark::Watched) {
-            let first = InstrumentId(first as u32);
-            let is_member = hot
-                .consolidated
-                .as_ref()
-                .is_some_and(|all| all.has(source, first));
-            rehearsals.take(source, first, is_member);
+            rehearsals.take(source, InstrumentId(first as u32), hot.consolidated.as_ref());
         }
     }
     hot.rule.rehearsals = rehearsals;
@@ -275,12 +277,12 @@ mod tests {
                 tracked: true,
             });
             let mut rehearsals = Rehearsals::beside(&[books], None);
-            rehearsals.take(1, InstrumentId(1), false);
-            rehearsals.take(0, InstrumentId(3), false);
+            rehearsals.take(1, InstrumentId(1), None);
+            rehearsals.take(0, InstrumentId(3), None);
             assert_eq!(rehearsals.instruments, [None], "there is no such book");
             let it = InstrumentId(2);
-            rehearsals.take(0, it, false);
-            rehearsals.take(0, InstrumentId(1), false);
+            rehearsals.take(0, it, None);
+            rehearsals.take(0, InstrumentId(1), None);
             assert_eq!(rehearsals.instruments, [Some(it)], "the first one stays");
             let config = *rehearsals.books[0].config();
             let offer = (Side::Ask, OFFER);

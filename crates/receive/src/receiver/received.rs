@@ -141,17 +141,16 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         taken
     }
 
-    fn hold(&mut self, look: &mut Look<'_>, into: &mut [u8]) -> Option<Held> {
+    fn hold(&mut self, waiter: &Waiter, buffer: &mut [u8], into: &mut [u8]) -> Option<Held> {
         let intake = self.intake.as_mut().filter(|_| self.is_hooked)?;
         let lines = [Line::A, Line::B].into_iter().zip(0..intake.live.len());
         for (line, index) in lines {
-            if intake.has_input(index, look.waiter)
-                && let Some(datagram) = intake.receive(index, look.buffer)
+            if intake.has_input(index, waiter)
+                && let Some(datagram) = intake.receive(index, buffer)
             {
                 let length = datagram.bytes.len().min(into.len());
                 into[..length].copy_from_slice(&datagram.bytes[..length]);
-                let mut stamp = datagram.stamp;
-                stamp.kernel_ns = stamp.kernel_ns.or_else(|| intake.live[index].last_kernel_ns());
+                let stamp = datagram.stamp;
                 return Some(Held { line, stamp, length });
             }
         }
@@ -165,10 +164,13 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         stamp.tsc = tsc();
         let received = hot.begins(&stamp);
         pass(&mut self.channel, received, (Port::Live, held.line), bytes, hot);
-        hot.ends(&self.channel, Port::Live, || Some(stamp));
-        if let Some(intake) = &mut self.intake {
-            intake.request(&mut self.channel);
-        }
+        let Some(intake) = &mut self.intake else { return };
+        hot.ends(&self.channel, Port::Live, || {
+            let socket = &intake.live[held.line as usize];
+            stamp.kernel_ns = stamp.kernel_ns.or_else(|| socket.last_kernel_ns());
+            Some(stamp)
+        });
+        intake.request(&mut self.channel);
     }
 
     fn live_lines(&self) -> Option<&LiveLines> {
