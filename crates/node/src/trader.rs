@@ -542,9 +542,6 @@ where
         let mut ask_at = began.after(stop::ASK_NS);
         while self.host.path.rule.open(None) > 0 && self.is_any_up() {
             let now = self.host.path.clock.now();
-            if now.since(began) > LEAVING_NS {
-                break;
-            }
             let is_due = now >= ask_at;
             if is_due {
                 ask_at = now.after(stop::ASK_NS);
@@ -557,6 +554,11 @@ where
                 if is_over || self.host.path.sessions[line].failure.is_some() {
                     self.host.lines[line].is_ended = true;
                 }
+            }
+            // Behind what the venues have said: this thread may have stood still, and their answers lie in
+            // the sockets.
+            if now.since(began) > LEAVING_NS {
+                break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }

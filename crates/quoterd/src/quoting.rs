@@ -239,6 +239,8 @@ impl Desk<false> for QuotingThread<'_> {
     fn turned(&mut self, now: Nanos) {
         let path = &mut self.host.path.path;
         path.go_on(now);
+        // Before time is judged: the operator's heartbeats are not late while they lie here.
+        self.shared.obey(now, path);
         // Behind what the venue has said: this thread may have stood still since the turn began, and an
         // answer that lies in the socket is not late.
         path.on_time(now);
@@ -247,7 +249,6 @@ impl Desk<false> for QuotingThread<'_> {
         self.shared.heard.store(heard, Ordering::Release);
         path.settle(now);
         self.mind_session(now);
-        self.shared.obey(now, &mut self.host.path.path);
     }
 
     fn look(&mut self, now: Nanos) -> Result<(), Failure> {

@@ -1077,6 +1077,7 @@ fn whatever_pulls_the_quotes_stops_the_eye_and_their_limits_are_its_own() {
     let silent = |quoter: &mut Quoter| {
         quoter.on_packet(Nanos(1));
         quoter.on_turn(Nanos(Nanos::SECOND), &mut Nowhere);
+        quoter.on_turn(Nanos(Nanos::SECOND), &mut Nowhere);
         assert_eq!(
             quoter.state(),
             crate::QuotingState::Pulling(crate::PullReason::Silence)

@@ -227,10 +227,6 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         self.watch.has_packet = false;
         self.follow_host(ctx);
         self.take_ladders(ctx);
-        let now = ctx.now();
-        if self.maker.poll_timeout().is_some_and(|due| due <= now) {
-            self.with(ctx, |maker, now, port| maker.handle_timeout(now, port));
-        }
     }
 
     fn on_idle(&mut self, ctx: &mut Context<'_>) {
@@ -256,9 +252,15 @@ impl<P: Pricing> Strategy for OptionQuoter<P> {
         self.maker.quoter.on_packet(ctx.now());
     }
 
+    /// What is due: timers come behind what the venue has said, and an answer that lies in the socket is not
+    /// late.
     fn on_timer(&mut self, ctx: &mut Context<'_>, _: TimerId) {
         self.look_up(ctx);
-        ctx.set_timer(LOOK, ctx.now().after(LOOK_NS));
+        let now = ctx.now();
+        if self.maker.poll_timeout().is_some_and(|due| due <= now) {
+            self.pass(ctx);
+        }
+        ctx.set_timer(LOOK, now.after(LOOK_NS));
     }
 
     fn on_command(&mut self, ctx: &mut Context<'_>, words: &str) {

@@ -55,6 +55,9 @@ struct Watch {
     /// How long the underlying may stay as it is, in nanoseconds, 0 for any time, and when it changed last.
     underlying_silence_ns: u64,
     changed: Option<Nanos>,
+    /// When the last packet had come, or the underlying changed last, if that was too long past when the turn
+    /// before began.
+    suspect: Option<Nanos>,
 }
 
 impl Watch {
@@ -68,6 +71,7 @@ impl Watch {
             silence: Silence::new(like.silence),
             underlying_silence_ns: like.underlying_silence_ns,
             changed: None,
+            suspect: None,
         }
     }
 
@@ -85,8 +89,14 @@ impl Watch {
         }
         self.is_behind &= has_packet;
         let unchanged = self.changed.map_or(0, |then| now.since(then));
-        self.silence.is_silent(now)
-            || (self.underlying_silence_ns > 0 && unchanged > self.underlying_silence_ns)
+        let is_unchanged = self.underlying_silence_ns > 0 && unchanged > self.underlying_silence_ns;
+        let silent = match self.silence.is_silent(now) {
+            true => Some(self.silence.heard()),
+            false => self.changed.filter(|_| is_unchanged),
+        };
+        // What lay in the sockets when the turn before began has been read since.
+        let suspect = core::mem::replace(&mut self.suspect, silent);
+        silent.is_some() && silent == suspect
     }
 }
 
@@ -371,9 +381,6 @@ impl<P: Pricing> Strategy for OptionEye<P> {
         }
         self.follow_host(ctx);
         self.take_ladders(ctx);
-        if self.eye.poll_timeout().is_some_and(|due| due <= now) {
-            self.eye.handle_timeout(now);
-        }
     }
 
     fn on_session(&mut self, ctx: &mut Context<'_>) {
@@ -395,7 +402,8 @@ impl<P: Pricing> Strategy for OptionEye<P> {
         }
     }
 
-    /// For hosts whose loop does not turn: what is due is not forgotten.
+    /// What is due: timers come behind what the venue has said, and an answer that lies in the socket is not
+    /// late.
     fn on_timer(&mut self, ctx: &mut Context<'_>, _: TimerId) {
         let now = ctx.now();
         self.follow_host(ctx);

@@ -150,6 +150,7 @@ impl Quoter {
                 calm_at: Nanos::ZERO,
                 turned: Nanos::ZERO,
                 changed: Nanos::ZERO,
+                suspect: None,
                 silence: Silence::new(config.silence),
             },
             session: OrderSession::default(),

@@ -96,6 +96,11 @@ impl Silence {
         self.limit_ns > 0 && self.heard != Nanos::ZERO && now.since(self.heard) > self.limit_ns
     }
 
+    /// When the last packet came; zero before the first.
+    pub(crate) fn heard(&self) -> Nanos {
+        self.heard
+    }
+
     /// The longest pause that is believed now, nanoseconds; `None`: any.
     pub fn limit_ns(&self) -> Option<u64> {
         (self.limit_ns > 0).then_some(self.limit_ns)

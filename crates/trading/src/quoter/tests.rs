@@ -1325,9 +1325,15 @@ fn silent_market_data_pulls_under_its_name_and_passes() {
     turns(&mut quoter, &mut venue, &mut random, 1_000..1_249, false);
     assert_eq!(quoter.state(), QuotingState::Quoting, "249 ms are no silence");
     turns(&mut quoter, &mut venue, &mut random, 1_249..1_251, false);
+    assert_eq!(
+        quoter.state(),
+        QuotingState::Quoting,
+        "what came in 251 ms is read in this turn"
+    );
+    turns(&mut quoter, &mut venue, &mut random, 1_251..1_252, false);
     assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Silence));
     assert_eq!((venue.resting(0), venue.resting(1)), (0, 0));
-    turns(&mut quoter, &mut venue, &mut random, 1_251..60_000, false);
+    turns(&mut quoter, &mut venue, &mut random, 1_252..60_000, false);
     // It comes again, and is believed when it has been there for a while.
     turns(&mut quoter, &mut venue, &mut random, 60_000..60_099, true);
     assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Silence));
@@ -1346,7 +1352,21 @@ fn silent_market_data_pulls_under_its_name_and_passes() {
         quoter.state(),
         QuotingState::Pulling(PullReason::SilentUnderlying)
     );
-    assert_eq!(now, 60_101 + 400 + 2, "its last change was at 60 101 ms");
+    assert_eq!(now, 60_101 + 400 + 3, "its last change was at 60 101 ms");
+}
+
+/// The thread itself may have stood still, for less than is a stall.
+#[test]
+fn packets_that_lie_in_the_sockets_when_a_turn_begins_are_no_silence() {
+    let (mut quoter, mut venue, mut random) = running(QuoterConfig {
+        stall_ns: Nanos::SECOND,
+        underlying_silence_ns: 400 * Nanos::MILLI,
+        ..config()
+    });
+    for from in (1..8_000).step_by(800) {
+        turns(&mut quoter, &mut venue, &mut random, from..from + 1, true);
+        assert_eq!(quoter.state(), QuotingState::Quoting, "at {from} ms");
+    }
 }
 
 #[test]

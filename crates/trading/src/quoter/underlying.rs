@@ -21,6 +21,9 @@ pub(super) struct Trust {
     pub(super) turned: Nanos,
     pub(super) changed: Nanos,
     pub(super) silence: Silence,
+    /// What was silent when the turn before began, and since when: what has been read in that turn ended it,
+    /// or it is the same still.
+    pub(super) suspect: Option<(PullReason, Nanos)>,
 }
 
 impl Quoter {
@@ -93,7 +96,8 @@ impl Quoter {
     }
 
     /// A turn of the loop begins, before anything else is done in it. One that comes too late after the turn
-    /// before pulls everything, as does market data that is silent: what is quoted by may be long past.
+    /// before pulls everything, as does market data that is silent at the begin of two turns, with what was
+    /// to be read in between read: what is quoted by may be long past.
     /// Either passes by itself. How long the loop stood still, in nanoseconds, if it was too long; what waits
     /// in the sockets then is older than it seems, see [`Quoter::on_backlog`].
     #[inline]
@@ -113,13 +117,18 @@ impl Quoter {
             return Some(stood);
         }
         let underlying_max = self.config.underlying_silence_ns;
-        if self.trust.silence.is_silent(now) {
-            self.distrust(now, PullReason::Silence, self.last_cause(), sink);
-        } else if underlying_max > 0
+        let is_unchanged = underlying_max > 0
             && self.trust.changed != Nanos::ZERO
-            && now.since(self.trust.changed) > underlying_max
-        {
-            self.distrust(now, PullReason::SilentUnderlying, self.last_cause(), sink);
+            && now.since(self.trust.changed) > underlying_max;
+        let silent = match self.trust.silence.is_silent(now) {
+            true => Some((PullReason::Silence, self.trust.silence.heard())),
+            false => is_unchanged.then_some((PullReason::SilentUnderlying, self.trust.changed)),
+        };
+        // Nothing has been read in this turn yet: this thread may have stood still itself, for less than is
+        // a stall, and packets lie in the sockets.
+        let suspect = core::mem::replace(&mut self.trust.suspect, silent);
+        if let Some((reason, _)) = silent.filter(|_| silent == suspect) {
+            self.distrust(now, reason, self.last_cause(), sink);
         }
         None
     }

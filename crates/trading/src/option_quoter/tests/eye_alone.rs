@@ -24,15 +24,19 @@ struct Alone {
 
 impl Alone {
     fn new(seed: u64) -> Alone {
+        Alone::of(seed, eye())
+    }
+
+    fn of(seed: u64, config: EyeConfig) -> Alone {
         let (underlying, options) = market();
-        let strategy = OptionEye::new(eye(), underlying, options.clone(), Desk::default());
+        let strategy = OptionEye::new(config.clone(), underlying, options.clone(), Desk::default());
         let places: Vec<InstrumentId> = (0..QUOTES as u32).map(InstrumentId).collect();
         let mut alone = Alone {
             random: Random(seed),
             books: vec![books()],
             conductor: Conductor::new(strategy, &host()),
             session: Session::default(),
-            eye: Eye::new(eye(), &places),
+            eye: Eye::new(config, &places),
             direct: Direct::default(),
             now: Nanos(Nanos::SECOND),
             seq: 0,
@@ -163,6 +167,7 @@ impl Alone {
                 .push_back(made);
         }
         self.with(|c, m, s| c.on_turn(now, m, s));
+        self.with(|c, m, s| c.on_time(now, m, s));
         if has_ladder {
             (0..QUOTES as u16).for_each(|option| self.eye.set_delta(option, 500));
             let ladder = ladder(self.half_tick);
@@ -307,6 +312,51 @@ fn nothing_of_it_leaves_until_it_is_armed_nor_after_what_stops_it() {
         killed,
         "the host's kill switch"
     );
+}
+
+/// The thread stood still for longer than an answer may be out: it lies unread when the turn begins, and is
+/// read before what is due is judged.
+#[test]
+fn an_answer_that_lies_unread_when_a_turn_begins_is_not_late() {
+    let mut alone = Alone::of(
+        7,
+        EyeConfig {
+            answer_max_ns: Nanos::SECOND,
+            ..eye()
+        },
+    );
+    let order = |alone: &mut Alone| {
+        (0..100).for_each(|_| alone.tempt());
+        let state = alone.conductor.strategy().eye().state();
+        assert!(!alone.session.sent.is_empty(), "{state:?}");
+    };
+    let state = |alone: &Alone| alone.conductor.strategy().eye().state();
+    alone.command("arm");
+    order(&mut alone);
+    alone.now = alone.now.after(20 * Nanos::SECOND);
+    let now = alone.now;
+    alone.with(|c, m, s| c.on_turn(now, m, s));
+    for (id, _) in core::mem::take(&mut alone.session.sent) {
+        let report = OrderReport {
+            id: ClientOrderId(id),
+            venue_id: None,
+            kind: ReportKind::Cancelled,
+        };
+        let done = alone.with(|c, m, s| c.on_report(now, &report, m, s));
+        assert!(done.is_ok(), "{done:?}");
+    }
+    alone.with(|c, m, s| c.on_time(now, m, s));
+    assert!(matches!(state(&alone), EyeState::Armed(_)), "{:?}", state(&alone));
+    // What is not there when all has been read is late.
+    for _ in 0..2 {
+        alone.now = alone.now.after(200 * Nanos::MILLI);
+        alone.turn(false);
+    }
+    alone.tick();
+    order(&mut alone);
+    alone.now = alone.now.after(2 * Nanos::SECOND);
+    alone.turn(false);
+    assert_eq!(state(&alone), EyeState::Off(EyeOff::LateAnswer));
 }
 
 #[test]
