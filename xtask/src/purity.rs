@@ -83,6 +83,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/fix/src/scan.rs",
     "crates/options/src/simd.rs",
     "crates/wire-core/src/pod.rs",
+    "crates/wire-core/src/vectors.rs",
 ];
 
 /// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else

@@ -6,6 +6,8 @@
 //! for one secret in 2^32, whatever they are. No product waits for another, and the processor multiplies
 //! several at a time. Every 256 bytes the sum is multiplied into one number by another secret.
 
+use tickwire_wire_core::vectors::Products;
+
 /// Bytes that are taken at once.
 const CHUNK: usize = 64;
 /// So many chunks have secrets of their own.
@@ -27,6 +29,8 @@ pub(crate) struct ContentHash {
     sums: [u64; 2],
     /// For the length in bytes.
     length: u64,
+    /// So that the secrets behind it lie at a multiple of 16 bytes, and are read where they are used.
+    _aligned: u64,
     /// For all others, over and over again.
     chunks: [Secrets; CHUNKS],
 }
@@ -46,6 +50,7 @@ impl ContentHash {
             last: secrets(&mut next),
             sums: core::array::from_fn(|_| next()),
             length: next(),
+            _aligned: 0,
             chunks: core::array::from_fn(|_| secrets(&mut next)),
         }
     }
@@ -54,13 +59,13 @@ impl ContentHash {
     #[inline]
     pub(crate) fn of(&self, bytes: &[u8]) -> u32 {
         let mut state = self.length ^ bytes.len() as u64;
-        let mut sums = [0; 4];
+        let mut sums = Products::none();
         match bytes.last_chunk::<CHUNK>() {
             Some(last) => {
                 let (chunks, _) = bytes.as_chunks::<CHUNK>();
                 let (groups, rest) = chunks.as_chunks::<CHUNKS>();
                 for group in groups {
-                    let mut sums = [0; 4];
+                    let mut sums = Products::none();
                     for (chunk, secrets) in group.iter().zip(&self.chunks) {
                         add(&mut sums, in_blocks(chunk), secrets);
                     }
@@ -80,11 +85,8 @@ impl ContentHash {
 
     /// The next number from the one before it and from sums of products.
     #[inline(always)]
-    fn sum_up(&self, state: u64, [first, second, third, fourth]: [u64; 4]) -> u64 {
-        let sum = first
-            .wrapping_add(second)
-            .wrapping_add(third.wrapping_add(fourth));
-        let product = u128::from(sum ^ self.sums[0]) * u128::from(state ^ self.sums[1]);
+    fn sum_up(&self, state: u64, sums: Products) -> u64 {
+        let product = u128::from(sums.total() ^ self.sums[0]) * u128::from(state ^ self.sums[1]);
         product as u64 ^ (product >> 64) as u64
     }
 }
@@ -105,20 +107,10 @@ fn short(bytes: &[u8]) -> Blocks {
 
 /// Adds the products of a chunk's words: each is multiplied with the one 16 bytes further.
 #[inline(always)]
-fn add(sums: &mut [u64; 4], chunk: &Blocks, secrets: &Secrets) {
+fn add(sums: &mut Products, chunk: &Blocks, secrets: &Secrets) {
     for (blocks, secrets) in chunk.as_chunks::<2>().0.iter().zip(secrets.as_chunks::<2>().0) {
-        let [one, other] = [masked(&blocks[0], &secrets[0]), masked(&blocks[1], &secrets[1])];
-        for (sum, (one, other)) in sums.iter_mut().zip(one.into_iter().zip(other)) {
-            *sum = sum.wrapping_add(u64::from(one).wrapping_mul(u64::from(other)));
-        }
+        sums.add(blocks, secrets);
     }
-}
-
-/// Four words with four secrets added.
-#[inline(always)]
-fn masked(block: &[u8; 16], secrets: &[u32; 4]) -> [u32; 4] {
-    let (words, _) = block.as_chunks::<4>();
-    core::array::from_fn(|at| u32::from_le_bytes(words[at]).wrapping_add(secrets[at]))
 }
 
 /// A chunk by blocks.

@@ -140,6 +140,15 @@ impl CqsDecoder {
         }
     }
 
+    /// [`Decoder::early`] of messages that are no long quotes.
+    #[inline(never)]
+    fn early_of_others(&mut self, message: &[u8]) -> Early {
+        match (cqs::symbol(message), message) {
+            (Some(symbol), &[_, _, category, kind, ..]) => self.sip.early((category, kind), &symbol),
+            _ => Early::Kept,
+        }
+    }
+
     /// Of a [`Twin`](crate::Twin), whose one instrument has this number.
     fn of_twin(instrument: InstrumentId) -> CqsDecoder {
         CqsDecoder {
@@ -323,14 +332,10 @@ impl Decoder for CqsDecoder {
 
     #[inline]
     fn early(&mut self, message: &[u8]) -> Early {
-        let &[category, kind] = message.get(2..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 2]);
-        // By way of one array for both, the symbol would be put together byte by byte.
-        if let Some((m, _)) = cqs::long_quote(message) {
-            return self.sip.early((category, kind), &m.symbol.0);
-        }
-        match cqs::symbol(message) {
-            Some(symbol) => self.sip.early((category, kind), &symbol),
-            None => Early::Kept,
+        // By way of one array for all, the symbol would be put together byte by byte.
+        match cqs::long_quote_symbol(message) {
+            Some(symbol) => self.sip.early((b'Q', b'L'), symbol),
+            None => self.early_of_others(message),
         }
     }
 

@@ -68,6 +68,15 @@ impl UqdfDecoder {
         }
     }
 
+    /// [`Decoder::early`] of messages that are no long quotes.
+    #[inline(never)]
+    fn early_of_others(&mut self, message: &[u8]) -> Early {
+        match (uqdf::symbol(message), message) {
+            (Some(symbol), &[_, category, kind, ..]) => self.sip.early((category, kind), &symbol),
+            _ => Early::Kept,
+        }
+    }
+
     /// Of a [`Twin`](crate::Twin), whose one instrument has this number.
     fn of_twin(instrument: InstrumentId) -> UqdfDecoder {
         UqdfDecoder {
@@ -345,16 +354,10 @@ impl Decoder for UqdfDecoder {
 
     #[inline]
     fn early(&mut self, message: &[u8]) -> Early {
-        let &[_, category, kind, ..] = message else {
-            return Early::Kept;
-        };
-        let symbol = match uqdf::quote_long(message) {
-            Some((m, _)) => Some(m.symbol.0),
-            None => uqdf::symbol(message),
-        };
-        match symbol {
-            Some(symbol) => self.sip.early((category, kind), &symbol),
-            None => Early::Kept,
+        // By way of one array for all, the symbol would be put together byte by byte.
+        match uqdf::long_quote_symbol(message) {
+            Some(symbol) => self.sip.early((b'Q', b'F'), symbol),
+            None => self.early_of_others(message),
         }
     }
 

@@ -5,7 +5,7 @@
 //! each family of venues, and `tickwire-wire` has them all.
 //!
 //! **Invariant.** No state, no clock, no I/O, no allocation. Bytes of any content are either read or refused
-//! with [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` alone, with its proof.
+//! with [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` and `vectors.rs` alone, with its proofs.
 #![doc = include_str!("../README.md")]
 #![no_std]
 #![deny(unsafe_code)]
@@ -19,5 +19,6 @@ pub mod length;
 pub mod malformed;
 pub mod nullable;
 mod pod;
+pub mod vectors;
 
 pub use malformed::Malformed;

@@ -752,6 +752,16 @@ pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
     }
 }
 
+/// [`symbol`] of the most frequent message, the long quote, where it stands; `None` of any other message.
+#[inline(always)]
+pub fn long_quote_symbol(message: &[u8]) -> Option<&[u8; 11]> {
+    let &[_, _, category, kind] = message.first_chunk::<4>()?;
+    match [category, kind] {
+        LongQuote::KIND => message.get(MessageHeader::SIZE..)?.first_chunk(),
+        _ => None,
+    }
+}
+
 /// Whether bid and offer of a quote with this `QuoteCondition` may be the national best.
 #[inline]
 pub const fn may_be_best(condition: u8) -> (bool, bool) {

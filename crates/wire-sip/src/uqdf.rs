@@ -984,6 +984,16 @@ pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
     }
 }
 
+/// [`symbol`] of the most frequent message, the long quote, where it stands; `None` of any other message.
+#[inline(always)]
+pub fn long_quote_symbol(message: &[u8]) -> Option<&[u8; 11]> {
+    let &[_, category, kind, ..] = message.first_chunk::<3>()?;
+    match [category, kind] {
+        [b'Q', b'F'] => message.get(37..)?.first_chunk(),
+        _ => None,
+    }
+}
+
 #[inline(always)]
 fn short_symbol(bytes: &[u8]) -> Option<[u8; 11]> {
     bytes.first_chunk::<5>().map(|symbol| padded(&Alpha(*symbol)))

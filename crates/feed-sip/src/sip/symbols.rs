@@ -13,10 +13,9 @@ struct Key {
 impl Key {
     #[inline(always)]
     fn new(symbol: &[u8; 11]) -> Key {
-        let [a, b, c, d, e, f, g, h, i, j, k] = *symbol;
         Key {
-            head: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            tail: u32::from_le_bytes([h, i, j, k]),
+            head: symbol.first_chunk().map_or(0, |head| u64::from_le_bytes(*head)),
+            tail: symbol.last_chunk().map_or(0, |tail| u32::from_le_bytes(*tail)),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::layout::Pod;
 use crate::layout::{Char, Fields, U16, U32, prefix};
 use crate::{Malformed, wire_enum, wire_struct};
-use tickwire_wire_core::length;
+use tickwire_wire_core::{length, vectors};
 
 wire_struct! {
     /// Before the messages of every block but the snapshot's. CQS 2.10a, "Block Header".
@@ -188,26 +188,9 @@ fn verify(block: &[u8], header: usize, have: u16) -> Result<(), Malformed> {
 /// Low 16 bits of the sum of a block's bytes without the last two of its header.
 fn checksum(block: &[u8], header: usize) -> u16 {
     let [skipped_low, skipped_high] = [block[header - 2], block[header - 1]];
-    sum(block)
+    (vectors::sum(block) as u16)
         .wrapping_sub(skipped_low.into())
         .wrapping_sub(skipped_high.into())
-}
-
-/// The sum of bytes, two at a time: as numbers of 16 bits they are `low + 256 * high` each, so that from the
-/// sum of these and that of the higher bytes follows the sum of all. That is a fifth less work than making
-/// each byte a number of 16 bits first.
-fn sum(bytes: &[u8]) -> u16 {
-    let (pairs, last) = bytes.as_chunks::<2>();
-    let (mut all, mut high) = (0_u16, 0_u16);
-    for pair in pairs {
-        let pair = u16::from_le_bytes(*pair);
-        all = all.wrapping_add(pair);
-        high = high.wrapping_add(pair >> 8);
-    }
-    let last = last.first().copied().unwrap_or_default();
-    all.wrapping_sub(high << 8)
-        .wrapping_add(high)
-        .wrapping_add(last.into())
 }
 
 /// The messages of a block in order: an iterator that has been checked to its end.
