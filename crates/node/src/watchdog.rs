@@ -91,28 +91,29 @@ impl Judge {
         }
     }
 
-    /// A look at the count; `None` where there is nobody to look at. Who did not look himself for half of
-    /// that time begins anew: the whole machine may have stood still.
+    /// A look at the count; `None` where there is nobody to look at. The time between two looks counts for
+    /// at most half of what is allowed: while this process did not look, the whole machine may have stood
+    /// still, for however long, and the trading thread with it. So no single interval makes a stall; where
+    /// looks are far apart, a thread that has stopped is found by the third.
     pub fn look(&mut self, now: Nanos, turns: Option<u64>) -> Watched {
-        let has_slept = now.since(self.looked) > self.stall_ns / 2;
+        let unseen = now.since(self.looked).saturating_sub(self.stall_ns / 2);
         self.looked = now;
         let Some(turns) = turns else {
             self.turns = None;
             return Watched::Nobody;
         };
-        if self.turns != Some(turns) {
-            self.turns = Some(turns);
-            self.changed = now;
-        } else if has_slept && now.since(self.changed) <= 2 * self.stall_ns {
-            self.changed = now;
-        }
+        self.changed = match self.turns == Some(turns) {
+            true => self.changed.after(unseen),
+            false => now,
+        };
+        self.turns = Some(turns);
         match now.since(self.changed) > self.stall_ns {
             true => Watched::Still,
             false => Watched::Turning,
         }
     }
 
-    /// Since when the count stands still.
+    /// Since when the count stands still, as far as this process looked meanwhile.
     pub fn since(&self) -> Nanos {
         self.changed
     }
@@ -498,5 +499,37 @@ mod tests {
             is = judge.look(woken.after(step * 5 * MS), Some(7));
         }
         assert_eq!(is, Watched::Still);
+    }
+
+    #[test]
+    fn no_pause_of_the_whole_machine_is_a_stall_however_long_it_is() {
+        for pause in [1_200, 40_000, 3_600_000] {
+            let mut judge = Judge::new(400 * MS);
+            let mut now = Nanos(1_000 * MS);
+            let mut look = |after: u64, turns: u64| {
+                now = now.after(after * MS);
+                judge.look(now, Some(turns))
+            };
+            (0..100).for_each(|turns| assert_eq!(look(5, turns), Watched::Turning));
+            // The watchdog is the first of both that runs again.
+            assert_eq!(look(pause, 99), Watched::Turning, "{pause} ms");
+            assert_eq!(look(5, 99), Watched::Turning, "{pause} ms");
+            assert_eq!(look(5, 100), Watched::Turning, "{pause} ms");
+            // The whole machine pauses once more, and the trading thread stops: what is counted is half of
+            // the time allowed for the pause, and the other half in looks of 5 ms.
+            assert_eq!(look(pause, 100), Watched::Turning, "{pause} ms");
+            let looks = (1..).find(|_| look(5, 100) == Watched::Still);
+            assert_eq!(looks, Some(41), "{pause} ms");
+        }
+    }
+
+    /// A watchdog that connects to a venue that is gone looks twice a second.
+    #[test]
+    fn a_thread_that_stopped_is_found_by_slow_looks_too() {
+        let mut judge = Judge::new(400 * MS);
+        let now = Nanos(1_000 * MS);
+        judge.look(now, Some(7));
+        let is = [1, 2, 3].map(|step| judge.look(now.after(step * 500 * MS), Some(7)));
+        assert_eq!(is, [Watched::Turning, Watched::Turning, Watched::Still]);
     }
 }
