@@ -32,6 +32,8 @@ const STREAMS_MAX: usize = 8;
 const BEAT: Duration = Duration::from_millis(250);
 /// From the begin of a stream to its end.
 const STREAM_LIFE: Duration = Duration::from_secs(600);
+/// A server that was not polled for so long stood still: what its clients did meanwhile lies in the sockets.
+const STALL: Duration = Duration::from_millis(500);
 
 /// Something that is served beside a program's own work.
 pub trait Served {
@@ -110,6 +112,8 @@ pub struct Server {
     listener: TcpListener,
     connections: Vec<Connection>,
     streams: Vec<Stream>,
+    /// When it was polled last.
+    polled: Option<Instant>,
 }
 
 /// A connection that is told events.
@@ -147,6 +151,7 @@ impl Server {
             listener,
             connections: Vec::with_capacity(CONNECTIONS_MAX),
             streams: Vec::with_capacity(STREAMS_MAX),
+            polled: None,
         })
     }
 
@@ -160,6 +165,30 @@ impl Server {
 
     /// Does what can be done without waiting.
     pub fn poll(&mut self, now: Instant, pages: &mut impl Pages) {
+        let has_stood = self
+            .polled
+            .replace(now)
+            .is_some_and(|polled| now.duration_since(polled) > STALL);
+        let mut at = 0;
+        while let Some(connection) = self.connections.get_mut(at) {
+            // What has come is read before anybody is called slow, and before anybody has to give way.
+            let before = connection.progress();
+            let goes_on = connection.work(pages, self.streams.len());
+            if has_stood && connection.progress() != before {
+                // The client did its part while this server stood still, and its time begins anew.
+                connection.since = now;
+            }
+            let patience = match connection.answer.is_empty() {
+                true => ASKING,
+                false => PATIENCE,
+            };
+            if goes_on && now.duration_since(connection.since) < patience {
+                at += 1;
+                continue;
+            }
+            let over = self.connections.remove(at);
+            self.streams.extend(Stream::of(over, now));
+        }
         for _ in 0..ACCEPTED_MAX {
             // Any error but "nobody there" is of a connection that has gone again.
             let Ok((stream, _)) = self.listener.accept() else {
@@ -187,19 +216,6 @@ impl Server {
             }
             self.connections.push(connection);
         }
-        let mut at = 0;
-        while let Some(connection) = self.connections.get_mut(at) {
-            let patience = match connection.answer.is_empty() {
-                true => ASKING,
-                false => PATIENCE,
-            };
-            if now.duration_since(connection.since) < patience && connection.work(pages, self.streams.len()) {
-                at += 1;
-                continue;
-            }
-            let over = self.connections.remove(at);
-            self.streams.extend(Stream::of(over, now));
-        }
         self.streams.retain_mut(|stream| stream.work(now, pages));
     }
 }
@@ -220,7 +236,7 @@ impl Stream {
     /// Goes on with it; `false` when it is over.
     fn work(&mut self, now: Instant, pages: &mut impl Pages) -> bool {
         let age = now.duration_since(self.connection.since);
-        if age >= STREAM_LIFE || now.duration_since(self.taken) >= PATIENCE || self.connection.has_gone() {
+        if age >= STREAM_LIFE || self.connection.has_gone() {
             return false;
         }
         let connection = &mut self.connection;
@@ -245,7 +261,8 @@ impl Stream {
         if connection.sent > before {
             self.taken = now;
         }
-        is_there
+        // What the client has taken since the last turn is seen by sending, and is known by now.
+        is_there && now.duration_since(self.taken) < PATIENCE
     }
 }
 
@@ -256,6 +273,11 @@ impl Connection {
             Ok(n) => n == 0,
             Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
+    }
+
+    /// Bytes of its request and of its answer that went over the connection.
+    fn progress(&self) -> usize {
+        self.request.len() + self.sent
     }
 
     /// Goes on with it; `false` when it is over, or has become a stream.
@@ -724,6 +746,100 @@ mod tests {
         }
         server.poll(now + PATIENCE, &mut Much);
         assert!(server.streams.is_empty());
+    }
+
+    /// Clients that are accepted and have not asked.
+    fn connected(server: &mut Server, now: Instant, clients: usize) -> Vec<TcpStream> {
+        let address = server.address().unwrap();
+        let connected = (0..clients).map(|_| TcpStream::connect(address).unwrap());
+        let connected = connected.collect();
+        for _ in 0..2_000 {
+            server.poll(now, &mut Examples);
+            if server.connections.len() == clients {
+                break;
+            }
+        }
+        assert_eq!(server.connections.len(), clients);
+        connected
+    }
+
+    /// Polls a server at one moment until a client has all of its answer.
+    fn answer_at(server: &mut Server, now: Instant, client: &mut TcpStream) -> String {
+        client.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let mut said = String::new();
+        for _ in 0..2_000 {
+            server.poll(now, &mut Examples);
+            if take(client, &mut said) {
+                break;
+            }
+        }
+        said
+    }
+
+    #[test]
+    fn a_request_that_came_while_the_server_stood_still_is_answered() {
+        let mut server = server();
+        let now = Instant::now();
+        let mut client = connected(&mut server, now, 1).remove(0);
+        client
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+            .unwrap();
+        let said = answer_at(&mut server, now + PATIENCE * 10, &mut client);
+        assert_eq!(status(&said), "HTTP/1.1 200 OK");
+        assert!(said.len() > 500_000, "{}", said.len());
+    }
+
+    #[test]
+    fn who_has_asked_does_not_give_way_because_nobody_has_read_it_yet() {
+        let mut server = server();
+        let now = Instant::now();
+        let mut clients = connected(&mut server, now, CONNECTIONS_MAX);
+        for client in &mut clients {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+        }
+        let one_more = TcpStream::connect(server.address().unwrap()).unwrap();
+        for client in &mut clients {
+            let said = answer_at(&mut server, now, client);
+            assert!(said.starts_with("HTTP/1.1 "), "{said}");
+        }
+        drop(one_more);
+    }
+
+    #[test]
+    fn a_stream_outlives_a_time_in_which_the_server_stood_still() {
+        let mut server = server();
+        let now = Instant::now();
+        let (mut client, mut said) = follow(&mut server, now, "/events?of=x");
+        assert!(said.ends_with("data: 0 x\n\n"), "{said}");
+        let later = now + PATIENCE * 10;
+        let expected = format!("data: {} x\n\n", (PATIENCE * 10).as_millis() / BEAT.as_millis());
+        for _ in 0..2_000 {
+            server.poll(later, &mut Examples);
+            if take(&mut client, &mut said) || said.ends_with(&expected) {
+                break;
+            }
+        }
+        assert!(said.ends_with(&expected), "{said}");
+        assert_eq!(server.streams.len(), 1);
+    }
+
+    /// Whoever sends a byte with each turn has no more time than others.
+    #[test]
+    fn a_request_that_comes_byte_by_byte_ends_when_its_time_is_up() {
+        let mut server = server();
+        let now = Instant::now();
+        let mut client = connected(&mut server, now, 1).remove(0);
+        let mut ended = None;
+        for turn in 0..100 {
+            let _ = client.write_all(b"G");
+            let passed = Duration::from_millis(100) * turn;
+            server.poll(now + passed, &mut Examples);
+            if server.connections.is_empty() {
+                ended = Some(passed);
+                break;
+            }
+        }
+        assert_eq!(ended, Some(ASKING));
     }
 
     #[test]
