@@ -633,12 +633,13 @@ impl TlsStream {
                 self.may_have_more = true;
                 return Ok(());
             }
-            if left.is_zero() {
-                let reason = format!("no TLS handshake within {timeout:?}");
-                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
-            }
+            // What the peer has said is read before it is called late: this thread may have stood still.
             match self.pull_in()? {
                 Pulled::Some => {}
+                Pulled::Nothing if left.is_zero() => {
+                    let reason = format!("no TLS handshake within {timeout:?}");
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+                }
                 Pulled::Nothing => {
                     let flushed = self.tcp.flush()?;
                     waiter.want_output(watch, !flushed);
@@ -816,6 +817,27 @@ mod tests {
         drop(far);
         let error = near.establish(patience).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    /// The client has no time left whenever it comes to its socket, as after a time in which it stood still.
+    #[test]
+    fn a_handshake_that_lies_in_the_socket_is_read_before_it_is_called_late() {
+        let files = Files::new("late");
+        let server = TlsServer::new(&files.identity("ca-localhost"), &ClientCertificates::None).unwrap();
+        let client = TlsClient::new(&files.path("ca.pem"), None).unwrap();
+        let (mut near, mut far) = pair(&server, &client, "localhost");
+        let mut buf = [0; 100];
+        let mut established = Err(io::ErrorKind::TimedOut.into());
+        for _ in 0..100_000 {
+            assert_eq!(far.recv(&mut buf).unwrap(), Received::Nothing);
+            far.flush().unwrap();
+            established = near.establish(Duration::ZERO);
+            match &established {
+                Err(e) if e.kind() == io::ErrorKind::TimedOut => {}
+                _ => break,
+            }
+        }
+        established.unwrap();
     }
 
     #[test]
