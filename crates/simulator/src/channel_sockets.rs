@@ -415,6 +415,36 @@ impl Server {
         buffer: &mut [u8],
     ) {
         let port = self.port;
+        // Clients are read before one of them has to give way: what it said may lie in its socket.
+        for (id, slot) in self.clients.iter_mut().enumerate() {
+            let Some(client) = slot else { continue };
+            let mut is_over = match client.stream.recv(buffer) {
+                Ok(Received::Bytes(bytes)) => {
+                    client.is_heard = true;
+                    exchange.recovery_bytes(published_channel, port, id, now, bytes);
+                    false
+                }
+                Ok(Received::Nothing) => false,
+                Ok(Received::Closed) | Err(_) => true,
+            };
+            let Some(publisher) = exchange.publisher_mut(published_channel) else {
+                return;
+            };
+            // What the kernel has no room for waits in the session, not in memory without bound.
+            while !is_over && client.stream.flush().unwrap_or(false) {
+                let Some(bytes) = publisher.poll_transmit(port, id, now, buffer) else {
+                    break;
+                };
+                is_over = client.stream.send(bytes).is_err();
+            }
+            if is_over || (publisher.wants_close(port, id) && !client.stream.has_unsent()) {
+                publisher.disconnect(port, id);
+                if let Some(mut client) = slot.take() {
+                    waiter.forget(client.watch);
+                    client.stream.finish();
+                }
+            }
+        }
         let looks = now >= self.next_look;
         if looks {
             self.next_look = now.after(LOOK_NS);
@@ -448,35 +478,6 @@ impl Server {
                     came: now,
                     is_heard: false,
                 });
-            }
-        }
-        for (id, slot) in self.clients.iter_mut().enumerate() {
-            let Some(client) = slot else { continue };
-            let mut is_over = match client.stream.recv(buffer) {
-                Ok(Received::Bytes(bytes)) => {
-                    client.is_heard = true;
-                    exchange.recovery_bytes(published_channel, port, id, now, bytes);
-                    false
-                }
-                Ok(Received::Nothing) => false,
-                Ok(Received::Closed) | Err(_) => true,
-            };
-            let Some(publisher) = exchange.publisher_mut(published_channel) else {
-                return;
-            };
-            // What the kernel has no room for waits in the session, not in memory without bound.
-            while !is_over && client.stream.flush().unwrap_or(false) {
-                let Some(bytes) = publisher.poll_transmit(port, id, now, buffer) else {
-                    break;
-                };
-                is_over = client.stream.send(bytes).is_err();
-            }
-            if is_over || (publisher.wants_close(port, id) && !client.stream.has_unsent()) {
-                publisher.disconnect(port, id);
-                if let Some(mut client) = slot.take() {
-                    waiter.forget(client.watch);
-                    client.stream.finish();
-                }
             }
         }
     }

@@ -372,15 +372,8 @@ impl<'a> Venue<'a> {
         let mut turned = self.clock.now();
         let mut active = turned;
         loop {
-            let mut now = self.clock.now();
-            if now.since(turned) > STALL_NS {
-                // This thread had no core: clients may have spoken meanwhile, and are heard before they are
-                // called silent.
-                self.serve_orders(&mut buffer)?;
-                now = self.clock.now();
-            }
+            let (now, more) = self.begin_turn(turned, &mut buffer)?;
             turned = now;
-            let more = self.tick(now)?;
             if self.at_close.is_none() && self.market.phase() == DayPhase::Closing {
                 self.at_close = Some(self.shown_levels());
             }
@@ -395,10 +388,7 @@ impl<'a> Venue<'a> {
                 come_to(phase);
             }
             self.serve_orders(&mut buffer)?;
-            for (venue, published_channel) in &mut self.published_channels {
-                let exchange = self.market.exchange_mut(*venue);
-                published_channel.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
-            }
+            self.serve_channels(&mut buffer);
             self.market.histories_mut().for_each(|history| history.write());
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
@@ -437,6 +427,29 @@ impl<'a> Venue<'a> {
                     self.waiter.wait(due);
                 }
             }
+        }
+    }
+
+    /// Tells the market the time, after a turn that began at `turned`; the time, and whether more is due
+    /// already.
+    fn begin_turn(&mut self, turned: Nanos, buffer: &mut [u8]) -> Result<(Nanos, bool), Failure> {
+        let mut now = self.clock.now();
+        if now.since(turned) > STALL_NS {
+            // This thread had no core: clients of order entry and of recovery may have spoken meanwhile, and
+            // are heard before they are called silent.
+            self.serve_orders(buffer)?;
+            self.serve_channels(buffer);
+            now = self.clock.now();
+        }
+        let more = self.tick(now)?;
+        Ok((now, more))
+    }
+
+    /// Answers requests of recovery on every channel.
+    fn serve_channels(&mut self, buffer: &mut [u8]) {
+        for (venue, published_channel) in &mut self.published_channels {
+            let exchange = self.market.exchange_mut(*venue);
+            published_channel.serve(&self.clock, exchange, &mut self.waiter, buffer);
         }
     }
 
@@ -564,3 +577,6 @@ impl<'a> Venue<'a> {
         has_lingered(now, since, self.config.exchange.linger_s) || !is_busy()
     }
 }
+
+#[cfg(test)]
+mod tests;

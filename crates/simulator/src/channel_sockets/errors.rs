@@ -188,3 +188,59 @@ fn connections_that_say_nothing_keep_nobody_out() {
         }
     }
 }
+
+/// Who has said something keeps its place, also when the exchange's thread stood still meanwhile and has not
+/// read it.
+#[test]
+fn a_client_is_read_before_it_has_to_give_way() {
+    use std::io::{Read, Write};
+    let config = config(
+        ["239.192.91.7:26917", "239.192.91.8:26918"],
+        "snapshot_server = \"127.0.0.1:0\"",
+    );
+    let (mut market, published) = market_of(&config, None).expect("a market");
+    let mut clock = Clock::calibrate_for(Duration::from_millis(1));
+    let mut waiter = Waiter::new(WaitStrategy::Poll);
+    let ports = &published[0].ports;
+    let mut published_channel =
+        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let address = published_channel.servers[0].listener.local_addr().expect("bound");
+    let mut buffer = vec![0; 1 << 16];
+    let mut turn = |clock: &Clock, published_channel: &mut ChannelSockets| {
+        look_now(published_channel);
+        published_channel.serve(clock, market.exchange_mut(0), &mut waiter, &mut buffer);
+    };
+    let mut clients: Vec<_> = (0..CONNECTIONS)
+        .map(|_| std::net::TcpStream::connect(address).expect("connected"))
+        .collect();
+    let accepted = |published_channel: &ChannelSockets| {
+        let clients = published_channel.servers[0].clients.iter();
+        clients.flatten().count()
+    };
+    for _ in 0..100_000 {
+        turn(&clock, &mut published_channel);
+        if accepted(&published_channel) == CONNECTIONS {
+            break;
+        }
+    }
+    assert_eq!(accepted(&published_channel), CONNECTIONS);
+    let login = [&[0, 47, b'L'][..], &[b' '; 46]].concat();
+    for client in &mut clients {
+        client.set_nonblocking(true).expect("a socket");
+        client.write_all(&login).expect("written");
+    }
+    let one_more = std::net::TcpStream::connect(address).expect("connected");
+    let later = clock.now().after(2 * strangers::SILENT_NS);
+    clock.not_before(later);
+    for client in &mut clients {
+        let mut answer = [0; 3];
+        for _ in 0..100_000 {
+            turn(&clock, &mut published_channel);
+            if client.read(&mut answer).is_ok() {
+                break;
+            }
+        }
+        assert!(matches!(answer[2], b'A' | b'J'), "it is heard: {answer:?}");
+    }
+    drop(one_more);
+}
