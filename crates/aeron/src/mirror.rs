@@ -22,6 +22,9 @@ use tickwire_shm::{
 pub const SILENT_AFTER_NS: u64 = 1_000_000_000;
 /// Nothing heard for so long: the place in the stream is given up, and joined anew. Nanoseconds.
 pub const LOST_AFTER_NS: u64 = 5_000_000_000;
+/// A turn that comes later than this after the one before counts as this much of silence, not more.
+/// Nanoseconds.
+const TURN_MAX_NS: u64 = SILENT_AFTER_NS / 4;
 
 /// Why a mirror has to begin anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -146,6 +149,7 @@ pub struct Mirror<'a, W> {
     is_ready: bool,
     is_ended: bool,
     heard: u64,
+    turned: u64,
     is_silent: bool,
     mirrored: Mirrored,
 }
@@ -175,6 +179,7 @@ impl<'a, W: WriteWord> Mirror<'a, W> {
             is_ready: false,
             is_ended: false,
             heard: now,
+            turned: now,
             is_silent: false,
             mirrored: Mirrored::default(),
         }
@@ -207,7 +212,17 @@ impl<'a, W: WriteWord> Mirror<'a, W> {
         taken
     }
 
-    /// Once a turn: notices that nothing is heard. `now` is nanoseconds of a clock that only goes forward.
+    /// Once a turn, before frames are taken; `now` as for [`Mirror::look`]. While this thread did not turn,
+    /// what receives for it may have stood still, too: of the time between two turns at most a quarter of
+    /// [`SILENT_AFTER_NS`] counts as silence.
+    pub fn turn(&mut self, now: u64) {
+        let unheard = now.saturating_sub(self.turned).saturating_sub(TURN_MAX_NS);
+        self.heard = self.heard.saturating_add(unheard);
+        self.turned = now;
+    }
+
+    /// Once a turn, after frames were taken: notices that nothing is heard. `now` is nanoseconds of a clock
+    /// that only goes forward, read before they were taken: what comes later is not silence yet.
     ///
     /// # Errors
     /// For too long: as [`Mirror::frame`].

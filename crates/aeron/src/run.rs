@@ -353,9 +353,11 @@ impl Receiving<'_> {
         let mut snapshot = Some(snapshot.map_err(failed)?);
         let mut look = Every::new(LOOK);
         loop {
+            let now = monotonic().0;
+            mirror.turn(now);
             let mut taking = Taking {
                 mirror,
-                now: monotonic().0,
+                now,
                 over: None,
             };
             let mut has_worked = self.live.poll(&mut taking, take).map_err(failed)?;
@@ -365,7 +367,7 @@ impl Receiving<'_> {
             if let Some(why) = taking.over {
                 return Ok(why);
             }
-            if let Err(why) = mirror.look(monotonic().0) {
+            if let Err(why) = mirror.look(now) {
                 return Ok(why);
             }
             if mirror.is_ready() && snapshot.is_some() {

@@ -436,6 +436,45 @@ fn silence_makes_books_stale_and_is_over_when_something_is_heard() {
     assert_eq!(pair.copy.reader().source_state(0), SourceState::Stale);
 }
 
+/// The receiver's thread, and what receives for it, stand still for a minute; then both go on.
+#[test]
+fn a_time_in_which_the_receiver_stood_still_is_no_silence_and_silence_after_it_is_found() {
+    let (here, there) = (memory(&CONFIG), memory(&CONFIG));
+    let mut handler = Handler::new(&here, 5);
+    handler.source.set_state(SourceState::Live);
+    let mut pair = Pair::new(&handler, &there, 1);
+    pair.join(&handler);
+    let state = |pair: &Pair<'_>| pair.copy.reader().source_state(0);
+    let turn = |pair: &mut Pair<'_>, after: u64| {
+        pair.now += after;
+        let now = pair.now;
+        pair.mirror.as_mut().expect("joined").turn(now);
+        pair.receive()
+    };
+    for _ in 0..10 {
+        assert_eq!(turn(&mut pair, 60_000_000_000), Ok(()));
+        assert_eq!(state(&pair), SourceState::Live, "nothing could be heard yet");
+        pair.publish(&handler);
+        assert_eq!(turn(&mut pair, 1_000_000), Ok(()));
+        assert_eq!(state(&pair), SourceState::Live);
+    }
+    assert_eq!(pair.mirror.as_ref().expect("joined").mirrored().silences, 0);
+    // Once it turns again, or if it turns slowly all the while, silence is found.
+    for pace in [10_000_000, 700_000_000] {
+        let mut turns = 1;
+        while state(&pair) == SourceState::Live {
+            assert_eq!(turn(&mut pair, pace), Ok(()));
+            turns += 1;
+            assert!(turns < 200, "silence is not found at {pace} ns a turn");
+        }
+        let lost = (0..1_000).find_map(|_| turn(&mut pair, pace).err());
+        assert_eq!(lost, Some(Rejoin::Silence));
+        pair.publish(&handler);
+        pair.receive().expect("heard");
+        assert_eq!(state(&pair), SourceState::Live);
+    }
+}
+
 #[test]
 fn a_later_publisher_takes_over_and_an_earlier_one_is_not_heard() {
     let (here, there) = (memory(&CONFIG), memory(&CONFIG));
