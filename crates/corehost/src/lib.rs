@@ -647,12 +647,15 @@ impl<C: Core> CoreHost<C> {
         let mut frame = [0; FRAME_SIZE_MAX];
         while self.armed.is_some() {
             let sent = self.core.read(read::SEQUENCE).map_err(HostError::Card)?;
+            // The clock is read before the mirror: a thread that stood still between them asks the mirror
+            // once more before it calls anything lost.
+            let now = monotonic().0;
             while let Some(order) = self.mirrored(&mut frame)? {
                 each(self, order)?;
             }
             match self.armed {
                 Some(armed) if armed.sequence != sent => {
-                    if monotonic().0 - began > MIRROR_PATIENCE_NS {
+                    if now - began > MIRROR_PATIENCE_NS {
                         let mirrored = armed.sequence;
                         return Err(HostError::Missing { sent, mirrored });
                     }

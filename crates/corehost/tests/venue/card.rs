@@ -48,6 +48,8 @@ pub(crate) enum Next {
     Lost,
     /// The mirror does not show it.
     Hidden,
+    /// The mirror shows it after software has stood still.
+    Late,
     /// The mirror shows another one.
     Garbled,
 }
@@ -57,6 +59,7 @@ pub(crate) struct Card {
     live: Live,
     wire: PacketSocket,
     mirror: VecDeque<Vec<u8>>,
+    late: VecDeque<Vec<u8>>,
     pub(crate) next: Next,
     /// The next datagram comes right before the next register is read.
     pub(crate) is_quick: bool,
@@ -71,6 +74,7 @@ impl Card {
             live: cosim.live().unwrap_or_else(|why| panic!("{why}")),
             wire: line.card(),
             mirror: VecDeque::new(),
+            late: VecDeque::new(),
             next: Next::default(),
             is_quick: false,
             datagrams: day.packets.iter().map(|packet| packet.bytes.clone()).collect(),
@@ -122,8 +126,10 @@ impl Card {
                 // Its sequence number.
                 frame.bytes[41] ^= 1;
             }
-            if next != Next::Hidden {
-                self.mirror.push_back(frame.bytes);
+            match next {
+                Next::Hidden => {}
+                Next::Late => self.late.push_back(frame.bytes),
+                Next::Both | Next::Lost | Next::Garbled => self.mirror.push_back(frame.bytes),
             }
         }
     }
@@ -146,6 +152,13 @@ impl Core for Card {
     }
 
     fn mirror(&mut self, frame: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.mirror.is_empty() && !self.late.is_empty() {
+            // The calling thread stands still when it has seen an empty mirror, for longer than the mirror is
+            // given.
+            self.mirror.append(&mut self.late);
+            std::thread::sleep(Duration::from_millis(1_200));
+            return Ok(None);
+        }
         Ok(self.mirror.pop_front().map(|bytes| {
             frame[..bytes.len()].copy_from_slice(&bytes);
             bytes.len()

@@ -34,6 +34,10 @@ const TESTS: &[(&str, Test)] = &[
     ("the_connections_room_is_handed_over_in_parts", ouch::room),
     ("what_the_mirror_hides_ends_the_connection", ouch::hidden),
     (
+        "what_the_mirror_shows_when_software_is_back_is_not_lost",
+        ouch::late,
+    ),
+    (
         "a_frame_that_is_not_the_next_one_ends_the_connection",
         ouch::strange,
     ),

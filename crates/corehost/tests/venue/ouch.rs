@@ -629,6 +629,20 @@ pub(crate) fn hidden() -> Result<(), Skip> {
     })
 }
 
+/// The frame is there when software is back.
+pub(crate) fn late() -> Result<(), Skip> {
+    between(false, LIMITS, false, |trader, venue, _| {
+        trader.log_in();
+        trader.arm();
+        trader.host.core_mut().next = Next::Late;
+        trader.market(1);
+        assert_eq!(venue.next().0, 1);
+        let mut left = 0;
+        let next = trader.host.disarm(&mut trader.stream, |_| left += 1);
+        assert_eq!((next.map(|next| next.user_ref).ok(), left), (Some(2), 1));
+    })
+}
+
 /// The next connection begins with nothing of it.
 pub(crate) fn strange() -> Result<(), Skip> {
     between(false, LIMITS, false, |trader, venue, line| {
