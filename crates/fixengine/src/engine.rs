@@ -10,6 +10,8 @@
 mod bytes;
 mod connections;
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -235,6 +237,8 @@ struct Due {
     next_show: Nanos,
     next_settle: Nanos,
     next_clock: Nanos,
+    /// When the next timer of the table was due before the last wait.
+    timer: Option<Nanos>,
     /// How often the system's clock was set.
     clock_steps: u64,
 }
@@ -344,6 +348,7 @@ impl Engine {
                 next_show: Nanos::ZERO,
                 next_settle: Nanos::ZERO,
                 next_clock: Nanos::ZERO,
+                timer: None,
                 clock_steps: 0,
             },
             observer: observer.clone(),
@@ -497,27 +502,12 @@ impl Engine {
                 .map_err(system)?;
         }
         loop {
-            let now = self.clock.now();
-            let is_slow = self.waking.waiter.strategy() == WaitStrategy::Poll || now >= self.due.next_slow;
-            if is_slow && stop.is_set() {
-                break;
-            }
-            self.read(now, app);
-            let due = match app.turn(now, self)? {
+            let due = match self.turn(self.clock.now(), app, stop)? {
                 Flow::End => break,
                 Flow::Go => None,
                 Flow::Again => Some(Nanos::ZERO),
                 Flow::At(at) => Some(at),
             };
-            self.copies.send(now, &mut self.table, &*self.observer);
-            // What came is answered before anything that can wait.
-            if is_slow {
-                self.due.next_slow = now.after(SLOW_NS);
-                self.slow(now, app)?;
-            }
-            if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
-                self.drain(now, app);
-            }
             self.wait(due);
         }
         self.log_out(app);
@@ -526,6 +516,41 @@ impl Engine {
             Some(reason) => Ended::Stopped(reason),
             None => Ended::ByHandler,
         })
+    }
+
+    /// One look at everything, and what its handler wants after it.
+    #[inline]
+    fn turn<A: Handler>(&mut self, now: Nanos, app: &mut A, stop: &StopFlag) -> Result<Flow, Error> {
+        let is_slow = self.waking.waiter.strategy() == WaitStrategy::Poll || now >= self.due.next_slow;
+        if is_slow && stop.is_set() {
+            return Ok(Flow::End);
+        }
+        self.look_again(now);
+        self.read(now, app);
+        let flow = app.turn(now, self)?;
+        if flow == Flow::End {
+            return Ok(flow);
+        }
+        self.copies.send(now, &mut self.table, &*self.observer);
+        // What came is answered before anything that can wait.
+        if is_slow {
+            self.due.next_slow = now.after(SLOW_NS);
+            self.slow(now, app)?;
+        }
+        if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
+            self.drain(now, app);
+        }
+        Ok(flow)
+    }
+
+    /// Asks the kernel once more which sockets have input if a timer is due. This thread may have stood still
+    /// since it was asked last, and what a timer waits for may have come meanwhile: it is read before the
+    /// timer is judged.
+    #[inline]
+    fn look_again(&mut self, now: Nanos) {
+        if self.due.timer.is_some_and(|due| due <= now) {
+            self.waking.waiter.wait(0);
+        }
     }
 
     fn log_dropped(&self) -> u64 {
@@ -569,6 +594,7 @@ impl Engine {
             return;
         }
         let sessions = self.table.poll_timeout();
+        self.due.timer = sessions;
         let connects = self
             .connections
             .outgoing
@@ -650,8 +676,10 @@ impl Engine {
         };
         self.drain(begin, app);
         while is_open(self) && self.clock.now().since(begin) < 3 * Nanos::SECOND {
+            self.due.timer = self.table.poll_timeout();
             self.waking.waiter.wait(10 * Nanos::MILLI);
             let now = self.clock.now();
+            self.look_again(now);
             self.read(now, app);
             self.table.handle_timeout(now);
             self.drain(now, app);
