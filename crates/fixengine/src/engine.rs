@@ -143,6 +143,8 @@ pub trait Handler {
 struct Link {
     stream: Stream,
     since: Nanos,
+    /// When it was read last while its session was not known.
+    read: Option<Nanos>,
     /// None while it is not read.
     watch: Option<Watch>,
     /// The other side will send nothing more.
@@ -615,7 +617,7 @@ impl Engine {
         if self.waking.waiter.is_ready(self.waking.wake_up.1) {
             self.waking.wake_up.0.clear();
         }
-        self.accept(now);
+        self.accept(now, app);
         if self.openings().next().is_some() {
             self.read_openings(now, app);
         }

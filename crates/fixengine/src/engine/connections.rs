@@ -3,17 +3,17 @@
 use super::*;
 
 impl Engine {
-    pub(super) fn accept(&mut self, now: Nanos) {
+    pub(super) fn accept<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         for at in 0..self.connections.listeners.len() {
             let listener = &mut self.connections.listeners[at];
             listener.health.settle(|line| self.observer.warn(line));
             if self.waking.waiter.is_ready(listener.watch) {
-                self.accept_all(now, at);
+                self.accept_all(now, at, app);
             }
         }
     }
 
-    pub(super) fn accept_all(&mut self, now: Nanos, at: usize) {
+    pub(super) fn accept_all<A: Handler>(&mut self, now: Nanos, at: usize, app: &mut A) {
         loop {
             let listener = &mut self.connections.listeners[at];
             // Where it fails, the peer waits in the kernel's queue; those who are here go on.
@@ -48,8 +48,7 @@ impl Engine {
                 _ => Stream::Plain(tcp),
             };
             let id = self.table.connect(now).or_else(|| {
-                // Who has said nothing for longest gives way: slow peers must not keep others out.
-                self.drop_oldest_opening(now);
+                self.make_room(now, app);
                 self.table.connect(now)
             });
             match id {
@@ -64,9 +63,33 @@ impl Engine {
         }
     }
 
+    /// Makes room for a connection. Who has said nothing for longest gives way: slow peers must not keep
+    /// others out. What peers have said may lie in their sockets still, after this thread stood still for
+    /// instance: they are read first, each at most once in a turn.
+    fn make_room<A: Handler>(&mut self, now: Nanos, app: &mut A) {
+        let is_read = |id: ConnectionId| {
+            let link = self.connections.links[id.0].as_ref();
+            link.is_some_and(|link| link.read == Some(now))
+        };
+        if self.oldest_opening().is_some_and(|oldest| !is_read(oldest)) {
+            self.read_openings(now, app);
+        }
+        if self.connections.links.iter().all(Option::is_some) {
+            self.drop_oldest_opening(now);
+        }
+    }
+
+    /// Who has said nothing for longest; of those that came in the same turn, one that was read.
+    fn oldest_opening(&self) -> Option<ConnectionId> {
+        let age = |id: &ConnectionId| {
+            let link = self.connections.links[id.0].as_ref();
+            link.map(|link| (link.since, link.read.is_none()))
+        };
+        self.openings().min_by_key(age)
+    }
+
     pub(super) fn drop_oldest_opening(&mut self, now: Nanos) {
-        let since = |id: &ConnectionId| self.connections.links[id.0].as_ref().map(|link| link.since);
-        let Some(oldest) = self.openings().min_by_key(since) else {
+        let Some(oldest) = self.oldest_opening() else {
             return;
         };
         self.table.give_way(oldest);
@@ -86,6 +109,7 @@ impl Engine {
         self.connections.links[id.0] = Some(Link {
             stream,
             since: now,
+            read: None,
             watch: Some(watch),
             is_closed: false,
             broken: None,
@@ -121,7 +145,12 @@ impl Engine {
 
     pub(super) fn read_openings<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         let openings: Vec<ConnectionId> = self.openings().collect();
-        openings.iter().for_each(|id| self.read_one(now, *id, true, app));
+        for id in &openings {
+            if let Some(link) = &mut self.connections.links[id.0] {
+                link.read = Some(now);
+            }
+            self.read_one(now, *id, true, app);
+        }
         // Who closed before a new connection of the same session came is gone before that one is looked at.
         for at in 0..self.connections.links_end {
             if self.table.session_of(ConnectionId(at)).is_some() {

@@ -185,3 +185,33 @@ fn a_logon_that_lies_in_the_socket_is_answered_in_time() {
     played.turn();
     assert_eq!(played.status(), Status::Active);
 }
+
+#[test]
+fn who_has_said_its_name_does_not_give_way_to_connections_that_say_nothing() {
+    let setup = Setup::listening(config(Role::Acceptor, ["US", "THEM"]), at_loopback());
+    let mut played = Played::new(vec![setup]);
+    let address = played.engine.addresses()[0];
+    let stream = TcpStream::connect(address).expect("it listens");
+    let ids = ["THEM", "US"];
+    let mut peer = Peer::new(stream, Role::Initiator, ids, played.now, played.wall_offset_ns());
+    let began = Instant::now();
+    while played.engine.links().next().is_none() {
+        played.wait();
+        played.turn();
+        assert!(began.elapsed() < PATIENCE);
+    }
+
+    // While the thread stands still, it logs on, and others take every place there is and more.
+    peer.go_on(played.now);
+    let connect = |_| TcpStream::connect(address).expect("it listens");
+    let silent: Vec<TcpStream> = (0..3 * SPARE_CONNECTIONS).map(connect).collect();
+    std::thread::sleep(Duration::from_millis(20));
+    played.now = played.now.after(Nanos::SECOND);
+    played.wait();
+    played.turn();
+    assert_eq!(played.status(), Status::Active);
+
+    // Of those who say nothing the first ones gave way.
+    assert_eq!(played.engine.links().count(), 1 + SPARE_CONNECTIONS);
+    drop(silent);
+}
