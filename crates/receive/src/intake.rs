@@ -251,17 +251,20 @@ impl Intake {
         receive(&mut self.live[index], &mut self.live_health[index], buffer)
     }
 
-    /// What recovery groups and the request server sent.
+    /// What recovery groups and the request server sent, up to a bound; whether it was everything.
     pub(crate) fn recover(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
         channel: &mut dyn Channel,
         sink: &mut dyn EventSink,
-    ) {
+    ) -> bool {
+        // Sockets that have not been read to their end.
+        let mut unfinished = self.recovery.len() + usize::from(self.requests.is_some());
         for group in &mut self.recovery {
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
                 let Some(datagram) = receive(&mut group.receiver, &mut group.health, buffer) else {
+                    unfinished -= 1;
                     break;
                 };
                 channel.on_datagram_dyn(now, group.port, group.line, datagram.bytes, sink);
@@ -270,6 +273,7 @@ impl Intake {
         if let Some(requests) = &mut self.requests {
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
                 let Some((datagram, from)) = requests.hear(buffer) else {
+                    unfinished -= 1;
                     break;
                 };
                 match from == server_of(channel, Port::Requests, &requests.servers) {
@@ -279,6 +283,7 @@ impl Intake {
             }
         }
         self.request(channel);
+        unfinished == 0
     }
 
     /// Whether a line's socket has input, as far as is known without asking the kernel.

@@ -127,7 +127,7 @@ pub trait Consumer: EventSink + Sized {
     }
 }
 
-/// What the lines held.
+/// What the lines held, and recovery groups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Taken {
     /// Nothing.
@@ -146,6 +146,8 @@ pub struct Look<'a> {
     asks_kernel: bool,
     /// Recovery groups and connections are looked at too.
     is_thorough: bool,
+    /// When this look began.
+    now: Nanos,
     /// Every line has been read up to this time.
     read: Nanos,
 }
@@ -193,7 +195,7 @@ pub trait Source<H: Consumer> {
         waiter: &mut Waiter,
     ) -> Result<(), Failure>;
     /// What the lines hold, up to a bound; then, in a thorough look, what recovery groups and the request
-    /// server sent.
+    /// server sent, also up to one.
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken;
     /// Of live lines that come by [`Source::take`]: a datagram that was left to the kernel, taken off its
     /// socket and put into the buffer.
@@ -557,6 +559,7 @@ impl<H: Consumer> Receiver<H> {
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
             is_thorough: self.pace.is_thorough(now),
+            now,
             read: self.pace.judged_by(now),
         };
         for source in &mut self.sources {
@@ -639,6 +642,7 @@ impl<H: Consumer> Receiver<H> {
             buffer: &mut self.buffer,
             asks_kernel: self.asks_kernel,
             is_thorough: self.pace.is_thorough(now),
+            now,
             read: self.pace.judged_by(now),
         };
         for source in &mut self.sources {

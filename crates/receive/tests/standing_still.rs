@@ -2,6 +2,7 @@
 //! its core: what lies in its sockets when it goes on is read before anything counts as lost. Counted is what
 //! is asked for of a request server that does not answer.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use tickwire_feed::FeedState;
@@ -49,6 +50,14 @@ impl Consumer for ByHand {
     }
 }
 
+/// A packet with one message.
+fn packet(buffer: &mut [u8], seq: u64) -> &[u8] {
+    let mut packet = PacketBuilder::new(buffer, *b"STANDS0001", SeqNo(seq));
+    assert!(packet.push(AddOrder::at(1, seq).as_bytes()));
+    let length = packet.finish();
+    &buffer[..length]
+}
+
 struct Played {
     lines: [MulticastSender; 2],
     receiver: Receiver<ByHand>,
@@ -58,11 +67,16 @@ struct Played {
 impl Played {
     /// `sockets`: a thread that has more than a few asks the kernel which of them have input.
     fn new(ports: [u16; 2], wait: WaitStrategy, sockets: usize) -> Played {
+        Played::asking(ports, (wait, sockets), SocketAddr::from(([127, 0, 0, 1], 9)))
+    }
+
+    /// The same with a server of requests.
+    fn asking(ports: [u16; 2], (wait, sockets): (WaitStrategy, usize), server: SocketAddr) -> Played {
         let [a, b] = ports.map(|port| format!("239.192.9.41:{port}"));
         let feed = format!(
             "[[feed]]\nvenue = \"nasdaq\"\nsession = \"STANDS0001\"\n\
              [[feed.channel]]\nname = \"1\"\nlive = {{ a = \"{a}\", b = \"{b}\" }}\n\
-             requests = \"127.0.0.1:9\"\n"
+             requests = \"{server}\"\n"
         );
         let feeds = FeedFile::parse(&feed).expect("a feed").feeds;
         let section = ReceiverSection {
@@ -88,10 +102,7 @@ impl Played {
 
     fn send(&self, line: usize, seq: u64) {
         let mut buffer = [0; 256];
-        let mut packet = PacketBuilder::new(&mut buffer, *b"STANDS0001", SeqNo(seq));
-        assert!(packet.push(AddOrder::at(1, seq).as_bytes()));
-        let length = packet.finish();
-        self.lines[line].send(&buffer[..length]).expect("sent");
+        self.lines[line].send(packet(&mut buffer, seq)).expect("sent");
     }
 
     /// A look at the lines, a time in which the thread stands still, and what is due then.
@@ -191,5 +202,93 @@ fn a_gap_is_asked_for_only_when_everything_that_came_in_time_was_read() {
         played.turn(0);
         played.turn(0);
         assert_eq!(played.of(Counter::RetransmitRequests), 1, "{wait:?}");
+    }
+}
+
+/// A server of requests.
+struct Server(UdpSocket);
+
+impl Server {
+    fn new() -> Server {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        socket.set_nonblocking(true).expect("a socket");
+        Server(socket)
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("bound")
+    }
+
+    /// Message 2 is lost; who asks for it.
+    fn asked_by(&self, played: &mut Played) -> SocketAddr {
+        for (line, seq) in [(0, 1), (1, 1), (0, 3), (1, 3)] {
+            played.send(line, seq);
+        }
+        played.until(4);
+        played.hot.0 = played.hot.0.after(LONG);
+        let began = Instant::now();
+        loop {
+            played.turn(0);
+            if let Ok((_, from)) = self.0.recv_from(&mut [0; 256]) {
+                return from;
+            }
+            assert!(began.elapsed() < PATIENCE, "{:?}", played.receiver.counters());
+        }
+    }
+
+    fn answer(&self, whom: SocketAddr) {
+        self.0.send_to(packet(&mut [0; 256], 2), whom).expect("sent");
+    }
+}
+
+/// The answer is taken, and nobody has asked again.
+fn is_answered(played: &mut Played, how: WaitStrategy) {
+    let began = Instant::now();
+    loop {
+        let (asked, vain) = (Counter::RetransmitRequests, Counter::RetransmitTimeouts);
+        assert_eq!((played.of(asked), played.of(vain)), (1, 0), "{how:?}");
+        if played.of(Counter::MessagesRecovered) == 1 {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{:?}", played.receiver.counters());
+        played.turn(Nanos::MICRO);
+    }
+}
+
+#[test]
+fn a_request_is_in_vain_only_when_every_answer_that_came_was_read() {
+    for (nth, (wait, sockets)) in (0..).zip(waits()) {
+        let (server, stranger) = (Server::new(), Server::new());
+        let ports = [26_951 + 2 * nth, 26_952 + 2 * nth];
+        let mut played = Played::asking(ports, (wait, sockets), server.address());
+        let us = server.asked_by(&mut played);
+        // The answer waits behind more datagrams than one look takes.
+        for _ in 0..40 {
+            stranger.answer(us);
+        }
+        server.answer(us);
+        std::thread::sleep(Duration::from_millis(20));
+        played.hot.0 = played.hot.0.after(LONG);
+        let taken = played.turn(0);
+        assert_eq!(played.of(Counter::MessagesRecovered), 0, "{wait:?}");
+        is_answered(&mut played, wait);
+        assert_eq!(taken, Taken::Part, "{wait:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_came_since_the_kernel_was_asked_is_read() {
+    for (nth, (wait, sockets)) in (0..).zip(waits()) {
+        let server = Server::new();
+        let ports = [26_961 + 2 * nth, 26_962 + 2 * nth];
+        let mut played = Played::asking(ports, (wait, sockets), server.address());
+        let us = server.asked_by(&mut played);
+        played.receiver.wait(played.hot.0, Some(played.hot.0));
+        server.answer(us);
+        std::thread::sleep(Duration::from_millis(20));
+        played.hot.0 = played.hot.0.after(LONG);
+        played.receiver.receive(&mut played.hot);
+        played.receiver.timers(played.hot.0, &mut played.hot);
+        is_answered(&mut played, wait);
     }
 }

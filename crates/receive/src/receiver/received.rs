@@ -42,6 +42,8 @@ pub struct Received<C> {
     /// The owner's part of the filter in front of them.
     filtering: Option<Filtering>,
     rehearsed: Rehearsed<C>,
+    /// Recovery groups or the request server sent more than was taken.
+    recovery_waits: bool,
 }
 
 impl<C: Channel> Received<C> {
@@ -54,7 +56,30 @@ impl<C: Channel> Received<C> {
             is_hooked: false,
             filtering: None,
             rehearsed: Rehearsed::nothing(),
+            recovery_waits: false,
         }
+    }
+
+    /// What recovery groups and the request server sent, in a thorough look and while they have more than was
+    /// taken; whether it was everything. They are read whatever the kernel said when something is due: an
+    /// answer may have come since the kernel was asked.
+    #[inline]
+    fn recover<H: Consumer>(&mut self, hot: &mut H, look: &mut Look<'_>) -> bool {
+        let Some(intake) = &mut self.intake else {
+            return true;
+        };
+        if look.is_thorough || self.recovery_waits {
+            let due = || self.channel.poll_timeout();
+            let has_come = intake.may_recover(look.waiter) || due().is_some_and(|due| due <= look.now);
+            self.recovery_waits = has_come && {
+                let now = hot.now();
+                hot.begins_aside(now);
+                let is_all = intake.recover(now, look.buffer, &mut self.channel, hot);
+                hot.ends_aside(&self.channel);
+                !is_all
+            };
+        }
+        !self.recovery_waits
     }
 
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
@@ -132,13 +157,10 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
             // A gap that they showed.
             intake.request(&mut self.channel);
         }
-        if look.is_thorough && intake.may_recover(look.waiter) {
-            let now = hot.now();
-            hot.begins_aside(now);
-            intake.recover(now, look.buffer, &mut self.channel, hot);
-            hot.ends_aside(&self.channel);
+        match self.recover(hot, look) {
+            true => taken,
+            false => Taken::Part,
         }
-        taken
     }
 
     fn hold(&mut self, waiter: &Waiter, buffer: &mut [u8], into: &mut [u8]) -> Option<Held> {
