@@ -434,7 +434,8 @@ impl Link {
                     self.failures = 0;
                     self.health.worked();
                     channel.connected(now, self.port);
-                    self.state = LinkState::Open(stream);
+                    // The login leaves at once: from now on an answer is waited for.
+                    self.step_open(stream, now, buffer, channel, sink);
                 }
                 failed => {
                     self.failures = self.failures.saturating_add(1);
@@ -445,16 +446,26 @@ impl Link {
                 }
             },
             LinkState::Opening(opening) => self.state = LinkState::Opening(opening),
-            LinkState::Open(mut stream) => {
-                let is_up = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
-                let is_right = channel.server(self.port).min(self.addresses.len() - 1) == self.at;
-                if is_up && is_right && channel.wants_connection(self.port) {
-                    self.state = LinkState::Open(stream);
-                } else {
-                    stream.finish();
-                    channel.disconnected(now, self.port, sink);
-                }
-            }
+            LinkState::Open(stream) => self.step_open(stream, now, buffer, channel, sink),
+        }
+    }
+
+    /// Moves what there is both ways, and closes the connection when it is over or no longer wanted.
+    fn step_open(
+        &mut self,
+        mut stream: TcpStream,
+        now: Nanos,
+        buffer: &mut [u8],
+        channel: &mut dyn Channel,
+        sink: &mut dyn EventSink,
+    ) {
+        let is_up = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
+        let is_right = channel.server(self.port).min(self.addresses.len() - 1) == self.at;
+        if is_up && is_right && channel.wants_connection(self.port) {
+            self.state = LinkState::Open(stream);
+        } else {
+            stream.finish();
+            channel.disconnected(now, self.port, sink);
         }
     }
 }

@@ -37,6 +37,8 @@ use crate::intake::SocketOptions;
 mod pace;
 mod received;
 mod rehearsing;
+#[cfg(test)]
+mod tests;
 
 use pace::Pace;
 pub use received::Received;
@@ -152,6 +154,25 @@ pub struct Look<'a> {
     read: Nanos,
 }
 
+impl<'a> Look<'a> {
+    #[inline]
+    fn begin(
+        now: Nanos,
+        pace: &Pace,
+        (waiter, buffer): (&'a Waiter, &'a mut [u8]),
+        asks_kernel: bool,
+    ) -> Look<'a> {
+        Look {
+            waiter,
+            buffer,
+            asks_kernel,
+            is_thorough: pace.is_thorough(now),
+            now,
+            read: pace.judged_by(now),
+        }
+    }
+}
+
 /// A datagram of a line that comes by AF_XDP which the program has left to the kernel, such as one in
 /// fragments.
 pub struct Held {
@@ -229,8 +250,10 @@ pub trait Source<H: Consumer> {
     fn deliver(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], hot: &mut H);
     /// What was due by the time up to which every line has been read; when something is due next.
     fn timers(&mut self, read: Nanos, hot: &mut H) -> Option<Nanos>;
+    /// The same, behind what lies in the recovery connections.
+    fn pass_time(&mut self, hot: &mut H, look: &mut Look<'_>) -> Option<Nanos>;
     /// Opens, feeds and closes the recovery connections.
-    fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>);
+    fn links(&mut self, hot: &mut H, look: &mut Look<'_>);
     /// Fetches what the next packet will need of the channel.
     fn fetch(&self);
     /// Plays packets of a [`Twin`](tickwire_feed::Twin) of the channel to the consumer; `false` if there is
@@ -554,14 +577,8 @@ impl<H: Consumer> Receiver<H> {
         for hook in &mut self.hooks {
             taken = taken.max(hook.receive(&mut self.sources, hot));
         }
-        let mut look = Look {
-            waiter: &self.waiter,
-            buffer: &mut self.buffer,
-            asks_kernel: self.asks_kernel,
-            is_thorough: self.pace.is_thorough(now),
-            now,
-            read: self.pace.judged_by(now),
-        };
+        let sockets = (&self.waiter, &mut self.buffer[..]);
+        let mut look = Look::begin(now, &self.pace, sockets, self.asks_kernel);
         for source in &mut self.sources {
             taken = taken.max(source.receive(hot, &mut look));
         }
@@ -621,14 +638,11 @@ impl<H: Consumer> Receiver<H> {
     /// by `now`.
     #[inline]
     pub fn timers(&mut self, now: Nanos, hot: &mut H) {
-        let read = self.pace.judged_by(now);
-        if self.pace.is_due(read) {
-            // An answer that is waited for may lie in a connection.
-            self.links(now, hot);
-        }
+        let sockets = (&self.waiter, &mut self.buffer[..]);
+        let mut look = Look::begin(now, &self.pace, sockets, self.asks_kernel);
         let mut next = None;
         for source in &mut self.sources {
-            let due = source.timers(read, hot);
+            let due = source.pass_time(hot, &mut look);
             next = [next, due].into_iter().flatten().min();
         }
         self.pace.due_at(next);
@@ -637,16 +651,10 @@ impl<H: Consumer> Receiver<H> {
     /// Opens, feeds and closes the recovery connections; to be called once after each [`Receiver::receive`].
     #[inline]
     pub fn links(&mut self, now: Nanos, hot: &mut H) {
-        let mut look = Look {
-            waiter: &self.waiter,
-            buffer: &mut self.buffer,
-            asks_kernel: self.asks_kernel,
-            is_thorough: self.pace.is_thorough(now),
-            now,
-            read: self.pace.judged_by(now),
-        };
+        let sockets = (&self.waiter, &mut self.buffer[..]);
+        let mut look = Look::begin(now, &self.pace, sockets, self.asks_kernel);
         for source in &mut self.sources {
-            source.links(now, hot, &mut look);
+            source.links(hot, &mut look);
         }
         self.pace.recovered(now);
     }

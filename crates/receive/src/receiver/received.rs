@@ -311,13 +311,23 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         self.channel.poll_timeout()
     }
 
-    fn links(&mut self, now: Nanos, hot: &mut H, look: &mut Look<'_>) {
+    fn pass_time(&mut self, hot: &mut H, look: &mut Look<'_>) -> Option<Nanos> {
+        let due = self.channel.poll_timeout();
+        if due.is_none_or(|due| due > look.read) {
+            return due;
+        }
+        // An answer that is waited for may lie in a connection.
+        self.links(hot, look);
+        self.timers(look.read, hot)
+    }
+
+    fn links(&mut self, hot: &mut H, look: &mut Look<'_>) {
         if let Some(intake) = &mut self.intake
             && (intake.is_linked() || look.is_thorough && intake.has_links())
         {
             hot.turn_to(self.number);
-            hot.begins_aside(now);
-            intake.links(now, look.buffer, &mut self.channel, hot);
+            hot.begins_aside(look.now);
+            intake.links(look.now, look.buffer, &mut self.channel, hot);
             hot.ends_aside(&self.channel);
             intake.request(&mut self.channel);
         }
