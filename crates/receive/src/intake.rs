@@ -65,6 +65,8 @@ struct Link {
     /// Which of them the connection is to.
     at: usize,
     state: LinkState,
+    /// The connection may hold more than was read.
+    holds_more: bool,
     retry: Nanos,
     /// How often in a row it could not be opened.
     failures: u32,
@@ -200,6 +202,7 @@ impl Intake {
                     addresses: ports.servers_of(port),
                     at: 0,
                     state: LinkState::Closed,
+                    holds_more: false,
                     retry: Nanos::ZERO,
                     failures: 0,
                     health: SocketHealth::new(
@@ -329,17 +332,19 @@ impl Intake {
         all.chain(links).for_each(|health| health.count(counters));
     }
 
-    /// Opens, feeds and closes the recovery connections.
+    /// Opens, feeds and closes the recovery connections; whether they were read to their ends, each up to a
+    /// bound.
     pub(crate) fn links(
         &mut self,
         now: Nanos,
         buffer: &mut [u8],
         channel: &mut dyn Channel,
         sink: &mut dyn EventSink,
-    ) {
+    ) -> bool {
         for link in &mut self.links {
             link.step(now, buffer, channel, sink);
         }
+        !self.links.iter().any(|link| link.holds_more)
     }
 
     /// Datagrams of the live lines that the kernel dropped.
@@ -414,6 +419,7 @@ impl Requester {
 impl Link {
     fn step(&mut self, now: Nanos, buffer: &mut [u8], channel: &mut dyn Channel, sink: &mut dyn EventSink) {
         let wanted = channel.wants_connection(self.port);
+        self.holds_more = false;
         match std::mem::replace(&mut self.state, LinkState::Closed) {
             LinkState::Closed if wanted && now >= self.retry => {
                 self.at = channel.server(self.port).min(self.addresses.len() - 1);
@@ -459,10 +465,11 @@ impl Link {
         channel: &mut dyn Channel,
         sink: &mut dyn EventSink,
     ) {
-        let is_up = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
+        let moved = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
+        let (is_up, holds_more) = (moved != Moved::Over, moved == Moved::Part);
         let is_right = channel.server(self.port).min(self.addresses.len() - 1) == self.at;
         if is_up && is_right && channel.wants_connection(self.port) {
-            self.state = LinkState::Open(stream);
+            (self.state, self.holds_more) = (LinkState::Open(stream), holds_more);
         } else {
             stream.finish();
             channel.disconnected(now, self.port, sink);
@@ -475,7 +482,17 @@ fn server_of<C: Channel + ?Sized>(channel: &C, port: Port, servers: &[SocketAddr
     servers[channel.server(port).min(servers.len() - 1)]
 }
 
-/// Moves bytes both ways; `false` when the connection is over.
+/// What became of the bytes of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    All,
+    /// There may be more to read than is read in one look.
+    Part,
+    /// The connection is over.
+    Over,
+}
+
+/// Moves bytes both ways.
 fn move_bytes(
     stream: &mut TcpStream,
     port: Port,
@@ -483,23 +500,28 @@ fn move_bytes(
     buffer: &mut [u8],
     channel: &mut dyn Channel,
     sink: &mut dyn EventSink,
-) -> bool {
-    let mut is_up = true;
+) -> Moved {
+    let mut moved = Moved::Part;
     for _ in 0..READS_PER_LOOK {
         match stream.recv(buffer) {
-            Ok(Received::Bytes(bytes)) => channel.on_bytes(now, port, bytes, sink),
-            Ok(Received::Nothing) => break,
-            Ok(Received::Closed) | Err(_) => {
-                is_up = false;
-                break;
+            Ok(Received::Bytes(bytes)) => {
+                channel.on_bytes(now, port, bytes, sink);
+                continue;
             }
+            Ok(Received::Nothing) => moved = Moved::All,
+            Ok(Received::Closed) | Err(_) => moved = Moved::Over,
         }
+        break;
     }
     let mut out = [0; 1024];
-    while is_up && let Some(bytes) = channel.poll_transmit(port, &mut out) {
-        is_up = stream.send(bytes).is_ok();
+    while moved != Moved::Over
+        && let Some(bytes) = channel.poll_transmit(port, &mut out)
+    {
+        if stream.send(bytes).is_err() {
+            moved = Moved::Over;
+        }
     }
-    is_up
+    moved
 }
 
 #[cfg(test)]

@@ -16,6 +16,10 @@ use crate::filtering::{FilterName, Filtering, Gate};
 use crate::hook::{Hooked, LiveLines};
 use crate::intake::{Intake, SocketOptions};
 
+/// After so many looks in a row, each of which reads up to 256 KiB, nothing waits for the end of what a
+/// connection holds. The kernel keeps less than that: the server sends faster than this thread reads.
+const LINK_LOOKS_MAX: u32 = 64;
+
 /// A datagram into its channel, and the events to who consumes them.
 #[inline(always)]
 fn pass<C: Channel, H: Consumer>(
@@ -44,6 +48,8 @@ pub struct Received<C> {
     rehearsed: Rehearsed<C>,
     /// Recovery groups or the request server sent more than was taken.
     recovery_waits: bool,
+    /// Looks in a row after which its connections held more than was read.
+    links_behind: u32,
 }
 
 impl<C: Channel> Received<C> {
@@ -57,7 +63,15 @@ impl<C: Channel> Received<C> {
             filtering: None,
             rehearsed: Rehearsed::nothing(),
             recovery_waits: false,
+            links_behind: 0,
         }
+    }
+
+    /// Whether what is due waits until connections are read to their ends. What they hold may have come in
+    /// time.
+    #[inline]
+    fn waits_for_links(&self) -> bool {
+        (1..=LINK_LOOKS_MAX).contains(&self.links_behind)
     }
 
     /// What recovery groups and the request server sent, in a thorough look and while they have more than was
@@ -133,7 +147,9 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
     #[inline]
     fn receive(&mut self, hot: &mut H, look: &mut Look<'_>) -> Taken {
         hot.turn_to(self.number);
-        self.channel.read_up_to(look.read);
+        if !self.waits_for_links() {
+            self.channel.read_up_to(look.read);
+        }
         let has_two = self.intake.as_ref().is_some_and(|intake| intake.live.len() > 1);
         // Of a hooked line only what the program leaves to the kernel is here, see `Source::hold`.
         let rounds = if self.is_hooked { 0 } else { PACKETS_PER_LOOK };
@@ -318,6 +334,9 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         }
         // An answer that is waited for may lie in a connection.
         self.links(hot, look);
+        if self.waits_for_links() {
+            return due;
+        }
         self.timers(look.read, hot)
     }
 
@@ -327,9 +346,13 @@ impl<C: Channel + 'static, H: Consumer> Source<H> for Received<C> {
         {
             hot.turn_to(self.number);
             hot.begins_aside(look.now);
-            intake.links(look.now, look.buffer, &mut self.channel, hot);
+            let is_all = intake.links(look.now, look.buffer, &mut self.channel, hot);
             hot.ends_aside(&self.channel);
             intake.request(&mut self.channel);
+            self.links_behind = match is_all {
+                true => 0,
+                false => self.links_behind.saturating_add(1),
+            };
         }
     }
 

@@ -218,3 +218,44 @@ fn a_server_that_says_nothing_is_waited_for_no_longer_than_its_time() {
     played.turn();
     assert_eq!(played.asked.get(), Asked::Failed);
 }
+
+/// Small, so that an answer is longer than what one look reads.
+const BUFFER: usize = 64;
+
+#[test]
+fn an_answer_that_is_longer_than_a_look_is_read_before_time_is_over() {
+    for (nth, wait) in (0..).zip([WaitStrategy::Spin, WaitStrategy::Poll]) {
+        let answer = [b'!'; 40 * BUFFER];
+        let mut played = Played::new(26_981 + nth, wait, answer.len());
+        played.receiver.buffer = vec![0; BUFFER];
+        let mut server = played.connect();
+        server.write_all(&answer).expect("the receiver is there");
+        played.stand_still();
+        let mut turns = 0;
+        while played.asked.get() == Asked::Connected {
+            played.turn();
+            turns += 1;
+        }
+        assert_eq!(played.asked.get(), Asked::Answered, "{wait:?}");
+        assert!(turns > 1);
+    }
+}
+
+#[test]
+fn a_server_that_never_stops_is_waited_for_so_many_looks() {
+    let mut played = Played::new(26_983, WaitStrategy::Spin, usize::MAX);
+    played.receiver.buffer = vec![0; BUFFER];
+    let mut server = played.connect();
+    // More than is read until then, and less than the kernel keeps.
+    server
+        .write_all(&[b'!'; 600 * BUFFER])
+        .expect("the receiver is there");
+    played.stand_still();
+    let mut turns = 0;
+    while played.asked.get() == Asked::Connected {
+        played.turn();
+        turns += 1;
+    }
+    // Each reads twice: before timers and behind them.
+    assert_eq!((played.asked.get(), turns), (Asked::Failed, 33));
+}
