@@ -1,6 +1,9 @@
 //! A feed thread: its channels, received or played from recordings, their books, and what the control thread
 //! asks between two packets.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -228,13 +231,15 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         Ok(())
     }
 
-    /// Timers that are due, and silence.
+    /// Timers that are due, and silence. This thread may have stood still: a channel whose packets lie in its
+    /// sockets is not silent.
     fn pass_time(&mut self, now: Nanos) {
         self.receiver.timers(now, &mut self.books);
+        let read = self.receiver.read_up_to(now);
         for number in 0..self.receiver.facts().len() {
             let source = self.receiver.source(number);
             self.books
-                .note_silence(number, now, source.last_packet(), source.state());
+                .note_silence(number, read, source.last_packet(), source.state());
         }
     }
 

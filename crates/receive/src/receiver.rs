@@ -634,6 +634,13 @@ impl<H: Consumer> Receiver<H> {
         self.sources[number].deliver(now, port, line, bytes, hot);
     }
 
+    /// By which time silence is judged: everything that came before has been read by [`Receiver::receive`].
+    /// Without that, `now`.
+    #[inline]
+    pub fn read_up_to(&self, now: Nanos) -> Nanos {
+        self.pace.judged_by(now)
+    }
+
     /// What is due, by the time up to which every line has been read by [`Receiver::receive`]; without that,
     /// by `now`.
     #[inline]
