@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tickwire_fix::{Status, Version};
-use tickwire_market::{Nanos, Qty, SeqNo, TradingStatus};
+use tickwire_market::{Nanos, Qty, SeqNo, Symbol, TradingStatus};
 use tickwire_receive::receiver::Receiver;
 use tickwire_runtime::spsc;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
@@ -322,22 +322,14 @@ impl Growth {
         if let Some(reason) = run.stop.reason() {
             return Err(Failure::interrupted(format!("{reason}; nothing was quoted yet")));
         }
-        let source = receiver.source(0);
-        let last = source.last_packet().0.max(started.0);
-        if now.since(Nanos(last)) > 4 * SILENCE_NS {
-            return Err(Failure::peer_lost(format!(
-                "no packet on {} for {} s while waiting for {underlying} and its options",
-                source.groups(),
-                4 * SILENCE_NS / Nanos::SECOND
-            )));
-        }
+        check_heard(receiver, (now, started), underlying)?;
         if let Some(chain) = std::mem::replace(&mut hot.chain, Ok(None))? {
             if chain.options.len() != self.known {
                 (self.known, self.at) = (chain.options.len(), now);
             }
             let half_tick = hot.learn.half_tick(chain.underlying, chain.underlying_tick);
             if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
-                && now.since(self.at) >= CHAIN_QUIET_NS
+                && receiver.read_up_to(now).since(self.at) >= CHAIN_QUIET_NS
             {
                 let tag = run.config.order_entry.cancel_on_disconnect_tag;
                 let said = talk.session.peer_cancels();
@@ -352,5 +344,68 @@ impl Growth {
             ))),
             false => Ok(None),
         }
+    }
+}
+
+/// That packets come, or that it is not long since waiting for the underlying began. This thread may have
+/// stood still: what lies in its sockets counts.
+fn check_heard(
+    receiver: &Receiver<Learning>,
+    (now, started): (Nanos, Nanos),
+    underlying: Symbol,
+) -> Result<(), Failure> {
+    let source = receiver.source(0);
+    let last = source.last_packet().max(started);
+    if receiver.read_up_to(now).since(last) > 4 * SILENCE_NS {
+        return Err(Failure::peer_lost(format!(
+            "no packet on {} for {} s while waiting for {underlying} and its options",
+            source.groups(),
+            4 * SILENCE_NS / Nanos::SECOND
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_runtime::clock::Clock;
+    use tickwire_runtime::wait::WaitStrategy;
+    use tickwire_venues::channels::FeedFile;
+    use tickwire_venues::receiver::ReceiverSection;
+
+    #[test]
+    fn a_thread_that_stood_still_says_nothing_of_who_was_silent_meanwhile() {
+        let text = "[[feed]]\nvenue = \"nasdaq\"\n[[feed.channel]]\nname = \"1\"\n\
+                    live = { a = \"239.192.9.44:26991\" }\n";
+        let feeds = FeedFile::parse(text).expect("a feed").feeds;
+        let section = ReceiverSection {
+            max_instruments: 64,
+            max_orders: 1 << 10,
+            max_levels: 1 << 10,
+            ..ReceiverSection::default()
+        };
+        let mut receiver = Receiver::new(&feeds, &[(0, 0)], &section, WaitStrategy::Spin).expect("a channel");
+        let facts = &receiver.facts()[0];
+        let learn = Learn {
+            books: books_of(&section, facts.venue, facts.depth),
+            venue: TradingStatus::Unknown,
+            statuses: Vec::new(),
+        };
+        let underlying = Symbol::new(b"ESH6").expect("short");
+        let mut hot = Learning {
+            clock: Clock::calibrate(),
+            learn,
+            underlying,
+            chain: Ok(None),
+            next_seq: SeqNo(0),
+        };
+        receiver.join(&feeds, &section).expect("joined");
+        let started = hot.clock.now();
+        receiver.receive(&mut hot);
+        let late = started.after(Nanos::DAY);
+        assert!(check_heard(&receiver, (late, started), underlying).is_ok());
+        let long_ago = Nanos(started.0 - Nanos::DAY);
+        assert!(check_heard(&receiver, (late, long_ago), underlying).is_err());
     }
 }
