@@ -36,6 +36,7 @@ use tickwire_market::{
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, U16};
+use tickwire_wire_sip::PaddedSymbol;
 use tickwire_wire_sip::cqs::{
     self, BlockBuilder, BlockHeader, Body, ControlType, Message, SecurityStatus, SnapshotMessage,
     Transmission, UnixTime, may_be_best,
@@ -144,7 +145,7 @@ impl CqsDecoder {
     #[inline(never)]
     fn early_of_others(&mut self, message: &[u8]) -> Early {
         match (cqs::symbol(message), message) {
-            (Some(symbol), &[_, _, category, kind, ..]) => self.sip.early((category, kind), &symbol),
+            (Some(symbol), &[_, _, category, kind, ..]) => self.sip.early((category, kind), symbol),
             _ => Early::Kept,
         }
     }
@@ -203,7 +204,7 @@ impl CqsDecoder {
         };
         let id = match symbol {
             None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted((category, kind), &symbol, counters) {
+            Some(symbol) => match self.sip.wanted((category, kind), symbol, counters) {
                 Some(id) => id,
                 None => return,
             },
@@ -211,7 +212,12 @@ impl CqsDecoder {
         sink.on_message(MessageType::of_letters(category, kind));
         let told = match is_standing {
             true => SnapshotMessage::parse(message).and_then(|m| self.tell_standing(context, id, m, sink)),
-            false => cqs::parse(message).and_then(|message| self.tell(context, id, &message, sink)),
+            // Read where it was written: moved in whole vectors, it would wait until all of it is in the
+            // cache.
+            false => match &cqs::parse(message) {
+                Ok(message) => self.tell(context, id, message, sink),
+                Err(malformed) => Err(*malformed),
+            },
         };
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
@@ -317,7 +323,10 @@ impl Decoder for CqsDecoder {
         let Some((m, rest)) = quote else {
             return self.decode_rare(context, (category, kind), message, counters, &mut DynSink(sink));
         };
-        let Some(id) = self.sip.wanted((category, kind), &m.symbol.0, counters) else {
+        let Some(id) = self
+            .sip
+            .wanted((category, kind), PaddedSymbol::long(&m.symbol.0), counters)
+        else {
             return;
         };
         sink.on_message(MessageType::of_letters(category, kind));
@@ -332,7 +341,6 @@ impl Decoder for CqsDecoder {
 
     #[inline]
     fn early(&mut self, message: &[u8]) -> Early {
-        // By way of one array for all, the symbol would be put together byte by byte.
         match cqs::long_quote_symbol(message) {
             Some(symbol) => self.sip.early((b'Q', b'L'), symbol),
             None => self.early_of_others(message),
@@ -342,12 +350,10 @@ impl Decoder for CqsDecoder {
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
         if let Some((m, _)) = cqs::long_quote(message) {
-            return self.sip.may_want(&m.symbol.0);
+            return self.sip.may_want(PaddedSymbol::long(&m.symbol.0));
         }
         match message.get(2..4) {
-            Some(b"QL" | b"QQ" | b"QS" | b"AS") => {
-                cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
-            }
+            Some(b"QL" | b"QQ" | b"QS" | b"AS") => cqs::symbol(message).is_some_and(|s| self.sip.may_want(s)),
             Some(b"ML" | b"CZ") => true,
             _ => false,
         }

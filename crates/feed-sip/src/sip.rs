@@ -15,6 +15,7 @@ use tickwire_market::{
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, Scaled, WireInt};
+use tickwire_wire_sip::PaddedSymbol;
 
 /// `code[0]` of limit down and limit up prices.
 const BAND: u8 = b'l';
@@ -206,7 +207,7 @@ impl Sip {
         };
         for symbol in config.symbols.iter().flatten() {
             if let Some(padded) = symbol.padded() {
-                sip.enter(&padded);
+                sip.enter(PaddedSymbol::long(&padded));
             }
         }
         sip
@@ -241,7 +242,7 @@ impl Sip {
         let symbols = &mut self.symbols;
         self.filter.select(rule, &mut |instrument| {
             if let Some(padded) = instrument.symbol.padded() {
-                symbols.mute(&padded, !rule.wanted);
+                symbols.mute(PaddedSymbol::long(&padded), !rule.wanted);
             }
             changed(instrument.id);
         })?;
@@ -250,12 +251,13 @@ impl Sip {
             self.grow_to(self.instruments_max + 1);
         }
         // A symbol is wanted, or remembered as left out, by its number.
-        if let Some(padded) = rule.pattern.literal().and_then(|symbol| symbol.padded()) {
-            if rule.wanted && self.symbols.known(&padded) == 0 && self.numbers_used() == self.followed.len() {
+        let literal = rule.pattern.literal().and_then(|symbol| symbol.padded());
+        if let Some(padded) = literal.as_ref().map(PaddedSymbol::long) {
+            if rule.wanted && self.symbols.known(padded) == 0 && self.numbers_used() == self.followed.len() {
                 self.grow_to(self.followed.len() * 2);
             }
             let known = self.numbers_used();
-            if rule.wanted && self.enter(&padded).is_some_and(|id| id.index() == known) {
+            if rule.wanted && self.enter(padded).is_some_and(|id| id.index() == known) {
                 changed(InstrumentId(known as u32));
             }
         }
@@ -290,7 +292,7 @@ impl Sip {
     pub(crate) fn fetch(&self, id: InstrumentId) {
         let entry = self.filter.instrument(id);
         if let Some(padded) = entry.and_then(|entry| entry.symbol.padded()) {
-            black_box(self.symbols.known(&padded));
+            black_box(self.symbols.known(PaddedSymbol::long(&padded)));
         }
         let followed = self.followed.get(id.index());
         let quoting = followed.map_or(0, |followed| followed.quoting);
@@ -326,7 +328,7 @@ impl Sip {
     pub(crate) fn wanted(
         &mut self,
         (category, kind): (u8, u8),
-        symbol: &[u8; 11],
+        symbol: PaddedSymbol,
         counters: &mut Counters,
     ) -> Option<InstrumentId> {
         let id = match self.symbols.look_up(symbol) {
@@ -346,7 +348,7 @@ impl Sip {
 
     /// The number of a symbol never seen before, if it is wanted. A muted one is just not wanted.
     #[cold]
-    fn first_seen(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
+    fn first_seen(&mut self, symbol: PaddedSymbol, counters: &mut Counters) -> Option<InstrumentId> {
         let full = self.numbers_used() == self.followed.len();
         let entered = self.enter(symbol);
         if entered.is_none() {
@@ -362,7 +364,7 @@ impl Sip {
     /// Drops a message whose symbol nobody wants. What a symbol is to us no message of a packet can change,
     /// but that of one never seen, which is left to be entered.
     #[inline(always)]
-    pub(crate) fn early(&mut self, (category, kind): (u8, u8), symbol: &[u8; 11]) -> Early {
+    pub(crate) fn early(&mut self, (category, kind): (u8, u8), symbol: PaddedSymbol) -> Early {
         match self.symbols.look_up(symbol) {
             Known::Wanted(_) => Early::Kept,
             Known::Unknown if self.learns => Early::Kept,
@@ -375,7 +377,7 @@ impl Sip {
 
     /// Whether a message of this symbol can yield an event.
     #[inline(always)]
-    pub(crate) fn may_want(&self, symbol: &[u8; 11]) -> bool {
+    pub(crate) fn may_want(&self, symbol: PaddedSymbol) -> bool {
         match self.symbols.look_up(symbol) {
             Known::Wanted(_) => true,
             Known::Unknown => self.learns && self.would_want(symbol),
@@ -385,13 +387,13 @@ impl Sip {
 
     /// Whether a symbol not seen before will be wanted.
     #[cold]
-    fn would_want(&self, symbol: &[u8; 11]) -> bool {
-        Symbol::new(symbol).is_some_and(|symbol| self.filter.subscriptions().wants(&symbol))
+    fn would_want(&self, symbol: PaddedSymbol) -> bool {
+        Symbol::new(&symbol.bytes()).is_some_and(|symbol| self.filter.subscriptions().wants(&symbol))
     }
 
     /// Gives a symbol the next number, unless it has one. `None` if there is no room, or it is no symbol.
-    fn enter(&mut self, padded: &[u8; 11]) -> Option<InstrumentId> {
-        let symbol = Symbol::new(padded).filter(|symbol| !symbol.is_empty())?;
+    fn enter(&mut self, padded: PaddedSymbol) -> Option<InstrumentId> {
+        let symbol = Symbol::new(&padded.bytes()).filter(|symbol| !symbol.is_empty())?;
         match self.symbols.known(padded) {
             0 => {}
             number => return Some(InstrumentId(number)),

@@ -30,6 +30,7 @@ use tickwire_market::{
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, Scaled, WireInt};
+use tickwire_wire_sip::PaddedSymbol;
 use tickwire_wire_sip::uqdf::{
     self, Action, Body, Bolo, ControlType, Message, MessageHeader, Nbbo, may_be_best,
 };
@@ -68,15 +69,6 @@ impl UqdfDecoder {
         }
     }
 
-    /// [`Decoder::early`] of messages that are no long quotes.
-    #[inline(never)]
-    fn early_of_others(&mut self, message: &[u8]) -> Early {
-        match (uqdf::symbol(message), message) {
-            (Some(symbol), &[_, category, kind, ..]) => self.sip.early((category, kind), &symbol),
-            _ => Early::Kept,
-        }
-    }
-
     /// Of a [`Twin`](crate::Twin), whose one instrument has this number.
     fn of_twin(instrument: InstrumentId) -> UqdfDecoder {
         UqdfDecoder {
@@ -102,7 +94,7 @@ impl UqdfDecoder {
     ) {
         let id = match uqdf::symbol(message) {
             None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted((category, kind), &symbol, counters) {
+            Some(symbol) => match self.sip.wanted((category, kind), symbol, counters) {
                 Some(id) => id,
                 None => return,
             },
@@ -111,7 +103,11 @@ impl UqdfDecoder {
             return; // an empty block uses a number and says nothing
         }
         sink.on_message(MessageType::of_letters(category, kind));
-        let told = uqdf::parse(message).and_then(|message| self.tell(context, id, &message, sink));
+        // Read where it was written: moved in whole vectors, it would wait until all of it is in the cache.
+        let told = match &uqdf::parse(message) {
+            Ok(message) => self.tell(context, id, message, sink),
+            Err(malformed) => Err(*malformed),
+        };
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
         }
@@ -322,7 +318,10 @@ impl Decoder for UqdfDecoder {
         self.sip.count(category, kind);
         let (id, told);
         if let Some((m, rest)) = uqdf::quote_long(message) {
-            let Some(wanted) = self.sip.wanted((category, kind), &m.symbol.0, counters) else {
+            let Some(wanted) = self
+                .sip
+                .wanted((category, kind), PaddedSymbol::long(&m.symbol.0), counters)
+            else {
                 return;
             };
             sink.on_message(MessageType::of_letters(category, kind));
@@ -334,7 +333,7 @@ impl Decoder for UqdfDecoder {
         } else if let Some((m, rest)) = uqdf::quote_short(message) {
             let Some(wanted) = self
                 .sip
-                .wanted((category, kind), &uqdf::padded(&m.symbol), counters)
+                .wanted((category, kind), PaddedSymbol::short(&m.symbol.0), counters)
             else {
                 return;
             };
@@ -354,19 +353,18 @@ impl Decoder for UqdfDecoder {
 
     #[inline]
     fn early(&mut self, message: &[u8]) -> Early {
-        // By way of one array for all, the symbol would be put together byte by byte.
-        match uqdf::long_quote_symbol(message) {
-            Some(symbol) => self.sip.early((b'Q', b'F'), symbol),
-            None => self.early_of_others(message),
+        match (uqdf::symbol(message), message) {
+            (Some(symbol), &[_, category, kind, ..]) => self.sip.early((category, kind), symbol),
+            _ => Early::Kept,
         }
     }
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
         if let Some((m, _)) = uqdf::quote_long(message) {
-            return self.sip.may_want(&m.symbol.0);
+            return self.sip.may_want(PaddedSymbol::long(&m.symbol.0));
         }
-        let wanted = || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
+        let wanted = || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(symbol));
         match message.first_chunk() {
             Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B' | b'R']) => wanted(),
             Some([_, b'Q', b'A']) => message.get(35) != Some(&b'0') && wanted(),

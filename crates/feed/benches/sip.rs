@@ -41,6 +41,14 @@ fn main() {
     measure::<Cqs, _>("cqs", &cqs, rounds, is_bench, CqsDecoder::new);
     let uqdf = generate(packets, uqdf_packet);
     measure::<MoldUdp64, _>("uqdf", &uqdf, rounds, is_bench, UqdfDecoder::new);
+    let combined = generate(packets, combined_packet);
+    measure::<MoldUdp64, _>(
+        "uqdf with odd lots",
+        &combined,
+        rounds,
+        is_bench,
+        UqdfDecoder::new,
+    );
 }
 
 fn measure<F: Framing, D: Decoder>(
@@ -184,6 +192,54 @@ fn cqs_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
         assert!(block.push(parts), "six quotes fit");
     }
     block.finish()
+}
+
+/// Long and short quotes with four odd lots each.
+fn combined_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
+    let mut packet = PacketBuilder::new(buffer, *b"000000001Q", SeqNo(seq));
+    for n in 0..A_PACKET {
+        let at = 1_775_535_399_000_000_001;
+        let symbol: Alpha<11> = symbol(rng, seq + n as u64);
+        let (nbbo, condition) = (Char(if n % 3 == 0 { b'4' } else { b'0' }), Char(b'R'));
+        let (bolo, odd_lot_type, odd_lot_count) = (Char(b'0'), Char(b'2'), 4.into());
+        let mut message = match (rng.chance(1, 2), symbol.0.first_chunk()) {
+            (true, Some(short)) => uqdf::CombinedShort {
+                symbol: Alpha(*short),
+                condition,
+                bid_price: Scaled((2_900 + rng.below(100) as u16).into()),
+                bid_size: 100.into(),
+                ask_price: Scaled(3_047.into()),
+                ask_size: 300.into(),
+                nbbo,
+                bolo,
+                odd_lot_type,
+                odd_lot_count,
+                ..uqdf::CombinedShort::at(b'Q', at)
+            }
+            .as_bytes()
+            .to_vec(),
+            _ => uqdf::CombinedLong {
+                symbol,
+                condition,
+                bid_price: Scaled((29_000_000 + rng.below(100) * 10_000).into()),
+                bid_size: 100.into(),
+                ask_price: Scaled(30_470_000.into()),
+                ask_size: 300.into(),
+                nbbo,
+                bolo,
+                odd_lot_type,
+                odd_lot_count,
+                ..uqdf::CombinedLong::at(b'Q', at)
+            }
+            .as_bytes()
+            .to_vec(),
+        };
+        for _ in 0..4 {
+            message.extend(uqdf::OddLotShort::BLANK.as_bytes());
+        }
+        assert!(packet.push(&message), "six quotes fit");
+    }
+    packet.finish()
 }
 
 fn uqdf_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {

@@ -25,7 +25,7 @@
 
 use crate::layout::{self, Pod};
 use crate::layout::{Alpha, Char, Field, FieldValue, Fields, I64, Scaled, U16, U32, U64, prefix};
-use crate::{Malformed, wire_enum, wire_struct};
+use crate::{Malformed, PaddedSymbol, wire_enum, wire_struct};
 
 mod block;
 mod snapshot;
@@ -734,30 +734,30 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes
-/// alone. `None` for messages without one.
+/// The instrument of a message that has not been parsed: a filter reads these bytes alone. `None` for messages
+/// without one.
 #[inline(always)]
-pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
+pub fn symbol(message: &[u8]) -> Option<PaddedSymbol> {
     let &[_, _, category, kind] = message.first_chunk::<4>()?;
     let rest = message.get(MessageHeader::SIZE..)?;
     match (category, kind) {
         (b'Q', b'L' | b'S' | b'A') | (b'A', b'S') | (b'T', b'R' | b'L' | b'S') => {
-            rest.first_chunk::<11>().copied()
+            rest.first_chunk().map(PaddedSymbol::long)
         }
-        (b'Q', b'Q') => {
-            let [a, b, c, d, e] = *rest.first_chunk::<5>()?;
-            Some([a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' '])
-        }
+        (b'Q', b'Q') => rest.first_chunk().map(PaddedSymbol::short),
         _ => None,
     }
 }
 
-/// [`symbol`] of the most frequent message, the long quote, where it stands; `None` of any other message.
+/// [`symbol`] of a long quote, as most messages are; `None` of any other message.
 #[inline(always)]
-pub fn long_quote_symbol(message: &[u8]) -> Option<&[u8; 11]> {
+pub fn long_quote_symbol(message: &[u8]) -> Option<PaddedSymbol> {
     let &[_, _, category, kind] = message.first_chunk::<4>()?;
     match [category, kind] {
-        LongQuote::KIND => message.get(MessageHeader::SIZE..)?.first_chunk(),
+        LongQuote::KIND => message
+            .get(MessageHeader::SIZE..)?
+            .first_chunk()
+            .map(PaddedSymbol::long),
         _ => None,
     }
 }

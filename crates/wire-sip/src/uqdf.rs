@@ -21,7 +21,7 @@
 
 use crate::layout::{self, Pod, slice_bytes};
 use crate::layout::{Alpha, Char, FieldValue, Fields, Scaled, U16, U32, U64, prefix};
-use crate::{Malformed, wire_enum, wire_struct};
+use crate::{Malformed, PaddedSymbol, wire_enum, wire_struct};
 
 mod codes;
 
@@ -968,42 +968,20 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The instrument of a message that has not been parsed, padded to 11 bytes: a filter reads these bytes
-/// alone. `None` for messages without one.
+/// The instrument of a message that has not been parsed: a filter reads these bytes alone. `None` for messages
+/// without one.
 #[inline(always)]
-pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
-    let &[_, category, kind, ..] = message.first_chunk::<3>()?;
+pub fn symbol(message: &[u8]) -> Option<PaddedSymbol> {
+    let &[_, category, kind] = message.first_chunk::<3>()?;
+    let long = |at: usize| message.get(at..)?.first_chunk().map(PaddedSymbol::long);
+    let short = |at: usize| message.get(at..)?.first_chunk().map(PaddedSymbol::short);
     match (category, kind) {
-        (b'Q', b'F' | b'D' | b'B' | b'M') | (b'T', b'N') => message.get(37..)?.first_chunk::<11>().copied(),
-        (b'Q', b'E' | b'C' | b'A') => short_symbol(message.get(29..)?),
-        (b'T', b'M') => short_symbol(message.get(37..)?),
-        (b'A', b'H' | b'K' | b'B' | b'V' | b'P' | b'E' | b'R') => {
-            message.get(29..)?.first_chunk::<11>().copied()
-        }
+        (b'Q', b'F' | b'D' | b'B' | b'M') | (b'T', b'N') => long(37),
+        (b'Q', b'E' | b'C' | b'A') => short(29),
+        (b'T', b'M') => short(37),
+        (b'A', b'H' | b'K' | b'B' | b'V' | b'P' | b'E' | b'R') => long(29),
         _ => None,
     }
-}
-
-/// [`symbol`] of the most frequent message, the long quote, where it stands; `None` of any other message.
-#[inline(always)]
-pub fn long_quote_symbol(message: &[u8]) -> Option<&[u8; 11]> {
-    let &[_, category, kind, ..] = message.first_chunk::<3>()?;
-    match [category, kind] {
-        [b'Q', b'F'] => message.get(37..)?.first_chunk(),
-        _ => None,
-    }
-}
-
-#[inline(always)]
-fn short_symbol(bytes: &[u8]) -> Option<[u8; 11]> {
-    bytes.first_chunk::<5>().map(|symbol| padded(&Alpha(*symbol)))
-}
-
-/// The symbol of a short form as long forms have it.
-#[inline(always)]
-pub const fn padded(symbol: &Alpha<5>) -> [u8; 11] {
-    let [a, b, c, d, e] = symbol.0;
-    [a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' ']
 }
 
 /// Whether a quote with this `QuoteCondition` may be the national best.

@@ -304,7 +304,7 @@ fn the_instrument_is_found_without_parsing() {
             false => (cqs::symbol, MessageHeader::SIZE),
         };
         let symbol = find(&vector.bytes);
-        let text = symbol.map(|s| s.escape_ascii().to_string().trim_end().to_string());
+        let text = symbol.map(|s| s.bytes().escape_ascii().to_string().trim_end().to_string());
         assert_eq!(text.as_ref(), vector.expect.get("Symbol"), "{}", vector.name);
         assert_eq!(find(&vector.bytes[..header]), None);
     }

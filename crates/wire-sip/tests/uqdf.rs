@@ -228,7 +228,8 @@ fn the_instrument_is_found_without_parsing() {
         .iter()
         .filter(|v| v.expect.contains_key("message"))
     {
-        let text = uqdf::symbol(&vector.bytes).map(|s| s.escape_ascii().to_string().trim_end().to_string());
+        let text =
+            uqdf::symbol(&vector.bytes).map(|s| s.bytes().escape_ascii().to_string().trim_end().to_string());
         assert_eq!(text.as_ref(), vector.expect.get("Symbol"), "{}", vector.name);
         assert_eq!(uqdf::symbol(&vector.bytes[..MessageHeader::SIZE]), None);
     }

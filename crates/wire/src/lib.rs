@@ -47,7 +47,7 @@ pub use tickwire_wire_nasdaq::{itch50, moldudp64, ouch50, soupbintcp};
 #[doc(inline)]
 pub use tickwire_wire_nyse::{openbook, xdp};
 #[doc(inline)]
-pub use tickwire_wire_sip::{cqs, uqdf};
+pub use tickwire_wire_sip::{PaddedSymbol, cqs, uqdf};
 
 /// The name under which programs written before know [`layout::Pod`].
 #[doc(hidden)]

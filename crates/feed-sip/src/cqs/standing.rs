@@ -64,8 +64,7 @@ impl CqsDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Some(id) = cqs::snapshot_symbol(message).and_then(|symbol| self.sip.joining(&symbol, last))
-        else {
+        let Some(id) = cqs::snapshot_symbol(message).and_then(|symbol| self.sip.joining(symbol, last)) else {
             return;
         };
         let context = Context {

@@ -9,6 +9,7 @@ use super::{Best, Followed, PARTIAL, PARTICIPANTS, Quoted, STOOD, Sip, Standing,
 use crate::decoder::{Context, StreamEvent};
 use tickwire_market::{EventFlags, EventSink, InstrumentId, MarketEvent, SeqNo};
 use tickwire_wire_core::layout::Char;
+use tickwire_wire_sip::PaddedSymbol;
 
 impl Sip {
     /// An instrument is wanted from now on, when `next` is the next message.
@@ -53,7 +54,7 @@ impl Sip {
     }
 
     /// The instrument of a snapshot's message that goes up to `last`, if it joins and that is far enough.
-    pub(crate) fn joining(&self, symbol: &[u8; 11], last: u64) -> Option<InstrumentId> {
+    pub(crate) fn joining(&self, symbol: PaddedSymbol, last: u64) -> Option<InstrumentId> {
         let id = InstrumentId(self.symbols.wanted(symbol));
         self.filter.joins.covers(id, last).then_some(id)
     }

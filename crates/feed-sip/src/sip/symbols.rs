@@ -2,33 +2,17 @@
 //! message and, mostly, one cache line of the table.
 
 use alloc::{boxed::Box, vec};
-
-/// A symbol as two integers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
-    head: u64,
-    tail: u32,
-}
-
-impl Key {
-    #[inline(always)]
-    fn new(symbol: &[u8; 11]) -> Key {
-        Key {
-            head: symbol.first_chunk().map_or(0, |head| u64::from_le_bytes(*head)),
-            tail: symbol.last_chunk().map_or(0, |tail| u32::from_le_bytes(*tail)),
-        }
-    }
-}
+use tickwire_wire_sip::PaddedSymbol;
 
 /// A symbol and its number; number 0: free.
 #[derive(Clone, Copy)]
 struct Slot {
-    key: Key,
+    key: PaddedSymbol,
     number: u32,
 }
 
 const FREE: Slot = Slot {
-    key: Key { head: 0, tail: 0 },
+    key: PaddedSymbol::long(&[0; 11]),
     number: 0,
 };
 
@@ -72,15 +56,15 @@ impl Symbols {
 
     /// The number of a wanted symbol; 0: unknown, or muted.
     #[inline(always)]
-    pub(super) fn wanted(&self, symbol: &[u8; 11]) -> u32 {
-        let number = self.slots[self.place(Key::new(symbol))].number;
+    pub(super) fn wanted(&self, symbol: PaddedSymbol) -> u32 {
+        let number = self.slots[self.place(symbol)].number;
         if number < MUTED { number } else { 0 }
     }
 
     /// What is known of a symbol, in one look.
     #[inline(always)]
-    pub(super) fn look_up(&self, symbol: &[u8; 11]) -> Standing {
-        match self.slots[self.place(Key::new(symbol))].number {
+    pub(super) fn look_up(&self, symbol: PaddedSymbol) -> Standing {
+        match self.slots[self.place(symbol)].number {
             0 => Standing::Unknown,
             number if number < MUTED => Standing::Wanted(number),
             _ => Standing::Muted,
@@ -88,20 +72,19 @@ impl Symbols {
     }
 
     /// The number of a symbol, muted or not; 0: unknown.
-    pub(super) fn known(&self, symbol: &[u8; 11]) -> u32 {
-        self.slots[self.place(Key::new(symbol))].number & !MUTED
+    pub(super) fn known(&self, symbol: PaddedSymbol) -> u32 {
+        self.slots[self.place(symbol)].number & !MUTED
     }
 
     /// Gives a symbol a number above 0. There must be room, and it must have none.
-    pub(super) fn enter(&mut self, symbol: &[u8; 11], number: u32) {
-        let key = Key::new(symbol);
-        self.slots[self.place(key)] = Slot { key, number };
+    pub(super) fn enter(&mut self, symbol: PaddedSymbol, number: u32) {
+        self.slots[self.place(symbol)] = Slot { key: symbol, number };
         self.len += 1;
     }
 
     /// Stops, or begins again, to want a known symbol; whether that is a change.
-    pub(super) fn mute(&mut self, symbol: &[u8; 11], is_muted: bool) -> bool {
-        let slot = &mut self.slots[self.place(Key::new(symbol))];
+    pub(super) fn mute(&mut self, symbol: PaddedSymbol, is_muted: bool) -> bool {
+        let slot = &mut self.slots[self.place(symbol)];
         let before = slot.number;
         if before != 0 {
             slot.number = before & !MUTED | if is_muted { MUTED } else { 0 };
@@ -122,9 +105,10 @@ impl Symbols {
 
     /// Where a key is, or would be: half of the slots are free, so that the search ends.
     #[inline(always)]
-    fn place(&self, key: Key) -> usize {
+    fn place(&self, key: PaddedSymbol) -> usize {
         let mask = self.slots.len() - 1;
-        let mixed = (key.head ^ u64::from(key.tail) << 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (head, tail) = key.words();
+        let mixed = (head ^ u64::from(tail) << 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut at = (mixed >> 32) as usize & mask;
         while self.slots[at].number != 0 && self.slots[at].key != key {
             at = (at + 1) & mask;
@@ -140,17 +124,18 @@ mod tests {
     #[test]
     fn symbols_that_differ_in_one_byte_have_their_own_numbers_and_a_grown_table_knows_them_all() {
         let mut symbols = Symbols::new(1);
-        let all: alloc::vec::Vec<[u8; 11]> = (0..11)
+        let of = |symbol: &[u8; 11]| PaddedSymbol::long(symbol);
+        let all: alloc::vec::Vec<PaddedSymbol> = (0..11)
             .flat_map(|at| {
                 (b'A'..=b'Z').map(move |letter| {
                     let mut symbol = *b"AAAAAAAAAAA";
                     symbol[at] = letter;
-                    symbol
+                    of(&symbol)
                 })
             })
             .collect();
         let mut number = 0;
-        for symbol in &all {
+        for symbol in all {
             if symbols.known(symbol) == 0 {
                 if symbols.is_full() {
                     symbols.grow();
@@ -160,16 +145,19 @@ mod tests {
             }
         }
         assert_eq!(number, 11 * 25 + 1);
-        assert_eq!(symbols.wanted(b"AAAAAAAAAAZ"), number);
-        symbols.mute(b"AAAAAAAAAAZ", true);
+        assert_eq!(symbols.wanted(of(b"AAAAAAAAAAZ")), number);
+        symbols.mute(of(b"AAAAAAAAAAZ"), true);
         symbols.grow();
         assert_eq!(
-            (symbols.wanted(b"AAAAAAAAAAZ"), symbols.known(b"AAAAAAAAAAZ")),
+            (
+                symbols.wanted(of(b"AAAAAAAAAAZ")),
+                symbols.known(of(b"AAAAAAAAAAZ"))
+            ),
             (0, number)
         );
-        symbols.mute(b"AAAAAAAAAAZ", false);
-        assert_eq!(symbols.wanted(b"AAAAAAAAAAZ"), number);
-        assert_eq!(symbols.wanted(&[0; 11]), 0);
-        assert_eq!(symbols.wanted(b"           "), 0);
+        symbols.mute(of(b"AAAAAAAAAAZ"), false);
+        assert_eq!(symbols.wanted(of(b"AAAAAAAAAAZ")), number);
+        assert_eq!(symbols.wanted(of(&[0; 11])), 0);
+        assert_eq!(symbols.wanted(of(b"           ")), 0);
     }
 }

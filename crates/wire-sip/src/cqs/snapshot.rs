@@ -4,7 +4,7 @@
 use super::{Level, PriceLong, part, unknown};
 use crate::layout::Pod;
 use crate::layout::{Alpha, Char, FieldValue, Fields, Scaled, U16, U32, prefix};
-use crate::{Malformed, wire_struct};
+use crate::{Malformed, PaddedSymbol, wire_struct};
 
 /// The category of every message of the stream.
 pub const SNAPSHOT_CATEGORY: u8 = b'R';
@@ -234,14 +234,9 @@ snapshot_messages! {
     }
 }
 
-/// The instrument of a message of the stream that has not been parsed, padded to 11 bytes. `None` for
-/// messages without one.
-pub fn snapshot_symbol(message: &[u8]) -> Option<[u8; 11]> {
+/// The instrument of a message of the stream that has not been parsed. `None` for messages without one.
+pub fn snapshot_symbol(message: &[u8]) -> Option<PaddedSymbol> {
     let kind = message.get(2..4)?;
-    matches!(kind, b"RS" | b"RC" | b"RP" | b"RF").then(|| {
-        message
-            .get(SnapshotMessageHeader::SIZE..)?
-            .first_chunk::<11>()
-            .copied()
-    })?
+    let symbol = message.get(SnapshotMessageHeader::SIZE..)?.first_chunk()?;
+    matches!(kind, b"RS" | b"RC" | b"RP" | b"RF").then(|| PaddedSymbol::long(symbol))
 }
