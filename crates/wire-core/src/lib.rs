@@ -5,7 +5,8 @@
 //! each family of venues, and `tickwire-wire` has them all.
 //!
 //! **Invariant.** No state, no clock, no I/O, no allocation. Bytes of any content are either read or refused
-//! with [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` and `vectors.rs` alone, with its proofs.
+//! with [`Malformed`]; nothing here panics on them. `unsafe` code is in `pod.rs` and `vectors.rs` alone, with
+//! its proofs.
 #![doc = include_str!("../README.md")]
 #![no_std]
 #![deny(unsafe_code)]

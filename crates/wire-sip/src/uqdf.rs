@@ -968,8 +968,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The instrument of a message that has not been parsed: a filter reads these bytes alone. `None` for messages
-/// without one.
+/// The instrument of a message that has not been parsed: a filter reads these bytes alone. `None` for
+/// messages without one.
 #[inline(always)]
 pub fn symbol(message: &[u8]) -> Option<PaddedSymbol> {
     let &[_, category, kind] = message.first_chunk::<3>()?;
