@@ -13,8 +13,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 
 use tickwire::config::Config;
-use tickwire::demo::DemoArgs;
-use tickwire::demo::{Side, watch};
+use tickwire::demo::{DemoArgs, OVERTIME_S, Side, watch};
 use tickwire_console::failure::Failure;
 use tickwire_control::results::{ExchangeResults, read_json};
 use tickwire_quoterd::sample::{FIRM, text};
@@ -143,6 +142,8 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let line = tickwire::demo::impairment(args)?;
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
     c.exchange.start_on_logon = true;
+    // A machine that is busy with something else takes its time until the quoter knows its instruments.
+    (c.exchange.orders_min, c.exchange.overtime_s) = (1, OVERTIME_S);
     tickwire::demo::take_free_ports(&mut c)?;
     c.check().map_err(Failure::config)?;
     Ok(c)

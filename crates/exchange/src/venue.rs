@@ -68,8 +68,8 @@ pub struct ExchangeConfig {
     /// not heard of the end yet, or waits for what became of its orders. It logs out when it has heard; those
     /// who have not done so by then are logged out. Less than `linger_ns` counts as that.
     pub linger_max_ns: u64,
-    /// The close waits until clients have entered so many orders, for [`ExchangeConfig::overtime_max_ns`] at
-    /// most. 0: it does not.
+    /// The close waits until clients have entered so many orders and quotes of instruments, for
+    /// [`ExchangeConfig::overtime_max_ns`] at most. 0: it does not.
     pub orders_min: usize,
     /// For how long beyond [`ExchangeConfig::duration_ns`] the close may wait for orders, in nanoseconds.
     pub overtime_max_ns: u64,
@@ -538,9 +538,11 @@ impl Exchange {
             ..
         } = self.config;
         let open_ns = now.since(self.opened);
-        let may_wait = self.order_entry.ledger().len() < orders_min
-            && open_ns < duration_ns.saturating_add(overtime_max_ns);
-        duration_ns > 0 && open_ns >= duration_ns && !may_wait
+        if duration_ns == 0 || open_ns < duration_ns {
+            return false;
+        }
+        let entered = || self.order_entry.ledger().len() + self.order_entry.quotes().count();
+        open_ns >= duration_ns.saturating_add(overtime_max_ns) || entered() >= orders_min
     }
 
     /// The end of the session is said again and again until every client has heard of it and logged out. Who

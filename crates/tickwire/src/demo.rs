@@ -90,9 +90,9 @@ const REASON_PATIENCE: Duration = Duration::from_secs(1);
 const HEARTBEAT_S: u32 = 30;
 /// How long after the close the exchange says so again, for a trader that gets no core, seconds.
 const LINGER_S: u32 = 60;
-/// How long the close may wait for the first order, seconds: a demonstration without one has measured
-/// nothing.
-const OVERTIME_S: u32 = 60;
+/// How long the close of a demonstration may wait for the first order or quote, seconds: without one nothing
+/// was measured.
+pub const OVERTIME_S: u32 = 60;
 
 /// Runs both sides, compares what they say, prints and writes the report.
 ///

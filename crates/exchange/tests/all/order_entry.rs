@@ -979,6 +979,42 @@ fn mass_quote(e: &mut Encoder<'_>, id: &str, level: u8, resets: bool, entries: &
     }
 }
 
+/// One that nobody had the time to trade in would have nothing to show.
+#[test]
+fn the_close_waits_for_the_first_order_or_quote_and_not_for_ever() {
+    fn hasty() -> Market {
+        market_but(|config| {
+            config.duration_ns = Nanos::SECOND;
+            config.orders_min = 1;
+            config.overtime_max_ns = 60 * Nanos::SECOND;
+        })
+    }
+    for enters in ["nothing", "an order", "a quote"] {
+        let mut world = World::of(hasty);
+        let mut client = FixClient::named(0, Version::Fix44, quoter_of(Version::Fix44));
+        client.log_on(&mut world);
+        world.pass(2 * Nanos::SECOND);
+        assert_eq!(world.market.phase(), DayPhase::Open, "{enters}");
+        let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
+        match enters {
+            "an order" => {
+                client.order(&mut world, "o1", Side::Bid, bid, 100, |_| {});
+            }
+            "a quote" => {
+                let entries = [("s", "1", "AAPL", (bid, 100), (offer, 100))];
+                client.send(&mut world, b"i", |e| mass_quote(e, "q1", b'0', false, &entries));
+            }
+            _ => {
+                world.pass(50 * Nanos::SECOND);
+                assert_eq!(world.market.phase(), DayPhase::Open, "52 s of 61");
+                world.pass(10 * Nanos::SECOND);
+            }
+        }
+        world.pass(Nanos::MILLI);
+        assert_ne!(world.market.phase(), DayPhase::Open, "{enters}");
+    }
+}
+
 #[test]
 fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_that_has_mass_quotes() {
     let mut world = World::new();
