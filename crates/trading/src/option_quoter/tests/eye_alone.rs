@@ -29,7 +29,7 @@ impl Alone {
 
     fn of(seed: u64, config: EyeConfig) -> Alone {
         let (underlying, options) = market();
-        let strategy = OptionEye::new(config.clone(), underlying, options.clone(), Desk::default());
+        let strategy = OptionEye::new(config, underlying, options.clone(), Desk::default());
         let places: Vec<InstrumentId> = (0..QUOTES as u32).map(InstrumentId).collect();
         let mut alone = Alone {
             random: Random(seed),
