@@ -137,8 +137,8 @@ pub struct ExchangeSection {
     /// For how long after the close the end of the session is said again, and recovery is served, at most,
     /// seconds: as long as clients are connected or ask. Who has not logged out by then is logged out.
     pub linger_s: u32,
-    /// The close waits until clients have entered so many orders and quotes of instruments, for `overtime_s` at
-    /// most.
+    /// The close waits until clients have entered so many orders and quotes of instruments, for `overtime_s`
+    /// at most.
     #[serde(skip_serializing_if = "is_zero")]
     pub orders_min: u32,
     /// For how long the close may wait for orders, seconds.
