@@ -1,5 +1,6 @@
 //! CQS and UQDF from packet to event: long quotes of 2,000 instruments, six messages a packet, every third
-//! with the national best behind it. A regression here means that a symbol is looked up more than once, or a
+//! with the national best behind it; and UQDF's long and short quotes with four odd lots each, as they are
+//! since 2026. A regression here means that a symbol is looked up more than once, or a
 //! block walked more often than twice.
 //!
 //! The first packets name every instrument; the rest, which fit into the second-level cache, are measured.

@@ -24,7 +24,7 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::spsc;
 use tickwire_runtime::stamp::RxStamp;
 use tickwire_trading::strategy::{Consolidated, Strategy};
-use tickwire_trading::{BestOffer, Silence};
+use tickwire_trading::{BestOffer, Silence, TwoLooks};
 
 use crate::controls::beat::Beat;
 use crate::controls::{Guards, named};
@@ -125,8 +125,7 @@ where
 struct Hearing {
     silence: Silence,
     heard: Nanos,
-    /// Nothing had come for too long when this thread looked last.
-    is_suspect: bool,
+    looks: TwoLooks,
     /// Since when nothing has come for too long: what was open is cancelled.
     silent_since: Option<Nanos>,
 }
@@ -369,7 +368,7 @@ where
         let hearing = receiver.facts().iter().map(|facts| Hearing {
             silence: Silence::new(config.trader.silence_ms.limits(facts.protocol)),
             heard: Nanos::ZERO,
-            is_suspect: false,
+            looks: TwoLooks::default(),
             silent_since: None,
         });
         let hearing = hearing.collect();
@@ -649,8 +648,7 @@ where
 
     /// Cancels what is open when market data of a channel is silent, and says when it comes again. Nothing is
     /// sent meanwhile, nor before the venue has confirmed the cancels, whatever other channels and timers
-    /// say. This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken
-    /// before the second look.
+    /// say.
     fn check_silence(&mut self, now: Nanos) {
         for number in 0..self.hearing.len() {
             let source = self.host.receiver.source(number);
@@ -661,9 +659,9 @@ where
                 hearing.heard = last;
             }
             let is_silent = self.end == End::Open && !is_done && hearing.silence.is_silent(now);
-            let was_suspect = std::mem::replace(&mut hearing.is_suspect, is_silent);
+            let is_believed = hearing.looks.confirm(is_silent.then_some(last));
             match hearing.silent_since {
-                None if is_silent && was_suspect => {
+                None if is_believed => {
                     hearing.silent_since = Some(last);
                     self.hold();
                     warn(format_args!(

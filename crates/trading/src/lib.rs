@@ -74,6 +74,6 @@ pub use quoter::{
     ENTRIES_MAX, Fill, Ladder, LadderFull, MarketGuard, MarketNeed, MassQuote, NO_ASK, NO_BID, OffMarket,
     PriceGrid, Protection, PullReason, Pulled, QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter,
     QuoterConfig, Quoting, QuotingError, QuotingState, Row, SideOutcome, SideReport, SideReportKind,
-    SideRequest, SideRequestKind, SideSink, Silence, SilenceConfig,
+    SideRequest, SideRequestKind, SideSink, Silence, SilenceConfig, TwoLooks,
 };
 pub use risk::{Accounts, Risk, RiskConfig, RiskReject};

@@ -1,9 +1,8 @@
 //! Two loops over all bytes of a datagram, in vectors: their sum, as checksums have it, and sums of products
 //! for hashes.
 //!
-//! With SSE2, which every x86-64 processor has: what compilers make of the same as loops takes half as many
-//! instructions again. Other processors get the loops, and both are compared. Why not left to the compiler:
-//! `docs/adr/0005-vectors-in-the-fix-codec.md`.
+//! With SSE2, which every x86-64 processor has. Other processors get loops, and both are compared. What
+//! compilers make of the loops, and what that costs: `docs/adr/0005-vectors-in-the-fix-codec.md`.
 
 pub use of_target::{Products, sum};
 

@@ -1,5 +1,6 @@
 //! Every error of every call on the sockets of a published channel, in one process.
 
+use tickwire_exchange::Market;
 use tickwire_runtime::faults::{self, Call, ERRNO_MAX};
 use tickwire_runtime::wait::WaitStrategy;
 
@@ -20,6 +21,19 @@ fn config(live: [&str; 2], more: &str) -> MarketConfig {
          [exchange]\nsymbols = 4\nrate = 100000\nduration_s = 1.0\n"
     );
     MarketConfig::parse(&text).expect("a configuration")
+}
+
+/// A market, and the sockets of its channel.
+fn opened(config: &MarketConfig, waiter: &mut Waiter) -> (Market, ChannelSockets) {
+    let (market, published) = market_of(config, None).expect("a market");
+    let ports = &published[0].ports;
+    let sockets = ChannelSockets::open(0, ports, troubles_of(config), 1, 0, waiter).expect("opened");
+    (market, sockets)
+}
+
+/// A SoupBinTCP login request, to which GLIMPSE answers: length, type, user, password, session, number.
+fn login() -> Vec<u8> {
+    [&[0, 47, b'L'][..], &[b' '; 46]].concat()
 }
 
 /// What errors came to: how many were injected, and how many of them are errors.
@@ -58,12 +72,9 @@ fn no_error_of_any_call_ends_what_the_exchange_publishes() {
         ["239.192.91.1:26911", "239.192.91.2:26912"],
         "requests = \"127.0.0.1:0\"\nsnapshot_server = \"127.0.0.1:0\"",
     );
-    let (mut market, published) = market_of(&config, None).expect("a market");
     let clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
-    let ports = &published[0].ports;
-    let mut published_channel =
-        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let (mut market, mut published_channel) = opened(&config, &mut waiter);
     let mut departures = Departures::default();
     let mut buffer = vec![0; 1 << 16];
     let mut now = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -142,12 +153,9 @@ fn connections_that_say_nothing_keep_nobody_out() {
         ["239.192.91.5:26915", "239.192.91.6:26916"],
         "snapshot_server = \"127.0.0.1:0\"",
     );
-    let (mut market, published) = market_of(&config, None).expect("a market");
     let clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
-    let ports = &published[0].ports;
-    let mut published_channel =
-        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let (mut market, mut published_channel) = opened(&config, &mut waiter);
     let address = published_channel.servers[0].listener.local_addr().expect("bound");
     let mut buffer = vec![0; 1 << 16];
     let mut turn = |published_channel: &mut ChannelSockets| {
@@ -165,10 +173,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
         std::thread::sleep(Duration::from_nanos(2 * strangers::SILENT_NS));
         let mut honest = std::net::TcpStream::connect(address).expect("connected");
         honest.set_nonblocking(true).expect("a socket");
-        // A SoupBinTCP login request, to which GLIMPSE answers: length, type, user, password, session,
-        // number.
-        let login = [&[0, 47, b'L'][..], &[b' '; 46]].concat();
-        honest.write_all(&login).expect("written");
+        honest.write_all(&login()).expect("written");
         let begun = std::time::Instant::now();
         let mut answer = [0; 3];
         while honest.read(&mut answer).is_err() {
@@ -198,12 +203,9 @@ fn a_client_is_read_before_it_has_to_give_way() {
         ["239.192.91.7:26917", "239.192.91.8:26918"],
         "snapshot_server = \"127.0.0.1:0\"",
     );
-    let (mut market, published) = market_of(&config, None).expect("a market");
     let mut clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
-    let ports = &published[0].ports;
-    let mut published_channel =
-        ChannelSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let (mut market, mut published_channel) = opened(&config, &mut waiter);
     let address = published_channel.servers[0].listener.local_addr().expect("bound");
     let mut buffer = vec![0; 1 << 16];
     let mut turn = |clock: &Clock, published_channel: &mut ChannelSockets| {
@@ -224,10 +226,9 @@ fn a_client_is_read_before_it_has_to_give_way() {
         }
     }
     assert_eq!(accepted(&published_channel), CONNECTIONS);
-    let login = [&[0, 47, b'L'][..], &[b' '; 46]].concat();
     for client in &mut clients {
         client.set_nonblocking(true).expect("a socket");
-        client.write_all(&login).expect("written");
+        client.write_all(&login()).expect("written");
     }
     let one_more = std::net::TcpStream::connect(address).expect("connected");
     let later = clock.now().after(2 * strangers::SILENT_NS);

@@ -19,7 +19,7 @@ use super::{LOOK, LOOK_NS, Ladders, NONE, Pricing, QuotedOption, QuoterTrade, Tr
 use crate::strategy::{
     BookChange, Context, LateExecution, OrderEvent, Strategy, Subscription, TimerId, is_name_of_quote,
 };
-use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport, Silence, SilenceConfig};
+use crate::{Eye, EyeConfig, EyeState, Ladder, NoQuotes, OrderReport, Silence, SilenceConfig, TwoLooks};
 
 /// Takes what others quote too well in the options on one underlying, by ladders that are made elsewhere
 /// ([`Ladders::eye`]). It is off until it is armed.
@@ -55,9 +55,8 @@ struct Watch {
     /// How long the underlying may stay as it is, in nanoseconds, 0 for any time, and when it changed last.
     underlying_silence_ns: u64,
     changed: Option<Nanos>,
-    /// When the last packet had come, or the underlying changed last, if that was too long past when the turn
-    /// before began.
-    suspect: Option<Nanos>,
+    /// At silence, one when each turn begins.
+    looks: TwoLooks,
 }
 
 impl Watch {
@@ -71,7 +70,7 @@ impl Watch {
             silence: Silence::new(like.silence),
             underlying_silence_ns: like.underlying_silence_ns,
             changed: None,
-            suspect: None,
+            looks: TwoLooks::default(),
         }
     }
 
@@ -94,9 +93,7 @@ impl Watch {
             true => Some(self.silence.heard()),
             false => self.changed.filter(|_| is_unchanged),
         };
-        // What lay in the sockets when the turn before began has been read since.
-        let suspect = core::mem::replace(&mut self.suspect, silent);
-        silent.is_some() && silent == suspect
+        self.looks.confirm(silent)
     }
 }
 

@@ -59,7 +59,7 @@ pub use orders::{
 use pull::{OrderSession, Pulls, State};
 pub use pull::{PullReason, QuotingState};
 use rehearsing::Rehearsed;
-pub use silence::{Silence, SilenceConfig};
+pub use silence::{Silence, SilenceConfig, TwoLooks};
 pub use sink::{Fill, MassQuote, QuoteSink};
 use table::Table;
 use tickwire_market::{Counters, MassQuoteEntry, Nanos};
@@ -150,7 +150,7 @@ impl Quoter {
                 calm_at: Nanos::ZERO,
                 turned: Nanos::ZERO,
                 changed: Nanos::ZERO,
-                suspect: None,
+                looks: TwoLooks::default(),
                 silence: Silence::new(config.silence),
             },
             session: OrderSession::default(),

@@ -107,6 +107,23 @@ impl Silence {
     }
 }
 
+/// A silence that is believed when two looks in a row have found the same one. The thread that looks may have
+/// stood still itself: what came meanwhile lies in the sockets, and is read between the two.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TwoLooks {
+    before: Option<Nanos>,
+}
+
+impl TwoLooks {
+    /// A look, which found nothing or something that was heard last at that time, too long ago. Whether the
+    /// look before found the same.
+    #[inline]
+    pub fn confirm(&mut self, silent_since: Option<Nanos>) -> bool {
+        let before = core::mem::replace(&mut self.before, silent_since);
+        silent_since.is_some() && silent_since == before
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,5 +206,22 @@ mod tests {
         silence.restart(at(last + 5_000));
         assert!(!silence.is_silent(at(last + 5_250)));
         assert!(silence.is_silent(at(last + 5_251)));
+    }
+
+    #[test]
+    fn a_silence_is_believed_at_the_second_look_and_another_one_anew() {
+        let mut looks = TwoLooks::default();
+        let found = [
+            None,
+            Some(1),
+            Some(1),
+            Some(1),
+            None,
+            Some(1),
+            Some(900),
+            Some(900),
+        ];
+        let believed = found.map(|since| looks.confirm(since.map(at)));
+        assert_eq!(believed, [false, false, true, true, false, false, false, true]);
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the underlying, its market data and our own loop are to be trusted.
 
 use super::pull::State;
-use super::{PullReason, QuoteSink, Quoter, Silence};
+use super::{PullReason, QuoteSink, Quoter, Silence, TwoLooks};
 use tickwire_market::{BookState, BookUpdate, Cause, Nanos, Price, Side};
 
 /// The last look at the underlying.
@@ -21,9 +21,8 @@ pub(super) struct Trust {
     pub(super) turned: Nanos,
     pub(super) changed: Nanos,
     pub(super) silence: Silence,
-    /// What was silent when the turn before began, and since when: what has been read in that turn ended it,
-    /// or it is the same still.
-    pub(super) suspect: Option<(PullReason, Nanos)>,
+    /// At silence, one when each turn begins.
+    pub(super) looks: TwoLooks,
 }
 
 impl Quoter {
@@ -124,10 +123,9 @@ impl Quoter {
             true => Some((PullReason::Silence, self.trust.silence.heard())),
             false => is_unchanged.then_some((PullReason::SilentUnderlying, self.trust.changed)),
         };
-        // Nothing has been read in this turn yet: this thread may have stood still itself, for less than is
-        // a stall, and packets lie in the sockets.
-        let suspect = core::mem::replace(&mut self.trust.suspect, silent);
-        if let Some((reason, _)) = silent.filter(|_| silent == suspect) {
+        // Nothing has been read in this turn yet.
+        let is_believed = self.trust.looks.confirm(silent.map(|(_, since)| since));
+        if let Some((reason, _)) = silent.filter(|_| is_believed) {
             self.distrust(now, reason, self.last_cause(), sink);
         }
         None
