@@ -59,6 +59,9 @@ const TARGETS: &[Target] = &[
         files: &[
             "crates/book/src/books.rs",
             "crates/book/src/ladder.rs",
+            "crates/book/src/ladder/behind.rs",
+            "crates/book/src/ladder/window.rs",
+            "crates/book/src/tick.rs",
             "crates/book/src/order_index.rs",
         ],
         tests_of: &[],

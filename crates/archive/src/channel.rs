@@ -7,7 +7,7 @@ use tickwire_feed_core::{
 };
 use tickwire_market::{
     Counter, Counters, DynSink, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
-    PointValue, Port, SeqNo, Symbol, Venue,
+    PointValue, Port, SeqNo, Symbol, Upcoming, Venue,
 };
 
 use crate::codec::{Bytes, Context, Padded, decode};
@@ -234,7 +234,7 @@ impl Channel for ArchiveChannel {
         }
         let before = self.ahead.events_in;
         let is_whole = self.read(now, message, |ahead, event| {
-            sink.upcoming(event.instrument, event.order_id);
+            sink.upcoming(Upcoming::of(&event));
             ahead.push(event);
         });
         self.ahead.end_packet(Previewed {

@@ -505,8 +505,8 @@ impl<S: Strategy> Backtest<S> {
 
     /// A message about this order is near: see [`Books::upcoming`].
     #[inline]
-    pub fn upcoming(&mut self, feed: usize, instrument: InstrumentId, order_id: tickwire_market::OrderId) {
-        self.books.0[feed].upcoming(instrument, order_id);
+    pub fn upcoming(&mut self, feed: usize, next: tickwire_market::Upcoming) {
+        self.books.0[feed].upcoming(next);
     }
 
     /// The strategy with its orders and positions; of several the first.

@@ -19,8 +19,8 @@ use tickwire_book::naive::NaiveBooks;
 use tickwire_book::{Applied, Books, BooksConfig, Depth};
 use tickwire_feed::{Context, Decoder, ItchConfig, ItchDecoder};
 use tickwire_market::{
-    BookState, Counters, EventFlags, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, Price,
-    SeqNo, Side, Venue, Volume,
+    BookState, Counters, EventFlags, EventSink, InstrumentId, Level, MarketEvent, Nanos, Price, SeqNo, Side,
+    Upcoming, Venue, Volume,
 };
 use tickwire_runtime::alloc::Allocator;
 
@@ -321,8 +321,8 @@ impl EventSink for Sink<'_> {
     }
 
     #[inline(always)]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 }
 
@@ -377,8 +377,8 @@ fn plain_packets(bytes: &[u8], books: &mut Books, packet: usize) -> u64 {
     let mut event = MarketEvent::default();
     while !frames.0.is_empty() {
         for message in frames.clone().take(packet) {
-            if let Some((instrument, order)) = itch::order_of(message) {
-                books.upcoming(instrument, order);
+            if let Some(next) = itch::upcoming(message) {
+                books.upcoming(next);
             }
         }
         for message in frames.by_ref().take(packet) {

@@ -1,16 +1,17 @@
 //! All order books of one feed, and the one function that changes them.
 
 use crate::changes::{Change, Totals};
-use crate::ladder::{Book, LevelPool, ORDERS_MAX, Own};
+use crate::ladder::{Book, BookSide, LevelPool, ORDERS_MAX, Own};
 use crate::order_index::{NEXT, NONE, OrderIndex, OrderSlot, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
-use crate::{Digest, key_of, price_of};
+use crate::{Digest, key_of, price_of, touched};
 use alloc::vec::Vec;
 use core::fmt;
+use core::hint::select_unpredictable;
 use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
-    OrderId, Price, Side, UpdateFlags, Venue, Volume,
+    OrderId, Price, Side, Upcoming, UpdateFlags, Venue, Volume,
 };
 
 /// What the books keep, which follows from what the feed says.
@@ -32,8 +33,9 @@ pub struct BooksConfig {
     pub venue: Venue,
     /// What is kept.
     pub depth: Depth,
-    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates
-    /// need 65,536 at most, on a real day about 12,000.
+    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 1,168 bytes each, 2,192 by
+    /// order, with room for the levels of 64 ticks of each side; ITCH locates need 65,536 at most, on a real
+    /// day about 12,000.
     pub instruments: u32,
     /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 100
     /// to 164 bytes each: least where it is a power of two. The lower bits of an id are its place in a window
@@ -42,9 +44,9 @@ pub struct BooksConfig {
     /// has had 1.65 million at once. When the table is full an order is rejected as [`BookError::Full`] and
     /// its book is stale until it is cleared.
     pub orders: u32,
-    /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use.
-    /// 16 bytes each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as
-    /// above.
+    /// Price levels of all books together that are not among the 64 ticks of their side's window, or are
+    /// between two ticks; in blocks of 8 that double: reckon with twice the levels in use. 16 bytes each, 24
+    /// by order. When no block is left an order is rejected as [`BookError::Full`], as above.
     pub levels: u32,
     /// The state the books begin in: [`BookState::Live`] when the feed starts with its first message, when an
     /// empty book is the right one; [`BookState::Building`] when a snapshot comes first.
@@ -57,7 +59,7 @@ pub struct BooksConfig {
 
 impl Default for BooksConfig {
     /// What every program here begins with, and what the benchmarks measure: 16,384 instruments, a million
-    /// orders, a million levels, about 130 MiB.
+    /// orders, a million levels, about 140 MiB.
     fn default() -> BooksConfig {
         BooksConfig {
             venue: Venue::Nasdaq,
@@ -143,7 +145,7 @@ pub struct Books {
     spoilt: bool,
     by_order: bool,
     /// What the last few [`Books::upcoming`] were about, round robin.
-    upcoming: [(InstrumentId, OrderId); AHEAD],
+    upcoming: [Upcoming; AHEAD],
     turn: usize,
     counters: Counters,
     distrusted: Distrusted,
@@ -208,8 +210,13 @@ impl Books {
         };
         Books {
             orders: OrderIndex::new(orders),
-            levels: LevelPool::new(config.levels as usize, by_order, config.tracked),
-            totals: crate::touched(
+            levels: LevelPool::new(
+                config.instruments as usize,
+                config.levels as usize,
+                by_order,
+                config.tracked,
+            ),
+            totals: touched(
                 Default::default(),
                 if config.tracked {
                     config.instruments as usize
@@ -226,7 +233,7 @@ impl Books {
             said: config.initial,
             spoilt: false,
             by_order,
-            upcoming: [(InstrumentId(u32::MAX), OrderId(u64::MAX)); AHEAD],
+            upcoming: [Upcoming::resting(InstrumentId(u32::MAX), OrderId(u64::MAX)); AHEAD],
             turn: 0,
             distrusted: Distrusted::NONE,
             counters: Counters::default(),
@@ -304,18 +311,25 @@ impl Books {
         found.map(InstrumentId)
     }
 
-    /// A message about this order is near: fetches the lines it will need. Ignoring it is always correct.
+    /// A message is near: fetches the lines it will need. Ignoring it is always correct.
     #[inline(always)]
-    pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.orders.prefetch(order_id);
-        prefetch::fetch_near(&self.books, instrument.index());
-        // Where the book's levels are is written in its line, and where an order is that was moved in the
-        // table's: some messages later they have come.
-        let next = (instrument, order_id);
-        let (instrument, order_id) = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], next);
+    pub fn upcoming(&mut self, next: Upcoming) {
+        self.orders.prefetch(next.order_id);
+        prefetch::fetch_near(&self.books, next.instrument.index());
+        // Where the book's levels are is written in its line, at which of them an order rests in the order's,
+        // and where an order is that was moved in the table's: some messages later they have come.
+        let now = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], next);
         self.turn = self.turn.wrapping_add(1);
-        self.approach(instrument);
-        self.orders.prefetch_moved(order_id);
+        if let Some(at) = self.books.get(now.instrument.index()) {
+            let announced = (now.side, key_of(now.side, now.price));
+            let standing = self.orders.standing(now.order_id);
+            let standing = standing.map_or(announced, |order| (order.side(), order.key));
+            let side = select_unpredictable(now.says_where, announced.0, standing.0);
+            let key = select_unpredictable(now.says_where, announced.1, standing.1);
+            let book = now.instrument.index();
+            self.levels.prefetch(at, BookSide { book, side }, key);
+        }
+        self.orders.prefetch_moved(now.order_id);
     }
 
     /// An event of this instrument may come at any time: fetches the lines of its book, of its levels near
@@ -325,9 +339,9 @@ impl Books {
         prefetch::fetch(&self.books, instrument.index());
         prefetch::fetch(&self.totals, instrument.index());
         self.approach(instrument);
-        let (_, last) = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];
+        let last = self.upcoming[self.turn.wrapping_sub(1) % AHEAD];
         for next in 1..=4 {
-            self.orders.prefetch(OrderId(last.0.wrapping_add(next)));
+            self.orders.prefetch(OrderId(last.order_id.0.wrapping_add(next)));
         }
     }
 
@@ -360,7 +374,13 @@ impl Books {
                 levels: book.len(side) as u32,
                 ..totals[side as usize]
             }),
-            None => Side::BOTH.map(|side| self.levels.levels(book, side).collect()),
+            None => Side::BOTH.map(|side| {
+                let on = BookSide {
+                    book: instrument.index(),
+                    side,
+                };
+                self.levels.levels(book, on).collect()
+            }),
         }
     }
 
@@ -423,7 +443,7 @@ impl Books {
     #[inline(always)]
     fn approach(&self, instrument: InstrumentId) {
         if let Some(book) = self.books.get(instrument.index()) {
-            self.levels.prefetch(book);
+            self.levels.prefetch_best(book, instrument.index());
         }
     }
 
@@ -459,7 +479,7 @@ impl Books {
             self.orders.slot_mut(index).qty -= qty;
             self.total(book, slot.side(), |total| total.less(qty as u64, 0));
             self.levels
-                .take(&mut self.books[book], slot.side(), slot.key, qty, false)
+                .take(&mut self.books[book], slot.side_of(book), slot.key, qty, false)
         };
         self.publish(event, book, slot.side(), changes);
         Ok(())
@@ -485,10 +505,10 @@ impl Books {
         if new_id != event.order_id && self.orders.find(new_id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
-        let before = self.books[book].best(side);
+        let before = self.best(book, side);
         self.remove(book, index, old);
         let rested = self.rest(book, new);
-        let changes = difference(&self.books[book], side, before, &[old.key, new.key]);
+        let changes = self.difference(book, side, before, &[old.key, new.key]);
         self.publish(event, book, side, changes);
         rested.map(|_| ())
     }
@@ -514,7 +534,7 @@ impl Books {
         );
         let in_place =
             event.flags.has(EventFlags::KEEPS_PRIORITY) && side == old.side() && new.key == old.key;
-        let before = Side::BOTH.map(|side| self.books[book].best(side));
+        let before = Side::BOTH.map(|side| self.best(book, side));
         let done = if in_place {
             self.requantify(book, index, old, qty)
         } else {
@@ -525,16 +545,16 @@ impl Books {
             [(old.side(), old.key), (side, new.key)]
                 .map(|(t, key)| if t == s { key } else { before[s as usize].0 })
         };
-        let changes = Side::BOTH.map(|s| difference(&self.books[book], s, before[s as usize], &touched(s)));
+        let changes = Side::BOTH.map(|s| self.difference(book, s, before[s as usize], &touched(s)));
         self.publish(event, book, side, changes[0].with(changes[1]));
         done
     }
 
     /// Changes an order's quantity where it stands.
     fn requantify(&mut self, book: usize, index: u32, old: Slot, qty: u32) -> Result<(), BookError> {
-        if let Err(error) = self
-            .levels
-            .change(&mut self.books[book], old.side(), old.key, old.qty, qty)
+        if let Err(error) =
+            self.levels
+                .change(&mut self.books[book], old.side_of(book), old.key, old.qty, qty)
         {
             return Err(self.lose(book, error));
         }
@@ -548,9 +568,9 @@ impl Books {
     fn level(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.by_price_book(event)?;
         let key = key_of(event.side, event.price);
-        let before = self.books[book].best(event.side);
+        let before = self.best(book, event.side);
         self.set(book, event.side, key, event.qty, event.order_count)?;
-        let changes = difference(&self.books[book], event.side, before, &[key]);
+        let changes = self.difference(book, event.side, before, &[key]);
         self.publish(event, book, event.side, changes);
         Ok(())
     }
@@ -565,9 +585,9 @@ impl Books {
             (Side::Bid, event.price, event.qty),
             (Side::Ask, event.ask_price, event.ask_qty),
         ] {
-            let before = self.books[book].best(side);
+            let before = self.best(book, side);
             self.replace_side(book, side, price, qty)?;
-            changes = changes.with(difference(&self.books[book], side, before, &[]));
+            changes = changes.with(self.difference(book, side, before, &[]));
         }
         self.publish(event, book, Side::Bid, changes);
         Ok(())
@@ -575,7 +595,10 @@ impl Books {
 
     /// Sets a level; one without room makes the book stale.
     fn set(&mut self, book: usize, side: Side, key: i64, qty: Volume, orders: u32) -> Result<(), BookError> {
-        match self.levels.set(&mut self.books[book], side, key, qty.0, orders) {
+        match self
+            .levels
+            .set(&mut self.books[book], BookSide { book, side }, key, qty.0, orders)
+        {
             Ok((qty_before, orders_before)) => {
                 let orders = if qty.is_zero() { 0 } else { orders.min(ORDERS_MAX) };
                 self.total(book, side, |total| {
@@ -590,14 +613,14 @@ impl Books {
     /// Makes a quote the only level of a side.
     fn replace_side(&mut self, book: usize, side: Side, price: Price, qty: Volume) -> Result<(), BookError> {
         let at = &self.books[book];
-        let standing = self.levels.levels(at, side).next();
+        let standing = self.levels.levels(at, BookSide { book, side }).next();
         match (at.len(side), standing) {
             (0, _) => {}
             // Nothing to take away when the price stands.
             (1, Some(level)) if level.price == price && !qty.is_zero() => {}
             (1, Some(level)) => self.set(book, side, key_of(side, level.price), Volume::ZERO, 0)?,
             _ => {
-                self.levels.clear(&mut self.books[book], side);
+                self.levels.clear(&mut self.books[book], BookSide { book, side });
                 self.levels.log.rebuild();
                 self.total(book, side, |_| Totals::default());
             }
@@ -641,6 +664,7 @@ impl Books {
     fn whole_book(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.book_index(event.instrument)?;
         let before = self.books[book];
+        let best = Side::BOTH.map(|side| self.best(book, side));
         let mut changes = UpdateFlags::NONE;
         match event.kind {
             EventKind::Clear => {
@@ -661,7 +685,7 @@ impl Books {
             _ => self.books[book].own = Own::Live,
         }
         for side in Side::BOTH {
-            changes = changes.with(difference(&self.books[book], side, before.best(side), &[]));
+            changes = changes.with(self.difference(book, side, best[side as usize], &[]));
         }
         self.publish(event, book, Side::Bid, changes);
         Ok(())
@@ -675,7 +699,9 @@ impl Books {
             self.orders.release_all_of(InstrumentId(book as u32));
         }
         let at = &mut self.books[book];
-        Side::BOTH.iter().for_each(|&side| self.levels.clear(at, side));
+        for side in Side::BOTH {
+            self.levels.clear(at, BookSide { book, side });
+        }
         at.own = Own::Live;
         self.levels.log.rebuild();
         Side::BOTH
@@ -688,7 +714,9 @@ impl Books {
         self.orders.settle_links();
         for side in Side::BOTH {
             for nth in 0..self.books[book].len(side) {
-                let mut index = self.levels.first_of(&self.books[book], side, nth);
+                let mut index = self
+                    .levels
+                    .first_of(&self.books[book], BookSide { book, side }, nth);
                 while index != NONE {
                     let next = self.orders.links(index)[NEXT];
                     self.orders.release(index);
@@ -702,8 +730,10 @@ impl Books {
         self.orders.clear();
         self.levels.log.rebuild();
         self.totals.fill(Default::default());
-        for book in &mut self.books {
-            Side::BOTH.iter().for_each(|&side| self.levels.clear(book, side));
+        for (nth, book) in self.books.iter_mut().enumerate() {
+            for side in Side::BOTH {
+                self.levels.clear(book, BookSide { book: nth, side });
+            }
             let shown = book.shown;
             *book = Book::new(shown);
             (book.seq, book.venue_ts) = (event.seq, event.venue_ts);
@@ -760,7 +790,7 @@ impl Books {
         };
         let added = self
             .levels
-            .add(&mut self.books[book], slot.side(), slot.key, slot.qty);
+            .add(&mut self.books[book], slot.side_of(book), slot.key, slot.qty);
         let (position, changes) = match added {
             Ok(done) => done,
             Err(error) => return Err(self.lose(book, error)),
@@ -782,7 +812,8 @@ impl Books {
         };
         if self.by_order {
             let moved = self.orders.slot(to).instrument() as usize;
-            self.levels.renumber(&mut self.orders, &self.books[moved], to);
+            self.levels
+                .renumber(&mut self.orders, &self.books[moved], moved, to);
         }
         Ok(index)
     }
@@ -794,11 +825,32 @@ impl Books {
         self.total(book, side, |total| total.less(slot.qty as u64, 1));
         let at = &mut self.books[book];
         let changes = match self.by_order {
-            true => self.levels.leave(&mut self.orders, at, index, slot),
-            false => self.levels.take(at, side, slot.key, slot.qty, true),
+            true => self
+                .levels
+                .leave(&mut self.orders, at, slot.side_of(book), index, slot),
+            false => self.levels.take(at, slot.side_of(book), slot.key, slot.qty, true),
         };
         self.orders.release(index);
         changes
+    }
+
+    /// Key and quantity of a side's best level.
+    #[inline(always)]
+    pub(crate) fn best(&self, book: usize, side: Side) -> (i64, u64) {
+        self.books[book].best(side)
+    }
+
+    /// What is different on a side, given its best level before the event and the levels the event touched.
+    /// Free of branches: whether an event touches the best level is what nobody can predict.
+    #[inline(always)]
+    fn difference(&self, book: usize, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
+        let after = self.best(book, side);
+        let price = (after.0 != before.0) | ((after.1 == 0) != (before.1 == 0));
+        let best = price | (after.1 != before.1);
+        let behind = touched
+            .iter()
+            .fold(false, |any, &key| any | ((key != before.0) & (key != after.0)));
+        UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
     }
 
     /// Writes down the top of the book after an event.
@@ -857,27 +909,14 @@ impl EventSink for Books {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        Books::upcoming(self, instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        Books::upcoming(self, next);
     }
 
     #[inline]
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         Books::next_distrusted(self)
     }
-}
-
-/// What is different on a side, given its best level before the event and the levels the event touched. Free
-/// of branches: whether an event touches the best level is what nobody can predict.
-#[inline(always)]
-fn difference(at: &Book, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
-    let after = at.best(side);
-    let price = (after.0 != before.0) | ((after.1 == 0) != (before.1 == 0));
-    let best = price | (after.1 != before.1);
-    let behind = touched
-        .iter()
-        .fold(false, |any, &key| any | ((key != before.0) & (key != after.0)));
-    UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
 }
 
 /// An order's quantity: more than nothing and within 32 bits.

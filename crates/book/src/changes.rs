@@ -105,8 +105,9 @@ impl ChangeLog {
 
     /// Writes one change down, if any is to be.
     #[inline(always)]
-    pub(crate) fn note(&mut self, kind: ChangeKind, side: Side, rank: usize, rung: Rung) {
+    pub(crate) fn note(&mut self, kind: ChangeKind, side: Side, what: impl FnOnce() -> (usize, Rung)) {
         if self.start != REBUILT {
+            let (rank, rung) = what();
             self.write(kind, side, rank, rung);
         }
     }

@@ -1,30 +1,33 @@
-//! Price levels: for every side of every book an array sorted by price with the best at the end, in blocks of
-//! one preallocated pool.
+//! Price levels. Of every side of every book, the [`WINDOW`] prices at and behind the best have a place each
+//! in an array, and a bit each that says whether there is a level: where a level is follows from its price,
+//! nothing is searched for or moved, and the best is the highest bit. Levels that are further away, or
+//! between two ticks, are in an array sorted by price.
 //!
-//! Most events touch one of the best few levels, so the search walks backwards from the end and an insertion
-//! or removal moves a few neighbours only. Far from the best a binary search takes over: no level costs more
-//! than its logarithm to find. A block that is full moves to one of twice the size, one that is an eighth
-//! full to one of half the size; blocks are split and merged in the buddy manner.
+//! Every level of the window is better than every one behind it, and the best level is in the window. The
+//! tick of a side is what its prices had in common so far. When the best price leaves the window, the window
+//! is laid anew: levels that fall out of it go behind it, or come back.
+
+mod behind;
+mod window;
 
 use crate::books::BookError;
-use crate::buddies::{Buddies, CLASSES};
+use crate::buddies::Buddies;
 use crate::changes::{ChangeKind, ChangeLog};
 use crate::order_index::{NEXT, NONE, OrderIndex, PREV, Slot};
 use crate::prefetch;
+use crate::tick::Tick;
 use crate::touched;
 use alloc::vec::Vec;
+use behind::{BLOCK, Block};
+use core::hint::select_unpredictable;
 use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, Volume};
 
-/// Levels of the smallest block: 128 bytes. The largest is 4,096 times that: 32,768 levels of one side.
-const BLOCK: usize = 8;
-/// How many levels behind the best are looked at together.
-const NEAR: usize = 4;
-/// How many levels behind these are counted before the rest is bisected.
-const WALK: usize = 16;
-/// How many levels are moved by a loop.
-const SHORT: usize = 6;
+/// Prices from the best one on that have a place of their own: the bits of a word.
+pub(crate) const WINDOW: usize = 64;
+/// When the best level's place is below this one, the window is laid anew.
+const LOW: u32 = 16;
 
-/// Bits of the order count in [`Rung::sums`]; the other 44 hold the quantity.
+/// Bits of the order count in a level's sums; the other 44 hold the quantity.
 const COUNT_BITS: u32 = 20;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 /// The most orders of a level.
@@ -32,8 +35,8 @@ pub(crate) const ORDERS_MAX: u32 = COUNT_MAX as u32;
 /// The largest quantity of a level: 1.7e13.
 pub(crate) const QTY_MAX: u64 = (1 << (64 - COUNT_BITS)) - 1;
 
-/// One level, four to a cache line: its sort key, and its quantity and order count in one word, so that an
-/// order comes or goes with one addition.
+/// One level: its sort key, and its quantity and order count in one word, so that an order comes or goes with
+/// one addition.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rung {
     pub(crate) key: i64,
@@ -96,76 +99,83 @@ impl Own {
         }
     }
 }
+/// One side of one book.
+#[derive(Clone, Copy)]
+pub(crate) struct BookSide {
+    pub(crate) book: usize,
+    pub(crate) side: Side,
+}
 
-/// A book: one cache line that holds both best levels and says where the levels behind them are. Two events
-/// of five touch a best level only and then need no other line of the book.
+impl BookSide {
+    /// The number of a place of the window among those of all books.
+    #[inline(always)]
+    fn place(self, nth: u64) -> usize {
+        (self.book * 2 + self.side as usize) * WINDOW + nth as usize
+    }
+}
+
+/// A book: two cache lines that are fetched together, which are all of it that an event reads besides the
+/// level it is about. The levels themselves are in [`LevelPool`].
 ///
 /// ```text
-///  0 key[bid] 8 key[ask]  16 sums[bid] 24 sums[ask]  32 base[2]  40 len[2] 44 size[2] 46 own 47 shown  48 seq 56 venue_ts
+///  0 key[2] 16 sums[2] 32 base[2] 48 bits[2]
+/// 64 inverse[2] 80 size[2] 96 seq 104 venue_ts 112 behind[2] 116 zeros[2] 118 own 119 shown
 /// ```
 #[derive(Clone, Copy)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub(crate) struct Book {
-    /// The best levels, those of [`nothing`] where a side is empty. The last place of a ladder's block is
-    /// theirs but not kept up.
+    /// The best levels, which are in the window, too; those of [`nothing`] where a side is empty.
     key: [i64; 2],
     sums: [u64; 2],
-    base: [u32; 2],
-    /// Levels, the best included.
-    len: [u16; 2],
-    /// 0: no block yet; else class + 1.
-    size: [u8; 2],
-    /// The book's own state, before that of the feed as a whole is taken into account.
-    pub(crate) own: Own,
-    /// The state last told.
-    pub(crate) shown: BookState,
+    /// The key of the window's lowest place.
+    base: [i64; 2],
+    /// By place of the window, whether there is a level.
+    bits: [u64; 2],
+    /// The ticks of the windows: see [`Tick`].
+    inverse: [u64; 2],
+    size: [u64; 2],
     /// Of the last event.
     pub(crate) seq: SeqNo,
     /// Of the last event.
     pub(crate) venue_ts: Nanos,
+    /// How many levels are behind the window.
+    behind: [u16; 2],
+    zeros: [u8; 2],
+    /// The book's own state, before that of the feed as a whole is taken into account.
+    pub(crate) own: Own,
+    /// The state last told.
+    pub(crate) shown: BookState,
 }
 
-const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Book>() == 64);
+const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Book>() == 128);
 
 impl Book {
     pub(crate) fn new(shown: BookState) -> Book {
-        Book {
-            key: Side::BOTH.map(|side| nothing(side).key),
+        let mut new = Book {
+            key: [0; 2],
             sums: [0; 2],
             base: [0; 2],
-            len: [0; 2],
+            bits: [0; 2],
+            inverse: [0; 2],
             size: [0; 2],
-            own: Own::Live,
-            shown,
             seq: SeqNo(0),
             venue_ts: Nanos(0),
+            behind: [0; 2],
+            zeros: [0; 2],
+            own: Own::Live,
+            shown,
+        };
+        for side in Side::BOTH {
+            new.set_top(side, nothing(side));
+            new.set_tick(side, Tick::UNKNOWN);
         }
+        new
     }
 
+    /// Key and quantity of the best level; the key of price 0 and a quantity of 0 when the side is empty.
     #[inline(always)]
-    fn range(&self, side: Side) -> core::ops::Range<usize> {
-        let base = self.base[side as usize] as usize;
-        base..base + self.len[side as usize] as usize
-    }
-
-    /// Levels its block holds: 0, 8, 16, ...
-    #[inline(always)]
-    fn capacity(&self, side: Side) -> usize {
-        ((BLOCK << self.size[side as usize]) >> 1) & !(BLOCK - 1)
-    }
-
-    /// How many levels a side has.
-    #[inline(always)]
-    pub(crate) fn len(&self, side: Side) -> usize {
-        self.len[side as usize] as usize
-    }
-
-    #[inline(always)]
-    fn top(&self, side: Side) -> Rung {
-        Rung {
-            key: self.key[side as usize],
-            sums: self.sums[side as usize],
-        }
+    pub(crate) fn best(&self, side: Side) -> (i64, u64) {
+        (self.key[side as usize], self.sums[side as usize] >> COUNT_BITS)
     }
 
     #[inline(always)]
@@ -174,330 +184,172 @@ impl Book {
         self.sums[side as usize] = rung.sums;
     }
 
-    /// Key and quantity of the best level; a quantity of 0 and the key of price 0 when the side is empty.
     #[inline(always)]
-    pub(crate) fn best(&self, side: Side) -> (i64, u64) {
-        (self.key[side as usize], self.top(side).qty())
+    fn tick(&self, side: Side) -> Tick {
+        Tick {
+            size: self.size[side as usize],
+            inverse: self.inverse[side as usize],
+            zeros: self.zeros[side as usize],
+        }
+    }
+
+    fn set_tick(&mut self, side: Side, tick: Tick) {
+        self.size[side as usize] = tick.size;
+        self.inverse[side as usize] = tick.inverse;
+        self.zeros[side as usize] = tick.zeros;
+    }
+
+    /// Which place of the window is a key's: [`WINDOW`] or more if none is.
+    #[inline(always)]
+    fn nth(&self, side: Side, key: i64) -> u64 {
+        let above = key.wrapping_sub(self.base[side as usize]) as u64;
+        self.tick(side).count(above)
+    }
+
+    /// The key of a place of the window.
+    #[inline(always)]
+    fn key_of(&self, side: Side, nth: u64) -> i64 {
+        let above = nth.wrapping_mul(self.size[side as usize]);
+        self.base[side as usize].wrapping_add(above as i64)
+    }
+
+    /// How many levels a side has.
+    #[inline(always)]
+    pub(crate) fn len(&self, side: Side) -> usize {
+        self.bits[side as usize].count_ones() as usize + self.behind[side as usize] as usize
+    }
+
+    /// How many levels are better than a place of the window.
+    #[inline(always)]
+    fn rank(&self, side: Side, nth: u64) -> usize {
+        (self.bits[side as usize] >> nth >> 1).count_ones() as usize
     }
 }
 
 /// The levels of all books.
 pub(crate) struct LevelPool {
+    /// By book, side and place of the window, the sums of the level; 0 where there is none.
+    places: Vec<[[u64; WINDOW]; 2]>,
+    /// The levels behind the windows.
     rungs: Vec<Rung>,
-    /// Empty unless queues are kept; else one per rung.
+    /// Where they are, by book and side.
+    blocks: Vec<[Block; 2]>,
+    free: Buddies,
+    /// Empty unless queues are kept; else one for each place, then one for each rung.
     queues: Vec<Queue>,
-    blocks: Buddies,
+    /// The tick that a side learnt last.
+    latest: Tick,
     /// What the event in hand did.
     pub(crate) log: ChangeLog,
 }
 
 impl LevelPool {
-    /// `queues`: a level's orders are kept in a queue; `tracked`: changes are written down.
-    pub(crate) fn new(levels: usize, queues: bool, tracked: bool) -> LevelPool {
+    /// Windows of so many books, and room for `levels` behind them. `queues`: a level's orders are kept in a
+    /// queue; `tracked`: changes are written down.
+    pub(crate) fn new(books: usize, levels: usize, queues: bool, tracked: bool) -> LevelPool {
         let blocks = levels.div_ceil(BLOCK);
+        let queued = books * 2 * WINDOW + blocks * BLOCK;
         LevelPool {
+            places: touched([[0; WINDOW]; 2], books),
             rungs: touched(Rung::default(), blocks * BLOCK),
-            queues: touched(NO_QUEUE, if queues { blocks * BLOCK } else { 0 }),
-            blocks: Buddies::new(blocks),
+            blocks: touched([Block::default(); 2], books),
+            free: Buddies::new(blocks),
+            queues: touched(NO_QUEUE, if queues { queued } else { 0 }),
+            latest: Tick::UNKNOWN,
             log: ChangeLog::new(tracked),
         }
     }
 
     /// Levels that a pool has to have for the same events to find room.
     pub(crate) fn needed(&self) -> usize {
-        self.blocks.needed() * BLOCK
+        self.free.needed() * BLOCK
     }
 
-    /// Where the level with this key is (`Ok`), or where it belongs (`Err`), as an index into the pool.
-    fn search(&self, at: &Book, side: Side, key: i64) -> Result<usize, usize> {
-        let range = at.range(side);
-        let best = at.key[side as usize];
-        if key == best && !range.is_empty() {
-            return Ok(range.end - 1);
-        }
-        if range.is_empty() || key > best {
-            return Err(range.end);
-        }
-        self.search_behind(range.start, range.end - 1, key)
-    }
-
-    /// The same among the levels behind the best.
+    /// The sums of a place of the window.
     #[inline(always)]
-    fn search_behind(&self, start: usize, end: usize, key: i64) -> Result<usize, usize> {
-        let rungs = &self.rungs[start..end];
-        // The nearest few are counted without a branch on any of them: where an order stands is not
-        // predictable.
-        let Some((rest, nearest)) = rungs.split_last_chunk::<NEAR>() else {
-            return walk(rungs, key).map(|i| start + i).map_err(|i| start + i);
-        };
-        let better = nearest
-            .iter()
-            .map(|rung| (rung.key > key) as usize)
-            .sum::<usize>();
-        if better == NEAR {
-            return walk(rest, key).map(|i| start + i).map_err(|i| start + i);
-        }
-        let i = NEAR - 1 - better;
-        let at = start + rest.len() + i;
-        if nearest[i].key == key {
-            Ok(at)
-        } else {
-            Err(at + 1)
-        }
+    fn sums(&mut self, on: BookSide, nth: u64) -> &mut u64 {
+        &mut self.places[on.book][on.side as usize][nth as usize % WINDOW]
     }
 
-    /// The sums of a level, wherever it is kept.
-    #[inline(always)]
-    fn sums<'a>(&'a mut self, at: &'a mut Book, side: Side, position: usize) -> &'a mut u64 {
-        if position + 1 == at.range(side).end {
-            &mut at.sums[side as usize]
-        } else {
-            &mut self.rungs[position].sums
-        }
-    }
-
-    /// Adds one order's quantity to a level, which is made when missing: the level's position and what is
+    /// Adds one order's quantity to a level, which is made when missing: where its queue is, and what is
     /// different.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
         at: &mut Book,
-        side: Side,
+        on: BookSide,
         key: i64,
         qty: u32,
     ) -> Result<(usize, UpdateFlags), BookError> {
         let added = (qty as u64) << COUNT_BITS | 1;
-        let best = at.top(side);
-        if best.sums == 0 || key > best.key {
-            return Ok((self.push(at, side, Rung { key, sums: added })?, best_price(side)));
-        }
-        if key == best.key {
-            join(&mut at.sums[side as usize], added)?;
-            self.log.note(ChangeKind::Changed, side, 0, at.top(side));
-            return Ok((at.range(side).end - 1, best_qty(side)));
-        }
-        let range = at.range(side);
-        let position = match self.search_behind(range.start, range.end - 1, key) {
-            Ok(position) => {
-                join(&mut self.rungs[position].sums, added)?;
-                let (rank, rung) = (range.end - 1 - position, self.rungs[position]);
-                self.log.note(ChangeKind::Changed, side, rank, rung);
-                position
+        let (side, s) = (on.side, on.side as usize);
+        let mut nth = at.nth(side, key);
+        if nth >= WINDOW as u64 {
+            match self.make_place(at, on, key)? {
+                Some(made) => nth = made,
+                None => return Ok((self.add_behind(at, on, key, added)?, UpdateFlags::DEPTH)),
             }
-            Err(position) => self.insert_behind(at, side, position, Rung { key, sums: added })?,
+        }
+        let sums = self.sums(on, nth);
+        join(sums, added)?;
+        let sums = *sums;
+        let over = at.bits[s] >> nth;
+        at.bits[s] |= 1 << nth;
+        at.key[s] = select_unpredictable(over == 0, key, at.key[s]);
+        at.sums[s] = select_unpredictable(over <= 1, sums, at.sums[s]);
+        let kind = match over & 1 {
+            0 => ChangeKind::Inserted,
+            _ => ChangeKind::Changed,
         };
-        Ok((position, UpdateFlags::DEPTH))
+        self.log
+            .note(kind, side, || (at.rank(side, nth), Rung { key, sums }));
+        Ok((on.place(nth), touched_at(side, over, over == 0)))
     }
 
     /// Takes quantity from the level of a resting order, and one order from its count when the order is gone;
     /// an empty level goes too. What is different.
     #[inline(always)]
-    pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) -> UpdateFlags {
-        let range = at.range(side);
-        if key == at.key[side as usize] {
-            return self.take_at(at, side, range.end.wrapping_sub(1), true, qty, gone);
-        }
-        match self.search_behind(range.start, range.end - 1, key) {
-            Ok(position) => self.take_at(at, side, position, false, qty, gone),
-            Err(_) => UpdateFlags::DEPTH,
-        }
-    }
-
-    /// The same of the level at this position, the best one or not.
-    #[inline(always)]
-    fn take_at(
+    pub(crate) fn take(
         &mut self,
         at: &mut Book,
-        side: Side,
-        position: usize,
-        is_best: bool,
+        on: BookSide,
+        key: i64,
         qty: u32,
         gone: bool,
     ) -> UpdateFlags {
         let taken = (qty as u64) << COUNT_BITS | gone as u64;
-        let sums = match is_best {
-            true => &mut at.sums[side as usize],
-            false => &mut self.rungs[position].sums,
-        };
+        let (side, s) = (on.side, on.side as usize);
+        let nth = at.nth(side, key);
+        if nth >= WINDOW as u64 {
+            self.take_behind(at, on, key, taken);
+            return UpdateFlags::DEPTH;
+        }
+        let sums = self.sums(on, nth);
         debug_assert!(
             *sums >> COUNT_BITS >= taken >> COUNT_BITS && *sums & COUNT_MAX >= taken & COUNT_MAX,
             "more leaves a level than stands there"
         );
         *sums -= taken;
-        match (*sums & COUNT_MAX != 0, is_best) {
-            (true, true) => {
-                self.log.note(ChangeKind::Changed, side, 0, at.top(side));
-                best_qty(side)
-            }
-            (true, false) => {
-                let (rank, rung) = (at.range(side).end - 1 - position, self.rungs[position]);
-                self.log.note(ChangeKind::Changed, side, rank, rung);
-                UpdateFlags::DEPTH
-            }
-            (false, true) => {
-                self.pop(at, side);
-                best_price(side)
-            }
-            (false, false) => {
-                self.remove_behind(at, side, position);
-                UpdateFlags::DEPTH
-            }
-        }
-    }
-
-    /// Makes a level that is not there.
-    fn insert(&mut self, at: &mut Book, side: Side, position: usize, rung: Rung) -> Result<usize, BookError> {
-        if position == at.range(side).end {
-            self.push(at, side, rung)
-        } else {
-            self.insert_behind(at, side, position, rung)
-        }
-    }
-
-    /// Makes a level that is better than the best.
-    #[inline(always)]
-    fn push(&mut self, at: &mut Book, side: Side, rung: Rung) -> Result<usize, BookError> {
-        if at.len(side) == at.capacity(side) {
-            self.resize(at, side, at.size[side as usize] + 1)?;
-        }
-        let range = at.range(side);
-        if !range.is_empty() {
-            self.rungs[range.end - 1] = at.top(side);
-        }
-        debug_assert!(
-            range.is_empty() || rung.key > at.key[side as usize],
-            "the best is the last"
-        );
-        at.set_top(side, rung);
-        if !self.queues.is_empty() {
-            self.queues[range.end] = NO_QUEUE;
-        }
-        at.len[side as usize] += 1;
-        self.log.note(ChangeKind::Inserted, side, 0, rung);
-        Ok(range.end)
-    }
-
-    #[inline(always)]
-    fn insert_behind(
-        &mut self,
-        at: &mut Book,
-        side: Side,
-        position: usize,
-        rung: Rung,
-    ) -> Result<usize, BookError> {
-        let mut position = position;
-        if at.len(side) == at.capacity(side) {
-            let from_base = position - at.range(side).start;
-            self.resize(at, side, at.size[side as usize] + 1)?;
-            position = at.range(side).start + from_base;
-        }
-        let end = at.range(side).end;
-        shift_up(&mut self.rungs, position, end - 1);
-        self.rungs[position] = rung;
-        if !self.queues.is_empty() {
-            shift_up(&mut self.queues, position, end);
-            self.queues[position] = NO_QUEUE;
-        }
-        at.len[side as usize] += 1;
-        debug_assert!(self.is_in_order(at, side, position), "levels out of order");
-        self.log.note(ChangeKind::Inserted, side, end - position, rung);
-        Ok(position)
-    }
-
-    /// Whether a level is better than the one before it, and worse than the one behind.
-    fn is_in_order(&self, at: &Book, side: Side, position: usize) -> bool {
-        let range = at.range(side);
-        let key = |at_: usize| match at_ + 1 == range.end {
-            true => at.key[side as usize],
-            false => self.rungs[at_].key,
+        let sums = *sums;
+        let is_empty = sums & COUNT_MAX == 0;
+        let over = at.bits[s] >> nth;
+        at.bits[s] &= !((is_empty as u64) << nth);
+        let kind = match is_empty {
+            true => ChangeKind::Removed,
+            false => ChangeKind::Changed,
         };
-        let is_above = position == range.start || key(position - 1) < key(position);
-        is_above && (position + 1 >= range.end || key(position) < key(position + 1))
-    }
-
-    fn remove(&mut self, at: &mut Book, side: Side, position: usize) {
-        if position + 1 == at.range(side).end {
-            self.pop(at, side);
-        } else {
-            self.remove_behind(at, side, position);
-        }
-    }
-
-    /// Removes the best level.
-    #[inline(always)]
-    fn pop(&mut self, at: &mut Book, side: Side) {
-        let range = at.range(side);
-        let next = if range.len() > 1 {
-            self.rungs[range.end - 2]
-        } else {
-            nothing(side)
-        };
-        let gone = Rung {
-            sums: 0,
-            ..at.top(side)
-        };
-        self.log.note(ChangeKind::Removed, side, 0, gone);
-        at.set_top(side, next);
-        self.shorten(at, side);
-    }
-
-    #[inline(always)]
-    fn remove_behind(&mut self, at: &mut Book, side: Side, position: usize) {
-        let end = at.range(side).end;
-        let gone = Rung {
-            sums: 0,
-            ..self.rungs[position]
-        };
-        self.log.note(ChangeKind::Removed, side, end - 1 - position, gone);
-        shift_down(&mut self.rungs, position, end - 1);
-        if !self.queues.is_empty() {
-            shift_down(&mut self.queues, position, end);
-        }
-        self.shorten(at, side);
-    }
-
-    #[inline(always)]
-    fn shorten(&mut self, at: &mut Book, side: Side) {
-        at.len[side as usize] -= 1;
-        if (at.len(side) * 8 < at.capacity(side)) & (at.size[side as usize] > 1) {
-            // A smaller block may be missing only if the pool is exhausted: then the ladder stays where it
-            // is.
-            let _ = self.resize(at, side, at.size[side as usize] - 1);
-        }
-    }
-
-    /// Moves a ladder to a block of another size.
-    #[cold]
-    fn resize(&mut self, at: &mut Book, side: Side, size: u8) -> Result<(), BookError> {
-        if size as usize > CLASSES {
-            return Err(BookError::Full);
-        }
-        let block = self.blocks.take(size as usize - 1).ok_or(BookError::Full)?;
-        let old = at.range(side);
-        let base = block as usize * BLOCK;
-        self.rungs.copy_within(old.clone(), base);
-        if !self.queues.is_empty() {
-            self.queues.copy_within(old.clone(), base);
-        }
-        self.give_back(at, side);
-        at.base[side as usize] = base as u32;
-        at.size[side as usize] = size;
-        Ok(())
-    }
-
-    fn give_back(&mut self, at: &Book, side: Side) {
-        let size = at.size[side as usize];
-        if size > 0 {
-            self.blocks
-                .give(at.base[side as usize] / BLOCK as u32, size as usize - 1);
-        }
+        self.log
+            .note(kind, side, || (at.rank(side, nth), Rung { key, sums }));
+        self.renew_best(at, on);
+        touched_at(side, over, is_empty)
     }
 
     /// Sets a level of a by-price feed; a quantity of 0 removes it. Quantity and orders it had before.
+    #[inline(always)]
     pub(crate) fn set(
         &mut self,
         at: &mut Book,
-        side: Side,
+        on: BookSide,
         key: i64,
         qty: u64,
         orders: u32,
@@ -505,94 +357,123 @@ impl LevelPool {
         if qty > QTY_MAX {
             return Err(BookError::QtyRange);
         }
-        let sums = qty << COUNT_BITS | (orders as u64).min(COUNT_MAX);
-        let position = match (self.search(at, side, key), qty) {
-            (Ok(position), _) => position,
-            (Err(_), 0) => return Err(BookError::UnknownLevel),
-            (Err(position), _) => {
-                self.insert(at, side, position, Rung { key, sums })?;
-                return Ok((0, 0));
+        let (side, s) = (on.side, on.side as usize);
+        let sums = match qty {
+            0 => 0,
+            qty => qty << COUNT_BITS | (orders as u64).min(COUNT_MAX),
+        };
+        let mut nth = at.nth(side, key);
+        if nth >= WINDOW as u64 {
+            let made = match qty {
+                0 => None,
+                _ => self.make_place(at, on, key)?,
+            };
+            match made {
+                Some(made) => nth = made,
+                None => return self.set_behind(at, on, Rung { key, sums }),
             }
-        };
-        let old = Rung {
-            key,
-            sums: *self.sums(at, side, position),
-        };
-        if qty == 0 {
-            self.remove(at, side, position);
-        } else {
-            *self.sums(at, side, position) = sums;
-            let rank = at.range(side).end - 1 - position;
-            self.log.note(ChangeKind::Changed, side, rank, Rung { key, sums });
         }
+        let stood = at.bits[s] >> nth & 1 != 0;
+        if qty == 0 && !stood {
+            return Err(BookError::UnknownLevel);
+        }
+        let old = core::mem::replace(self.sums(on, nth), sums);
+        at.bits[s] = at.bits[s] & !(1 << nth) | ((qty != 0) as u64) << nth;
+        let kind = match (stood, qty) {
+            (false, _) => ChangeKind::Inserted,
+            (true, 0) => ChangeKind::Removed,
+            (true, _) => ChangeKind::Changed,
+        };
+        self.log
+            .note(kind, side, || (at.rank(side, nth), Rung { key, sums }));
+        self.renew_best(at, on);
+        let old = Rung { key, sums: old };
         Ok((old.qty(), old.orders()))
-    }
-
-    /// Removes every level of a side and gives its block back.
-    pub(crate) fn clear(&mut self, at: &mut Book, side: Side) {
-        self.give_back(at, side);
-        at.set_top(side, nothing(side));
-        at.len[side as usize] = 0;
-        at.size[side as usize] = 0;
-    }
-
-    /// The levels of a side, best first.
-    pub(crate) fn levels(&self, at: &Book, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
-        self.levels_from(at, side, 0)
-    }
-
-    /// The levels from a rank on, 0 the best. None of those before it is looked at.
-    #[inline]
-    pub(crate) fn levels_from(
-        &self,
-        at: &Book,
-        side: Side,
-        first: usize,
-    ) -> impl ExactSizeIterator<Item = Level> + '_ {
-        let (top, all) = (at.top(side), &self.rungs[at.range(side)]);
-        let left = &all[..all.len().saturating_sub(first)];
-        left.iter().rev().enumerate().map(move |(nth, behind)| {
-            let rung = if first + nth == 0 { top } else { *behind };
-            Level {
-                price: crate::price_of(side, rung.key),
-                qty: Volume(rung.qty()),
-                orders: rung.orders(),
-            }
-        })
-    }
-
-    /// The first order of a level, [`NONE`] if there is no such level or no queue.
-    pub(crate) fn first(&self, at: &Book, side: Side, key: i64) -> u32 {
-        self.search(at, side, key)
-            .ok()
-            .and_then(|position| self.queues.get(position))
-            .map_or(NONE, |q| q.head)
-    }
-
-    /// The first order of the `nth` level from the worst.
-    pub(crate) fn first_of(&self, at: &Book, side: Side, nth: usize) -> u32 {
-        self.queues[at.range(side)][nth].head
     }
 
     /// Changes one order's share of a level in place.
     pub(crate) fn change(
         &mut self,
         at: &mut Book,
-        side: Side,
+        on: BookSide,
         key: i64,
         old: u32,
         new: u32,
     ) -> Result<(), BookError> {
-        if let Ok(position) = self.search(at, side, key) {
-            let sums = self.sums(at, side, position);
+        let change = |sums: &mut u64| {
             let without = *sums - ((old as u64) << COUNT_BITS);
-            *sums = without
-                .checked_add((new as u64) << COUNT_BITS)
-                .ok_or(BookError::Full)?;
-            let (sums, rank) = (*sums, at.range(side).end - 1 - position);
-            self.log.note(ChangeKind::Changed, side, rank, Rung { key, sums });
+            let changed = without.checked_add((new as u64) << COUNT_BITS);
+            *sums = changed.ok_or(BookError::Full)?;
+            Ok(*sums)
+        };
+        let nth = at.nth(on.side, key);
+        let (rank, sums) = if nth < WINDOW as u64 {
+            (at.rank(on.side, nth), change(self.sums(on, nth))?)
+        } else if let Ok(position) = self.find_behind(at, on, key) {
+            let sums = change(&mut self.rungs[position].sums)?;
+            (self.rank_behind(at, on, position), sums)
+        } else {
+            return Ok(());
+        };
+        if rank == 0 {
+            at.sums[on.side as usize] = sums;
         }
+        self.log
+            .note(ChangeKind::Changed, on.side, || (rank, Rung { key, sums }));
         Ok(())
+    }
+
+    /// Removes every level of a side and gives its block back.
+    pub(crate) fn clear(&mut self, at: &mut Book, on: BookSide) {
+        self.give_back(on);
+        self.take_window(at, on);
+        at.behind[on.side as usize] = 0;
+        at.set_tick(on.side, Tick::UNKNOWN);
+    }
+
+    /// The levels of a side, best first.
+    #[inline]
+    pub(crate) fn levels(&self, at: &Book, on: BookSide) -> Levels<'_> {
+        let s = on.side as usize;
+        Levels {
+            places: &self.places[on.book][s],
+            behind: &self.rungs[self.range(at, on)],
+            bits: at.bits[s],
+            base: at.base[s],
+            tick: at.size[s],
+            side: on.side,
+        }
+    }
+
+    /// The first order of a level, [`NONE`] if there is no such level or no queue.
+    pub(crate) fn first(&self, at: &Book, on: BookSide, key: i64) -> u32 {
+        self.queue_of(at, on, key)
+            .and_then(|queue| self.queues.get(queue))
+            .map_or(NONE, |queue| queue.head)
+    }
+
+    /// The first order of the `nth` level from the worst.
+    pub(crate) fn first_of(&self, at: &Book, on: BookSide, nth: usize) -> u32 {
+        let behind = self.range(at, on);
+        let queue = match nth.checked_sub(behind.len()) {
+            None => self.queue_behind(behind.start + nth),
+            Some(nth) => {
+                let better = (0..nth).fold(at.bits[on.side as usize], |bits, _| bits & (bits - 1));
+                on.place(better.trailing_zeros() as u64)
+            }
+        };
+        self.queues[queue].head
+    }
+
+    /// Where a level's queue is, if there is such a level.
+    #[inline(always)]
+    fn queue_of(&self, at: &Book, on: BookSide, key: i64) -> Option<usize> {
+        let nth = at.nth(on.side, key);
+        if nth < WINDOW as u64 {
+            return (at.bits[on.side as usize] >> nth & 1 != 0).then(|| on.place(nth));
+        }
+        let position = self.find_behind(at, on, key).ok()?;
+        Some(self.queue_behind(position))
     }
 
     /// Appends order `index` to the queue of the level at `position`.
@@ -607,59 +488,138 @@ impl LevelPool {
         };
         orders.link(tail, NEXT, index);
     }
-
-    /// Takes the order of this slot out of its queue and out of its level, whose place is looked for once.
-    /// What is different.
+    /// Takes the order of this slot out of its queue and out of its level. What is different.
     #[inline(always)]
     pub(crate) fn leave(
         &mut self,
         orders: &mut OrderIndex,
         at: &mut Book,
+        on: BookSide,
         index: u32,
         order: Slot,
     ) -> UpdateFlags {
-        let (side, key) = (order.side(), order.key);
         let beside = orders.last_links(index);
         // Each of its neighbours gets the other one.
         orders.tie(beside, beside);
-        let range = at.range(side);
-        let is_best = key == at.key[side as usize];
-        let position = match is_best {
-            true => Ok(range.end - 1),
-            false => self.search_behind(range.start, range.end - 1, key),
-        };
-        let Ok(position) = position else {
-            return UpdateFlags::DEPTH;
-        };
-        self.queues[position].set_ends(beside, beside);
-        self.take_at(at, side, position, is_best, order.qty, true)
+        if let Some(queue) = self.queue_of(at, on, order.key) {
+            self.queues[queue].set_ends(beside, beside);
+        }
+        self.take(at, on, order.key, order.qty, true)
     }
 
     /// Order `index` has got another slot number, this one: its neighbours, or its level, are told.
-    pub(crate) fn renumber(&mut self, orders: &mut OrderIndex, at: &Book, index: u32) {
+    pub(crate) fn renumber(&mut self, orders: &mut OrderIndex, at: &Book, book: usize, index: u32) {
         let order = *orders.slot(index);
         let beside = order.links;
         orders.tie(beside, [index; 2]);
+        let side = order.side();
         if beside.contains(&NONE)
-            && let Ok(position) = self.search(at, order.side(), order.key)
+            && let Some(queue) = self.queue_of(at, BookSide { book, side }, order.key)
         {
-            self.queues[position].set_ends(beside, [index; 2]);
+            self.queues[queue].set_ends(beside, [index; 2]);
         }
     }
 
-    /// Fetches the levels right behind the best ones of a book, and the ends of their queues.
+    /// Fetches the place of a key and the ends of its queue.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, at: &Book) {
-        let behind = Side::BOTH.map(|side| at.range(side).end.saturating_sub(2));
-        behind
-            .iter()
-            .for_each(|&last| prefetch::fetch_near(&self.rungs, last));
-        if !self.queues.is_empty() {
-            behind
-                .iter()
-                .for_each(|&last| prefetch::fetch_near(&self.queues, last));
+    pub(crate) fn prefetch(&self, at: &Book, on: BookSide, key: i64) {
+        self.prefetch_place(on, at.nth(on.side, key) % WINDOW as u64);
+    }
+
+    /// Fetches the best levels of both sides of a book, and the ends of their queues.
+    #[inline(always)]
+    pub(crate) fn prefetch_best(&self, at: &Book, book: usize) {
+        for side in Side::BOTH {
+            let best = (at.bits[side as usize] | 1).ilog2() as u64;
+            self.prefetch_place(BookSide { book, side }, best);
         }
     }
+
+    #[inline(always)]
+    fn prefetch_place(&self, on: BookSide, nth: u64) {
+        let places = self.places.as_flattened();
+        let first = on.book * 2 + on.side as usize;
+        prefetch::fetch_in(places, first, nth as usize);
+        if !self.queues.is_empty() {
+            prefetch::fetch_near(&self.queues, on.place(nth));
+        }
+    }
+}
+
+/// The levels of a side, best first: see [`LevelPool::levels`].
+pub(crate) struct Levels<'a> {
+    places: &'a [u64; WINDOW],
+    behind: &'a [Rung],
+    bits: u64,
+    base: i64,
+    tick: u64,
+    side: Side,
+}
+
+impl Levels<'_> {
+    /// The same from a rank on, 0 the best.
+    #[inline]
+    pub(crate) fn from_rank(mut self, first: usize) -> Self {
+        for nth in 0..first {
+            match self.bits.checked_ilog2() {
+                Some(best) => self.bits ^= 1 << best,
+                None => {
+                    let left = self.behind.len().saturating_sub(first - nth);
+                    self.behind = &self.behind[..left];
+                    break;
+                }
+            }
+        }
+        self
+    }
+}
+
+impl Iterator for Levels<'_> {
+    type Item = Level;
+
+    #[inline]
+    fn next(&mut self) -> Option<Level> {
+        let rung = match self.bits.checked_ilog2() {
+            Some(nth) => {
+                self.bits ^= 1 << nth;
+                let above = (nth as u64).wrapping_mul(self.tick) as i64;
+                Rung {
+                    key: self.base.wrapping_add(above),
+                    sums: self.places[nth as usize % WINDOW],
+                }
+            }
+            None => {
+                let (last, rest) = self.behind.split_last()?;
+                self.behind = rest;
+                *last
+            }
+        };
+        Some(Level {
+            price: crate::price_of(self.side, rung.key),
+            qty: Volume(rung.qty()),
+            orders: rung.orders(),
+        })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.bits.count_ones() as usize + self.behind.len();
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Levels<'_> {}
+
+/// What is different after a level was touched that is better than all (`over` 0), the best (1) or behind it
+/// (more); `whole`: it came or went.
+#[inline(always)]
+fn touched_at(side: Side, over: u64, whole: bool) -> UpdateFlags {
+    let best = UpdateFlags::BEST_BID.0 | UpdateFlags::BEST_BID_PRICE.0 * whole as u8;
+    UpdateFlags(select_unpredictable(
+        over <= 1,
+        best << side as u8,
+        UpdateFlags::DEPTH.0,
+    ))
 }
 
 /// Stands for the best level of an empty side: no quantity, at price 0.
@@ -671,18 +631,6 @@ fn nothing(side: Side) -> Rung {
     }
 }
 
-/// The quantity of a side's best level is different.
-#[inline(always)]
-fn best_qty(side: Side) -> UpdateFlags {
-    UpdateFlags(UpdateFlags::BEST_BID.0 << side as u8)
-}
-
-/// The price of a side's best level is different.
-#[inline(always)]
-fn best_price(side: Side) -> UpdateFlags {
-    UpdateFlags(UpdateFlags::BEST_BID.with(UpdateFlags::BEST_BID_PRICE).0 << side as u8)
-}
-
 /// Adds to a level's sums; neither of them may overflow.
 #[inline(always)]
 fn join(sums: &mut u64, added: u64) -> Result<(), BookError> {
@@ -691,67 +639,4 @@ fn join(sums: &mut u64, added: u64) -> Result<(), BookError> {
     }
     *sums = sums.checked_add(added).ok_or(BookError::Full)?;
     Ok(())
-}
-
-/// Moves `items[from..to]` one place up. Mostly one to four items: a loop is faster than a call.
-#[inline(always)]
-fn shift_up<T: Copy>(items: &mut [T], from: usize, to: usize) {
-    if to - from > SHORT {
-        items.copy_within(from..to, from + 1);
-        return;
-    }
-    let items = &mut items[from..=to];
-    for i in (1..items.len()).rev() {
-        items[i] = items[i - 1];
-    }
-}
-
-/// Moves `items[from + 1..to]` one place down.
-#[inline(always)]
-fn shift_down<T: Copy>(items: &mut [T], from: usize, to: usize) {
-    if to - from > SHORT {
-        items.copy_within(from + 1..to, from);
-        return;
-    }
-    let items = &mut items[from..to];
-    for i in 1..items.len() {
-        items[i - 1] = items[i];
-    }
-}
-
-/// Where the key is among levels in ascending key order (`Ok`) or belongs (`Err`), looking at the
-/// nearest to the end first.
-#[inline(always)]
-fn walk(rungs: &[Rung], key: i64) -> Result<usize, usize> {
-    let (far, near) = rungs.split_at(rungs.len().saturating_sub(WALK));
-    // All are counted: a branch on each would be one that nobody can predict.
-    let better = near.iter().map(|rung| (rung.key > key) as usize).sum::<usize>();
-    if better == WALK {
-        return bisect(far, key);
-    }
-    match rungs[..rungs.len() - better].last() {
-        Some(rung) if rung.key == key => Ok(rungs.len() - better - 1),
-        _ => Err(rungs.len() - better),
-    }
-}
-
-/// The same by halving.
-#[cold]
-fn bisect(rungs: &[Rung], key: i64) -> Result<usize, usize> {
-    rungs.binary_search_by(|rung| rung.key.cmp(&key))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_is_found_or_belongs_where_halving_says() {
-        for len in 0..3 * WALK as i64 {
-            let rungs: Vec<Rung> = (0..len).map(|i| Rung { key: 2 * i, sums: 1 }).collect();
-            for key in -1..=2 * len {
-                assert_eq!(walk(&rungs, key), bisect(&rungs, key), "{key} among {len}");
-            }
-        }
-    }
 }

@@ -57,6 +57,7 @@ mod order_index;
 pub mod prefetch;
 mod relay;
 pub mod super_books;
+mod tick;
 mod view;
 
 pub use books::{Applied, BookError, Books, BooksConfig, Depth};

@@ -14,6 +14,7 @@
 //! its two cache lines more, and the books are the same.
 
 use crate::books::BookError;
+use crate::ladder::BookSide;
 use crate::late_links::LateLinks;
 use crate::prefetch;
 use crate::touched;
@@ -80,6 +81,15 @@ impl Slot {
     #[inline]
     pub(crate) fn instrument(&self) -> u32 {
         self.tag >> 1
+    }
+
+    /// The side of this book that the order is on.
+    #[inline(always)]
+    pub(crate) fn side_of(&self, book: usize) -> BookSide {
+        BookSide {
+            book,
+            side: self.side(),
+        }
     }
 
     #[inline]
@@ -363,6 +373,12 @@ impl OrderIndex {
             self.free_moved.extend((0..self.rooms as u32).rev());
         }
         self.late.forget();
+    }
+
+    /// What stands in the window where this order would, be it this order or not; `None` without a window.
+    #[inline(always)]
+    pub(crate) fn standing(&self, id: OrderId) -> Option<&Slot> {
+        self.slots.get(self.home(id))
     }
 
     /// Fetches the cache line of an order whose entry has been fetched, if it was moved.

@@ -22,6 +22,15 @@ pub(crate) fn fetch_near<T>(items: &[T], index: usize) {
     hint(items.as_ptr().wrapping_add(index));
 }
 
+/// Asks for the cache line of `rows[row][index]`; does nothing when there is no such row. The line of an
+/// index that the row does not have is fetched in vain.
+#[inline(always)]
+pub(crate) fn fetch_in<T, const N: usize>(rows: &[[T; N]], row: usize, index: usize) {
+    if let Some(row) = rows.get(row) {
+        hint(row.as_ptr().wrapping_add(index));
+    }
+}
+
 /// Asks for every cache line of a value itself, not of what it points to.
 pub fn fetch_value<T>(value: &T) {
     let line = core::ptr::from_ref(value).cast::<[u8; LINE]>();

@@ -1,6 +1,7 @@
 //! Reading a book.
 
 use crate::books::worse;
+use crate::ladder::BookSide;
 use crate::order_index::{NEXT, NONE, PREV};
 use crate::{Books, Depth, Digest, key_of, price_of};
 use tickwire_market::{BookState, BookUpdate, InstrumentId, Level, OrderId, Price, Qty, SeqNo, Side, Volume};
@@ -88,14 +89,18 @@ impl<'a> BookRef<'a> {
 
     /// The levels of a side, best first.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + 'a {
-        self.books.levels.levels(&self.books.books[self.index], side)
+        self.levels_from(side, 0)
     }
 
     /// The levels of a side from a rank on, 0 the best.
     #[inline]
     pub fn levels_from(&self, side: Side, first: usize) -> impl ExactSizeIterator<Item = Level> + use<'a> {
         let book = &self.books.books[self.index];
-        self.books.levels.levels_from(book, side, first)
+        let on = BookSide {
+            book: self.index,
+            side,
+        };
+        self.books.levels.levels(book, on).from_rank(first)
     }
 
     /// Whether neither side has a level.
@@ -108,9 +113,13 @@ impl<'a> BookRef<'a> {
     /// The orders of one level, first in the queue first. Empty unless the books are kept by order.
     pub fn orders(&self, side: Side, price: Price) -> impl Iterator<Item = OrderView> + 'a {
         let books = self.books;
+        let on = BookSide {
+            book: self.index,
+            side,
+        };
         let first = books
             .levels
-            .first(&books.books[self.index], side, key_of(side, price));
+            .first(&books.books[self.index], on, key_of(side, price));
         let known = |index: u32| (index != NONE).then_some(index);
         core::iter::successors(known(first), move |&index| known(books.orders.links(index)[NEXT]))
             .map(|index| books.view(index))

@@ -14,7 +14,7 @@ use tickwire_book::{Books, BooksConfig};
 use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
-    Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol,
+    Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Symbol, Upcoming,
 };
 use tickwire_replay::played::{Cost, Play};
 use tickwire_replay::replay::{self, Fed, MakePlay, RecordsFile};
@@ -238,8 +238,8 @@ impl EventSink for Sink {
         self.events.push(*event);
     }
 
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 
     fn next_distrusted(&mut self) -> Option<InstrumentId> {

@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 use said::{auction_summary, auction_update, code, price, status, trade};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Nanos, OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
 };
 use tickwire_wire_cboe::pitch::{
     self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, Message,
@@ -828,7 +828,7 @@ impl Decoder for PitchDecoder {
             found => found,
         };
         if let Some(instrument) = instrument {
-            sink.upcoming(instrument, OrderId(order));
+            sink.upcoming(Upcoming::resting(instrument, OrderId(order)));
         }
         true
     }

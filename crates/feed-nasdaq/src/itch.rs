@@ -19,7 +19,7 @@ use crate::{FeedHandler, Filter, MoldUdp64, Seen};
 use alloc::vec::Vec;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
+    Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::{Char, U48, prefix};
@@ -261,7 +261,16 @@ impl Decoder for ItchDecoder {
             return false;
         }
         match itch50::order_reference(message) {
-            Some(order) => sink.upcoming(id, OrderId(order)),
+            Some(order) => {
+                let (says_where, buys, price) = itch50::new_order_at(message).unwrap_or_default();
+                sink.upcoming(Upcoming {
+                    instrument: id,
+                    order_id: OrderId(order),
+                    says_where,
+                    side: if buys { Side::Bid } else { Side::Ask },
+                    price: Price::from_4dp(price),
+                });
+            }
             None => {
                 return matches!(
                     message.first(),

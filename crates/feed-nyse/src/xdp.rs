@@ -32,7 +32,7 @@ use crate::{FeedHandler, Filter, MissingRange, Seen, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
     Counter, Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
-    MessageType, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    MessageType, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
 };
 use tickwire_wire_core::Malformed;
 use tickwire_wire_core::layout::le::{I32, U32};
@@ -657,7 +657,22 @@ impl Decoder for XdpDecoder {
         }
         match (kind, message.first_chunk::<24>()) {
             (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
-                sink.upcoming(id, OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h])));
+                let added = match kind {
+                    xdp::AddOrder::KIND => prefix::<xdp::AddOrder>(message).ok(),
+                    _ => None,
+                };
+                let at = added.and_then(|(add, _)| {
+                    let unit = self.price_unit(id)?.raw();
+                    Some((xdp::side(add.side)?, price(unit, add.price).ok()?))
+                });
+                let order_id = OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+                let (side, price) = at.unwrap_or_default();
+                sink.upcoming(Upcoming {
+                    says_where: at.is_some(),
+                    side,
+                    price,
+                    ..Upcoming::resting(id, order_id)
+                });
                 true
             }
             // One that cannot be read says that its book is stale.

@@ -23,7 +23,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tickwire_feed::{ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_market::{
-    Counters, EventFlags, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Symbol,
+    Counters, EventFlags, EventSink, InstrumentId, MarketEvent, Nanos, SeqNo, Symbol, Upcoming,
 };
 use tickwire_testdata::Rng;
 use tickwire_wire::itch50::{AddOrder, OrderDelete, OrderExecuted, OrderReplace};
@@ -57,8 +57,8 @@ impl EventSink for Sum {
             .wrapping_add(event.order_id.0 ^ event.qty.0 ^ event.seq.0);
     }
     #[inline]
-    fn upcoming(&mut self, _: InstrumentId, order_id: OrderId) {
-        black_box(order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        black_box(next);
     }
 }
 

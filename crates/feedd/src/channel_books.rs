@@ -26,7 +26,7 @@ use tickwire_book::{Books, InstrumentStates, Outcome, Relay, prefetch};
 use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
     BookState, BookUpdate, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, MessageType, Nanos,
-    OrderId, SeqNo, Side, Symbol, Venue, Volume,
+    SeqNo, Side, Symbol, Upcoming, Venue, Volume,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::stamp::RxTimes;
@@ -172,10 +172,10 @@ impl<'r> ChannelBooks<'r> {
 
     /// An order that the packet in hand is about: what it needs is fetched.
     #[inline]
-    pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    pub fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
         self.is_announced = true;
-        self.fetch(instrument);
+        self.fetch(next.instrument);
     }
 
     /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is

@@ -6,7 +6,7 @@
 //! ```
 
 use tickwire_feed::{Channel, FeedState, Pattern, Seen};
-use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Port};
+use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, Port, Upcoming};
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::stamp::RxStamp;
@@ -307,8 +307,8 @@ impl EventSink for ThreadBooks<'_> {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.channels[self.source].books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.channels[self.source].books.upcoming(next);
     }
 
     #[inline]

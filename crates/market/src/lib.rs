@@ -46,6 +46,6 @@ pub use money::{Currency, PointValue};
 pub use port::{Port, Transport};
 pub use price::{ParsePriceError, Price};
 pub use qty::{Qty, Volume};
-pub use sink::{DynSink, EventSink};
+pub use sink::{DynSink, EventSink, Upcoming};
 pub use time::Nanos;
 pub use update::{BookState, BookUpdate, Level, UpdateFlags};

@@ -1,6 +1,49 @@
 //! Where a feed pushes its events.
 
-use crate::{InstrumentId, MarketEvent, MessageType, OrderId};
+use crate::{EventKind, InstrumentId, MarketEvent, MessageType, OrderId, Price, Side};
+
+/// A message that lies a few messages ahead in the same packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Upcoming {
+    /// The instrument it is about.
+    pub instrument: InstrumentId,
+    /// The order it is about; of a feed that says levels, 0.
+    pub order_id: OrderId,
+    /// Whether the message says itself at which price it changes the book, as that of a new order does, and
+    /// one about a level. If not, side and price are anything: a flag and no `Option`, as which of the two a
+    /// message is nobody can foresee, and an `Option` is made by a branch.
+    pub says_where: bool,
+    /// The side that it changes.
+    pub side: Side,
+    /// The price at which it changes it.
+    pub price: Price,
+}
+
+impl Upcoming {
+    /// What an event that lies ahead says of itself.
+    #[inline(always)]
+    pub fn of(event: &MarketEvent) -> Upcoming {
+        Upcoming {
+            instrument: event.instrument,
+            order_id: event.order_id,
+            says_where: matches!(event.kind, EventKind::Add | EventKind::Level),
+            side: event.side,
+            price: event.price,
+        }
+    }
+
+    /// A message about an order that rests already, whose price it does not say.
+    #[inline(always)]
+    pub fn resting(instrument: InstrumentId, order_id: OrderId) -> Upcoming {
+        Upcoming {
+            instrument,
+            order_id,
+            says_where: false,
+            side: Side::Bid,
+            price: Price::ZERO,
+        }
+    }
+}
 
 /// A consumer of market events, statically dispatched: books, recorders, shared memory, tests.
 pub trait EventSink {
@@ -16,11 +59,11 @@ pub trait EventSink {
         let _ = kind;
     }
 
-    /// A message about this order lies a few messages ahead in the same packet: a book may fetch its cache
-    /// lines now. Says nothing about what the message does; ignoring it is always correct.
+    /// Such a message lies a few messages ahead in the same packet: a book may fetch its cache lines now.
+    /// What is said may be wrong; ignoring it is always correct.
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        let _ = (instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        let _ = next;
     }
 
     /// The next book that is wrong, as what came does not fit it or could not be read; the feed asks after
@@ -54,8 +97,8 @@ impl EventSink for DynSink<'_> {
         self.0.on_message(kind);
     }
 
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.0.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.0.upcoming(next);
     }
 
     #[inline]

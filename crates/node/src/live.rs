@@ -15,8 +15,8 @@ use tickwire_feed::Channel;
 use tickwire_fix::{MassQuoteTemplate, OrderTemplate, Version};
 use tickwire_lab::Stage;
 use tickwire_market::{
-    ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price,
-    Symbol, Venue,
+    ClientOrderId, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price, Symbol,
+    Upcoming, Venue,
 };
 use tickwire_receive::receiver::SourceFacts;
 use tickwire_trading::strategy::{
@@ -414,8 +414,8 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STA
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books[self.source].upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books[self.source].upcoming(next);
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use tickwire_feed::Channel;
 use tickwire_fix::Store;
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    Counter, Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, OrderId, Port, Price,
+    Counter, Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, Port, Price, Upcoming,
 };
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::tsc;
@@ -85,8 +85,8 @@ impl EventSink for Quoting {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.path.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.path.upcoming(next);
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{
     Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Port,
-    SeqNo, Side, Symbol,
+    SeqNo, Side, Symbol, Upcoming,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 
@@ -233,8 +233,8 @@ impl EventSink for Player {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 
     #[inline]

@@ -48,7 +48,7 @@ use tickwire_exchange::{
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
     BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType, Nanos,
-    OrderId, OrderType, Port, Price, Qty, Side, TimeInForce, TradingStatus, Transport,
+    OrderType, Port, Price, Qty, Side, TimeInForce, TradingStatus, Transport, Upcoming,
 };
 use tickwire_testdata::Rng;
 
@@ -299,8 +299,8 @@ impl EventSink for Sink {
         *self.messages.entry(kind.0).or_default() += 1;
     }
 
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 }
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use tickwire_book::Books;
 use tickwire_exchange::{Engine, generate_itch};
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed};
-use tickwire_market::{EventSink, InstrumentId, MarketEvent, OrderId, SeqNo, Side, Symbol};
+use tickwire_market::{EventSink, InstrumentId, MarketEvent, SeqNo, Side, Symbol, Upcoming};
 use tickwire_wire::moldudp64;
 
 /// A session in memory: messages behind their length, as in a file, and the engine's books at the end.
@@ -125,8 +125,8 @@ impl EventSink for BooksOnly {
         let _ = self.0.apply(event);
     }
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.0.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.0.upcoming(next);
     }
 }
 

@@ -455,6 +455,20 @@ pub fn order_reference(message: &[u8]) -> Option<u64> {
     }
 }
 
+/// For looking ahead: whether a message is a new order, whether that buys, and its price in ten-thousandths.
+/// Nothing is checked. Whether a message is a new order is what nobody can foresee, so that there is no
+/// branch on it: of others, something else is read in the place of side and price. `None` of less than four
+/// bytes.
+#[inline(always)]
+pub fn new_order_at(message: &[u8]) -> Option<(bool, bool, u32)> {
+    let kind = *message.first()?;
+    let last = message.len().checked_sub(4)?;
+    let buys = *message.get(last.min(19))? == b'B';
+    let price = message.get(last.min(32)..)?.first_chunk()?;
+    let is_new = (kind == b'A') | (kind == b'F');
+    Some((is_new, buys, u32::from_be_bytes(*price)))
+}
+
 /// The side of a `BuySellIndicator`.
 #[inline(always)]
 pub const fn side(indicator: Char) -> Option<Side> {

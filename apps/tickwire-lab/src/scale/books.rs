@@ -3,7 +3,7 @@
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_console::failure::Failure;
 use tickwire_lab::{Table, format_count};
-use tickwire_market::{EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, Volume};
+use tickwire_market::{EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, Upcoming, Volume};
 use tickwire_runtime::clock::thread_cpu_ns;
 
 use super::{Draws, bytes, decades, has_room, resident};
@@ -79,7 +79,7 @@ fn changes(books: &mut Books, resting: &mut [u64], count: usize, packet: usize) 
         let begin = thread_cpu_ns();
         if packet > 2 {
             for event in &events {
-                books.upcoming(event.instrument, event.order_id);
+                books.upcoming(Upcoming::of(event));
             }
         }
         for event in &events {

@@ -11,9 +11,7 @@ use tickwire_exchange::Listing;
 use tickwire_feed::{Channel, Line};
 use tickwire_kernel::frame;
 use tickwire_lab::{Histogram, Table, format_count};
-use tickwire_market::{
-    Counter, Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, Symbol,
-};
+use tickwire_market::{Counter, Counters, EventSink, MarketEvent, Nanos, Port, Symbol, Upcoming};
 use tickwire_receive::SocketOptions;
 use tickwire_receive::receiver::{Consumer, Receiver};
 use tickwire_rig::recorded::{BooksOnly, Recorded, SESSION, walk};
@@ -210,8 +208,8 @@ impl EventSink for Listener {
         let _ = self.books.apply(event);
     }
 
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 }
 

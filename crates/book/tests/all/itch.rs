@@ -2,7 +2,7 @@
 //! `feed`, which these tests and benchmarks must not depend on to be believed.
 
 use tickwire_market::{
-    EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Volume,
+    EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Upcoming, Volume,
 };
 
 /// A field of a message whose length is known: no check is left in the machine code.
@@ -21,13 +21,28 @@ fn locate<const N: usize>(m: &[u8; N]) -> InstrumentId {
     InstrumentId(u16::from_be_bytes([m[1], m[2]]) as u32)
 }
 
-/// The instrument and order of a message that is about an order.
+/// What a message is about, if it is about an order.
 #[allow(dead_code)] // the benchmark looks ahead, the tests do not
 #[inline(always)]
-pub(crate) fn order_of(message: &[u8]) -> Option<(InstrumentId, OrderId)> {
+pub(crate) fn upcoming(message: &[u8]) -> Option<Upcoming> {
     let m = message.first_chunk::<19>()?;
     let about_order = matches!(m[0], b'A' | b'F' | b'D' | b'U' | b'E' | b'C' | b'X');
-    about_order.then(|| (locate(m), OrderId(u64_at(m, 11))))
+    // Of other messages than new orders something else is read there: whether one is new is what nobody can
+    // foresee, and a branch would be on it.
+    let last = message.len() - 4;
+    let side = if message[last.min(19)] == b'B' {
+        Side::Bid
+    } else {
+        Side::Ask
+    };
+    let price = message[last.min(32)..].first_chunk::<4>()?;
+    about_order.then(|| Upcoming {
+        instrument: locate(m),
+        order_id: OrderId(u64_at(m, 11)),
+        says_where: (m[0] == b'A') | (m[0] == b'F'),
+        side,
+        price: Price::from_4dp(u32::from_be_bytes(*price)),
+    })
 }
 
 /// Fills `event` from a message; whether it changes a book. The event is built in place: moving 128 bytes

@@ -5,8 +5,8 @@ use crate::mirror;
 use tickwire_book::naive::{NaiveApplied, NaiveBooks};
 use tickwire_book::{Applied, Books, BooksConfig, Depth, Digest};
 use tickwire_market::{
-    BookState, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Venue,
-    Volume,
+    BookState, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side,
+    Upcoming, Venue, Volume,
 };
 use tickwire_testdata::Rng;
 
@@ -32,6 +32,53 @@ struct Stream {
     seq: u64,
     spread: u64,
     live_max: usize,
+    /// Where prices are instead of around a price that stays.
+    wander: Option<Wander>,
+}
+
+/// Prices around one that moves, in ticks that change: what windows of levels are laid anew for.
+struct Wander {
+    centre: i64,
+    tick: i64,
+}
+
+impl Wander {
+    const FROM: Wander = Wander {
+        centre: 1_000_000_000,
+        tick: 10_000_000,
+    };
+
+    fn price(&mut self, rng: &mut Rng) -> Price {
+        match rng.below(3_000) {
+            0 => {
+                self.tick =
+                    [1, 3, 5_000_000, 10_000_000, 250_000_000, 1 << 40, 1 << 58][rng.below(7) as usize]
+            }
+            1 => self.centre = [i64::MIN, -7, 0, 1_000_000_000, i64::MAX][rng.below(5) as usize],
+            2..300 => {
+                self.centre = self
+                    .centre
+                    .saturating_add(self.tick.saturating_mul(rng.below(5) as i64 - 2))
+            }
+            300..310 => {
+                self.centre = self
+                    .centre
+                    .saturating_add(self.tick.saturating_mul(rng.below(400) as i64 - 200))
+            }
+            _ => {}
+        }
+        let away = match rng.below(10) {
+            0 => rng.below(400) as i64 - 200,
+            1..4 => rng.below(60) as i64 - 30,
+            _ => rng.below(10) as i64 - 5,
+        };
+        let between = match rng.chance(1, 200) {
+            true => rng.below(self.tick as u64) as i64,
+            false => 0,
+        };
+        let price = self.centre.saturating_add(self.tick.saturating_mul(away));
+        Price::from_raw(price.saturating_add(between))
+    }
 }
 
 impl Stream {
@@ -43,10 +90,14 @@ impl Stream {
             seq: 0,
             spread,
             live_max,
+            wander: None,
         }
     }
 
     fn price(&mut self) -> Price {
+        if let Some(wander) = &mut self.wander {
+            return wander.price(&mut self.rng);
+        }
         let (wide, narrow) = (self.rng.below(self.spread), self.rng.below(6));
         let ticks = if self.rng.chance(1, 5) { wide } else { narrow };
         Price::from_raw((ticks as i64 - self.spread as i64 / 4) * 10_000_000)
@@ -188,14 +239,23 @@ fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, c
 
 /// The same with books of these sizes.
 fn compare_in(config: BooksConfig, seed: u64, events: u64, spread: u64, live_max: usize, check_every: u64) {
+    compare_stream(
+        config,
+        Stream::new(seed, spread, live_max),
+        seed,
+        events,
+        check_every,
+    );
+}
+
+fn compare_stream(config: BooksConfig, mut stream: Stream, seed: u64, events: u64, check_every: u64) {
     let depth = config.depth;
     let mut fast = Books::new(config);
     let mut mirror = mirror::Mirror::new(&fast);
     let mut naive = NaiveBooks::new(Venue::Nasdaq, depth, INSTRUMENTS, BookState::Live);
-    let mut stream = Stream::new(seed, spread, live_max);
     for n in 0..events {
         let event = stream.next(&naive);
-        fast.upcoming(event.instrument, event.order_id);
+        fast.upcoming(Upcoming::of(&event));
         let expected = naive.apply(&event);
         let got = fast.apply(&event);
         assert!(
@@ -277,6 +337,20 @@ fn deep_books_grow_move_and_shrink_like_the_naive_ones() {
     compare(6, Depth::Aggregated, 150_000, 4_000, 6_000, 5_000);
 }
 
+/// Bids and offers stand on either side of all prices there are, between ticks, and far from each other.
+#[test]
+fn books_equal_the_naive_ones_wherever_prices_go_and_whatever_their_ticks_are() {
+    for seed in 1..=12 {
+        for depth in [Depth::ByOrder, Depth::Aggregated] {
+            let stream = Stream {
+                wander: Some(Wander::FROM),
+                ..Stream::new(seed, 1, [20, 200, 3_000][seed as usize % 3])
+            };
+            compare_stream(config(depth), stream, seed, 30_000, 500);
+        }
+    }
+}
+
 #[test]
 fn two_million_events_end_in_the_same_books() {
     compare(7, Depth::ByOrder, 1_000_000, 120, 2_500, 100_000);
@@ -285,10 +359,15 @@ fn two_million_events_end_in_the_same_books() {
 
 #[test]
 fn levels_and_quotes_of_a_by_price_feed_equal_the_naive_ones() {
+    levels_and_quotes(9, |rng| Price::from_raw(rng.below(60) as i64 - 30));
+    let mut wander = Wander::FROM;
+    levels_and_quotes(10, |rng| wander.price(rng));
+}
+
+fn levels_and_quotes(seed: u64, mut price: impl FnMut(&mut Rng) -> Price) {
     let mut fast = Books::new(config(Depth::ByPrice));
     let mut naive = NaiveBooks::new(Venue::Nasdaq, Depth::ByPrice, INSTRUMENTS, BookState::Live);
     let mut mirror = mirror::Mirror::new(&fast);
-    let seed = 9;
     let mut rng = Rng::new(seed);
     for n in 0..200_000 {
         let kind = match rng.below(100) {
@@ -308,9 +387,9 @@ fn levels_and_quotes_of_a_by_price_feed_equal_the_naive_ones() {
             instrument: InstrumentId(rng.below(INSTRUMENTS as u64 + 1) as u32),
             order_id: OrderId(rng.below(50)),
             side: if rng.chance(1, 2) { Side::Bid } else { Side::Ask },
-            price: Price::from_raw(rng.below(60) as i64 - 30),
+            price: price(&mut rng),
             qty: qty(&mut rng),
-            ask_price: Price::from_raw(rng.below(60) as i64),
+            ask_price: price(&mut rng),
             ask_qty: qty(&mut rng),
             order_count: rng.below(9) as u32,
             ..MarketEvent::default()

@@ -3,7 +3,7 @@
 use tickwire_book::{Applied, BookError, Books, BooksConfig, Depth, QueuePosition, Relay};
 use tickwire_market::{
     BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderId, Price, Side,
-    UpdateFlags, Volume,
+    Upcoming, UpdateFlags, Volume,
 };
 
 const STOCK: InstrumentId = InstrumentId(1);
@@ -324,19 +324,41 @@ fn a_level_without_room_rejects_the_order_and_frees_its_slot() {
     for id in 1..=8 {
         changed(&mut books, order(id, Side::Bid, 100 + id as u32, 10));
     }
+    // By these, those before come behind the window: to where the room is for levels.
+    changed(&mut books, order(101, Side::Bid, 200, 10));
     assert_eq!(
-        rejected(&mut books, order(9, Side::Bid, 200, 10)),
+        rejected(&mut books, order(9, Side::Bid, 120, 10)),
         BookError::Full
     );
     assert_eq!(books.order(OrderId(9)), None);
-    assert_eq!(books.book(STOCK).unwrap().levels(Side::Bid).len(), 8);
+    assert_eq!(books.book(STOCK).unwrap().levels(Side::Bid).len(), 9);
     let replace = MarketEvent {
         ref_id: 9,
-        price: Price::from_4dp(101),
+        price: Price::from_4dp(120),
         ..event(EventKind::Replace, 1, 5)
     };
     changed(&mut books, replace);
     assert_eq!(books.order(OrderId(9)).unwrap().qty.0, 5);
+}
+
+#[test]
+fn a_best_price_without_room_for_those_that_it_moves_out_of_the_window_is_rejected() {
+    let mut books = Books::new(BooksConfig {
+        levels: 8,
+        instruments: 3,
+        ..BooksConfig::default()
+    });
+    for id in 1..=9 {
+        changed(&mut books, order(id, Side::Ask, 1_000 - id as u32, 10));
+    }
+    let before: Vec<_> = books.book(STOCK).unwrap().levels(Side::Ask).collect();
+    assert_eq!(
+        rejected(&mut books, order(10, Side::Ask, 100, 10)),
+        BookError::Full
+    );
+    let book = books.book(STOCK).unwrap();
+    assert!(book.levels(Side::Ask).eq(before));
+    assert_eq!(book.own_state(), BookState::Stale, "until it is cleared");
 }
 
 #[test]
@@ -401,19 +423,19 @@ fn whatever_is_announced_changes_nothing() {
             let before = books.state_hash();
             for id in [0, 1, 2, u64::MAX, 1 << 33].repeat(4) {
                 for instrument in [0, 1, 4, u32::MAX] {
-                    books.upcoming(InstrumentId(instrument), OrderId(id));
+                    books.upcoming(Upcoming::resting(InstrumentId(instrument), OrderId(id)));
                 }
             }
             assert_eq!(books.state_hash(), before);
             // The second and the third order go where the first one stands.
             let rested = (0..3).filter(|n| {
-                books.upcoming(STOCK, OrderId(n * 4));
+                books.upcoming(Upcoming::resting(STOCK, OrderId(n * 4)));
                 matches!(books.apply(&order(n * 4, Side::Bid, 100, 5)), Applied::Update(_))
             });
             let has_room = depth != Depth::ByPrice && orders > 0;
             assert_eq!(rested.count(), if has_room { 3 } else { 0 });
             for id in [0, 4, 8, 12].repeat(4) {
-                books.upcoming(STOCK, OrderId(id));
+                books.upcoming(Upcoming::resting(STOCK, OrderId(id)));
             }
             let total: u64 = books.totals(STOCK)[0].orders;
             assert_eq!(total, if has_room { 3 } else { 0 });
@@ -615,7 +637,7 @@ fn a_book_that_has_become_small_gives_its_levels_to_others() {
 }
 
 #[test]
-fn a_side_has_room_for_32_768_levels_and_no_more() {
+fn a_side_has_room_for_32_768_levels_behind_its_window_and_no_more() {
     let mut books = Books::new(BooksConfig {
         depth: Depth::ByPrice,
         instruments: 2,
@@ -626,6 +648,10 @@ fn a_side_has_room_for_32_768_levels_and_no_more() {
         kind: EventKind::Level,
         ..order(0, Side::Bid, price, 5)
     };
+    // The best of them are in the window, which has room of its own.
+    for price in [100_000, 99_999] {
+        changed(&mut books, level(price));
+    }
     for price in 1..=32_768 {
         changed(&mut books, level(price));
     }

@@ -1,6 +1,8 @@
 //! Messages that are delivered one after another, each with the events of its end.
 
-use tickwire_market::{Counter, Counters, EventFlags, EventSink, MarketEvent, MessageType, Nanos, SeqNo};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventSink, MarketEvent, MessageType, Nanos, SeqNo, Upcoming,
+};
 
 use crate::Line;
 use crate::decoder::{Announced, Context, Decoder, Early};
@@ -265,7 +267,7 @@ impl<S: EventSink> EventSink for OneBehind<'_, S> {
     #[inline(always)]
     fn on_event(&mut self, event: &MarketEvent) {
         if !self.is_told {
-            self.sink.upcoming(event.instrument, event.order_id);
+            self.sink.upcoming(Upcoming::of(event));
         }
         if self.is_there {
             self.announced.tell(self.sink);

@@ -1,7 +1,7 @@
 //! Entries of the order log and of its snapshots, made into events.
 
 use tickwire_market::{
-    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Upcoming,
 };
 use tickwire_wire_moex::moex::{Action, BookEntry, Message, OrderKind, OrderLog};
 
@@ -82,7 +82,7 @@ impl Instruments {
         match read() {
             Some(order) => {
                 if more || self.held.pushed > 0 {
-                    sink.upcoming(id, order.order_id);
+                    sink.upcoming(Upcoming::resting(id, order.order_id));
                 }
                 self.order(context, index, order, counters, sink);
             }

@@ -8,7 +8,7 @@ use tickwire_feed::{
 };
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price,
-    Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Qty, SeqNo, Side, Symbol, TradingStatus, Upcoming, Venue, Volume,
 };
 use tickwire_wire::itch50::*;
 use tickwire_wire::layout::Pod;
@@ -27,8 +27,8 @@ impl EventSink for Heard {
     fn on_event(&mut self, event: &MarketEvent) {
         self.events.push(*event);
     }
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.upcoming.push((instrument.0, order_id.0));
+    fn upcoming(&mut self, next: Upcoming) {
+        self.upcoming.push((next.instrument.0, next.order_id.0));
     }
 }
 

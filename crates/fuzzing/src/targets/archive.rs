@@ -3,9 +3,7 @@
 use tickwire_archive::{Archive, ArchiveChannel, ChannelFacts, Packet, is_index, packets};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState};
-use tickwire_market::{
-    Counter, Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Venue,
-};
+use tickwire_market::{Counter, Counters, EventSink, MarketEvent, Nanos, SeqNo, Upcoming, Venue};
 
 struct Sink {
     books: Books,
@@ -18,8 +16,8 @@ impl EventSink for Sink {
         self.events.push(*event);
     }
 
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.books.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.books.upcoming(next);
     }
 }
 

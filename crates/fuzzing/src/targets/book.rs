@@ -4,8 +4,8 @@ use crate::Choices;
 use tickwire_book::naive::{NaiveApplied, NaiveBooks};
 use tickwire_book::{Applied, Books, BooksConfig, Depth, Digest};
 use tickwire_market::{
-    BookState, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Venue,
-    Volume,
+    BookState, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side,
+    Upcoming, Venue, Volume,
 };
 
 const INSTRUMENTS: u32 = 4;
@@ -32,7 +32,7 @@ pub fn book(bytes: &[u8]) {
     let mut seq = 0;
     while let Some(event) = event(&mut choices, seq) {
         seq += 1;
-        fast.upcoming(event.instrument, event.order_id);
+        fast.upcoming(Upcoming::of(&event));
         let expected = naive.apply(&event);
         let got = fast.apply(&event);
         assert!(

@@ -14,7 +14,7 @@ use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{ItchChannel, Line, SoupConfig};
 use tickwire_fix::QuoteAnswer;
 use tickwire_market::{
-    BookState, Cause, Counter, Counters, EventFlags, OrderIntent, Price, Qty, SeqNo, Side, Volume,
+    BookState, Cause, Counter, Counters, EventFlags, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Volume,
 };
 use tickwire_rig::recorded::{self, Recorded};
 use tickwire_runtime::alloc::count_allocations;

@@ -2,7 +2,7 @@
 
 use tickwire_feed::{Channel, Twin};
 use tickwire_market::{
-    Cause, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, TradingStatus,
+    Cause, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price, SeqNo, TradingStatus, Upcoming,
     Venue,
 };
 use tickwire_node::hot::OrderOut;
@@ -136,8 +136,8 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.hot.upcoming(instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.hot.upcoming(next);
     }
 
     #[inline]

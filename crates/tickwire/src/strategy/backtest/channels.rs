@@ -10,7 +10,7 @@ use tickwire_console::failure::Failure;
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
     Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, PointValue, Port,
-    SeqNo, Symbol, Venue,
+    SeqNo, Symbol, Upcoming, Venue,
 };
 use tickwire_replay::played::{Cost, Follow, Play};
 use tickwire_replay::replay::{MakePlay, RecordsFile};
@@ -243,8 +243,8 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
     }
 
     #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.test.upcoming(self.feed, instrument, order_id);
+    fn upcoming(&mut self, next: Upcoming) {
+        self.test.upcoming(self.feed, next);
     }
 }
 
