@@ -232,6 +232,7 @@ pub struct Index {
 struct Last {
     fields: usize,
     first: u32,
+    shares: bool,
     fault: Option<Fault>,
     empty: Option<Fault>,
 }
@@ -243,6 +244,8 @@ pub struct Message<'a> {
     all: Fields<'a>,
     by_tag: &'a [u32; SLOTS],
     first: u32,
+    /// There are fields whose slot was taken.
+    shares: bool,
     /// The first piece that is not `tag=value` nor `tag=`, if any.
     pub fault: Option<Fault>,
     /// The first field without a value, if any.
@@ -263,6 +266,7 @@ impl Index {
             last: Last {
                 fields: 0,
                 first: 1,
+                shares: false,
                 fault: None,
                 empty: None,
             },
@@ -299,6 +303,7 @@ impl Index {
             start: 0,
             skip_to: 0,
             length: 0,
+            shares: false,
             fault: None,
             empty: None,
         };
@@ -315,6 +320,7 @@ impl Index {
         self.last = Last {
             fields: reader.count,
             first: reader.first,
+            shares: reader.shares,
             fault: reader.fault,
             empty: reader.empty,
         };
@@ -332,6 +338,7 @@ impl Index {
             all: Fields::new(message, &self.fields[..self.last.fields]),
             by_tag: &self.by_tag,
             first: self.last.first,
+            shares: self.last.shares,
             fault: self.last.fault,
             empty: self.last.empty,
         }
@@ -350,6 +357,8 @@ struct Reader<'i> {
     skip_to: usize,
     /// The field that says so.
     length: u32,
+    /// A field's slot was taken.
+    shares: bool,
     fault: Option<Fault>,
     empty: Option<Fault>,
 }
@@ -400,6 +409,8 @@ impl Reader<'_> {
                 *known = place;
             } else if tag::is_data_length(tag) {
                 break;
+            } else {
+                self.shares = true;
             }
             *slot = Field {
                 tag,
@@ -457,6 +468,8 @@ impl Reader<'_> {
         let place = &mut self.by_tag[tag as usize % SLOTS];
         if *place < self.first {
             *place = self.first + self.count as u32;
+        } else {
+            self.shares = true;
         }
         self.count += 1;
     }
@@ -591,6 +604,25 @@ impl<'a> Message<'a> {
             Some(&field) if field.tag == tag => Some(field),
             _ => self.all.find(tag), // another tag has the slot
         }
+    }
+
+    /// The first field whose tag has this tag's slot, if it is this tag's.
+    #[inline(always)]
+    pub(crate) fn listed(&self, tag: u32) -> Option<Field> {
+        let at = self.by_tag[tag as usize % SLOTS].checked_sub(self.first)?;
+        self.fields().get(at as usize).copied().filter(|f| f.tag == tag)
+    }
+
+    /// Whether [`Message::listed`] has every field of certain tags: each is there once at most.
+    #[inline(always)]
+    pub(crate) fn lists_all(&self, is_asked: impl Fn(u32) -> bool) -> bool {
+        let is_listed = |(f, place): (&Field, u32)| self.by_tag[f.tag as usize % SLOTS] == place;
+        !self.shares
+            || self
+                .fields()
+                .iter()
+                .zip(self.first..)
+                .all(|(f, place)| !is_asked(f.tag) || is_listed((f, place)))
     }
 
     /// MsgType (35).

@@ -134,6 +134,12 @@ impl<'a> Fields<'a> {
         parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
     }
 
+    /// A text of bounded length, in place of the empty one; `None` if it is none.
+    #[inline(always)]
+    pub(crate) fn text_to<const N: usize>(&self, field: Field, to: &mut Text<N>) -> Option<()> {
+        to.read_message(self.bytes, field.start as usize, field.end as usize)
+    }
+
     /// A text of bounded length.
     #[inline(always)]
     pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {

@@ -4,6 +4,8 @@
 //! Fields outside the subset are ignored on receipt. A required field that is missing, twice, or not of its
 //! type is a [`Fault`].
 
+mod execution;
+
 use crate::decode::Message;
 use crate::encode::Encoder;
 use crate::fields::Field;
@@ -398,11 +400,9 @@ fn symbol(m: &Message<'_>, f: Field) -> Result<Symbol, Fault> {
 }
 
 fn side(m: &Message<'_>, f: Field) -> Result<Side, Fault> {
-    match m.char(f)? {
-        b'1' => Ok(Side::Bid),
-        b'2' => Ok(Side::Ask),
-        _ => Err(Fault::value(f.tag)),
-    }
+    // Not by a branch, which nobody could predict.
+    let side = Side::BOTH.get(usize::from(m.char(f)?.wrapping_sub(b'1')));
+    side.copied().ok_or(Fault::value(f.tag))
 }
 
 /// Side (54) as sent.
@@ -651,6 +651,33 @@ impl ExecutionReport {
     /// MsgType (35).
     pub const MSG_TYPE: &'static [u8] = b"8";
 
+    /// What a report says that says nothing.
+    const EMPTY: ExecutionReport = ExecutionReport {
+        order_id: Id::EMPTY,
+        cl_ord_id: Id::EMPTY,
+        orig_cl_ord_id: Id::EMPTY,
+        exec_id: Id::EMPTY,
+        exec_type: ExecType::New,
+        ord_status: OrdStatus::New,
+        ord_rej_reason: None,
+        symbol: Symbol::EMPTY,
+        side: Side::Bid,
+        qty: Qty::ZERO,
+        order_type: OrderType::Limit,
+        price: None,
+        stop: None,
+        is_working: false,
+        time_in_force: TimeInForce::Day,
+        last_qty: Qty::ZERO,
+        last_px: None,
+        leaves_qty: Qty::ZERO,
+        cum_qty: Qty::ZERO,
+        avg_px: Price::from_raw(0),
+        transact_time: Nanos::ZERO,
+        cause: None,
+        text: Reason::EMPTY,
+    };
+
     /// What is to be said of an order that has come, before its numbers (37, 17) are: it is new, and nothing
     /// of it has traded.
     pub fn of(order: &NewOrderSingle) -> ExecutionReport {
@@ -686,35 +713,18 @@ impl ExecutionReport {
     /// what was told before.
     #[inline]
     pub fn decode(m: &Message<'_>) -> Result<ExecutionReport, Fault> {
-        let mut out = ExecutionReport {
-            order_id: Id::EMPTY,
-            cl_ord_id: Id::EMPTY,
-            orig_cl_ord_id: Id::EMPTY,
-            exec_id: Id::EMPTY,
-            exec_type: ExecType::New,
-            ord_status: OrdStatus::New,
-            ord_rej_reason: None,
-            symbol: Symbol::EMPTY,
-            side: Side::Bid,
-            qty: Qty::ZERO,
-            order_type: OrderType::Limit,
-            price: None,
-            stop: None,
-            is_working: false,
-            time_in_force: TimeInForce::Day,
-            last_qty: Qty::ZERO,
-            last_px: None,
-            leaves_qty: Qty::ZERO,
-            cum_qty: Qty::ZERO,
-            avg_px: Price::from_raw(0),
-            transact_time: Nanos::ZERO,
-            cause: None,
-            text: Reason::EMPTY,
-        };
+        let mut report = Ok(ExecutionReport::EMPTY);
+        execution::read(m, &mut report);
+        report
+    }
+
+    /// The same by one field after the other.
+    #[inline(never)]
+    fn of_any_fields(m: &Message<'_>) -> Result<ExecutionReport, Fault> {
+        let mut out = ExecutionReport::EMPTY;
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
         let mut is_stop = None;
-        // ExecTransType: new, unless it says else.
-        let mut transaction = b'0';
+        let mut transaction = None;
         for &f in m.fields() {
             #[rustfmt::skip]
             let bit = match f.tag {
@@ -745,19 +755,15 @@ impl ExecutionReport {
                 tag::CAUSE_VENUE => { cause.read(m, f)?; 20 }
                 tag::CAUSE_SEQ => { cause.read(m, f)?; 21 }
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 22 }
-                tag::EXEC_TRANS_TYPE => { transaction = m.char(f)?; 23 }
+                tag::EXEC_TRANS_TYPE => { transaction = Some(m.char(f)?); 23 }
                 tag::STOP_PX => { out.stop = Some(m.price(f)?); 24 }
                 tag::WORKING_INDICATOR => { out.is_working = m.boolean(f)?; 25 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
         }
-        out.exec_type = match transaction {
-            b'0' => out.exec_type,
-            b'1' => ExecType::TradeCancel,
-            b'3' => ExecType::OrderStatus,
-            _ => return Err(Fault::value(tag::EXEC_TRANS_TYPE)),
-        };
+        out.exec_type =
+            execution::transacted(out.exec_type, transaction).ok_or(Fault::value(tag::EXEC_TRANS_TYPE))?;
         seen.require(&[
             tag::ORDER_ID,
             tag::EXEC_ID,
@@ -769,16 +775,7 @@ impl ExecutionReport {
             tag::CUM_QTY,
             tag::AVG_PX,
         ])?;
-        // A venue may leave out what it was told, or send a trigger of 0 with every order.
-        out.stop = out.stop.filter(|stop| match is_stop {
-            None => false,
-            Some(true) => true,
-            Some(false) => *stop > Price::ZERO,
-        });
-        out.is_working = match out.stop {
-            None => false,
-            Some(_) => out.is_working || is_stop == Some(false),
-        };
+        (out.stop, out.is_working) = execution::triggered(out.stop, is_stop, out.is_working);
         out.cause = cause.cause();
         Ok(out)
     }

@@ -49,37 +49,54 @@ impl<const N: usize> Text<N> {
         })
     }
 
-    /// [`Text::new`] of `bytes[start..end]`, a word at a time. At least eight bytes follow the text's last:
-    /// the CheckSum field does in every message.
-    #[inline]
+    /// [`Text::new`] of `bytes[start..end]`, a word at a time.
+    #[inline(always)]
     pub(crate) fn from_message(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
-        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-        const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
+        let mut out = Self::EMPTY;
+        out.read_message(bytes, start, end)?;
+        Some(out)
+    }
+
+    /// The same, put down in place of an empty text; void if it is `None`.
+    #[inline(always)]
+    pub(crate) fn read_message(&mut self, bytes: &[u8], start: usize, end: usize) -> Option<()> {
+        /// 64 bytes that are kept and as many that are not.
+        const KEEP: [u8; 128] = {
+            let mut keep = [0; 128];
+            let mut i = 0;
+            while i < 64 {
+                keep[i] = 0xff;
+                i += 1;
+            }
+            keep
+        };
         let len = end.checked_sub(start)?;
-        if len > N || len > 255 {
+        if len > N {
             return None;
         }
-        let mut out = Text {
-            bytes: [0; N],
-            len: len as u8,
+        let (Some(text), Some(keep)) = (
+            bytes.get(start..start + 8 * N.div_ceil(8)),
+            KEEP.get(64_usize.wrapping_sub(len)..),
+        ) else {
+            // At the end of its message, or very long.
+            *self = Text::new(bytes.get(start..end)?)?;
+            return Some(());
         };
-        for (i, to) in out.bytes[..len].chunks_mut(8).enumerate() {
-            let word = crate::number::load8(bytes, start + 8 * i)?;
-            let beyond = if to.len() == 8 {
-                0
-            } else {
-                u64::MAX << (8 * to.len())
-            };
-            // 0x20 to 0x7e: seven bits, the eighth set by adding 0x60 and not by adding 1. No byte carries.
-            let word = word & !beyond | SPACES & beyond;
-            let printable = (word & !HIGH) + u64::from_le_bytes([0x60; 8]);
-            let delete = (word & !HIGH) + u64::from_le_bytes([1; 8]);
-            if (word | !printable | delete) & HIGH != 0 {
-                return None;
-            }
-            to.copy_from_slice(&word.to_le_bytes()[..to.len()]);
+        self.len = len as u8;
+        let (texts, keeps) = (text.as_chunks::<8>().0, keep.as_chunks::<8>().0);
+        let (words, rest) = self.bytes.as_chunks_mut::<8>();
+        let (last, mut wrong) = (words.len(), 0);
+        for ((to, text), keep) in words.iter_mut().zip(texts).zip(keeps) {
+            let (word, not_printable) = printable(*text, *keep);
+            wrong |= not_printable;
+            *to = word;
         }
-        Some(out)
+        if let (false, Some(text), Some(keep)) = (rest.is_empty(), texts.get(last), keeps.get(last)) {
+            let (word, not_printable) = printable(*text, *keep);
+            wrong |= not_printable;
+            rest.copy_from_slice(&word[..rest.len()]);
+        }
+        (wrong == 0).then_some(())
     }
 
     /// The beginning of a text, with `?` for what is not printable ASCII: for reasons meant for people.
@@ -108,6 +125,19 @@ impl<const N: usize> Text<N> {
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
+}
+
+/// Of eight bytes those that are kept, the others zero; and 0 if they are printable ASCII.
+#[inline(always)]
+fn printable(text: [u8; 8], keep: [u8; 8]) -> ([u8; 8], u64) {
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    let [text, keep] = [text, keep].map(u64::from_le_bytes);
+    // 0x20 to 0x7e: the eighth bit is not set, neither by adding 1 nor by taking 0x20 away. The lowest byte
+    // for which it is has nothing carried to it, and what is not kept is above it.
+    let added = text.wrapping_add(u64::from_le_bytes([1; 8]));
+    let taken = text.wrapping_sub(u64::from_le_bytes([b' '; 8]));
+    let wrong = (text | added | taken) & keep & HIGH;
+    ((text & keep).to_le_bytes(), wrong)
 }
 
 impl Id {
@@ -201,11 +231,10 @@ mod tests {
             for at in 0..len.max(1) {
                 for b in 0..=255 {
                     bytes[3 + at] = b;
-                    assert_eq!(
-                        Id::from_message(&bytes, 3, 3 + len),
-                        Id::new(&bytes[3..3 + len]),
-                        "{len} {at} {b}"
-                    );
+                    // With as little behind it as there may be, too.
+                    let read =
+                        [bytes.len(), 3 + len + 8].map(|of| Id::from_message(&bytes[..of], 3, 3 + len));
+                    assert_eq!(read, [Id::new(&bytes[3..3 + len]); 2], "{len} {at} {b}");
                 }
                 bytes[3 + at] = b'a';
             }
