@@ -214,18 +214,65 @@ const EMPTY_TABLE: [u32; SLOTS] = {
     table
 };
 
-/// Memory for the fields of one message at a time.
+/// Memory for the fields of one message at a time. Messages are mostly of few kinds that have the same fields
+/// in the same order; some are kept, and of a message like one of them only the places of the fields are new.
 #[derive(Clone, Debug)]
 pub struct Index {
-    fields: Box<[Field]>,
-    /// `first` of the message plus the place of the first field whose tag has this slot. What is below
-    /// `first` is of earlier messages: nothing is cleared between messages.
-    by_tag: Box<[u32; SLOTS]>,
+    /// Those kept, and behind them room for a message that is not.
+    kinds: Box<[Kind; KEPT + 1]>,
+    /// Of the message decoded last.
+    latest: usize,
+    /// How many messages were like none.
+    unlike: u32,
     /// Where separators are in the stretch being read.
     ends: Box<Ends>,
     scanner: Scanner,
-    /// Of the message decoded last.
+}
+
+/// How many kinds of messages are kept.
+const KEPT: usize = 4;
+/// Of the messages that are like none of those kept, one of so many is kept instead of another. It costs more
+/// than one that is not, which is for nothing where every message is of another kind.
+const KEPT_OF: u32 = 4;
+
+/// A message of more fields is not kept.
+const KNOWN_MAX: usize = 128;
+
+/// A message's fields.
+#[derive(Clone, Debug)]
+struct Kind {
+    fields: Box<[Field]>,
+    /// `first` of the message plus the place of the first field whose tag has this slot. What is below
+    /// `first` is of earlier messages: nothing is cleared between messages, and those of one kind have the
+    /// same `first`.
+    by_tag: Box<[u32; SLOTS]>,
     last: Last,
+    beginnings: Box<[Beginning]>,
+    /// How many fields a message of this kind has; `None`: no message is taken for one.
+    known: Option<usize>,
+}
+
+/// How a field begins: its tag and the `=`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Beginning {
+    /// The bytes; what the others are of the first eight does not matter.
+    text: u64,
+    mask: u64,
+    /// How many bytes.
+    width: u32,
+}
+
+impl Beginning {
+    /// Of a tag of so many digits, one to seven.
+    #[inline(always)]
+    fn new(word: u64, digits: u32) -> Beginning {
+        let mask = u64::MAX >> (56 - 8 * digits);
+        Beginning {
+            text: word & mask,
+            mask,
+            width: digits + 1,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -258,11 +305,9 @@ impl Index {
     pub fn new(max_fields: usize) -> Index {
         // Places of fields are 32-bit numbers, and there must be room for those of some messages.
         let max_fields = max_fields.clamp(8, 1 << 24);
-        Index {
+        let kind = Kind {
             fields: vec![Field::default(); max_fields].into_boxed_slice(),
             by_tag: Box::new(EMPTY_TABLE),
-            ends: Box::new([0; ENDS]),
-            scanner: Scanner::detect(),
             last: Last {
                 fields: 0,
                 first: 1,
@@ -270,9 +315,110 @@ impl Index {
                 fault: None,
                 empty: None,
             },
+            beginnings: vec![Beginning::default(); max_fields.min(KNOWN_MAX)].into_boxed_slice(),
+            known: None,
+        };
+        Index {
+            kinds: Box::new(core::array::from_fn(|_| kind.clone())),
+            latest: 0,
+            unlike: 0,
+            ends: Box::new([0; ENDS]),
+            scanner: Scanner::detect(),
         }
     }
 
+    /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the
+    /// CheckSum.
+    pub fn decode<'a>(&'a mut self, message: &'a [u8]) -> Result<Message<'a>, Garbled> {
+        let Some(body_end) = message.len().checked_sub(TRAILER) else {
+            return Err(Garbled::NoCheckSum);
+        };
+        let first = &message[..body_end.min(STRETCH)];
+        let (listed, sum) = self.scanner.list(first, 0, &mut self.ends);
+        let ends = &self.ends[..listed];
+        let mut kept = self.kinds[..KEPT].iter_mut();
+        let sum = match kept.position(|kind| kind.known == Some(listed) && kind.reads(message, ends)) {
+            Some(latest) => {
+                self.latest = latest;
+                sum
+            }
+            None => self.decode_unlike(message, listed, sum),
+        };
+        check_sum(&message[body_end..], sum as u8)?;
+        let kind = &self.kinds[self.latest];
+        match kind.fields.get(2) {
+            Some(f) if f.tag == tag::MSG_TYPE && kind.last.fields > 2 => Ok(self.again(message)),
+            _ => Err(Garbled::NoMsgType),
+        }
+    }
+
+    /// Reads a message that is like none of those kept, of whose first stretch these are the separators and
+    /// the sum; the sum of all.
+    #[inline(never)]
+    fn decode_unlike(&mut self, message: &[u8], listed: usize, mut sum: u32) -> u32 {
+        let body_end = message.len() - TRAILER;
+        let is_kept = self.unlike.is_multiple_of(KEPT_OF) && body_end <= STRETCH;
+        self.latest = match is_kept {
+            true => (self.unlike / KEPT_OF) as usize % KEPT,
+            false => KEPT,
+        };
+        self.unlike = self.unlike.wrapping_add(1);
+        let kind = &mut self.kinds[self.latest];
+        let mut reader = Reader {
+            first: kind.next_first(),
+            fields: &mut kind.fields,
+            by_tag: &mut kind.by_tag,
+            beginnings: match is_kept {
+                true => &mut kind.beginnings,
+                false => &mut [],
+            },
+            count: 0,
+            start: 0,
+            skip_to: 0,
+            length: 0,
+            is_particular: false,
+            shares: false,
+            fault: None,
+            empty: None,
+        };
+        reader.read(message, &self.ends[..listed]);
+        for (i, stretch) in message[..body_end].chunks(STRETCH).enumerate().skip(1) {
+            let (listed, add) = self.scanner.list(stretch, (i * STRETCH) as u32, &mut self.ends);
+            sum = sum.wrapping_add(add);
+            reader.read(message, &self.ends[..listed]);
+        }
+        if reader.start as usize != body_end {
+            // A data field's count leads beyond the message.
+            reader.fault = reader.fault.or(Some(Fault::value(reader.length)));
+        }
+        let is_usual = is_kept && !reader.is_particular && reader.fault.is_none();
+        kind.known = Some(reader.count).filter(|&count| is_usual && count <= reader.beginnings.len());
+        kind.last = Last {
+            fields: reader.count,
+            first: reader.first,
+            shares: reader.shares,
+            fault: reader.fault,
+            empty: reader.empty,
+        };
+        sum
+    }
+
+    /// The message decoded last, whose bytes these are.
+    #[inline]
+    pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
+        let kind = &self.kinds[self.latest];
+        Message {
+            all: Fields::new(message, &kind.fields[..kind.last.fields]),
+            by_tag: &kind.by_tag,
+            first: kind.last.first,
+            shares: kind.last.shares,
+            fault: kind.last.fault,
+            empty: kind.last.empty,
+        }
+    }
+}
+
+impl Kind {
     /// The first place in the table's numbering for the next message.
     #[inline]
     fn next_first(&mut self) -> u32 {
@@ -289,59 +435,23 @@ impl Index {
         1
     }
 
-    /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the
-    /// CheckSum.
-    pub fn decode<'a>(&'a mut self, message: &'a [u8]) -> Result<Message<'a>, Garbled> {
-        let Some(body_end) = message.len().checked_sub(TRAILER) else {
-            return Err(Garbled::NoCheckSum);
-        };
-        let mut reader = Reader {
-            first: self.next_first(),
-            fields: &mut self.fields,
-            by_tag: &mut self.by_tag,
-            count: 0,
-            start: 0,
-            skip_to: 0,
-            length: 0,
-            shares: false,
-            fault: None,
-            empty: None,
-        };
-        let mut sum = 0u32;
-        for (i, stretch) in message[..body_end].chunks(STRETCH).enumerate() {
-            let (listed, add) = self.scanner.list(stretch, (i * STRETCH) as u32, &mut self.ends);
-            sum = sum.wrapping_add(add);
-            reader.read(message, &self.ends[..listed]);
+    /// Reads a message that has as many separators as this kind has fields; whether it is of this kind.
+    #[inline(never)]
+    fn reads(&mut self, message: &[u8], ends: &[u32]) -> bool {
+        let mut start = 0;
+        let known = self.fields.iter_mut().zip(&*self.beginnings);
+        for ((field, beginning), &end) in known.zip(ends) {
+            let Some(word) = load8(message, start as usize) else {
+                return false;
+            };
+            let value = start + beginning.width;
+            if (word ^ beginning.text) & beginning.mask != 0 || value >= end {
+                return false;
+            }
+            (field.start, field.end) = (value, end);
+            start = end + 1;
         }
-        if reader.start as usize != body_end {
-            // A data field's count leads beyond the message.
-            reader.fault = reader.fault.or(Some(Fault::value(reader.length)));
-        }
-        self.last = Last {
-            fields: reader.count,
-            first: reader.first,
-            shares: reader.shares,
-            fault: reader.fault,
-            empty: reader.empty,
-        };
-        check_sum(&message[body_end..], sum as u8)?;
-        match self.fields.get(2) {
-            Some(f) if f.tag == tag::MSG_TYPE && self.last.fields > 2 => Ok(self.again(message)),
-            _ => Err(Garbled::NoMsgType),
-        }
-    }
-
-    /// The message decoded last, whose bytes these are.
-    #[inline]
-    pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
-        Message {
-            all: Fields::new(message, &self.fields[..self.last.fields]),
-            by_tag: &self.by_tag,
-            first: self.last.first,
-            shares: self.last.shares,
-            fault: self.last.fault,
-            empty: self.last.empty,
-        }
+        start as usize + TRAILER == message.len()
     }
 }
 
@@ -349,6 +459,8 @@ impl Index {
 struct Reader<'i> {
     fields: &'i mut [Field],
     by_tag: &'i mut [u32; SLOTS],
+    /// Of a message that is not kept there is no room for any.
+    beginnings: &'i mut [Beginning],
     first: u32,
     count: usize,
     /// Where the next field begins.
@@ -357,6 +469,8 @@ struct Reader<'i> {
     skip_to: usize,
     /// The field that says so.
     length: u32,
+    /// There was something else than a usual field.
+    is_particular: bool,
     /// A field's slot was taken.
     shares: bool,
     fault: Option<Fault>,
@@ -368,7 +482,10 @@ impl Reader<'_> {
     #[inline]
     fn read(&mut self, message: &[u8], mut ends: &[u32]) {
         loop {
-            let read = self.usual_fields(message, ends);
+            let read = match self.beginnings.is_empty() {
+                true => self.usual_fields::<false>(message, ends),
+                false => self.usual_fields::<true>(message, ends),
+            };
             let Some((&end, rest)) = ends.get(read..).and_then(<[u32]>::split_first) else {
                 return;
             };
@@ -381,7 +498,7 @@ impl Reader<'_> {
     /// [`Reader::any_field`], so that this loop has few things to keep in mind; nor is it inlined, to have
     /// all registers.
     #[inline(never)]
-    fn usual_fields(&mut self, message: &[u8], ends: &[u32]) -> usize {
+    fn usual_fields<const KEEPS: bool>(&mut self, message: &[u8], ends: &[u32]) -> usize {
         if self.skip_to != 0 {
             return 0;
         }
@@ -397,7 +514,10 @@ impl Reader<'_> {
             if start as usize > last {
                 break;
             }
-            let Some((tag, digits)) = load8(message, start as usize).and_then(usual_tag) else {
+            let Some(word) = load8(message, start as usize) else {
+                break;
+            };
+            let Some((tag, digits)) = usual_tag(word) else {
                 break;
             };
             let value = start + digits + 1;
@@ -417,6 +537,9 @@ impl Reader<'_> {
                 start: value,
                 end,
             };
+            if KEEPS && let Some(beginning) = self.beginnings.get_mut((place - first) as usize) {
+                *beginning = Beginning::new(word, digits);
+            }
             start = end + 1;
             read += 1;
         }
@@ -432,6 +555,7 @@ impl Reader<'_> {
             return; // part of a data field
         }
         let counted = core::mem::take(&mut self.skip_to);
+        self.is_particular = true;
         if counted != 0 && counted != end as usize {
             // The data does not end where its length says.
             self.fault = self.fault.or(Some(Fault::value(self.length)));
@@ -655,3 +779,35 @@ impl<'a> Deref for Message<'a> {
 persist!(value enum Garbled {
     0 => NoBeginString, 1 => NoBodyLength, 2 => TooLong, 3 => NoCheckSum, 4 => CheckSum { said, computed }, 5 => NoMsgType,
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_begins_anew_when_its_numbers_are_used_up() {
+        let fields = [(35, b"8".to_vec()), (34, b"7".to_vec()), (11, b"a".to_vec())];
+        let messages = [0, 1, 2, 3].map(|n| {
+            let account = core::iter::repeat_n((1, b"A".to_vec()), n);
+            crate::naive::encode(&fields.iter().cloned().chain(account).collect::<vec::Vec<_>>())
+        });
+        let mut index = Index::new(8);
+        for kind in index.kinds.iter_mut() {
+            kind.last.first = u32::MAX / 2 - 20;
+        }
+        for turn in 0..200 {
+            let bytes = &messages[turn / 9 % 4];
+            let message = index.decode(bytes).expect("whole");
+            for (tag, value) in fields.iter().map(|(tag, value)| (*tag, &value[..])) {
+                assert_eq!(
+                    message.listed(tag).map(|f| message.value(f)),
+                    Some(value),
+                    "{turn}"
+                );
+            }
+            assert_eq!(message.find(9_999), None);
+        }
+        let of_room = index.kinds[KEPT].last.first;
+        assert!(of_room < 1_000, "it began anew: {of_room}");
+    }
+}

@@ -18,7 +18,7 @@ use subset::Typed;
 
 const NOW: Nanos = Nanos(1_795_226_141_123_456_789);
 
-fn seeds(count: u64) -> Vec<u64> {
+pub(crate) fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("SEED") {
         Ok(seed) => vec![seed.parse().expect("SEED is a number")],
         Err(_) => (1..=count).collect(),

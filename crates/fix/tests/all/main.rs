@@ -1,5 +1,6 @@
 //! Every test of the codec and of sessions in one program: each would compile both again.
 
+mod alike;
 mod codec;
 mod dictionary;
 mod groups;
