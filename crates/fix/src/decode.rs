@@ -16,7 +16,7 @@ use crate::scan::{ENDS, Ends, SOH, STRETCH, Scanner};
 use crate::tag;
 use alloc::boxed::Box;
 use alloc::vec;
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 
 /// Why bytes are not a message. Garbled messages are skipped and counted, never answered (FIX 4.4, volume 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -735,6 +735,14 @@ impl<'a> Message<'a> {
     pub(crate) fn listed(&self, tag: u32) -> Option<Field> {
         let at = self.by_tag[tag as usize % SLOTS].checked_sub(self.first)?;
         self.fields().get(at as usize).copied().filter(|f| f.tag == tag)
+    }
+
+    /// The same if it is at one of these places.
+    #[inline(always)]
+    pub(crate) fn listed_within(&self, tag: u32, places: Range<u32>) -> Option<Field> {
+        let at = self.by_tag[tag as usize % SLOTS].checked_sub(self.first)?;
+        let field = self.fields().get(at as usize).copied()?;
+        (places.contains(&at) && field.tag == tag).then_some(field)
     }
 
     /// Whether [`Message::listed`] has every field of certain tags: each is there once at most.

@@ -10,7 +10,7 @@ use tickwire_market::Nanos;
 use tickwire_persist::persist;
 
 /// What the session layer reads of every message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header<'a> {
     /// MsgSeqNum, `None` if missing or not a number.
     pub(crate) seq: Option<u64>,
@@ -25,18 +25,46 @@ pub(crate) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
+    const EMPTY: Header<'static> = Header {
+        seq: None,
+        sender: b"",
+        target: b"",
+        sending_time: Nanos::ZERO,
+        orig_sending_time: None,
+        poss_dup: false,
+        poss_resend: false,
+        fault: None,
+    };
+
     #[inline]
     pub(crate) fn decode(m: &Message<'a>) -> Header<'a> {
-        let mut h = Header {
-            seq: None,
-            sender: b"",
-            target: b"",
-            sending_time: Nanos::ZERO,
-            orig_sending_time: None,
-            poss_dup: false,
-            poss_resend: false,
-            fault: None,
+        match Header::usual(m) {
+            Some(header) => header,
+            None => Header::of_any_fields(m),
+        }
+    }
+
+    /// A header as nearly all are: behind MsgType four fields in any order, which are right, and no other.
+    #[inline(always)]
+    fn usual(m: &Message<'a>) -> Option<Header<'a>> {
+        if m.fields().get(7).is_some_and(|f| is_header(f.tag)) {
+            return None;
+        }
+        let at = |tag| m.listed_within(tag, 3..7);
+        let header = Header {
+            seq: Some(m.unsigned(at(tag::MSG_SEQ_NUM)?).ok()?).filter(is_seq),
+            sender: m.value(at(tag::SENDER_COMP_ID)?),
+            target: m.value(at(tag::TARGET_COMP_ID)?),
+            sending_time: m.timestamp(at(tag::SENDING_TIME)?).ok()?,
+            ..Header::EMPTY
         };
+        Some(header).filter(|h| !h.sender.is_empty() && !h.target.is_empty())
+    }
+
+    /// Any header, by one field after the other.
+    #[inline(never)]
+    fn of_any_fields(m: &Message<'a>) -> Header<'a> {
+        let mut h = Header::EMPTY;
         let mut has_time = false;
         for &f in m.fields().iter().skip(3).take_while(|f| is_header(f.tag)) {
             has_time |= h.read(m, f);
@@ -50,8 +78,7 @@ impl<'a> Header<'a> {
         if !has_time {
             h.fault = h.fault.or(Some(Fault::missing(tag::SENDING_TIME)));
         }
-        // Numbers of messages that could not be followed by another are no numbers.
-        h.seq = h.seq.filter(|&n| n < u64::MAX / 2);
+        h.seq = h.seq.filter(is_seq);
         h
     }
 
@@ -77,6 +104,12 @@ impl<'a> Header<'a> {
         self.fault = self.fault.or(read.err());
         f.tag == tag::SENDING_TIME
     }
+}
+
+/// Numbers of messages that could not be followed by another are no numbers.
+#[inline]
+fn is_seq(n: &u64) -> bool {
+    *n < u64::MAX / 2
 }
 
 /// Whether a tag belongs to the standard header of any version.
@@ -186,3 +219,61 @@ pub fn identify(bytes: &[u8], max: usize) -> Opening {
 persist!(value struct Identity {
     begin_string, sender, target, sender_sub, sender_location, target_sub, target_location, appl_ver_id,
 });
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::naive;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    /// Those of a usual header first.
+    const FIELDS: [(u32, &str); 8] = [
+        (34, "7"),
+        (49, "V"),
+        (52, "20261121-01:55:41"),
+        (56, "T"),
+        (43, "N"),
+        (11, "1"),
+        (34, "8"),
+        (122, "20261121-01:55:40"),
+    ];
+
+    /// Both ways read the same, and the quick one what has nothing particular.
+    fn agrees(order: &[usize], changed: Option<(usize, &str)>) {
+        let mut fields: Vec<(u32, Vec<u8>)> = std::vec![(35, b"8".to_vec())];
+        fields.extend(order.iter().map(|&i| match changed {
+            Some((at, value)) if at == i => (FIELDS[i].0, value.into()),
+            _ => (FIELDS[i].0, FIELDS[i].1.into()),
+        }));
+        let (bytes, mut index) = (naive::encode(&fields), Index::new(64));
+        let message = index.decode(&bytes).expect("whole");
+        let usual = Header::usual(&message);
+        let is_same = usual.is_none_or(|header| header == Header::of_any_fields(&message));
+        assert!(is_same, "{}", bytes.escape_ascii());
+        let is_usual =
+            order.len() >= 4 && order[..4].iter().all(|&i| i < 4) && matches!(order.get(4), None | Some(5));
+        assert!(
+            usual.is_some() || changed.is_some() || !is_usual,
+            "{}",
+            bytes.escape_ascii()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_reads_as_it_does_by_one_field_after_the_other(
+            order in Just([0, 1, 2, 3, 4, 5, 6, 7]).prop_shuffle(),
+            count in 2..=8_usize,
+            value in prop::sample::select(["", "Y", "0", "9999999999999999999"].as_slice()),
+            at in prop::option::of(0..8_usize),
+        ) {
+            let changed = at.map(|at| (at, value));
+            agrees(&order[..count], changed);
+            // Usual ones are seldom first by chance.
+            let [a, b, c, d] = [0, 1, 2, 3].map(|n| (order[0] + n) % 4);
+            agrees(&[a, b, c, d, 5, order[1], order[2], order[3]][..count], changed);
+        }
+    }
+}
