@@ -119,7 +119,7 @@ impl BookSide {
 ///
 /// ```text
 ///  0 key[2] 16 sums[2] 32 base[2] 48 bits[2]
-/// 64 inverse[2] 80 size[2] 96 seq 104 venue_ts 112 behind[2] 116 zeros[2] 118 own 119 shown
+/// 64 inverse[2] 80 size[2] 96 seq 104 venue_ts 112 len[2] 116 behind[2] 120 zeros[2] 122 own 123 shown
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
@@ -138,7 +138,9 @@ pub(crate) struct Book {
     pub(crate) seq: SeqNo,
     /// Of the last event.
     pub(crate) venue_ts: Nanos,
-    /// How many levels are behind the window.
+    /// How many levels there are.
+    len: [u16; 2],
+    /// How many of them are behind the window.
     behind: [u16; 2],
     zeros: [u8; 2],
     /// The book's own state, before that of the feed as a whole is taken into account.
@@ -160,6 +162,7 @@ impl Book {
             size: [0; 2],
             seq: SeqNo(0),
             venue_ts: Nanos(0),
+            len: [0; 2],
             behind: [0; 2],
             zeros: [0; 2],
             own: Own::Live,
@@ -216,7 +219,7 @@ impl Book {
     /// How many levels a side has.
     #[inline(always)]
     pub(crate) fn len(&self, side: Side) -> usize {
-        self.bits[side as usize].count_ones() as usize + self.behind[side as usize] as usize
+        self.len[side as usize] as usize
     }
 
     /// How many levels are better than a place of the window.
@@ -297,6 +300,7 @@ impl LevelPool {
         at.bits[s] |= 1 << nth;
         at.key[s] = select_unpredictable(over == 0, key, at.key[s]);
         at.sums[s] = select_unpredictable(over <= 1, sums, at.sums[s]);
+        at.len[s] += (over & 1 == 0) as u16;
         let kind = match over & 1 {
             0 => ChangeKind::Inserted,
             _ => ChangeKind::Changed,
@@ -334,6 +338,7 @@ impl LevelPool {
         let is_empty = sums & COUNT_MAX == 0;
         let over = at.bits[s] >> nth;
         at.bits[s] &= !((is_empty as u64) << nth);
+        at.len[s] -= is_empty as u16;
         let kind = match is_empty {
             true => ChangeKind::Removed,
             false => ChangeKind::Changed,
@@ -379,6 +384,7 @@ impl LevelPool {
         }
         let old = core::mem::replace(self.sums(on, nth), sums);
         at.bits[s] = at.bits[s] & !(1 << nth) | ((qty != 0) as u64) << nth;
+        at.len[s] = at.len[s] + (qty != 0) as u16 - stood as u16;
         let kind = match (stood, qty) {
             (false, _) => ChangeKind::Inserted,
             (true, 0) => ChangeKind::Removed,
@@ -427,7 +433,7 @@ impl LevelPool {
     pub(crate) fn clear(&mut self, at: &mut Book, on: BookSide) {
         self.give_back(on);
         self.take_window(at, on);
-        at.behind[on.side as usize] = 0;
+        (at.len[on.side as usize], at.behind[on.side as usize]) = (0, 0);
         at.set_tick(on.side, Tick::UNKNOWN);
     }
 
@@ -559,7 +565,7 @@ pub(crate) struct Levels<'a> {
 impl Levels<'_> {
     /// The same from a rank on, 0 the best.
     #[inline]
-    pub(crate) fn from_rank(mut self, first: usize) -> Self {
+    pub(crate) fn behind_rank(mut self, first: usize) -> Self {
         for nth in 0..first {
             match self.bits.checked_ilog2() {
                 Some(best) => self.bits ^= 1 << best,
@@ -614,7 +620,7 @@ impl ExactSizeIterator for Levels<'_> {}
 /// (more); `whole`: it came or went.
 #[inline(always)]
 fn touched_at(side: Side, over: u64, whole: bool) -> UpdateFlags {
-    let best = UpdateFlags::BEST_BID.0 | UpdateFlags::BEST_BID_PRICE.0 * whole as u8;
+    let best = UpdateFlags::BEST_BID.0 | (UpdateFlags::BEST_BID_PRICE.0 * whole as u8);
     UpdateFlags(select_unpredictable(
         over <= 1,
         best << side as u8,

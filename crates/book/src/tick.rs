@@ -55,8 +55,18 @@ impl Tick {
         (distance.is_multiple_of(self.size) && distance / self.size <= ALIKE).then_some(self)
     }
 
+    /// Whether windows around this key are far from both ends of all keys: as in all markets.
+    #[inline(always)]
+    fn is_far_from_ends(self, best: i64) -> bool {
+        (self.size <= 1 << 55) & (best.unsigned_abs() < 1 << 62)
+    }
+
     /// This tick where every window of it around a best key ends before the keys do, else one raw unit.
+    #[inline(always)]
     pub(crate) fn near(self, best: i64) -> Tick {
+        if self.is_far_from_ends(best) {
+            return self;
+        }
         match best.abs_diff(i64::MAX) / self.size >= WINDOW as u64 {
             true => self,
             false => Tick::UNKNOWN,
@@ -65,7 +75,11 @@ impl Tick {
 
     /// The key of the lowest place of a window that has its best key at this place, or as near to it as keys
     /// allow. All places of the window are keys.
+    #[inline(always)]
     pub(crate) fn lowest(self, best: i64, best_at: u64) -> i64 {
+        if self.is_far_from_ends(best) {
+            return best - (best_at * self.size) as i64;
+        }
         let below = best.abs_diff(i64::MIN) / self.size;
         let above = best.abs_diff(i64::MAX) / self.size;
         let nth = best_at.max((WINDOW as u64 - 1).saturating_sub(above)).min(below);

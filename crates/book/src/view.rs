@@ -100,7 +100,7 @@ impl<'a> BookRef<'a> {
             book: self.index,
             side,
         };
-        self.books.levels.levels(book, on).from_rank(first)
+        self.books.levels.levels(book, on).behind_rank(first)
     }
 
     /// Whether neither side has a level.

@@ -49,7 +49,7 @@ impl LevelPool {
 
     /// How many levels are better than such a one.
     pub(super) fn rank_behind(&self, at: &Book, on: BookSide, position: usize) -> usize {
-        let before = at.bits[on.side as usize].count_ones() as usize;
+        let before = at.len(on.side) - at.behind[on.side as usize] as usize;
         before + self.range(at, on).end - 1 - position
     }
 
@@ -137,6 +137,7 @@ impl LevelPool {
         let queue = self.queue_behind(position);
         self.set_queue(queue, NO_QUEUE);
         at.behind[on.side as usize] += 1;
+        at.len[on.side as usize] += 1;
         self.note_behind(ChangeKind::Inserted, at, on, position);
         Ok(position)
     }
@@ -147,6 +148,7 @@ impl LevelPool {
         let end = self.range(at, on).end;
         self.move_behind(position + 1..end, position);
         at.behind[on.side as usize] -= 1;
+        at.len[on.side as usize] -= 1;
         self.shrink_behind(at, on);
     }
 

@@ -35,7 +35,10 @@ impl LevelPool {
     pub(super) fn renew_best(&mut self, at: &mut Book, on: BookSide) {
         let bits = at.bits[on.side as usize];
         if bits >> LOW == 0 {
-            return self.follow_down(at, on);
+            return match at.len(on.side) {
+                0 => at.set_top(on.side, nothing(on.side)),
+                _ => self.follow_down(at, on),
+            };
         }
         let best = bits.ilog2() as u64;
         let (key, sums) = (at.key_of(on.side, best), *self.sums(on, best));
@@ -54,7 +57,7 @@ impl LevelPool {
             &self.rungs[self.range(at, on)],
         ) {
             (Some(best), _) => at.key_of(side, best),
-            (None, []) => return at.set_top(side, nothing(side)),
+            (None, []) => return,
             (None, [.., next, best]) if tick == Tick::UNKNOWN => {
                 tick = Tick::new(best.key.abs_diff(next.key));
                 best.key
