@@ -234,7 +234,7 @@ impl Channel for ArchiveChannel {
         }
         let before = self.ahead.events_in;
         let is_whole = self.read(now, message, |ahead, event| {
-            sink.upcoming(Upcoming::of(&event));
+            sink.upcoming(Upcoming::of(event));
             ahead.push(event);
         });
         self.ahead.end_packet(Previewed {
