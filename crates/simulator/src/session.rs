@@ -105,7 +105,7 @@ pub fn config_of(
 pub const SHORT_ROOM: u32 = 1 << 16;
 
 /// Whether a session is played to see that it is played right: too short to measure anything. Its books have
-/// [`SHORT_ROOM`], as making those of the sizes that ship (130 MiB each) would take longer than playing it.
+/// [`SHORT_ROOM`], as making those of the sizes that ship (140 MiB each) would take longer than playing it.
 /// Who shows figures of such a session says so.
 pub const fn is_short(messages: u64, symbols: u32) -> bool {
     messages < 20_000 && symbols <= 100
