@@ -292,26 +292,10 @@ impl PitchDecoder {
     /// A new order of a wanted instrument; `false` if there is no room for it.
     #[inline(always)]
     fn add(&mut self, event: &mut MarketEvent, kind: u8, message: &[u8]) -> Result<bool, Malformed> {
-        let (side, qty, price) = match kind {
-            AddOrderShort::KIND => {
-                let m: &AddOrderShort = pitch::layout(message)?;
-                (m.side, m.qty.get().into(), m.price.price())
-            }
-            AddOrderLong::KIND => {
-                let m: &AddOrderLong = pitch::layout(message)?;
-                (m.side, m.qty.get(), price(25, m.price)?)
-            }
-            _ => {
-                let m: &AddOrderExpanded = pitch::layout(message)?;
-                event.code = code(m.participant_id.trimmed());
-                (m.side, m.qty.get(), price(27, m.price)?)
-            }
-        };
+        let (side, qty, price, participant) = added(kind, message)?;
+        event.code = participant;
         event.kind = EventKind::Add;
-        event.side = pitch::side(side).ok_or(Malformed::BadValue {
-            offset: 14,
-            value: side.0,
-        })?;
+        event.side = side;
         event.qty = Volume(qty.into());
         event.price = price;
         let resting = Resting {
@@ -816,19 +800,21 @@ impl Decoder for PitchDecoder {
             return true;
         };
         // Searched for an order to be added, too: its place comes into the cache.
-        let found = self
-            .orders
-            .find(order)
-            .map(|place| self.orders.at(place).instrument);
-        let instrument = match found {
+        let order_id = OrderId(order);
+        match self.orders.find(order) {
+            Some(place) => sink.upcoming(Upcoming::resting(self.orders.at(place).instrument, order_id)),
             None if is_add(kind) => {
                 let number = self.numbers.get(pitch::symbol_key(message).unwrap_or_default());
-                number.map(|&number| InstrumentId(number))
+                if let (Some(&number), Ok((side, _, price, _))) = (number, added(kind, message)) {
+                    sink.upcoming(Upcoming {
+                        says_where: true,
+                        side,
+                        price,
+                        ..Upcoming::resting(InstrumentId(number), order_id)
+                    });
+                }
             }
-            found => found,
-        };
-        if let Some(instrument) = instrument {
-            sink.upcoming(Upcoming::resting(instrument, OrderId(order)));
+            None => {}
         }
         true
     }
@@ -902,6 +888,29 @@ const _: () = {
     assert!(limits.requests_per_minute == pitch::gap_limits::MINUTE);
     assert!(limits.requests_per_day == pitch::gap_limits::DAY);
 };
+
+/// Side, quantity, price and participant of a new order.
+#[inline(always)]
+fn added(kind: u8, message: &[u8]) -> Result<(Side, u32, Price, [u8; 8]), Malformed> {
+    let (side, qty, price, participant) = match kind {
+        AddOrderShort::KIND => {
+            let m: &AddOrderShort = pitch::layout(message)?;
+            (m.side, m.qty.get().into(), m.price.price(), [0; 8])
+        }
+        AddOrderLong::KIND => {
+            let m: &AddOrderLong = pitch::layout(message)?;
+            (m.side, m.qty.get(), price(25, m.price)?, [0; 8])
+        }
+        _ => {
+            let m: &AddOrderExpanded = pitch::layout(message)?;
+            let participant = code(m.participant_id.trimmed());
+            (m.side, m.qty.get(), price(27, m.price)?, participant)
+        }
+    };
+    let value = side.0;
+    let side = pitch::side(side).ok_or(Malformed::BadValue { offset: 14, value })?;
+    Ok((side, qty, price, participant))
+}
 
 #[inline(always)]
 const fn is_add(kind: u8) -> bool {

@@ -657,22 +657,16 @@ impl Decoder for XdpDecoder {
         }
         match (kind, message.first_chunk::<24>()) {
             (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
-                let added = match kind {
-                    xdp::AddOrder::KIND => prefix::<xdp::AddOrder>(message).ok(),
-                    _ => None,
-                };
-                let at = added.and_then(|(add, _)| {
-                    let unit = self.price_unit(id)?.raw();
-                    Some((xdp::side(add.side)?, price(unit, add.price).ok()?))
-                });
                 let order_id = OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-                let (side, price) = at.unwrap_or_default();
-                sink.upcoming(Upcoming {
-                    says_where: at.is_some(),
-                    side,
-                    price,
-                    ..Upcoming::resting(id, order_id)
-                });
+                let mut next = Upcoming::resting(id, order_id);
+                if kind == xdp::AddOrder::KIND
+                    && let Ok((add, _)) = prefix::<xdp::AddOrder>(message)
+                    && let (Some(unit), Some(side)) = (self.price_unit(id), xdp::side(add.side))
+                    && let Ok(price) = price(unit.raw(), add.price)
+                {
+                    (next.says_where, next.side, next.price) = (true, side, price);
+                }
+                sink.upcoming(next);
                 true
             }
             // One that cannot be read says that its book is stale.

@@ -1,5 +1,6 @@
 //! Every test of several crates together in one program: each would compile every feed again.
 
+mod announced;
 mod cqs;
 mod filtered;
 mod itch;
