@@ -505,10 +505,10 @@ impl Books {
         if new_id != event.order_id && self.orders.find(new_id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
-        let before = self.best(book, side);
+        let before = self.books[book].best(side);
         self.remove(book, index, old);
         let rested = self.rest(book, new);
-        let changes = self.difference(book, side, before, &[old.key, new.key]);
+        let changes = difference(&self.books[book], side, before, &[old.key, new.key]);
         self.publish(event, book, side, changes);
         rested.map(|_| ())
     }
@@ -534,7 +534,7 @@ impl Books {
         );
         let in_place =
             event.flags.has(EventFlags::KEEPS_PRIORITY) && side == old.side() && new.key == old.key;
-        let before = Side::BOTH.map(|side| self.best(book, side));
+        let before = Side::BOTH.map(|side| self.books[book].best(side));
         let done = if in_place {
             self.requantify(book, index, old, qty)
         } else {
@@ -545,7 +545,7 @@ impl Books {
             [(old.side(), old.key), (side, new.key)]
                 .map(|(t, key)| if t == s { key } else { before[s as usize].0 })
         };
-        let changes = Side::BOTH.map(|s| self.difference(book, s, before[s as usize], &touched(s)));
+        let changes = Side::BOTH.map(|s| difference(&self.books[book], s, before[s as usize], &touched(s)));
         self.publish(event, book, side, changes[0].with(changes[1]));
         done
     }
@@ -568,9 +568,9 @@ impl Books {
     fn level(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.by_price_book(event)?;
         let key = key_of(event.side, event.price);
-        let before = self.best(book, event.side);
+        let before = self.books[book].best(event.side);
         self.set(book, event.side, key, event.qty, event.order_count)?;
-        let changes = self.difference(book, event.side, before, &[key]);
+        let changes = difference(&self.books[book], event.side, before, &[key]);
         self.publish(event, book, event.side, changes);
         Ok(())
     }
@@ -585,9 +585,9 @@ impl Books {
             (Side::Bid, event.price, event.qty),
             (Side::Ask, event.ask_price, event.ask_qty),
         ] {
-            let before = self.best(book, side);
+            let before = self.books[book].best(side);
             self.replace_side(book, side, price, qty)?;
-            changes = changes.with(self.difference(book, side, before, &[]));
+            changes = changes.with(difference(&self.books[book], side, before, &[]));
         }
         self.publish(event, book, Side::Bid, changes);
         Ok(())
@@ -664,7 +664,6 @@ impl Books {
     fn whole_book(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.book_index(event.instrument)?;
         let before = self.books[book];
-        let best = Side::BOTH.map(|side| self.best(book, side));
         let mut changes = UpdateFlags::NONE;
         match event.kind {
             EventKind::Clear => {
@@ -685,7 +684,7 @@ impl Books {
             _ => self.books[book].own = Own::Live,
         }
         for side in Side::BOTH {
-            changes = changes.with(self.difference(book, side, best[side as usize], &[]));
+            changes = changes.with(difference(&self.books[book], side, before.best(side), &[]));
         }
         self.publish(event, book, Side::Bid, changes);
         Ok(())
@@ -834,25 +833,6 @@ impl Books {
         changes
     }
 
-    /// Key and quantity of a side's best level.
-    #[inline(always)]
-    pub(crate) fn best(&self, book: usize, side: Side) -> (i64, u64) {
-        self.books[book].best(side)
-    }
-
-    /// What is different on a side, given its best level before the event and the levels the event touched.
-    /// Free of branches: whether an event touches the best level is what nobody can predict.
-    #[inline(always)]
-    fn difference(&self, book: usize, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
-        let after = self.best(book, side);
-        let price = (after.0 != before.0) | ((after.1 == 0) != (before.1 == 0));
-        let best = price | (after.1 != before.1);
-        let behind = touched
-            .iter()
-            .fold(false, |any, &key| any | ((key != before.0) & (key != after.0)));
-        UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
-    }
-
     /// Writes down the top of the book after an event.
     #[inline(always)]
     fn publish(&mut self, event: &MarketEvent, book: usize, side: Side, changes: UpdateFlags) {
@@ -917,6 +897,19 @@ impl EventSink for Books {
     fn next_distrusted(&mut self) -> Option<InstrumentId> {
         Books::next_distrusted(self)
     }
+}
+
+/// What is different on a side, given its best level before the event and the levels the event touched. Free
+/// of branches: whether an event touches the best level is what nobody can predict.
+#[inline(always)]
+fn difference(at: &Book, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
+    let after = at.best(side);
+    let price = (after.0 != before.0) | ((after.1 == 0) != (before.1 == 0));
+    let best = price | (after.1 != before.1);
+    let behind = touched
+        .iter()
+        .fold(false, |any, &key| any | ((key != before.0) & (key != after.0)));
+    UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
 }
 
 /// An order's quantity: more than nothing and within 32 bits.

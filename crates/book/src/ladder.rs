@@ -1,5 +1,5 @@
-//! Price levels. Of every side of every book, the [`WINDOW`] prices at and behind the best have a place each
-//! in an array, and a bit each that says whether there is a level: where a level is follows from its price,
+//! Price levels. Of every side of every book, the [`WINDOW`] prices around the best one have a place each in
+//! an array, and a bit each that says whether there is a level: where a level is follows from its price,
 //! nothing is searched for or moved, and the best is the highest bit. Levels that are further away, or
 //! between two ticks, are in an array sorted by price.
 //!
@@ -22,7 +22,7 @@ use behind::{BLOCK, Block};
 use core::hint::select_unpredictable;
 use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, Volume};
 
-/// Prices from the best one on that have a place of their own: the bits of a word.
+/// How many prices around the best one have a place of their own: the bits of a word.
 pub(crate) const WINDOW: usize = 64;
 /// When the best level's place is below this one, the window is laid anew.
 const LOW: u32 = 16;
@@ -432,7 +432,10 @@ impl LevelPool {
     /// Removes every level of a side and gives its block back.
     pub(crate) fn clear(&mut self, at: &mut Book, on: BookSide) {
         self.give_back(on);
-        self.take_window(at, on);
+        for nth in window::places(core::mem::take(&mut at.bits[on.side as usize])) {
+            self.take_place(on, nth);
+        }
+        at.set_top(on.side, nothing(on.side));
         (at.len[on.side as usize], at.behind[on.side as usize]) = (0, 0);
         at.set_tick(on.side, Tick::UNKNOWN);
     }
@@ -494,6 +497,7 @@ impl LevelPool {
         };
         orders.link(tail, NEXT, index);
     }
+
     /// Takes the order of this slot out of its queue and out of its level. What is different.
     #[inline(always)]
     pub(crate) fn leave(
@@ -565,7 +569,7 @@ pub(crate) struct Levels<'a> {
 impl Levels<'_> {
     /// The same from a rank on, 0 the best.
     #[inline]
-    pub(crate) fn behind_rank(mut self, first: usize) -> Self {
+    pub(crate) fn starting_at(mut self, first: usize) -> Self {
         for nth in 0..first {
             match self.bits.checked_ilog2() {
                 Some(best) => self.bits ^= 1 << best,

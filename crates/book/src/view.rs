@@ -100,7 +100,7 @@ impl<'a> BookRef<'a> {
             book: self.index,
             side,
         };
-        self.books.levels.levels(book, on).behind_rank(first)
+        self.books.levels.levels(book, on).starting_at(first)
     }
 
     /// Whether neither side has a level.

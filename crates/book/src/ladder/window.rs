@@ -8,7 +8,7 @@ use crate::tick::{Tick, gcd};
 const BEST_AT: u64 = 47;
 
 /// The levels of a window while it is laid anew, best first.
-pub(super) struct Held {
+struct Held {
     levels: [(Rung, Queue); WINDOW],
     count: usize,
 }
@@ -21,7 +21,7 @@ impl Held {
 }
 
 /// The places of these bits, best first.
-fn places(mut bits: u64) -> impl Iterator<Item = u64> {
+pub(super) fn places(mut bits: u64) -> impl Iterator<Item = u64> {
     core::iter::from_fn(move || {
         let best = bits.checked_ilog2()?;
         bits ^= 1 << best;
@@ -151,17 +151,24 @@ impl LevelPool {
     }
 
     /// Takes all levels out of the window.
-    pub(super) fn take_window(&mut self, at: &mut Book, on: BookSide) -> Held {
+    fn take_window(&mut self, at: &mut Book, on: BookSide) -> Held {
         let mut held = Held {
             levels: [(Rung::default(), NO_QUEUE); WINDOW],
             count: 0,
         };
         for nth in places(core::mem::take(&mut at.bits[on.side as usize])) {
-            let (key, sums) = (at.key_of(on.side, nth), core::mem::take(self.sums(on, nth)));
-            held.push((Rung { key, sums }, self.queue(on.place(nth))));
-            self.set_queue(on.place(nth), NO_QUEUE);
+            let key = at.key_of(on.side, nth);
+            let (sums, queue) = self.take_place(on, nth);
+            held.push((Rung { key, sums }, queue));
         }
         at.set_top(on.side, nothing(on.side));
         held
+    }
+
+    /// Takes a level's sums and queue out of its place.
+    pub(super) fn take_place(&mut self, on: BookSide, nth: u64) -> (u64, Queue) {
+        let queue = self.queue(on.place(nth));
+        self.set_queue(on.place(nth), NO_QUEUE);
+        (core::mem::take(self.sums(on, nth)), queue)
     }
 }
