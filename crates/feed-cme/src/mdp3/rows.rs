@@ -34,6 +34,8 @@ struct Stack<const N: usize> {
     rows: [Row; N],
     len: u8,
     depth: u8,
+    /// Whether a row may be no worse than the one before it: only then can a price be there twice.
+    is_mixed: bool,
 }
 
 /// The rows of an instrument.
@@ -70,8 +72,8 @@ impl Rows {
 
     pub(super) fn clear(&mut self) {
         for side in Side::BOTH {
-            self.real[side as usize].len = 0;
-            self.implied[side as usize].len = 0;
+            self.real[side as usize].clear();
+            self.implied[side as usize].clear();
         }
     }
 
@@ -87,18 +89,71 @@ impl Rows {
         mut changed: impl FnMut(Price, Total),
     ) -> Option<()> {
         let (real, implied) = (&mut self.real[side as usize], &mut self.implied[side as usize]);
-        if is_implied {
-            let real = &*real;
-            implied.apply(action, level, row, |price, before, after| {
-                let own = real.sum(price);
-                tell(price, total(own, before), total(own, after), &mut changed);
-            })
+        let (left, (price, before, after)) =
+            if matches!(action, UpdateAction::DeleteThru | UpdateAction::DeleteFrom) {
+                return self.remove(side, is_implied, action, level, changed);
+            } else if is_implied {
+                implied.apply(side, action, level, row)?
+            } else {
+                real.apply(side, action, level, row)?
+            };
+        if let Some(left) = left {
+            self.tell(side, is_implied, left, &mut changed);
+        }
+        self.tell(side, is_implied, (price, before, after), &mut changed);
+        Some(())
+    }
+
+    /// Rows leave from the best on: all, or those up to `level`.
+    #[inline(never)]
+    fn remove(
+        &mut self,
+        side: Side,
+        is_implied: bool,
+        action: UpdateAction,
+        level: u8,
+        mut changed: impl FnMut(Price, Total),
+    ) -> Option<()> {
+        let upto = match action {
+            UpdateAction::DeleteThru => None,
+            _ => Some(usize::from(level)),
+        };
+        if level == 0 {
+            return None;
+        }
+        let mut gone = [Row::default(); DEPTH_MAX];
+        let count = match is_implied {
+            true => self.implied[side as usize].remove(upto, &mut gone)?,
+            false => self.real[side as usize].remove(upto, &mut gone)?,
+        };
+        for row in &gone[..count] {
+            let left = match is_implied {
+                true => self.implied[side as usize].sum(row.price),
+                false => self.real[side as usize].sum(row.price),
+            };
+            self.tell(side, is_implied, (row.price, left.and(*row), left), &mut changed);
+        }
+        Some(())
+    }
+
+    /// Tells a price of which one stack held this and holds that, if its total is another one.
+    #[inline(always)]
+    fn tell(
+        &self,
+        side: Side,
+        is_implied: bool,
+        (price, before, after): Change,
+        changed: &mut impl FnMut(Price, Total),
+    ) {
+        let (before, after) = if is_implied {
+            let own = self.real[side as usize].sum(price);
+            (total(own, before), total(own, after))
         } else {
-            let implied = &*implied;
-            real.apply(action, level, row, |price, before, after| {
-                let other = implied.sum(price);
-                tell(price, total(before, other), total(after, other), &mut changed);
-            })
+            let other = self.implied[side as usize].sum(price);
+            (total(before, other), total(after, other))
+        };
+        if before != after {
+            changed(price, after);
         }
     }
 
@@ -148,13 +203,6 @@ fn total(real: AtPrice, implied: AtPrice) -> Total {
     }
 }
 
-#[inline(always)]
-fn tell(price: Price, before: Total, after: Total, changed: &mut impl FnMut(Price, Total)) {
-    if before != after {
-        changed(price, after);
-    }
-}
-
 /// What one stack holds at a price.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct AtPrice {
@@ -162,7 +210,21 @@ struct AtPrice {
     orders: u32,
 }
 
+impl AtPrice {
+    #[inline(always)]
+    fn and(self, row: Row) -> AtPrice {
+        AtPrice {
+            qty: self.qty.saturating_add(row.qty),
+            orders: self.orders.saturating_add(row.orders),
+        }
+    }
+}
+
+/// A price, and what a stack held and holds at it.
+type Change = (Price, AtPrice, AtPrice);
+
 impl From<Row> for AtPrice {
+    #[inline(always)]
     fn from(row: Row) -> AtPrice {
         AtPrice {
             qty: row.qty,
@@ -181,11 +243,16 @@ impl<const N: usize> Stack<N> {
             }; N],
             len: 0,
             depth,
+            is_mixed: false,
         }
     }
 
     fn set_depth(&mut self, depth: u8) {
         self.depth = depth.min(N as u8).max(self.len);
+    }
+
+    fn clear(&mut self) {
+        (self.len, self.is_mixed) = (0, false);
     }
 
     fn rows(&self) -> &[Row] {
@@ -197,79 +264,240 @@ impl<const N: usize> Stack<N> {
     fn sum(&self, price: Price) -> AtPrice {
         let mut sum = AtPrice::default();
         for row in self.rows().iter().filter(|row| row.price == price) {
-            sum.qty = sum.qty.saturating_add(row.qty);
-            sum.orders = sum.orders.saturating_add(row.orders);
+            sum = sum.and(*row);
         }
         sum
     }
 
-    /// The update, `None` if there is no such level. Tells of each price touched what this stack held and
-    /// holds.
+    /// A row that comes, changes or leaves: `None` if there is no such level. What is different at the price
+    /// that left without being named, if one did, and at the one named.
     #[inline(always)]
     fn apply(
         &mut self,
+        side: Side,
         action: UpdateAction,
         level: u8,
         row: Row,
-        mut touched: impl FnMut(Price, AtPrice, AtPrice),
-    ) -> Option<()> {
+    ) -> Option<(Option<Change>, Change)> {
         let (at, len) = (usize::from(level).wrapping_sub(1), usize::from(self.len));
         let reach = match action {
             UpdateAction::New => usize::from(self.depth).min(len + 1),
-            UpdateAction::DeleteThru => usize::from(u8::MAX),
             _ => len,
         };
         if at >= reach {
             return None;
         }
-        // The row that has left without being named, then the one named.
-        let (left, (price, before, after)) = match action {
+        if self.is_mixed | !self.fits(side, action, at, row.price) {
+            return Some(self.apply_mixed(side, action, at, row));
+        }
+        let old = self.put(action, at, row);
+        let nothing = AtPrice::default();
+        Some(match (action, old) {
+            (UpdateAction::Delete, Some(gone)) => (None, (gone.price, gone.into(), nothing)),
+            (_, Some(old)) if old.price == row.price => (None, (row.price, old.into(), row.into())),
+            (_, old) => {
+                let left = old.map(|old| (old.price, old.into(), nothing));
+                (left, (row.price, nothing, row.into()))
+            }
+        })
+    }
+
+    /// Whether the rows are in the order of their prices still when this one has come or changed.
+    #[inline(always)]
+    fn fits(&self, side: Side, action: UpdateAction, at: usize, price: Price) -> bool {
+        let key = |price: Price| price.raw() ^ -(side as i64);
+        let behind = match action {
+            UpdateAction::New => at,
+            UpdateAction::Delete => return true,
+            _ if self.rows[at].price == price => return true,
+            _ => at + 1,
+        };
+        let is_worse = |row: &Row| key(row.price) < key(price);
+        (at == 0 || key(self.rows[at - 1].price) > key(price)) && self.rows().get(behind).is_none_or(is_worse)
+    }
+
+    /// Changes the rows; the one that was there, or that was pushed out.
+    #[inline(always)]
+    fn put(&mut self, action: UpdateAction, at: usize, row: Row) -> Option<Row> {
+        let len = usize::from(self.len);
+        match action {
             UpdateAction::New => {
                 let kept = len.min(usize::from(self.depth) - 1);
                 let pushed_out = (kept < len).then(|| self.rows[kept]);
                 self.rows.copy_within(at..kept, at + 1);
                 self.rows[at] = row;
                 self.len = kept as u8 + 1;
-                (pushed_out, (row.price, AtPrice::default(), row.into()))
-            }
-            UpdateAction::Change | UpdateAction::Overlay => {
-                let old = core::mem::replace(&mut self.rows[at], row);
-                if old.price == row.price {
-                    (None, (row.price, old.into(), row.into()))
-                } else {
-                    (Some(old), (row.price, AtPrice::default(), row.into()))
-                }
+                pushed_out
             }
             UpdateAction::Delete => {
                 let gone = self.rows[at];
                 self.rows.copy_within(at + 1..len, at);
                 self.len -= 1;
-                (None, (gone.price, gone.into(), self.sum(gone.price)))
+                Some(gone)
             }
-            UpdateAction::DeleteThru => {
-                self.remove(0, len, &mut touched);
-                return Some(());
-            }
-            UpdateAction::DeleteFrom => {
-                self.remove(0, at + 1, &mut touched);
-                return Some(());
-            }
-        };
-        if let Some(out) = left {
-            touched(out.price, out.into(), self.sum(out.price));
+            _ => Some(core::mem::replace(&mut self.rows[at], row)),
         }
-        touched(price, before, after);
-        Some(())
     }
 
-    /// Rows `from..to` leave, those behind move up.
-    #[inline(never)]
-    fn remove(&mut self, from: usize, to: usize, touched: &mut impl FnMut(Price, AtPrice, AtPrice)) {
-        let gone = self.rows;
-        self.rows.copy_within(to..usize::from(self.len), from);
-        self.len -= (to - from) as u8;
-        for row in &gone[from..to] {
-            touched(row.price, (*row).into(), self.sum(row.price));
+    /// The same where a price may be there twice.
+    #[cold]
+    fn apply_mixed(
+        &mut self,
+        side: Side,
+        action: UpdateAction,
+        at: usize,
+        row: Row,
+    ) -> (Option<Change>, Change) {
+        let before = *self;
+        let old = self.put(action, at, row);
+        let keys = || self.rows().iter().map(|row| row.price.raw() ^ -(side as i64));
+        self.is_mixed = keys().zip(keys().skip(1)).any(|(better, worse)| better <= worse);
+        let change = |price| (price, before.sum(price), self.sum(price));
+        match (action, old) {
+            (UpdateAction::Delete, Some(gone)) => (None, change(gone.price)),
+            (_, old) => {
+                let left = old.filter(|old| old.price != row.price);
+                (left.map(|old| change(old.price)), change(row.price))
+            }
         }
+    }
+
+    /// The rows up to a level leave, or all of them, those behind move up: how many they were. `None` if there
+    /// is no such level.
+    fn remove(&mut self, upto: Option<usize>, gone: &mut [Row; DEPTH_MAX]) -> Option<usize> {
+        let len = usize::from(self.len);
+        let count = upto.unwrap_or(len);
+        if count > len {
+            return None;
+        }
+        gone[..count].copy_from_slice(&self.rows[..count]);
+        self.rows.copy_within(count..len, 0);
+        self.len -= count as u8;
+        self.is_mixed &= self.len > 0;
+        Some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::{vec, vec::Vec};
+    use tickwire_testdata::Rng;
+
+    /// Rows as the venue counts them, moved one by one.
+    struct Naive {
+        depth: usize,
+        rows: Vec<Row>,
+    }
+
+    impl Naive {
+        fn apply(&mut self, action: UpdateAction, level: u8, row: Row) -> Option<()> {
+            let at = usize::from(level).checked_sub(1)?;
+            match action {
+                UpdateAction::New if at < self.depth && at <= self.rows.len() => {
+                    self.rows.insert(at, row);
+                    self.rows.truncate(self.depth);
+                }
+                UpdateAction::Change | UpdateAction::Overlay => *self.rows.get_mut(at)? = row,
+                UpdateAction::Delete if at < self.rows.len() => drop(self.rows.remove(at)),
+                UpdateAction::DeleteThru => self.rows.clear(),
+                UpdateAction::DeleteFrom if at < self.rows.len() => drop(self.rows.drain(..=at)),
+                _ => return None,
+            }
+            Some(())
+        }
+
+        fn sum(&self, price: Price) -> AtPrice {
+            let mut sum = AtPrice::default();
+            for row in self.rows.iter().filter(|row| row.price == price) {
+                sum.qty += row.qty;
+                sum.orders += row.orders;
+            }
+            sum
+        }
+    }
+
+    /// The prices of both kinds of rows, with quantity and without.
+    fn totals([real, implied]: &[Naive; 2]) -> BTreeMap<Price, Total> {
+        let rows = real.rows.iter().chain(&implied.rows);
+        rows.map(|row| (row.price, total(real.sum(row.price), implied.sum(row.price))))
+            .collect()
+    }
+
+    /// Random entries: what is told, written into a map, makes the totals of rows that are moved one by one,
+    /// and the rows are theirs. `sorted`: the rows stay in the order of their prices, as a venue sends them.
+    fn play(seed: u64, sorted: bool) -> usize {
+        let mut rng = Rng::new(seed);
+        let depths = [1 + rng.below(10) as u8, rng.below(3) as u8];
+        let mut rows = Rows::default();
+        rows.set_depth(false, depths[0]);
+        rows.set_depth(true, depths[1]);
+        let mut naive = depths.map(|depth| Naive {
+            depth: depth.into(),
+            rows: vec![],
+        });
+        let side = Side::BOTH[rng.below(2) as usize];
+        let (mut told, mut refused) = (BTreeMap::new(), 0);
+        for _ in 0..2_000 {
+            let is_implied = rng.chance(1, 5);
+            let its = &naive[usize::from(is_implied)];
+            let action = match rng.below(40) {
+                0 => UpdateAction::DeleteThru,
+                1 => UpdateAction::DeleteFrom,
+                2..15 => UpdateAction::New,
+                15..27 => UpdateAction::Delete,
+                27..30 => UpdateAction::Overlay,
+                _ => UpdateAction::Change,
+            };
+            let mut level = rng.below(12) as u8;
+            let key = |raw: i64| match side {
+                Side::Bid => -raw,
+                Side::Ask => raw,
+            };
+            let mut raw = rng.below(14) as i64;
+            if sorted && action == UpdateAction::New {
+                let better = its.rows.iter().filter(|row| key(row.price.raw()) < key(raw));
+                level = better.count() as u8 + 1;
+                if its.rows.iter().any(|row| row.price.raw() == raw) {
+                    continue;
+                }
+            } else if sorted && matches!(action, UpdateAction::Change | UpdateAction::Overlay) {
+                let named = usize::from(level).checked_sub(1).and_then(|at| its.rows.get(at));
+                raw = named.map_or(raw, |row| row.price.raw());
+            }
+            let row = Row {
+                price: Price::from_raw(raw),
+                qty: 1 + rng.below(3),
+                orders: rng.below(3) as u32,
+            };
+            let done = rows.apply(side, is_implied, action, level, row, |price, total| {
+                told.insert(price, total);
+            });
+            assert_eq!(done, naive[usize::from(is_implied)].apply(action, level, row));
+            refused += usize::from(done.is_none());
+            let have = told.iter().filter(|(_, total)| total.qty > 0);
+            let have: BTreeMap<Price, Total> = have.map(|(price, total)| (*price, *total)).collect();
+            assert_eq!(have, totals(&naive), "seed {seed}");
+            let levels: BTreeMap<Price, Total> = rows.levels(side).collect();
+            assert_eq!(levels, have, "seed {seed}");
+            let (real, implied) = (&rows.real[side as usize], &rows.implied[side as usize]);
+            assert!(real.rows() == naive[0].rows, "seed {seed}");
+            assert!(implied.rows() == naive[1].rows, "seed {seed}");
+            assert!(!sorted || !real.is_mixed && !implied.is_mixed, "seed {seed}");
+        }
+        refused
+    }
+
+    #[test]
+    fn rows_are_those_that_are_moved_one_by_one() {
+        let refused: usize = (0..100).map(|seed| play(seed, true)).sum();
+        assert!(refused > 100, "levels that are not there are tried, too");
+    }
+
+    #[test]
+    fn prices_that_are_there_twice_are_told_in_sum() {
+        assert_ne!((0..100).map(|seed| play(seed, false)).sum::<usize>(), 0);
     }
 }
