@@ -53,6 +53,16 @@ impl Rung {
     pub(crate) fn orders(self) -> u32 {
         (self.sums & COUNT_MAX) as u32
     }
+
+    /// As it is told.
+    #[inline(always)]
+    pub(crate) fn level(self, side: Side) -> Level {
+        Level {
+            price: crate::price_of(side, self.key),
+            qty: Volume(self.qty()),
+            orders: self.orders(),
+        }
+    }
 }
 
 /// First and last order of a level, by slot number.
@@ -179,6 +189,16 @@ impl Book {
     #[inline(always)]
     pub(crate) fn best(&self, side: Side) -> (i64, u64) {
         (self.key[side as usize], self.sums[side as usize] >> COUNT_BITS)
+    }
+
+    /// The best level; no quantity at price 0 when the side is empty.
+    #[inline(always)]
+    pub(crate) fn top(&self, side: Side) -> Rung {
+        let s = side as usize;
+        Rung {
+            key: self.key[s],
+            sums: self.sums[s],
+        }
     }
 
     #[inline(always)]
@@ -454,6 +474,19 @@ impl LevelPool {
         }
     }
 
+    /// The same from a price on, this one or worse.
+    #[inline]
+    pub(crate) fn levels_from(&self, at: &Book, on: BookSide, key: i64) -> Levels<'_> {
+        let nth = at.nth(on.side, key);
+        let mut levels = self.levels(at, on);
+        if nth < WINDOW as u64 {
+            levels.bits &= (2_u64 << nth).wrapping_sub(1);
+        } else {
+            levels.skip_better(key);
+        }
+        levels
+    }
+
     /// The first order of a level, [`NONE`] if there is no such level or no queue.
     pub(crate) fn first(&self, at: &Book, on: BookSide, key: i64) -> u32 {
         self.queue_of(at, on, key)
@@ -567,20 +600,22 @@ pub(crate) struct Levels<'a> {
 }
 
 impl Levels<'_> {
-    /// The same from a rank on, 0 the best.
-    #[inline]
-    pub(crate) fn starting_at(mut self, first: usize) -> Self {
-        for nth in 0..first {
-            match self.bits.checked_ilog2() {
-                Some(best) => self.bits ^= 1 << best,
-                None => {
-                    let left = self.behind.len().saturating_sub(first - nth);
-                    self.behind = &self.behind[..left];
-                    break;
-                }
-            }
+    /// Leaves out what is better than a key that has no place.
+    #[cold]
+    fn skip_better(&mut self, key: i64) {
+        while let Some(best) = self.bits.checked_ilog2()
+            && self.key_of(best) > key
+        {
+            self.bits ^= 1 << best;
         }
-        self
+        let left = self.behind.partition_point(|rung| rung.key <= key);
+        self.behind = &self.behind[..left];
+    }
+
+    #[inline(always)]
+    fn key_of(&self, nth: u32) -> i64 {
+        let above = (nth as u64).wrapping_mul(self.tick) as i64;
+        self.base.wrapping_add(above)
     }
 }
 
@@ -592,9 +627,8 @@ impl Iterator for Levels<'_> {
         let rung = match self.bits.checked_ilog2() {
             Some(nth) => {
                 self.bits ^= 1 << nth;
-                let above = (nth as u64).wrapping_mul(self.tick) as i64;
                 Rung {
-                    key: self.base.wrapping_add(above),
+                    key: self.key_of(nth),
                     sums: self.places[nth as usize % WINDOW],
                 }
             }
@@ -604,11 +638,7 @@ impl Iterator for Levels<'_> {
                 *last
             }
         };
-        Some(Level {
-            price: crate::price_of(self.side, rung.key),
-            qty: Volume(rung.qty()),
-            orders: rung.orders(),
-        })
+        Some(rung.level(self.side))
     }
 
     #[inline]

@@ -69,7 +69,7 @@ impl<'a> BookRef<'a> {
     /// The top of the book as an update that changes nothing; its receive time is not kept and 0.
     pub fn update(&self) -> BookUpdate {
         let book = &self.books.books[self.index];
-        let best = Side::BOTH.map(|side| self.best(side).unwrap_or_default());
+        let best = Side::BOTH.map(|side| book.top(side).level(side));
         BookUpdate {
             seq: book.seq,
             venue_ts: book.venue_ts,
@@ -84,23 +84,30 @@ impl<'a> BookRef<'a> {
 
     /// The best level of a side, `None` when it is empty.
     pub fn best(&self, side: Side) -> Option<Level> {
-        self.levels(side).next()
+        let book = &self.books.books[self.index];
+        (book.len(side) > 0).then(|| book.top(side).level(side))
     }
 
     /// The levels of a side, best first.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + 'a {
-        self.levels_from(side, 0)
-    }
-
-    /// The levels of a side from a rank on, 0 the best.
-    #[inline]
-    pub fn levels_from(&self, side: Side, first: usize) -> impl ExactSizeIterator<Item = Level> + use<'a> {
         let book = &self.books.books[self.index];
         let on = BookSide {
             book: self.index,
             side,
         };
-        self.books.levels.levels(book, on).starting_at(first)
+        self.books.levels.levels(book, on)
+    }
+
+    /// The levels of a side at a price and worse, best first.
+    #[inline]
+    pub fn levels_from(&self, side: Side, price: Price) -> impl ExactSizeIterator<Item = Level> + use<'a> {
+        let book = &self.books.books[self.index];
+        let on = BookSide {
+            book: self.index,
+            side,
+        };
+        let key = key_of(side, price);
+        self.books.levels.levels_from(book, on, key)
     }
 
     /// Whether neither side has a level.

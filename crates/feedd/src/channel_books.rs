@@ -372,12 +372,10 @@ impl<'r> ChannelBooks<'r> {
         let Some(slot) = &mut place.slot else { return };
         let mut edit = self.writer.edit(slot);
         if unshown.is_book {
-            for side in Side::BOTH {
-                let (first, end) = (unshown.first[side as usize], unshown.end[side as usize]);
-                if first < end {
-                    let levels = book.levels_from(side, first.into());
-                    edit.levels_from(side, first.into(), levels.take((end - first).into()));
-                }
+            // Mostly one of them, and nobody can foresee which.
+            for side in unshown.sides() {
+                let ranks = unshown.first[side as usize].into()..unshown.end[side as usize].into();
+                edit.levels_in(side, ranks, book.levels_from(side, unshown.from(side)));
             }
             write_totals(&mut edit, &self.books, instrument);
             edit.state(match place.naming {

@@ -5,6 +5,7 @@ use crate::layout::{LEVEL_WORDS, MAX_LEVELS, SectionPlace, book as at, header};
 use crate::seqlock::{self, ATTEMPTS, Busy};
 use crate::word::{text_to_words, words_to_bytes};
 use crate::{Full, Reader, Region, Word, WriteWord};
+use core::ops::Range;
 use tickwire_market::{
     BookState, InstrumentId, Level, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Volume,
 };
@@ -180,9 +181,16 @@ impl<W: WriteWord> BookEdit<'_, W> {
     /// moved.
     #[inline]
     pub fn levels_from(&mut self, side: Side, rank: usize, levels: impl Iterator<Item = Level>) {
-        if rank < self.shown {
+        self.levels_in(side, rank..self.shown, levels);
+    }
+
+    /// The levels of these ranks, best first, as many as there are and the slot shows.
+    #[inline]
+    pub fn levels_in(&mut self, side: Side, ranks: Range<usize>, levels: impl Iterator<Item = Level>) {
+        let end = ranks.end.min(self.shown);
+        if ranks.start < end {
             let side = LEVEL_WORDS * self.shown * side as usize;
-            let words = &self.levels[side + LEVEL_WORDS * rank..side + LEVEL_WORDS * self.shown];
+            let words = &self.levels[side + LEVEL_WORDS * ranks.start..side + LEVEL_WORDS * end];
             let (words, _) = words.as_chunks::<LEVEL_WORDS>();
             for ([price, qty, orders], level) in words.iter().zip(levels) {
                 price.store(level.price.raw() as u64);

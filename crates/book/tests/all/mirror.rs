@@ -3,13 +3,16 @@
 
 use std::collections::HashMap;
 use tickwire_book::{Books, BooksConfig, ChangeKind, Depth, Outcome, Relay, Totals};
-use tickwire_market::{EventKind, InstrumentId, Level, MarketEvent, Side};
+use tickwire_market::{EventKind, InstrumentId, Level, MarketEvent, Price, Side};
 
 /// The copies.
 pub(crate) struct Mirror {
     levels: HashMap<InstrumentId, [Vec<Level>; 2]>,
     relayed: Books,
     events: Vec<MarketEvent>,
+    /// Of the last few events, by book and side: the least rank that changed, and the best price.
+    touched: HashMap<(InstrumentId, Side), (usize, Price)>,
+    turn: u32,
 }
 
 impl Mirror {
@@ -23,6 +26,8 @@ impl Mirror {
                 ..*of.config()
             }),
             events: Vec::new(),
+            touched: HashMap::new(),
+            turn: 0,
         }
     }
 
@@ -39,7 +44,10 @@ impl Mirror {
         }
         match outcome {
             Outcome::Update(instrument, _) => self.book(books, event, instrument),
-            Outcome::Feed(_) if event.kind == EventKind::Clear => self.levels.clear(),
+            Outcome::Feed(_) if event.kind == EventKind::Clear => {
+                self.levels.clear();
+                self.touched.clear();
+            }
             Outcome::Rejected(_) => assert!(books.changes().is_empty(), "{event:?}"),
             _ => {}
         }
@@ -54,8 +62,19 @@ impl Mirror {
                 "{event:?}"
             );
             *copy = Side::BOTH.map(|side| book.levels(side).collect());
+            self.touched.retain(|(of, _), _| *of != instrument);
+        }
+        self.turn += 1;
+        if self.turn.is_multiple_of(5) {
+            self.touched.clear();
         }
         for change in books.changes() {
+            let first = (change.rank as usize, change.price);
+            let touched = self.touched.entry((instrument, change.side)).or_insert(first);
+            touched.0 = touched.0.min(first.0);
+            if change.side.better(first.1, touched.1) {
+                touched.1 = first.1;
+            }
             let (side, rank) = (&mut copy[change.side as usize], change.rank as usize);
             let level = Level {
                 price: change.price,
@@ -81,6 +100,12 @@ impl Mirror {
                 book.levels(side).eq(copy.iter().copied()),
                 "{side:?} after {event:?}"
             );
+            // What a copy has to write anew after several events begins at the best price of them.
+            if let Some(&(rank, price)) = self.touched.get(&(instrument, side)) {
+                let from = book.levels_from(side, price);
+                assert_eq!(from.len(), copy.len() - rank, "{side:?} after {event:?}");
+                assert!(from.eq(copy[rank..].iter().copied()), "{side:?} after {event:?}");
+            }
             let sum: Totals = copy.iter().copied().collect();
             assert_eq!(totals[side as usize], sum, "{side:?} after {event:?}");
         }

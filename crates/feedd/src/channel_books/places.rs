@@ -1,7 +1,7 @@
 //! What is known of each instrument's book on its way to shared memory.
 
 use tickwire_book::{Books, ChangeKind};
-use tickwire_market::{MessageType, UpdateFlags};
+use tickwire_market::{MessageType, Price, Side, UpdateFlags};
 use tickwire_shm::BookSlot;
 
 /// How a channel is heard.
@@ -51,6 +51,8 @@ pub(super) struct Unshown {
     /// By side: the levels from this rank to that one, which is beyond.
     pub(super) first: [u8; 2],
     pub(super) end: [u8; 2],
+    /// By side: the best price that changed, which has the first of these ranks, as [`better`] compares it.
+    pub(super) best: [i64; 2],
     /// Levels, totals or the book's own state changed.
     pub(super) is_book: bool,
     pub(super) is_trade: bool,
@@ -63,6 +65,7 @@ impl Unshown {
     pub(super) const NOTHING: Unshown = Unshown {
         first: [u8::MAX; 2],
         end: [0; 2],
+        best: [i64::MIN; 2],
         is_book: false,
         is_trade: false,
         is_status: false,
@@ -72,6 +75,7 @@ impl Unshown {
     pub(super) const EVERYTHING: Unshown = Unshown {
         first: [0; 2],
         end: [u8::MAX; 2],
+        best: [i64::MAX; 2],
         is_book: true,
         is_trade: true,
         is_status: true,
@@ -84,18 +88,41 @@ impl Unshown {
         self.is_book = true;
         self.changed = self.changed.with(changed);
         if books.is_rebuilt() {
-            (self.first, self.end) = ([0; 2], [u8::MAX; 2]);
+            (self.first, self.end) = (Unshown::EVERYTHING.first, Unshown::EVERYTHING.end);
+            self.best = Unshown::EVERYTHING.best;
         }
         for change in books.changes() {
             let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
             self.first[side] = self.first[side].min(rank);
-            // What is behind a new level, or one that is gone, has moved.
-            self.end[side] = match change.kind {
-                ChangeKind::Changed => self.end[side].max(rank.saturating_add(1)),
-                ChangeKind::Inserted | ChangeKind::Removed => u8::MAX,
-            };
+            self.best[side] = self.best[side].max(better(change.side, change.price.raw()));
+            // What is behind a new level, or one that is gone, has moved. Which it is nobody can foresee: no
+            // branch.
+            let has_moved = (change.kind != ChangeKind::Changed) as u8;
+            let end = rank.saturating_add(1) | has_moved.wrapping_neg();
+            self.end[side] = self.end[side].max(end);
         }
     }
+
+    /// The sides that changed.
+    #[inline]
+    pub(super) fn sides(&self) -> impl Iterator<Item = Side> {
+        let [bids, asks] = [0, 1].map(|side| (self.first[side] < self.end[side]) as usize);
+        // Counted without a branch: what there is once is where a bit says.
+        let sides = [[Side::Bid; 2], [Side::Bid; 2], [Side::Ask; 2], Side::BOTH][bids | asks << 1];
+        sides.into_iter().take(bids + asks)
+    }
+
+    /// The best price of a side that changed: what is better stands where it stood.
+    #[inline]
+    pub(super) fn from(&self, side: Side) -> Price {
+        Price::from_raw(better(side, self.best[side as usize]))
+    }
+}
+
+/// A price as a number that is the larger the better, and back.
+#[inline(always)]
+fn better(side: Side, raw: i64) -> i64 {
+    raw ^ -(side as i64)
 }
 
 /// The place of an instrument's book in shared memory.
