@@ -85,6 +85,25 @@ pub(crate) fn dist_program(named: Option<&Path>, more: &[&str]) -> Result<PathBu
     Ok(target_dir().join("dist/tickwire"))
 }
 
+/// Runs a command of cargo that builds one program, with what it says shown; where the program is.
+pub(crate) fn built(build: &mut Command) -> Result<PathBuf, String> {
+    let output = build
+        .args(["--message-format", "json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("{build:?}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{build:?} failed: {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let executable = text
+        .lines()
+        .filter_map(|line| line.split_once("\"executable\":\"")?.1.split_once('"'))
+        .next_back()
+        .map(|(path, _)| PathBuf::from(path));
+    executable.ok_or_else(|| format!("no program after {build:?}"))
+}
+
 /// Seconds of processor time that a command and its children take, user and system, in steps of 10 ms, and
 /// what it printed; `cost` is a file for the shell's answer. A command may end with 1.
 pub(crate) fn processor_time(words: &[String], cost: &Path) -> Result<(f64, String), String> {

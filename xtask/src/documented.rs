@@ -15,6 +15,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("archives", "archives.rs"),
     ("attack", "attack.rs"),
     ("backtest-peers", "backtest_peers.rs"),
+    ("book-peers", "book_peers.rs"),
     ("check", "main.rs"),
     ("comments", "comments.rs"),
     ("counts", "counts.rs"),

@@ -13,6 +13,7 @@ mod attack;
 mod backtest_peers;
 mod bare;
 mod bindings;
+mod book_peers;
 mod command;
 mod comments;
 mod counts;
@@ -218,6 +219,8 @@ The project's own commands.
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
   cargo xtask backtest-peers    backtests beside hftbacktest and nautilus_trader; not part of check
+  cargo xtask book-peers [--itch-order-book DIR] [--cpptrader DIR --cppcommon DIR]
+                                order books beside itch-order-book, CppTrader and nautilus_model; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask promtool          /metrics against promtool and the reference parser of OpenMetrics; not part of check
   cargo xtask tables            tables of `tickwire export` read by DuckDB, Polars and pandas; not part of check
@@ -274,6 +277,7 @@ fn main() -> ExitCode {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
         ["backtest-peers", rest @ ..] => backtest_peers::run(rest),
+        ["book-peers", rest @ ..] => book_peers::run(rest),
         ["hardware", rest @ ..] => hardware::run(rest),
         ["quantlib", rest @ ..] => quantlib::run(rest),
         ["fetch-data", rest @ ..] => {

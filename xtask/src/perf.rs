@@ -364,27 +364,11 @@ fn built(sources: &Sources, programs: &[&Program]) -> Result<Vec<PathBuf>, Strin
             None => build.args(["build", "--profile", "dist", "-p", program.package]),
             Some(bench) => build.args(["bench", "--no-run", "-p", program.package, "--bench", bench]),
         };
-        build.args(["--locked", "--message-format", "json-render-diagnostics"]);
         build
+            .arg("--locked")
             .env("CARGO_TARGET_DIR", &sources.target)
             .current_dir(&sources.folder);
-        let output = build
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|e| format!("{build:?}: {e}"))?;
-        if !output.status.success() {
-            return Err(format!("{build:?} failed: {}", output.status));
-        }
-        let text = String::from_utf8_lossy(&output.stdout);
-        let executable = text
-            .lines()
-            .filter_map(|line| line.split_once("\"executable\":\"")?.1.split_once('"'))
-            .next_back()
-            .map(|(path, _)| PathBuf::from(path));
-        done.insert(
-            key,
-            executable.ok_or_else(|| format!("no program after {build:?}"))?,
-        );
+        done.insert(key, command::built(&mut build)?);
     }
     let place = |program: &&Program| done[&(program.package, program.bench)].clone();
     Ok(programs.iter().map(place).collect())
