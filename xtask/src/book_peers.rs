@@ -1,5 +1,5 @@
-//! `cargo xtask book-peers`: our order books beside itch-order-book's, CppTrader's and nautilus_model's, in one
-//! run on the same messages (`peers/books`).
+//! `cargo xtask book-peers`: our order books beside itch-order-book's, CppTrader's and nautilus_model's, in
+//! one run on the same messages (`peers/books`).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,13 +44,10 @@ struct Plan {
     core: u64,
 }
 
-/// Rows of our benchmark that are shown, those by price that others are compared with first.
-const OURS: [(&str, &str); 4] = [
-    ("aggregated, packets of 32", "by price, packets of 32"),
-    ("aggregated, one by one", "by price, one by one"),
-    ("by order, packets of 32", "by order, packets of 32"),
-    ("by order, one by one", "by order, one by one"),
-];
+/// Our kinds of books, as the benchmark calls them and as the table does; others are compared with the first.
+const KINDS: [(&str, &str); 2] = [("aggregated", "by price"), ("by order", "by order")];
+/// How messages come; others are compared with both.
+const PACKETS: [&str; 2] = ["packets of 32", "one by one"];
 
 /// CppTrader's programs of `performance`: their files, what the driver calls them, what the table does, and a
 /// fault of theirs that is known.
@@ -195,18 +192,19 @@ impl Session {
         command
     }
 
-    /// Nanoseconds of ours, in the order of [`OURS`]. The benchmark compares its books itself.
-    fn turn_of_ours(&self) -> Result<Vec<f64>, String> {
-        let (text, _) = said(self.ours().args(["--rounds", "1"]))?;
-        OURS.iter()
-            .map(|(name, _)| {
-                let mut lines = text.lines();
-                let found = lines.find_map(|line| row(line).filter(|(row, _)| row == name));
-                found
-                    .map(|(_, ns)| ns)
-                    .ok_or(format!("no line '{name}' in what our benchmark prints"))
-            })
-            .collect()
+    /// Nanoseconds of books of ours, in the order of [`PACKETS`]. The benchmark compares its books itself.
+    fn turn_of_ours(&self, kind: &str) -> Result<[f64; 2], String> {
+        let mut bench = self.ours();
+        bench.args(["--rounds", "1", "--only", &format!("{kind}, ")]);
+        let (text, _) = said(&mut bench)?;
+        let of = |packets: &str| {
+            let name = format!("{kind}, {packets}");
+            let mut lines = text.lines().filter_map(row);
+            let found = lines.find(|(row, _)| *row == name);
+            let missing = || format!("no line '{name}' in what our benchmark prints");
+            found.map(|(_, ns)| ns).ok_or_else(missing)
+        };
+        Ok([of(PACKETS[0])?, of(PACKETS[1])?])
     }
 
     /// Nanoseconds of a peer, and whether its final books are right.
@@ -261,20 +259,29 @@ fn compare(plan: Plan) -> Result<Findings, String> {
     say_missing(&missing);
     let session = Session::write(bench, &plan, &folder)?;
 
-    let mut ours = OURS.map(|(_, name)| Row {
-        name: format!("Tickwire, {name}"),
-        ..Row::default()
-    });
+    let of_ours = |(_, kind): (&str, &str)| {
+        PACKETS.map(|packets| Row {
+            name: format!("Tickwire, {kind}, {packets}"),
+            ..Row::default()
+        })
+    };
+    let mut ours = KINDS.map(of_ours);
     if groups.is_empty() {
         groups.push(Vec::new());
     }
     let books = folder.join("books.csv");
     for round in 1..=plan.rounds {
-        for group in &mut groups {
-            let times = session.turn_of_ours()?;
-            let beside = [times[0], times[1]];
-            for (row, ns) in ours.iter_mut().zip(times) {
-                row.note(ns, beside);
+        for (at, group) in groups.iter_mut().enumerate() {
+            // Those that a peer is compared with come right before it; the others once a round.
+            let others = match at {
+                0 => Some(session.turn_of_ours(KINDS[1].0)?),
+                _ => None,
+            };
+            let beside = session.turn_of_ours(KINDS[0].0)?;
+            for (rows, times) in ours.iter_mut().zip([Some(beside), others]) {
+                for (row, ns) in rows.iter_mut().zip(times.into_iter().flatten()) {
+                    row.note(ns, beside);
+                }
             }
             for row in group {
                 let (ns, is_right) = session.turn_of(row, &books)?;
@@ -284,7 +291,7 @@ fn compare(plan: Plan) -> Result<Findings, String> {
         }
         eprintln!("round {round} of {}", plan.rounds);
     }
-    let rows: Vec<&Row> = ours.iter().chain(groups.iter().flatten()).collect();
+    let rows: Vec<&Row> = ours.iter().flatten().chain(groups.iter().flatten()).collect();
     print!("\n{}", table(&rows));
     say_missing(&missing);
     let bad = rows
@@ -303,7 +310,8 @@ fn say_missing(missing: &[String]) {
     }
 }
 
-/// The table: times, and how many times ours by price they are: of the least ones, and the median of the turns'.
+/// The table: times, and how many times ours by price they are: of the least ones, and the median of the
+/// turns'.
 fn table(rows: &[&Row]) -> String {
     let mut text = format!(
         "{:<48} {:>8} {:>8} {:>8}   {:>15}   {:>15}   final books\n{:<48} {:>8} {:>8} {:>8}   {:>15}   {:>15}\n",
@@ -427,9 +435,9 @@ fn nautilus() -> Result<Vec<Row>, String> {
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// What stands above `main` in a program of CppTrader's, without headers that only its `main` needs (`has`: it
-/// is one of CppTrader's own; those of the standard library have no ending), and with room for as many orders
-/// as there are in the place of 300 million, which are ten gigabytes.
+/// What stands above `main` in a program of CppTrader's, without headers that only its `main` needs (`has`:
+/// it is one of CppTrader's own; those of the standard library have no ending), and with room for as many
+/// orders as there are in the place of 300 million, which are ten gigabytes.
 fn above_main(text: &str, has: impl Fn(&str) -> bool) -> Option<String> {
     let (above, _) = text.split_once("\nint main(")?;
     let is_wanted = |line: &&str| {

@@ -3,9 +3,9 @@
 //! ```text
 //! tickwire-book-peers SESSION BOOKS orders|levels [best]
 //! ```
-//! `cargo xtask book-peers` builds and runs it. `orders`: books of orders (`L3_MBO`), to which every change of
-//! an order is told. `levels`: books of levels (`L2_MBP`), to which the new sum of a level is told. With `best`
-//! both sides' best prices are read after each message that changes a book.
+//! `cargo xtask book-peers` builds and runs it. `orders`: books of orders (`L3_MBO`), to which every change
+//! of an order is told. `levels`: books of levels (`L2_MBP`), to which the new sum of a level is told. With
+//! `best` both sides' best prices are read after each message that changes a book.
 //!
 //! The books take changes, not messages, and want to be told side, price and what is left. So a piece of the
 //! session is converted before its time is taken, with the orders and sums in maps of ours: decoding, looking
