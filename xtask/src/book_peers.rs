@@ -234,17 +234,17 @@ fn row(line: &str) -> Option<(String, f64)> {
 fn compare(plan: Plan) -> Result<Findings, String> {
     let folder = target_dir().join("book-peers");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let (mut groups, mut missing) = (Vec::new(), Vec::new());
+    let (mut programs, mut missing) = (Vec::new(), Vec::new());
     match &plan.itch_order_book {
-        Some(peer) => groups.push(itch_order_book(peer, &folder)?),
+        Some(peer) => programs.push(itch_order_book(peer, &folder)?),
         None => missing.push("itch-order-book: --itch-order-book DIR names a clone of it".to_owned()),
     }
     match &plan.cpptrader {
-        Some([trader, common]) => groups.push(cpptrader(trader, common, &folder)?),
+        Some([trader, common]) => programs.extend(cpptrader(trader, common, &folder)?),
         None => missing.push("CppTrader: --cpptrader DIR and --cppcommon DIR name clones of it".to_owned()),
     }
     match nautilus() {
-        Ok(rows) => groups.push(rows),
+        Ok(rows) => programs.extend(rows),
         Err(why) => missing.push(format!("nautilus_model: {why}")),
     }
     let bench = command::built(cargo().args([
@@ -266,12 +266,12 @@ fn compare(plan: Plan) -> Result<Findings, String> {
         })
     };
     let mut ours = KINDS.map(of_ours);
-    if groups.is_empty() {
-        groups.push(Vec::new());
+    if programs.is_empty() {
+        return Err("there is no peer to compare with".into());
     }
     let books = folder.join("books.csv");
     for round in 1..=plan.rounds {
-        for (at, group) in groups.iter_mut().enumerate() {
+        for (at, program) in programs.iter_mut().enumerate() {
             // Those that a peer is compared with come right before it; the others once a round.
             let others = match at {
                 0 => Some(session.turn_of_ours(KINDS[1].0)?),
@@ -283,7 +283,7 @@ fn compare(plan: Plan) -> Result<Findings, String> {
                     row.note(ns, beside);
                 }
             }
-            for row in group {
+            for row in program {
                 let (ns, is_right) = session.turn_of(row, &books)?;
                 row.note(ns, beside);
                 row.wrong += usize::from(!is_right);
@@ -291,7 +291,7 @@ fn compare(plan: Plan) -> Result<Findings, String> {
         }
         eprintln!("round {round} of {}", plan.rounds);
     }
-    let rows: Vec<&Row> = ours.iter().flatten().chain(groups.iter().flatten()).collect();
+    let rows: Vec<&Row> = ours.iter().flatten().chain(programs.iter().flatten()).collect();
     print!("\n{}", table(&rows));
     say_missing(&missing);
     let bad = rows
@@ -389,16 +389,16 @@ fn compiler() -> Command {
 }
 
 /// By its build script's options, its assertions among them.
-fn itch_order_book(peer: &Path, folder: &Path) -> Result<Vec<Row>, String> {
+fn itch_order_book(peer: &Path, folder: &Path) -> Result<[Row; 2], String> {
     let program = folder.join("itch-order-book");
     let mut command = compiler();
     command.arg("-std=c++17").arg("-I").arg(peer);
     command.arg(root().join("peers/books/itch_order_book.cpp"));
     must(command.arg("-o").arg(&program))?;
-    Ok(both("itch-order-book", &program, &[], None).into())
+    Ok(both("itch-order-book", &program, &[], None))
 }
 
-fn cpptrader(trader: &Path, common: &Path, folder: &Path) -> Result<Vec<Row>, String> {
+fn cpptrader(trader: &Path, common: &Path, folder: &Path) -> Result<Vec<[Row; 2]>, String> {
     let mut rows = Vec::new();
     let include = trader.join("include");
     // Absolute, so that it is not looked for in our own sources.
@@ -422,17 +422,16 @@ fn cpptrader(trader: &Path, common: &Path, folder: &Path) -> Result<Vec<Row>, St
             .arg(root().join("peers/books/cpptrader.cpp"))
             .args(&sources);
         must(command.arg("-o").arg(&program))?;
-        rows.extend(both(name, &program, &[], fault));
+        rows.push(both(name, &program, &[], fault));
     }
     Ok(rows)
 }
 
-fn nautilus() -> Result<Vec<Row>, String> {
+fn nautilus() -> Result<[[Row; 2]; 2], String> {
     let mut build = cargo();
     build.args(["build", "--release", "--locked", "--manifest-path"]);
     let program = command::built(build.arg(root().join("peers/books/Cargo.toml")))?;
-    let rows = NAUTILUS.map(|(word, name)| both(name, &program, &[word], None));
-    Ok(rows.into_iter().flatten().collect())
+    Ok(NAUTILUS.map(|(word, name)| both(name, &program, &[word], None)))
 }
 
 /// What stands above `main` in a program of CppTrader's, without headers that only its `main` needs (`has`:

@@ -190,7 +190,7 @@ fn side<'a>(mut levels: impl Iterator<Item = &'a BookLevel>) -> (u64, u64, usize
         return (0, 0, 0);
     };
     let price = (best.price.value.raw / unit) as u64;
-    (price, (best.size_raw() / SHARE) as u64, 1 + levels.count())
+    (price, best.size_raw() / SHARE, 1 + levels.count())
 }
 
 fn run(words: &[&str]) -> Result<f64, String> {
