@@ -72,6 +72,17 @@ pub struct SubIds {
     pub target_location: CompId,
 }
 
+impl SubIds {
+    /// Whether there are none.
+    #[inline]
+    pub(crate) const fn are_empty(&self) -> bool {
+        self.sender_sub.is_empty()
+            && self.sender_location.is_empty()
+            && self.target_sub.is_empty()
+            && self.target_location.is_empty()
+    }
+}
+
 /// When the owner is told to cancel what is open ([`crate::Event::CancelOrders`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CancelOn {

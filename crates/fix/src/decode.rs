@@ -14,6 +14,7 @@ use crate::reject::Fault;
 use crate::reject::SessionRejectReason::{EmbeddedSoh, InvalidTagNumber, Other, TagWithoutValue};
 use crate::scan::{ENDS, Ends, SOH, STRETCH, Scanner};
 use crate::tag;
+use crate::time::Second;
 use alloc::boxed::Box;
 use alloc::vec;
 use core::ops::{Deref, Range};
@@ -227,6 +228,8 @@ pub struct Index {
     /// Where separators are in the stretch being read.
     ends: Box<Ends>,
     scanner: Scanner,
+    /// Of SendingTime, of a message that was of a kind kept; times of the next ones mostly begin with it.
+    second: Second,
 }
 
 /// How many kinds of messages are kept.
@@ -250,6 +253,8 @@ struct Kind {
     beginnings: Box<[Beginning]>,
     /// How many fields a message of this kind has; `None`: no message is taken for one.
     known: Option<usize>,
+    /// The place of its SendingTime.
+    time: Option<u32>,
 }
 
 /// How a field begins: its tag and the `=`.
@@ -317,6 +322,7 @@ impl Index {
             },
             beginnings: vec![Beginning::default(); max_fields.min(KNOWN_MAX)].into_boxed_slice(),
             known: None,
+            time: None,
         };
         Index {
             kinds: Box::new(core::array::from_fn(|_| kind.clone())),
@@ -324,6 +330,7 @@ impl Index {
             unlike: 0,
             ends: Box::new([0; ENDS]),
             scanner: Scanner::detect(),
+            second: Second::FIRST,
         }
     }
 
@@ -340,6 +347,11 @@ impl Index {
         let sum = match kept.position(|kind| kind.known == Some(listed) && kind.reads(message, ends)) {
             Some(latest) => {
                 self.latest = latest;
+                let kind = &self.kinds[latest];
+                if let Some(time) = kind.time.and_then(|at| kind.fields.get(at as usize)) {
+                    self.second
+                        .follow(&message[time.start as usize..time.end as usize]);
+                }
                 sum
             }
             None => self.decode_unlike(message, listed, sum),
@@ -393,6 +405,13 @@ impl Index {
         }
         let is_usual = is_kept && !reader.is_particular && reader.fault.is_none();
         kind.known = Some(reader.count).filter(|&count| is_usual && count <= reader.beginnings.len());
+        let (first, fields) = (reader.first, &reader.fields[..reader.count]);
+        let time = reader.by_tag[tag::SENDING_TIME as usize].checked_sub(first);
+        kind.time = time.filter(|at| {
+            fields
+                .get(*at as usize)
+                .is_some_and(|f| f.tag == tag::SENDING_TIME)
+        });
         kind.last = Last {
             fields: reader.count,
             first: reader.first,
@@ -408,7 +427,7 @@ impl Index {
     pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
         let kind = &self.kinds[self.latest];
         Message {
-            all: Fields::new(message, &kind.fields[..kind.last.fields]),
+            all: Fields::new(message, &kind.fields[..kind.last.fields], &self.second),
             by_tag: &kind.by_tag,
             first: kind.last.first,
             shares: kind.last.shares,
@@ -441,11 +460,14 @@ impl Kind {
         let mut start = 0;
         let known = self.fields.iter_mut().zip(&*self.beginnings);
         for ((field, beginning), &end) in known.zip(ends) {
-            let Some(word) = load8(message, start as usize) else {
+            // Asked by one comparison whether all eight bytes are there.
+            let at = start as usize;
+            let Some(word) = message.get(at..at + 8).and_then(<[u8]>::first_chunk) else {
                 return false;
             };
             let value = start + beginning.width;
-            if (word ^ beginning.text) & beginning.mask != 0 || value >= end {
+            let differs = (u64::from_le_bytes(*word) ^ beginning.text) & beginning.mask != 0;
+            if differs || value >= end {
                 return false;
             }
             (field.start, field.end) = (value, end);

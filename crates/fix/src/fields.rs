@@ -2,10 +2,10 @@
 //! have in common.
 
 use crate::group::{Group, RepeatingGroup};
-use crate::number::{ZEROS, load_tail, load8, parse_unsigned, value8};
+use crate::number::{ZEROS, digits_before, load8, parse_unsigned, value_of, value8};
 use crate::reject::Fault;
 use crate::text::Text;
-use crate::time::parse_timestamp;
+use crate::time::Second;
 use tickwire_market::{Nanos, Price, Qty};
 
 /// One field of a message: its tag and where its value lies.
@@ -33,12 +33,26 @@ pub struct Fields<'a> {
     /// Of the whole message.
     bytes: &'a [u8],
     fields: &'a [Field],
+    /// With which its times may begin.
+    second: &'a Second,
 }
 
 impl<'a> Fields<'a> {
+    pub(crate) const NONE: Fields<'static> = Fields::new(&[], &[], &Second::FIRST);
+
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8], fields: &'a [Field]) -> Fields<'a> {
-        Fields { bytes, fields }
+    pub(crate) const fn new(bytes: &'a [u8], fields: &'a [Field], second: &'a Second) -> Fields<'a> {
+        Fields {
+            bytes,
+            fields,
+            second,
+        }
+    }
+
+    /// Others of the same message.
+    #[inline(always)]
+    pub(crate) fn others(&self, fields: &'a [Field]) -> Fields<'a> {
+        Fields { fields, ..*self }
     }
 
     /// The bytes of the whole message.
@@ -131,7 +145,14 @@ impl<'a> Fields<'a> {
     /// A UTC timestamp.
     #[inline(always)]
     pub fn timestamp(&self, field: Field) -> Result<Nanos, Fault> {
-        parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
+        self.time(field.start as usize, field.end as usize)
+            .ok_or(Fault::format(field.tag))
+    }
+
+    /// The UTC timestamp between two places; `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn time(&self, start: usize, end: usize) -> Option<Nanos> {
+        self.second.read(self.bytes.get(start..end)?)
     }
 
     /// A text of bounded length, in place of the empty one; `None` if it is none.
@@ -160,8 +181,17 @@ fn qty_of_decimal(bytes: &[u8], start: usize, end: usize, tag: u32) -> Result<Qt
 }
 
 /// The price in `bytes[start..end]`; `None` if it is none.
+#[inline(always)]
 fn price_of(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
-    usual_price(bytes, start, end).or_else(|| Price::parse(bytes.get(start..end)?).ok())
+    match usual_price(bytes, start, end) {
+        Some(price) => Some(price),
+        None => any_price(bytes, start, end),
+    }
+}
+
+#[cold]
+fn any_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    Price::parse(bytes.get(start..end)?).ok()
 }
 
 /// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight
@@ -185,21 +215,32 @@ const fn points(word: u64) -> u64 {
 /// Up to eight bytes: one word.
 #[inline]
 fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    /// What the last of eight digits stands for in 1e-9, by which of eight bytes is the point.
+    const UNITS: [i64; 8] = {
+        let mut units = [100; 8];
+        let mut at = 1;
+        while at < 8 {
+            units[at] = units[at - 1] * 10;
+            at += 1;
+        }
+        units
+    };
     let len = end - start;
-    let word = load_tail(bytes, end, len)?;
-    let point = points(word);
+    let word = digits_before(bytes, end, len)?;
+    let point = points(word ^ ZEROS);
+    // Eight digits of whole units are below 10^17.
     if point == 0 {
-        return Price::from_decimal(value8(word)? as i64, 0);
+        return Some(Price::from_raw(value_of(word)? as i64 * 1_000_000_000));
     }
-    let bit = point.trailing_zeros() & !7; // of the point's byte
-    let below = (1u64 << bit) - 1;
-    let decimals = 7 - bit / 8;
-    // What stands before the point moves over it; a '0' enters in front.
-    let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
     if len == 1 {
         return None;
     }
-    Price::from_decimal(value8(digits)? as i64, decimals as u8)
+    let last = point & point.wrapping_neg(); // the last bit of the point's byte
+    let (below, up_to) = ((last >> 7) - 1, last | (last - 1));
+    // What stands before the point moves over it.
+    let digits = (word & below) << 8 | word & !up_to;
+    let unit = UNITS[(point.trailing_zeros() / 8) as usize % 8];
+    Some(Price::from_raw(value_of(digits)? as i64 * unit))
 }
 
 /// 9 to 17 bytes: what stands before the point, and what stands behind it.
@@ -218,7 +259,7 @@ fn long_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
     if bytes.get(at) != Some(&b'.') || !(1..=8).contains(&at.checked_sub(start)?) {
         return None;
     }
-    let whole = value8(load_tail(bytes, at, at - start)?)? as i64;
+    let whole = value_of(digits_before(bytes, at, at - start)?)? as i64;
     Some(Price::from_raw(
         whole * 1_000_000_000 + value8(fraction)? as i64 * 10,
     ))

@@ -59,7 +59,7 @@ impl<'a, G: RepeatingGroup> Group<'a, G> {
     #[inline]
     pub(crate) fn open(&self) -> Result<(u64, Fields<'a>), Fault> {
         match self.is_number {
-            true => Ok((self.left, Fields::new(self.message.bytes(), self.rest))),
+            true => Ok((self.left, self.message.others(self.rest))),
             false => Err(Fault::format(self.count.tag)),
         }
     }
@@ -103,6 +103,6 @@ impl<'a, G: RepeatingGroup> Iterator for Group<'a, G> {
         let (entry, rest) = self.rest.split_at(len);
         self.rest = rest;
         self.left -= 1;
-        Some(Fields::new(self.message.bytes(), entry))
+        Some(self.message.others(entry))
     }
 }

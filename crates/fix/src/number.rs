@@ -27,7 +27,7 @@ pub(crate) const fn value8(word: u64) -> Option<u64> {
 
 /// The value of eight digits, each a byte of 0 to 9; `None` if one is more.
 #[inline(always)]
-const fn value_of(v: u64) -> Option<u64> {
+pub(crate) const fn value_of(v: u64) -> Option<u64> {
     // What is not above 0x7f carries nowhere; what is has the top bit itself.
     if (v.wrapping_add(0x7676_7676_7676_7676) | v) & 0x8080_8080_8080_8080 != 0 {
         return None;
@@ -94,15 +94,15 @@ pub(crate) fn load8(bytes: &[u8], at: usize) -> Option<u64> {
         .map(|eight| u64::from_le_bytes(*eight))
 }
 
-/// The last `len` (1 to 8) bytes before `end` right-aligned in a word, filled up with `'0'` in front. Needs
-/// eight bytes before `end`; every value in a message has them, since the message begins with `8=FIX...`.
-#[inline]
-pub(crate) fn load_tail(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
+/// The last `len` (1 to 8) bytes before `end` right-aligned in a word, each less `'0'` as by XOR: of a digit
+/// its value. What is in front is zeros. Needs eight bytes before `end`; every value in a message has them,
+/// since the message begins with `8=FIX...`.
+#[inline(always)]
+pub(crate) fn digits_before(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
     debug_assert!((1..=8).contains(&len));
     let word = load8(bytes, end.checked_sub(8)?)?;
     let front = 64 - 8 * len as u32;
-    let mask = (1u64 << (front & 63)) - 1;
-    Some(word & !mask | ZEROS & mask)
+    Some((word ^ ZEROS) >> (front & 63) << (front & 63))
 }
 
 /// The unsigned number in `bytes[start..end]`; `None` if empty, not digits only, or beyond 64 bits.

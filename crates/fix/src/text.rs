@@ -127,6 +127,23 @@ impl<const N: usize> Text<N> {
     }
 }
 
+/// Whether two texts are the same; up to sixteen bytes are compared by their first and last words.
+#[inline(always)]
+pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
+    #[inline(always)]
+    fn ends<const N: usize>(text: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+        text.first_chunk().zip(text.last_chunk())
+    }
+    if a.len() != b.len() {
+        return false;
+    }
+    match a.len() {
+        4..8 => ends::<4>(a) == ends::<4>(b),
+        8..=16 => ends::<8>(a) == ends::<8>(b),
+        _ => a == b,
+    }
+}
+
 /// Of eight bytes those that are kept, the others zero; and 0 if they are printable ASCII.
 #[inline(always)]
 fn printable(text: [u8; 8], keep: [u8; 8]) -> ([u8; 8], u64) {
@@ -237,6 +254,21 @@ mod tests {
                     assert_eq!(read, [Id::new(&bytes[3..3 + len]); 2], "{len} {at} {b}");
                 }
                 bytes[3 + at] = b'a';
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_the_same_when_every_byte_is() {
+        let text: [u8; 24] = core::array::from_fn(|i| b'a' + i as u8);
+        for len in 0..=text.len() {
+            for other in 0..=text.len() {
+                assert_eq!(is_same(&text[..len], &text[..other]), len == other);
+            }
+            for at in 0..len {
+                let mut other = text;
+                other[at] = b'-';
+                assert!(!is_same(&text[..len], &other[..len]), "{len} {at}");
             }
         }
     }

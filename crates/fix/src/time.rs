@@ -1,7 +1,7 @@
 //! UTCTimestamp: `YYYYMMDD-HH:MM:SS[.fraction]`. FIX 4.4, volume 1, "FIX Field Data Types"; micro- and
 //! nanoseconds as in FIX 5.0 SP2 EP206.
 
-use crate::number::{byte_sum, digits8, load_tail, load8, parse_unsigned, value8};
+use crate::number::{byte_sum, digits_before, digits8, load8, parse_unsigned, value_of};
 use tickwire_market::Nanos;
 
 /// Digits after the second.
@@ -141,6 +141,62 @@ impl Stamp {
     }
 }
 
+/// A second whose text was read before: of times that begin with it only the fraction is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Second {
+    /// `YYYYMMDD` and, behind a `-`, `HH:MM:SS`.
+    date: u64,
+    clock: u64,
+    /// When it began.
+    at: u64,
+}
+
+impl Second {
+    /// The first of 1970.
+    pub(crate) const FIRST: Second = Second {
+        date: u64::from_le_bytes(*b"19700101"),
+        clock: u64::from_le_bytes(*b"00:00:00"),
+        at: 0,
+    };
+
+    /// The bytes in front of the fraction.
+    #[inline(always)]
+    fn words(text: &[u8]) -> Option<(u64, u64)> {
+        let text = text.first_chunk::<17>().filter(|text| text[8] == b'-')?;
+        Some((load8(text, 0)?, load8(text, 9)?))
+    }
+
+    #[inline(always)]
+    fn begins(&self, text: &[u8]) -> bool {
+        Second::words(text) == Some((self.date, self.clock))
+    }
+
+    /// As [`parse_timestamp`].
+    #[inline(always)]
+    pub(crate) fn read(&self, text: &[u8]) -> Option<Nanos> {
+        match self.begins(text) {
+            true => Some(Nanos(self.at.checked_add(nanos_of(text)?)?)),
+            false => parse_timestamp(text),
+        }
+    }
+
+    /// Becomes the second of this time, if it is one.
+    #[inline(always)]
+    pub(crate) fn follow(&mut self, text: &[u8]) {
+        if !self.begins(text) {
+            self.become_that_of(text);
+        }
+    }
+
+    #[cold]
+    fn become_that_of(&mut self, text: &[u8]) {
+        let at = text.get(..17).and_then(parse_timestamp);
+        if let (Some(Nanos(at)), Some((date, clock))) = (at, Second::words(text)) {
+            *self = Second { date, clock, at };
+        }
+    }
+}
+
 /// Reads a UTCTimestamp with up to nine digits of fraction; `None` if it is not one. A leap second (`:60`)
 /// reads as the first instant of the next minute.
 #[inline]
@@ -154,20 +210,26 @@ pub fn parse_timestamp(text: &[u8]) -> Option<Nanos> {
     if text[8] != b'-' || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let nanos = match text.len() {
-        17 => 0,
-        // Milliseconds are the most common.
-        21 => fraction(text, 3)? * 1_000_000,
-        // Ten or more digits would be finer than a nanosecond: not a timestamp we can keep.
-        19..=27 => {
-            let digits = text.len() - 18;
-            fraction(text, digits)? * 10u64.pow(9 - digits as u32)
-        }
-        _ => return None,
-    };
+    let nanos = nanos_of(text)?;
     let days = days_since_1970(century, year_of, month, day)?;
     let seconds = days * 86_400 + (hour * 3_600 + minute * 60 + second) as u64;
     Some(Nanos(seconds.checked_mul(Nanos::SECOND)?.checked_add(nanos)?))
+}
+
+/// The fraction of a second behind the seventeen bytes of the second, in nanoseconds.
+#[inline(always)]
+fn nanos_of(text: &[u8]) -> Option<u64> {
+    match text.len() {
+        17 => Some(0),
+        // Milliseconds are the most common.
+        21 => Some(fraction(text, 3)? * 1_000_000),
+        // Ten or more digits would be finer than a nanosecond: not a timestamp we can keep.
+        19..=27 => {
+            let digits = text.len() - 18;
+            Some(fraction(text, digits)? * 10u64.pow(9 - digits as u32))
+        }
+        _ => None,
+    }
 }
 
 /// The digits behind the point at 17, which are the last of the text.
@@ -175,7 +237,7 @@ pub fn parse_timestamp(text: &[u8]) -> Option<Nanos> {
 fn fraction(text: &[u8], digits: usize) -> Option<u64> {
     match (text[17], digits) {
         (b'.', 9) => parse_unsigned(text, 18, text.len()),
-        (b'.', _) => value8(load_tail(text, text.len(), digits)?),
+        (b'.', _) => value_of(digits_before(text, text.len(), digits)?),
         _ => None,
     }
 }

@@ -313,7 +313,7 @@ pub struct Entries<'m, E> {
 impl<'m, E: Entry<'m>> Entries<'m, E> {
     fn none() -> Entries<'m, E> {
         Entries {
-            rest: Fields::new(&[], &[]),
+            rest: Fields::NONE,
             left: 0,
             of: PhantomData,
         }
@@ -337,7 +337,7 @@ impl<'m, E: Entry<'m>> Entries<'m, E> {
             return Err(Entries::<E>::miscounted(found, fields));
         }
         Ok(Entries {
-            rest: Fields::new(behind.bytes(), &fields[..len]),
+            rest: behind.others(&fields[..len]),
             left: found as usize,
             of: PhantomData,
         })
@@ -368,9 +368,9 @@ impl<'m, E: Entry<'m>> Iterator for Entries<'m, E> {
         let begins = |field: &Field| field.tag == E::FIRST.tag;
         let len = 1 + behind_first.iter().position(begins).unwrap_or(behind_first.len());
         let (entry, rest) = fields.split_at(len);
-        self.rest = Fields::new(self.rest.bytes(), rest);
+        self.rest = self.rest.others(rest);
         self.left -= 1;
-        Some(E::of(Fields::new(self.rest.bytes(), entry)))
+        Some(E::of(self.rest.others(entry)))
     }
 
     #[inline]

@@ -12,6 +12,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
 use roxmltree::{Document, Node};
 
 /// The highest tag admitted; the table by tag has that many entries at most.
@@ -62,6 +63,9 @@ fn section<'a, 'i>(root: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, Dicti
         .find(|n| n.has_tag_name(name))
         .ok_or_else(|| wrong(root, format!("there is no <{name}> in it")))
 }
+
+/// How many dictionaries were read.
+static READ: AtomicU64 = AtomicU64::new(0);
 
 impl Dictionary {
     /// Reads a dictionary in the XML format of QuickFIX.
@@ -132,6 +136,7 @@ impl Dictionary {
         }
         let (groups, components) = (loader.groups, loader.definitions);
         Ok(Dictionary {
+            number: READ.fetch_add(1, Ordering::Relaxed),
             begin_string,
             by_tag,
             rules: fields.iter().map(ValueRule::of).collect(),

@@ -8,6 +8,7 @@
 //! the application version.
 
 mod kind;
+mod known;
 mod layout;
 mod load;
 mod rule;
@@ -27,6 +28,8 @@ use layout::{ComponentDef, Row};
 /// One version of FIX, or one counterparty's variant of it. Immutable; shared by all sessions that speak it.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
+    /// No other that was read has this number, but for its copies.
+    number: u64,
     begin_string: Box<str>,
     /// Field number + 1 by tag; 0: there is no such field.
     by_tag: Vec<u16>,

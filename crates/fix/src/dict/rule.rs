@@ -2,9 +2,8 @@
 //! not say yes to is looked at in full.
 
 use super::{FieldDef, FieldKind};
-use crate::fields::usual_price;
-use crate::number::{ZEROS, load_tail, parse_unsigned};
-use crate::time::parse_timestamp;
+use crate::fields::{Field, Fields, usual_price};
+use crate::number::{digits_before, parse_unsigned};
 
 /// A field's rule in 24 bytes, apart from its definition, which has several times as many.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +25,12 @@ enum Form {
 }
 
 impl ValueRule {
+    /// Of no field: no value is right.
+    pub(super) const NONE: ValueRule = ValueRule {
+        short: [0; 2],
+        form: Form::Other,
+    };
+
     pub(super) fn of(field: &FieldDef) -> ValueRule {
         let mut short = [0; 2];
         for c in 0..128_u8 {
@@ -43,45 +48,47 @@ impl ValueRule {
         ValueRule { short, form }
     }
 
-    /// Whether `message[start..end]` is right at first sight; the empty value never is.
+    /// Whether the value of a field is right at first sight; the empty value never is.
     #[inline(always)]
-    pub(super) fn surely_admits(&self, message: &[u8], start: usize, end: usize) -> bool {
-        match (end.wrapping_sub(start), self.form) {
-            (0, _) => false,
-            (1, _) => match message.get(start) {
+    pub(super) fn surely_admits(&self, fields: &Fields<'_>, field: &Field) -> bool {
+        let (message, start, end) = (fields.bytes(), field.start as usize, field.end as usize);
+        let len = end.wrapping_sub(start);
+        if len == 1 {
+            return match message.get(start) {
                 Some(&c) if c < 128 => self.short[usize::from(c / 64)] >> (c % 64) & 1 != 0,
                 _ => false,
-            },
-            (_, Form::Anything) => true,
-            (len @ 2..=8, Form::Digits) => matches!(other_than_digits(message, end, len), Some((0, _))),
-            (len @ 2..=8, Form::Decimal) => match other_than_digits(message, end, len) {
-                Some((0, _)) => true,
-                // One byte, and it is a point: there is a digit beside it.
-                Some((others, word)) => {
-                    others & (others - 1) == 0
-                        && word.unbounded_shr(others.trailing_zeros() - 7) as u8 == b'.'
-                }
-                None => false,
-            },
-            (_, Form::Decimal) => usual_price(message, start, end).is_some(),
-            (_, Form::Digits) => parse_unsigned(message, start, end).is_some(),
-            (_, Form::Timestamp) => message
-                .get(start..end)
-                .is_some_and(|value| parse_timestamp(value).is_some()),
-            (_, Form::Other) => false,
+            };
+        }
+        if matches!(self.form, Form::Anything) {
+            return len != 0;
+        }
+        if let (2..=8, Form::Digits | Form::Decimal) = (len, self.form) {
+            let Some(word) = digits_before(message, end, len) else {
+                return false;
+            };
+            let others = other_than_digits(word);
+            // One byte, and it is a point: there is a digit beside it.
+            let is_point = || {
+                others & (others - 1) == 0
+                    && word.unbounded_shr(others.trailing_zeros() - 7) as u8 == b'.' ^ b'0'
+            };
+            return others == 0 || (matches!(self.form, Form::Decimal) && is_point());
+        }
+        match self.form {
+            Form::Decimal => usual_price(message, start, end).is_some(),
+            Form::Digits => parse_unsigned(message, start, end).is_some(),
+            Form::Timestamp => fields.time(start, end).is_some(),
+            Form::Anything | Form::Other => false,
         }
     }
 }
 
-/// Of the last `len` (1 to 8) bytes before `end`: 0x80 in each that is no digit, and the bytes themselves
-/// with digits in front.
+/// 0x80 in each byte that is no digit's value.
 #[inline(always)]
-fn other_than_digits(message: &[u8], end: usize, len: usize) -> Option<(u64, u64)> {
-    let word = load_tail(message, end, len)?;
-    let v = word ^ ZEROS;
+const fn other_than_digits(v: u64) -> u64 {
     // What is not above 0x7f carries nowhere; what is has the top bit itself.
     let carried = (v & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
-    Some(((carried | v) & 0x8080_8080_8080_8080, word))
+    (carried | v) & 0x8080_8080_8080_8080
 }
 
 #[cfg(test)]
@@ -89,10 +96,21 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::dict::{Dictionary, standard_names};
+    use crate::time::Second;
+    use core::ops::Range;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::sync::LazyLock;
     use std::vec::Vec;
+
+    fn is_admitted(rule: ValueRule, message: &[u8], value: Range<usize>) -> bool {
+        let field = Field {
+            tag: 1,
+            start: value.start as u32,
+            end: value.end as u32,
+        };
+        rule.surely_admits(&Fields::new(message, &[field], &Second::FIRST), &field)
+    }
 
     /// What is right at first sight is right; and most of what is right is seen so.
     fn agrees(field: &FieldDef, value: &[u8]) {
@@ -102,7 +120,7 @@ mod tests {
         let end = message.len();
         message.extend_from_slice(b"\x0110=123\x01");
         let is_right = !value.is_empty() && field.kind.admits(value) && field.admits(value);
-        let at_sight = ValueRule::of(field).surely_admits(&message, start, end);
+        let at_sight = is_admitted(ValueRule::of(field), &message, start..end);
         assert!(is_right || !at_sight, "{} {}", field.name, value.escape_ascii());
         if let [c] = value
             && c.is_ascii()
@@ -139,7 +157,7 @@ mod tests {
             (55, 49..53),
         ] {
             let rule = ValueRule::of(dictionary.field(tag).expect("a field"));
-            assert!(rule.surely_admits(message, range.start, range.end), "{tag}");
+            assert!(is_admitted(rule, message, range), "{tag}");
         }
     }
 

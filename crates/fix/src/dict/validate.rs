@@ -4,6 +4,7 @@
 //! When several things are wrong, the one reported is that of the first rule in this order: header, body and
 //! trailer in their places; a message type that exists; required fields; then field by field as they come.
 
+use super::known::{Known, Parts};
 use super::{Dictionary, FieldDef, Part};
 use crate::decode::Message;
 use crate::fields::Field;
@@ -52,6 +53,7 @@ pub struct Validator {
     /// Field numbers of one depth.
     fields: usize,
     entry: u32,
+    known: Known,
 }
 
 /// One message being checked. Fields are handed on by reference: one that was listed a moment ago is read
@@ -65,6 +67,7 @@ struct Check<'c, 'm> {
     rules: Validation,
     /// Only the form of groups is looked at.
     skips_values: bool,
+    parts: Parts,
 }
 
 impl Validator {
@@ -77,11 +80,28 @@ impl Validator {
             seen: vec![0; fields * (depth + 1)].into_boxed_slice(),
             fields,
             entry: 0,
+            known: Known::new(),
         }
     }
 
     /// Checks a message whose integrity is verified.
+    #[inline]
     pub fn check(
+        &mut self,
+        session: &Dictionary,
+        application: &Dictionary,
+        message: &Message<'_>,
+        rules: Validation,
+    ) -> Result<(), Fault> {
+        match self.known.admits(session, application, message, rules) {
+            true => Ok(()),
+            false => self.check_in_full(session, application, message, rules),
+        }
+    }
+
+    /// The same by every rule.
+    #[inline(never)]
+    fn check_in_full(
         &mut self,
         session: &Dictionary,
         application: &Dictionary,
@@ -106,17 +126,24 @@ impl Validator {
             fields: message.fields(),
             rules,
             skips_values: false,
+            parts: Parts::default(),
         };
         let Some(definition) = definition else {
             check.structure(session)?;
             return Err(Fault::no_tag(SessionRejectReason::InvalidMsgType));
         };
-        let walked = check.walk(session, body, &definition.body);
-        walked.map_err(|fault| {
-            let first = check.structure(session).err();
-            let missing = || check.missing(session, body, &definition.body);
-            first.or_else(missing).unwrap_or(fault)
-        })
+        match check.walk(session, body, &definition.body) {
+            Ok(()) => {
+                let parts = check.parts;
+                self.known.keep(session, body, message, parts);
+                Ok(())
+            }
+            Err(fault) => {
+                let first = check.structure(session).err();
+                let missing = || check.missing(session, body, &definition.body);
+                Err(first.or_else(missing).unwrap_or(fault))
+            }
+        }
     }
 }
 
@@ -129,7 +156,9 @@ impl<'m> Check<'_, 'm> {
         }
         // FIXT: the application's dictionary need not know the fields of the trailer.
         let ends = |tag: u32| session.is_trailer(tag);
+        self.parts.header = at;
         let at = self.body(session, body, part, at, ends)?;
+        self.parts.body = at;
         // CheckSum, which the trailer requires, was verified before and is not among the fields.
         let (at, _) = self.part(session, &session.trailer, at, |_| false)?;
         match self.fields.get(at) {
@@ -213,6 +242,7 @@ impl<'m> Check<'_, 'm> {
         field: &Field,
         entry: u32,
     ) -> Result<(), Fault> {
+        self.parts.has_strangers = true;
         if session.is_header(field.tag) {
             // In its wrong place, but allowed to be there.
             return match self.rules.fields_out_of_order {
@@ -260,6 +290,8 @@ impl<'m> Check<'_, 'm> {
         mut at: usize,
         depth: usize,
     ) -> Result<usize, Fault> {
+        // The count is the field before.
+        self.parts.counts |= 1_u128.checked_shl(at as u32 - 1).unwrap_or(0);
         let group = &dictionary.groups[group as usize];
         let first = group.order[0];
         let entries = self.message.unsigned(*count).unwrap_or(0);
@@ -340,32 +372,14 @@ impl<'m> Check<'_, 'm> {
     /// What is wrong with the value of a field of this number.
     #[inline(always)]
     fn value(&self, dictionary: &Dictionary, number: u16, field: &Field) -> Result<(), Fault> {
-        let (start, end) = (field.start as usize, field.end as usize);
         match dictionary.rules.get(usize::from(number)) {
-            Some(rule) if rule.surely_admits(self.message.bytes(), start, end) => Ok(()),
-            _ => self.value_in_full(&dictionary.fields[usize::from(number)], field),
+            Some(rule) if rule.surely_admits(self.message, field) => Ok(()),
+            _ if self.skips_values => Ok(()),
+            _ => {
+                let definition = &dictionary.fields[usize::from(number)];
+                value_in_full(definition, self.message, field, self.rules)
+            }
         }
-    }
-
-    #[inline(never)]
-    fn value_in_full(&self, definition: &FieldDef, field: &Field) -> Result<(), Fault> {
-        if self.skips_values {
-            return Ok(());
-        }
-        let value = self.message.value(*field);
-        if value.is_empty() {
-            return match self.rules.fields_have_values {
-                true => Err(fault(SessionRejectReason::TagWithoutValue, field)),
-                false => Ok(()),
-            };
-        }
-        if !definition.kind.admits(value) {
-            return Err(fault(SessionRejectReason::IncorrectFormat, field));
-        }
-        if self.rules.listed_values && !definition.admits(value) {
-            return Err(fault(SessionRejectReason::IncorrectValue, field));
-        }
-        Ok(())
     }
 
     /// Whether header, body and trailer follow each other.
@@ -420,6 +434,30 @@ impl<'m> Check<'_, 'm> {
             None => Fault::no_tag(SessionRejectReason::RequiredTagMissing),
         }
     }
+}
+
+/// What is wrong with a value by all that is said of its field.
+#[inline(never)]
+pub(super) fn value_in_full(
+    definition: &FieldDef,
+    message: &Message<'_>,
+    field: &Field,
+    rules: Validation,
+) -> Result<(), Fault> {
+    let value = message.value(*field);
+    if value.is_empty() {
+        return match rules.fields_have_values {
+            true => Err(fault(SessionRejectReason::TagWithoutValue, field)),
+            false => Ok(()),
+        };
+    }
+    if !definition.kind.admits(value) {
+        return Err(fault(SessionRejectReason::IncorrectFormat, field));
+    }
+    if rules.listed_values && !definition.admits(value) {
+        return Err(fault(SessionRejectReason::IncorrectValue, field));
+    }
+    Ok(())
 }
 
 #[cold]

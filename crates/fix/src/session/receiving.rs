@@ -3,7 +3,6 @@
 use super::{
     Again, Asked, Checker, Core, DisconnectReason, Event, Outcome, Resend, SendError, Status, is_admin,
 };
-use crate::config::SubIds;
 use crate::decode::Garbled;
 use crate::decode::Message;
 use crate::header::Header;
@@ -17,6 +16,7 @@ use crate::text::CompId;
 use crate::text::Id;
 use crate::text::MsgType;
 use crate::text::Reason;
+use crate::text::is_same;
 use core::fmt::Write;
 use tickwire_market::Counter;
 use tickwire_market::Nanos;
@@ -28,7 +28,7 @@ impl<S: Store> Core<S> {
         self.silence.test_outstanding = false;
         let logged_on = matches!(self.status, Status::Active | Status::LogoutSent);
         let h = Header::decode(m);
-        if m.value(m.fields()[0]) != self.terms.config.version.begin_string() {
+        if !is_same(m.value(m.fields()[0]), self.terms.config.version.begin_string()) {
             return self.seldom().violation("Incorrect BeginString", logged_on);
         }
         let Some(seq) = h.seq else {
@@ -84,11 +84,11 @@ impl<S: Store> Core<S> {
         let peer = if anybody {
             CompId::new(h.sender).is_some()
         } else {
-            h.sender == self.writer.peer.as_bytes()
+            is_same(h.sender, self.writer.peer.as_bytes())
         };
         peer && !h.sender.is_empty()
-            && h.target == self.terms.config.sender.as_bytes()
-            && (self.terms.config.subs == SubIds::default() || self.subs_match(m))
+            && is_same(h.target, self.terms.config.sender.as_bytes())
+            && (self.terms.config.subs.are_empty() || self.subs_match(m))
     }
 
     /// Sub and location ids, as far as they are configured.

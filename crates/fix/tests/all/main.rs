@@ -5,6 +5,7 @@ mod codec;
 mod dictionary;
 mod groups;
 mod hostile;
+mod known;
 mod pair;
 mod standard;
 mod stores;
