@@ -833,9 +833,9 @@ mod tests {
                 is_good.then(|| [(raw / unit) as u32, 0])
             }
             let prices = [Price::from_raw(raw), Price::from_raw(1)];
-            prop_assert_eq!(units::<2>(prices, [1, 0]), divided::<2>(raw));
-            prop_assert_eq!(units::<4>(prices, [1, 0]), divided::<4>(raw));
-            prop_assert_eq!(units::<6>(prices, [1, 0]), divided::<6>(raw));
+            prop_assert_eq!(units::<7>(prices, [1, 0]), divided::<2>(raw));
+            prop_assert_eq!(units::<5>(prices, [1, 0]), divided::<4>(raw));
+            prop_assert_eq!(units::<3>(prices, [1, 0]), divided::<6>(raw));
         }
     }
 
