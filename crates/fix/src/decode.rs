@@ -755,14 +755,15 @@ impl<'a> Message<'a> {
     /// The first field whose tag has this tag's slot, if it is this tag's.
     #[inline(always)]
     pub(crate) fn listed(&self, tag: u32) -> Option<Field> {
-        let at = self.by_tag[tag as usize % SLOTS].checked_sub(self.first)?;
+        // What is of an earlier message is below `first`, and no place.
+        let at = self.by_tag[tag as usize % SLOTS].wrapping_sub(self.first);
         self.fields().get(at as usize).copied().filter(|f| f.tag == tag)
     }
 
     /// The same if it is at one of these places.
     #[inline(always)]
     pub(crate) fn listed_within(&self, tag: u32, places: Range<u32>) -> Option<Field> {
-        let at = self.by_tag[tag as usize % SLOTS].checked_sub(self.first)?;
+        let at = self.by_tag[tag as usize % SLOTS].wrapping_sub(self.first);
         let field = self.fields().get(at as usize).copied()?;
         (places.contains(&at) && field.tag == tag).then_some(field)
     }

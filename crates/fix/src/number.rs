@@ -100,7 +100,7 @@ pub(crate) fn load8(bytes: &[u8], at: usize) -> Option<u64> {
 #[inline(always)]
 pub(crate) fn digits_before(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
     debug_assert!((1..=8).contains(&len));
-    let word = load8(bytes, end.checked_sub(8)?)?;
+    let word = u64::from_le_bytes(*bytes.get(end.checked_sub(8)?..end)?.first_chunk()?);
     let front = 64 - 8 * len as u32;
     Some((word ^ ZEROS) >> (front & 63) << (front & 63))
 }

@@ -30,9 +30,10 @@ pub(super) struct Known {
 
 #[derive(Clone, Debug)]
 struct Kind {
-    /// MsgType; 0: there is none.
-    msg_type: u64,
+    /// How many fields, of which every message has some; 0: there is none.
     count: usize,
+    /// MsgType.
+    msg_type: u64,
     /// Where the fields are that the body's dictionary rules, and whether that is the session's.
     body: (usize, usize),
     is_of_session: bool,
@@ -74,8 +75,8 @@ impl Known {
         Known {
             of: None,
             kinds: core::array::from_fn(|_| Kind {
-                msg_type: 0,
                 count: 0,
+                msg_type: 0,
                 body: (0, 0),
                 is_of_session: false,
                 fields: vec![field; FIELDS_MAX].into_boxed_slice(),
@@ -96,14 +97,14 @@ impl Known {
         let of = Some((session.number, application.number, rules));
         if self.of != of {
             self.of = of;
-            self.kinds.iter_mut().for_each(|kind| kind.msg_type = 0);
+            self.kinds.iter_mut().for_each(|kind| kind.count = 0);
             return false;
         }
         let Some(msg_type) = msg_type(message) else {
             return false;
         };
         let count = message.fields().len();
-        let alike = |kind: &&Kind| kind.msg_type == msg_type && kind.count == count;
+        let alike = |kind: &&Kind| kind.count == count && kind.msg_type == msg_type;
         self.kinds.iter().filter(alike).any(|kind| {
             let body = if kind.is_of_session { session } else { application };
             kind.admits(session, body, message, rules)
@@ -136,19 +137,35 @@ impl Kind {
         message: &Message<'_>,
         rules: Validation,
     ) -> bool {
-        for (at, (field, known)) in message.fields().iter().zip(&self.fields).enumerate() {
-            if field.tag != known.tag {
+        let mut at = 0;
+        loop {
+            at = self.surely_right(message, at);
+            let (Some(field), Some(known)) = (message.fields().get(at), self.fields.get(at)) else {
+                return true;
+            };
+            let is_of_body = at >= self.body.0 && at < self.body.1;
+            let dictionary = if is_of_body { body } else { session };
+            if field.tag != known.tag || !known.admits(dictionary, message, field, rules) {
                 return false;
             }
-            if !known.rule.surely_admits(message, field) {
-                let is_of_body = at >= self.body.0 && at < self.body.1;
-                let dictionary = if is_of_body { body } else { session };
-                if !known.admits(dictionary, message, field, rules) {
-                    return false;
-                }
-            }
+            at += 1;
         }
-        true
+    }
+
+    /// The place, from one on, of the first field that is not right at first sight.
+    #[inline(never)]
+    fn surely_right(&self, message: &Message<'_>, from: usize) -> usize {
+        let (Some(fields), Some(known)) = (message.fields().get(from..), self.fields.get(from..)) else {
+            return from;
+        };
+        let mut at = from;
+        for (field, known) in fields.iter().zip(known) {
+            if field.tag != known.tag || !known.rule.surely_admits(message, field) {
+                break;
+            }
+            at += 1;
+        }
+        at
     }
 
     #[cold]
@@ -159,7 +176,7 @@ impl Kind {
         message: &Message<'_>,
         parts: Parts,
     ) {
-        self.msg_type = 0;
+        self.count = 0;
         self.body = (parts.header, parts.body);
         self.is_of_session = body.number == session.number;
         for (at, (field, known)) in message.fields().iter().zip(&mut self.fields).enumerate() {
@@ -188,8 +205,9 @@ impl Kind {
                 entries,
             };
         }
-        self.count = message.fields().len();
-        self.msg_type = msg_type(message).unwrap_or(0);
+        if let Some(msg_type) = msg_type(message) {
+            (self.count, self.msg_type) = (message.fields().len(), msg_type);
+        }
     }
 }
 
@@ -216,4 +234,63 @@ fn msg_type(message: &Message<'_>) -> Option<u64> {
     let len = field.end - field.start;
     let word = load8(message.bytes(), field.start as usize)?;
     (1..8).contains(&len).then(|| word & (u64::MAX >> (64 - 8 * len)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Index, naive};
+    use alloc::vec::Vec;
+
+    const HEADER: [(u32, &str); 5] = [
+        (35, "X"),
+        (34, "7"),
+        (49, "V"),
+        (52, "20261121-01:55:41"),
+        (56, "T"),
+    ];
+    const ENTRY: [(u32, &str); 5] = [(268, "1"), (279, "0"), (269, "0"), (55, "WIRE"), (270, "12.5")];
+
+    fn refresh(msg_type: &str, count: &str, price: &str) -> Vec<u8> {
+        let mut fields: Vec<(u32, &str)> = HEADER.into_iter().chain(ENTRY).collect();
+        (fields[0].1, fields[5].1, fields[9].1) = (msg_type, count, price);
+        let fields = fields.into_iter().map(|(tag, value)| (tag, value.into()));
+        naive::encode(&fields.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_kind_that_was_right_is_known_by_type_counts_and_tags_and_until_it_is_forgotten() {
+        let dictionary = Dictionary::standard("FIX.4.4").expect("it is built in");
+        let (mut known, mut index) = (Known::new(), Index::new(64));
+        let parts = Parts {
+            header: 7,
+            body: 12,
+            counts: 1 << 7,
+            has_strangers: false,
+        };
+        let mut admits = |msg_type: &str, count: &str, price: &str, is_kept, rules| {
+            let bytes = refresh(msg_type, count, price);
+            let message = index.decode(&bytes).expect("whole");
+            if is_kept {
+                known.keep(&dictionary, &dictionary, &message, parts);
+            }
+            known.admits(&dictionary, &dictionary, &message, rules)
+        };
+        let (strict, lenient) = (
+            Validation::default(),
+            Validation {
+                group_order: false,
+                ..Validation::default()
+            },
+        );
+        assert!(!admits("X", "1", "12.5", false, strict));
+        assert!(admits("X", "1", "12.5", true, strict));
+        assert!(admits("X", "01", "187.250000001", false, strict));
+        assert!(!admits("X", "1", "12.x", false, strict));
+        assert!(!admits("X", "2", "12.5", false, strict));
+        assert!(!admits("W", "1", "12.5", false, strict));
+        assert!(!admits("X", "1", "12.5", false, lenient));
+        assert!(!admits("\0", "1", "12.5", false, lenient));
+        assert!(!admits("X", "1", "12.5", false, strict));
+    }
 }

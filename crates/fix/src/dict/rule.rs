@@ -62,7 +62,8 @@ impl ValueRule {
         if matches!(self.form, Form::Anything) {
             return len != 0;
         }
-        if let (2..=8, Form::Digits | Form::Decimal) = (len, self.form) {
+        // Two to eight.
+        if len.wrapping_sub(2) < 7 && matches!(self.form, Form::Digits | Form::Decimal) {
             let Some(word) = digits_before(message, end, len) else {
                 return false;
             };
