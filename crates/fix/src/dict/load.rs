@@ -12,7 +12,6 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use roxmltree::{Document, Node};
 
 /// The highest tag admitted; the table by tag has that many entries at most.
@@ -63,9 +62,6 @@ fn section<'a, 'i>(root: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, Dicti
         .find(|n| n.has_tag_name(name))
         .ok_or_else(|| wrong(root, format!("there is no <{name}> in it")))
 }
-
-/// How many dictionaries were read.
-static READ: AtomicU64 = AtomicU64::new(0);
 
 impl Dictionary {
     /// Reads a dictionary in the XML format of QuickFIX.
@@ -136,7 +132,7 @@ impl Dictionary {
         }
         let (groups, components) = (loader.groups, loader.definitions);
         Ok(Dictionary {
-            number: READ.fetch_add(1, Ordering::Relaxed),
+            number: hash(xml.as_bytes()),
             begin_string,
             by_tag,
             rules: fields.iter().map(ValueRule::of).collect(),
@@ -359,6 +355,13 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
         self.known.insert(node.range().start, group);
         Ok(group)
     }
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// The table of message types of one character.

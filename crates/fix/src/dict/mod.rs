@@ -28,7 +28,7 @@ use layout::{ComponentDef, Row};
 /// One version of FIX, or one counterparty's variant of it. Immutable; shared by all sessions that speak it.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    /// No other that was read has this number, but for its copies.
+    /// A hash of the text that it was read from: by it others are told from it.
     number: u64,
     begin_string: Box<str>,
     /// Field number + 1 by tag; 0: there is no such field.
