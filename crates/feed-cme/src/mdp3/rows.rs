@@ -362,8 +362,8 @@ impl<const N: usize> Stack<N> {
         }
     }
 
-    /// The rows up to a level leave, or all of them, those behind move up: how many they were. `None` if there
-    /// is no such level.
+    /// The rows up to a level leave, or all of them, those behind move up: how many they were. `None` if
+    /// there is no such level.
     fn remove(&mut self, upto: Option<usize>, gone: &mut [Row; DEPTH_MAX]) -> Option<usize> {
         let len = usize::from(self.len);
         let count = upto.unwrap_or(len);
