@@ -36,6 +36,8 @@ use super::Notice;
 use super::config::RingContent;
 use super::supers::Supers;
 use places::{BookPlace, Hearing, Naming, Unshown};
+
+pub(crate) use places::those_of;
 use write::{write_status, write_totals, write_trade};
 
 /// No book became visible since the packet came.
@@ -372,7 +374,6 @@ impl<'r> ChannelBooks<'r> {
         let Some(slot) = &mut place.slot else { return };
         let mut edit = self.writer.edit(slot);
         if unshown.is_book {
-            // Mostly one of them, and nobody can foresee which.
             for side in unshown.sides() {
                 let ranks = unshown.first[side as usize].into()..unshown.end[side as usize].into();
                 edit.levels_in(side, ranks, book.levels_from(side, unshown.from(side)));

@@ -6,6 +6,7 @@
 //!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
 //! ```
 
+use std::hint::select_unpredictable;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
@@ -19,6 +20,7 @@ use tickwire_shm::{
 };
 
 use super::{Halt, Notice};
+use crate::channel_books::those_of;
 use tickwire_replay::tape::Stopping;
 
 /// Events a ring between a feed thread and the thread of consolidated books holds: 8 MiB. When it is full the
@@ -284,19 +286,16 @@ impl SuperSink for SuperOut<'_> {
         }
         let unshown = &mut place.unshown;
         unshown.changed = unshown.changed.with(update.changed);
-        for side in Side::BOTH {
-            let at = side as usize;
-            if update.changed.any(SHARES[at]) {
-                unshown.first[at] = unshown.first[at].min(update.first[at]);
-                unshown.end[at] = unshown.end[at].max(update.end[at]);
-            }
+        for at in 0..Side::BOTH.len() {
+            let (first, end) = (update.first[at], update.end[at]);
+            unshown.first[at] = unshown.first[at].min(first);
+            // Of a side without a change nothing begins, nor ends.
+            let end = select_unpredictable(first == u32::MAX, 0, end);
+            unshown.end[at] = unshown.end[at].max(end);
         }
         (unshown.recv_ts, unshown.source) = (update.recv_ts, update.source);
     }
 }
-
-/// That shares of a side changed.
-const SHARES: [SuperFlags; 2] = [SuperFlags::BIDS, SuperFlags::ASKS];
 
 impl SuperOut<'_> {
     /// Shows what has changed in a consolidated book.
@@ -323,14 +322,13 @@ impl SuperOut<'_> {
                 Market::OneSided | Market::Normal => Touch::Apart,
             });
         }
-        for (side, shares, best) in [
-            (Side::Bid, SuperFlags::BIDS, SuperFlags::BEST_BID),
-            (Side::Ask, SuperFlags::ASKS, SuperFlags::BEST_ASK),
-        ] {
-            if changed(shares.with(best)) {
-                edit.ladder(side, &ladder_of(book, side));
-            }
-            if changed(shares) {
+        let parts = [
+            (SuperFlags::BIDS, SuperFlags::BEST_BID),
+            (SuperFlags::ASKS, SuperFlags::BEST_ASK),
+        ];
+        for side in those_of(parts.map(|(shares, best)| changed(shares.with(best)))) {
+            edit.ladder(side, &ladder_of(book, side));
+            if changed(parts[side as usize].0) {
                 let (first, end) = match is_new {
                     true => (0, u32::MAX),
                     false => (update.first[side as usize], update.end[side as usize]),

@@ -13,8 +13,10 @@ use tickwire_market::{Price, Side, Volume};
 
 /// Shares of the smallest block: 192 bytes. The largest is 4,096 times that: 32,768 shares of one side.
 const BLOCK: usize = 8;
-/// How many shares are walked from the best before the rest is bisected.
-const WALK: usize = 24;
+/// Shares are counted from the best in strides of so many.
+const STRIDE: usize = 8;
+/// How many strides are counted before the rest is bisected.
+const STRIDES: usize = 3;
 
 /// What one feed has at one price.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -226,12 +228,17 @@ pub(super) fn has_company(kept: &[Kept], before: usize, key: i64, feed: u8, away
 /// How many shares stand nearer to the best than this one does or would.
 #[inline(always)]
 fn ahead(kept: &[Kept], key: i64, feed: u8) -> usize {
-    let near = kept.len().saturating_sub(WALK);
-    for (nth, share) in kept[near..].iter().rev().enumerate() {
-        if !share.is_before(key, feed) {
-            return nth;
+    // Where among the nearest a share stands nobody can foresee: a stride has no branch.
+    let (_, strides) = kept.as_rchunks::<STRIDE>();
+    let mut before = 0;
+    for stride in strides.iter().rev().take(STRIDES) {
+        let those = stride.each_ref().map(|share| share.is_before(key, feed) as usize);
+        let those: usize = those.into_iter().sum();
+        before += those;
+        if those < STRIDE {
+            return before;
         }
     }
-    let rest = &kept[..near];
+    let rest = &kept[..kept.len() - before];
     kept.len() - rest.partition_point(|share| !share.is_before(key, feed))
 }

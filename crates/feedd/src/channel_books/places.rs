@@ -106,10 +106,7 @@ impl Unshown {
     /// The sides that changed.
     #[inline]
     pub(super) fn sides(&self) -> impl Iterator<Item = Side> {
-        let [bids, asks] = [0, 1].map(|side| (self.first[side] < self.end[side]) as usize);
-        // Counted without a branch: what there is once is where a bit says.
-        let sides = [[Side::Bid; 2], [Side::Bid; 2], [Side::Ask; 2], Side::BOTH][bids | asks << 1];
-        sides.into_iter().take(bids + asks)
+        those_of([0, 1].map(|side| self.first[side] < self.end[side]))
     }
 
     /// The best price of a side that changed: what is better stands where it stood.
@@ -117,6 +114,15 @@ impl Unshown {
     pub(super) fn from(&self, side: Side) -> Price {
         Price::from_raw(better(side, self.best[side as usize]))
     }
+}
+
+/// The sides that something is said of. Mostly it is one of them, and nobody can foresee which: no branch
+/// tells them from each other.
+#[inline(always)]
+pub(crate) fn those_of(has: [bool; 2]) -> impl Iterator<Item = Side> {
+    let [bids, asks] = has.map(usize::from);
+    let sides = [[Side::Bid; 2], [Side::Bid; 2], [Side::Ask; 2], Side::BOTH][bids | asks << 1];
+    sides.into_iter().take(bids + asks)
 }
 
 /// A price as a number that is the larger the better, and back.
