@@ -1,7 +1,7 @@
 //! Reading a book.
 
 use crate::books::worse;
-use crate::ladder::BookSide;
+use crate::ladder::{Book, BookSide};
 use crate::order_index::{NEXT, NONE, PREV};
 use crate::{Books, Depth, Digest, key_of, price_of};
 use tickwire_market::{BookState, BookUpdate, InstrumentId, Level, OrderId, Price, Qty, SeqNo, Side, Volume};
@@ -88,24 +88,22 @@ impl<'a> BookRef<'a> {
         (book.len(side) > 0).then(|| book.top(side).level(side))
     }
 
+    #[inline(always)]
+    fn side(&self, side: Side) -> (&'a Book, BookSide) {
+        let book = self.index;
+        (&self.books.books[book], BookSide { book, side })
+    }
+
     /// The levels of a side, best first.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + 'a {
-        let book = &self.books.books[self.index];
-        let on = BookSide {
-            book: self.index,
-            side,
-        };
+        let (book, on) = self.side(side);
         self.books.levels.levels(book, on)
     }
 
     /// The levels of a side at a price and worse, best first.
     #[inline]
     pub fn levels_from(&self, side: Side, price: Price) -> impl ExactSizeIterator<Item = Level> + use<'a> {
-        let book = &self.books.books[self.index];
-        let on = BookSide {
-            book: self.index,
-            side,
-        };
+        let (book, on) = self.side(side);
         let key = key_of(side, price);
         self.books.levels.levels_from(book, on, key)
     }
@@ -120,13 +118,8 @@ impl<'a> BookRef<'a> {
     /// The orders of one level, first in the queue first. Empty unless the books are kept by order.
     pub fn orders(&self, side: Side, price: Price) -> impl Iterator<Item = OrderView> + 'a {
         let books = self.books;
-        let on = BookSide {
-            book: self.index,
-            side,
-        };
-        let first = books
-            .levels
-            .first(&books.books[self.index], on, key_of(side, price));
+        let (book, on) = self.side(side);
+        let first = books.levels.first(book, on, key_of(side, price));
         let known = |index: u32| (index != NONE).then_some(index);
         core::iter::successors(known(first), move |&index| known(books.orders.links(index)[NEXT]))
             .map(|index| books.view(index))

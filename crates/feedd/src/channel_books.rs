@@ -376,7 +376,7 @@ impl<'r> ChannelBooks<'r> {
         if unshown.is_book {
             for side in unshown.sides() {
                 let ranks = unshown.first[side as usize].into()..unshown.end[side as usize].into();
-                edit.levels_in(side, ranks, book.levels_from(side, unshown.from(side)));
+                edit.levels_in(side, ranks, book.levels_from(side, unshown.best[side as usize]));
             }
             write_totals(&mut edit, &self.books, instrument);
             edit.state(match place.naming {

@@ -305,15 +305,15 @@ impl<const N: usize> Stack<N> {
     /// Whether the rows are in the order of their prices still when this one has come or changed.
     #[inline(always)]
     fn fits(&self, side: Side, action: UpdateAction, at: usize, price: Price) -> bool {
-        let key = |price: Price| price.raw() ^ -(side as i64);
         let behind = match action {
             UpdateAction::New => at,
             UpdateAction::Delete => return true,
             _ if self.rows[at].price == price => return true,
             _ => at + 1,
         };
-        let is_worse = |row: &Row| key(row.price) < key(price);
-        (at == 0 || key(self.rows[at - 1].price) > key(price)) && self.rows().get(behind).is_none_or(is_worse)
+        let is_worse = |row: &Row| side.better(price, row.price);
+        (at == 0 || side.better(self.rows[at - 1].price, price))
+            && self.rows().get(behind).is_none_or(is_worse)
     }
 
     /// Changes the rows; the one that was there, or that was pushed out.
@@ -350,8 +350,8 @@ impl<const N: usize> Stack<N> {
     ) -> (Option<Change>, Change) {
         let before = *self;
         let old = self.put(action, at, row);
-        let keys = || self.rows().iter().map(|row| row.price.raw() ^ -(side as i64));
-        self.is_mixed = keys().zip(keys().skip(1)).any(|(better, worse)| better <= worse);
+        let is_sorted = |pair: &[Row]| side.better(pair[0].price, pair[1].price);
+        self.is_mixed = !self.rows().windows(2).all(is_sorted);
         let change = |price| (price, before.sum(price), self.sum(price));
         match (action, old) {
             (UpdateAction::Delete, Some(gone)) => (None, change(gone.price)),

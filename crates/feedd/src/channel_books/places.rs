@@ -1,5 +1,6 @@
 //! What is known of each instrument's book on its way to shared memory.
 
+use std::hint::select_unpredictable;
 use tickwire_book::{Books, ChangeKind};
 use tickwire_market::{MessageType, Price, Side, UpdateFlags};
 use tickwire_shm::BookSlot;
@@ -51,8 +52,9 @@ pub(super) struct Unshown {
     /// By side: the levels from this rank to that one, which is beyond.
     pub(super) first: [u8; 2],
     pub(super) end: [u8; 2],
-    /// By side: the best price that changed, which has the first of these ranks, as [`better`] compares it.
-    pub(super) best: [i64; 2],
+    /// By side: the best price that changed, which has the first of these ranks. What is better stands where
+    /// it stood.
+    pub(super) best: [Price; 2],
     /// Levels, totals or the book's own state changed.
     pub(super) is_book: bool,
     pub(super) is_trade: bool,
@@ -61,11 +63,15 @@ pub(super) struct Unshown {
     pub(super) changed: UpdateFlags,
 }
 
+/// The least and the largest price: the worst bid and the best, the best offer and the worst.
+const LEAST: Price = Price::from_raw(i64::MIN);
+const MOST: Price = Price::from_raw(i64::MAX);
+
 impl Unshown {
     pub(super) const NOTHING: Unshown = Unshown {
         first: [u8::MAX; 2],
         end: [0; 2],
-        best: [i64::MIN; 2],
+        best: [LEAST, MOST],
         is_book: false,
         is_trade: false,
         is_status: false,
@@ -75,7 +81,7 @@ impl Unshown {
     pub(super) const EVERYTHING: Unshown = Unshown {
         first: [0; 2],
         end: [u8::MAX; 2],
-        best: [i64::MAX; 2],
+        best: [MOST, LEAST],
         is_book: true,
         is_trade: true,
         is_status: true,
@@ -94,7 +100,8 @@ impl Unshown {
         for change in books.changes() {
             let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
             self.first[side] = self.first[side].min(rank);
-            self.best[side] = self.best[side].max(better(change.side, change.price.raw()));
+            let is_better = change.side.better(change.price, self.best[side]);
+            self.best[side] = select_unpredictable(is_better, change.price, self.best[side]);
             // What is behind a new level, or one that is gone, has moved. Which it is nobody can foresee: no
             // branch.
             let has_moved = (change.kind != ChangeKind::Changed) as u8;
@@ -108,12 +115,6 @@ impl Unshown {
     pub(super) fn sides(&self) -> impl Iterator<Item = Side> {
         those_of([0, 1].map(|side| self.first[side] < self.end[side]))
     }
-
-    /// The best price of a side that changed: what is better stands where it stood.
-    #[inline]
-    pub(super) fn from(&self, side: Side) -> Price {
-        Price::from_raw(better(side, self.best[side as usize]))
-    }
 }
 
 /// The sides that something is said of. Mostly it is one of them, and nobody can foresee which: no branch
@@ -123,12 +124,6 @@ pub(crate) fn those_of(has: [bool; 2]) -> impl Iterator<Item = Side> {
     let [bids, asks] = has.map(usize::from);
     let sides = [[Side::Bid; 2], [Side::Bid; 2], [Side::Ask; 2], Side::BOTH][bids | asks << 1];
     sides.into_iter().take(bids + asks)
-}
-
-/// A price as a number that is the larger the better, and back.
-#[inline(always)]
-fn better(side: Side, raw: i64) -> i64 {
-    raw ^ -(side as i64)
 }
 
 /// The place of an instrument's book in shared memory.
