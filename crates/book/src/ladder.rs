@@ -77,8 +77,8 @@ impl Queue {
     /// have few orders, and where in the queue one stands is not predictable: no branch.
     #[inline(always)]
     fn set_ends(&mut self, [after, before]: [u32; 2], [follows, precedes]: [u32; 2]) {
-        self.head = if before == NONE { follows } else { self.head };
-        self.tail = if after == NONE { precedes } else { self.tail };
+        self.head = select_unpredictable(before == NONE, follows, self.head);
+        self.tail = select_unpredictable(after == NONE, precedes, self.tail);
     }
 }
 
@@ -525,7 +525,7 @@ impl LevelPool {
         let Queue { head, tail } = *queue;
         orders.slot_mut(index).links[PREV] = tail;
         *queue = Queue {
-            head: if tail == NONE { index } else { head },
+            head: select_unpredictable(tail == NONE, index, head),
             tail: index,
         };
         orders.link(tail, NEXT, index);

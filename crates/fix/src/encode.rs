@@ -5,10 +5,11 @@
 //! value comes with the next tag. Tags that are constants cost nothing to render.
 
 use crate::decode::separators;
-use crate::number::{ZEROS, byte_sum, decimal, digits8, sum_of};
+use crate::number::{E8, ZEROS, byte_sum, decimal, digits8, over_power_of_ten, short_number, sum_of};
 use crate::scan::{SOH, WordSum};
 use crate::time::Stamp;
 use crate::version::Version;
+use tickwire_market::ascii::short_word;
 use tickwire_market::{Nanos, Price};
 
 /// The message did not fit the buffer, or a value was empty or held a separator.
@@ -259,35 +260,25 @@ impl<'b> Encoder<'b> {
             self.put_word(word, len);
             return self.put_word(digits8((value % E8) as u32), 8);
         }
-        let (digits, start) = decimal(value);
-        self.push(&digits[start..]);
+        let (text, len) = decimal(value);
+        self.push(&text[..len]);
     }
 
     /// A price: at least two decimals, as many as make it exact.
-    #[inline]
+    #[inline(always)]
     pub fn price(&mut self, tag: u32, value: Price) {
         self.tag(tag);
-        if value.raw() < 0 {
-            self.put_known(b'-' as u64, 1);
+        match short_price(value) {
+            Some(words) => {
+                for (word, width) in words {
+                    self.put_word(word, width);
+                }
+            }
+            None => {
+                let (text, len) = any_price(value);
+                self.push(&text[..len]);
+            }
         }
-        let raw = value.raw().unsigned_abs();
-        let (whole, fraction) = (raw / 1_000_000_000, raw % 1_000_000_000);
-        self.put_number(whole);
-        // Eight of the nine decimals, the first in the lowest byte.
-        let digits = digits8((fraction / 10) as u32);
-        let ninth = (fraction % 10) as u8;
-        let significant = 8 - (digits ^ ZEROS).leading_zeros() as usize / 8;
-        if significant == 8 || ninth != 0 {
-            self.put_word(b'.' as u64 | digits << 8, 8);
-            let behind = match ninth {
-                0 => 0,
-                ninth => (b'0' + ninth) as u64,
-            };
-            return self.put_word((digits >> 56) | behind << 8, 1 + usize::from(ninth != 0));
-        }
-        let decimals = significant.max(2);
-        let shown = digits & ((1 << (8 * decimals)) - 1); // at most seven
-        self.put_word(b'.' as u64 | shown << 8, 1 + decimals);
     }
 
     /// A point in time, cut to the precision of `stamp`.
@@ -416,8 +407,6 @@ const fn byte_loop(bytes: &[u8]) -> u8 {
     sum
 }
 
-const E8: u64 = 100_000_000;
-
 /// The separator before a field, its tag and `=`, in a word, and how many bytes; without the `=` where the
 /// tag has seven digits, and nothing where it has more, which no tag has.
 #[inline(always)]
@@ -439,14 +428,6 @@ const fn tag_word(tag: u32) -> (u64, usize) {
     )
 }
 
-/// A number below 10^8 without leading zeros, and how many digits it has.
-#[inline]
-const fn short_number(value: u32) -> (u64, usize) {
-    let digits = digits8(value);
-    let leading = (digits ^ ZEROS | 1 << 56).trailing_zeros() & !7;
-    (digits >> leading, 8 - leading as usize / 8)
-}
-
 /// The first eight bytes of a value, and those behind them when there are up to eight. Of a longer value,
 /// words that have a separator if it has one.
 #[inline]
@@ -458,26 +439,62 @@ fn ends_of(value: &[u8]) -> (u64, u64) {
             (u64::from_le_bytes(*first), last)
         }
         (0..8, ..) => (short_word(value), 0),
-        _ => (if value.contains(&SOH) { SOH as u64 } else { 0 }, 0),
+        _ => (if has_separator(value) { SOH as u64 } else { 0 }, 0),
     }
 }
 
-/// Up to seven bytes in a word.
+/// Whether there is a separator among eight bytes or more.
 #[inline(always)]
-fn short_word(value: &[u8]) -> u64 {
-    let len = value.len() as u32;
-    match (value.first_chunk::<4>(), value.last_chunk::<4>(), value) {
-        (Some(first), Some(last), _) => {
-            u32::from_le_bytes(*first) as u64 | (u32::from_le_bytes(*last) as u64) << (8 * (len - 4))
-        }
-        // Two or three: the one in the middle is the first or the second.
-        (_, _, &[a, .., b]) => {
-            let middle = value[value.len() / 2] as u64;
-            a as u64 | middle << (8 * (len / 2)) | (b as u64) << (8 * (len - 1))
-        }
-        (_, _, &[a]) => a as u64,
-        _ => 0,
+fn has_separator(value: &[u8]) -> bool {
+    let (words, _) = value.as_chunks::<8>();
+    // What is left of a longer value ends a word.
+    let all = words.iter().chain(value.last_chunk());
+    all.fold(0, |found, word| found | separators(u64::from_le_bytes(*word))) != 0
+}
+
+/// Of a price that has up to eight digits before the point and seven behind it: those before it, the point
+/// with those behind it, and how many bytes each are.
+#[inline]
+fn short_price(value: Price) -> Option<[(u64, usize); 2]> {
+    let hundreds = over_power_of_ten::<2>(value.raw() as u64);
+    if hundreds >= E8 * 10_000_000 {
+        return None;
     }
+    // Eight digits of the seven: the point takes the place of the first.
+    let digits = digits8((hundreds % 10_000_000) as u32);
+    let significant = 8 - (digits ^ ZEROS).leading_zeros() as usize / 8;
+    let width = significant.max(3);
+    let shown = digits ^ u64::from(b'0' ^ b'.');
+    Some([
+        short_number((hundreds / 10_000_000) as u32),
+        (shown & u64::MAX >> (64 - 8 * width), width),
+    ])
+}
+
+/// Any price.
+#[cold]
+fn any_price(value: Price) -> ([u8; 24], usize) {
+    let (mut text, mut len) = ([0; 24], 0);
+    let mut put = |part: &[u8]| {
+        text[len..len + part.len()].copy_from_slice(part);
+        len += part.len();
+    };
+    if value.raw() < 0 {
+        put(b"-");
+    }
+    let raw = value.raw().unsigned_abs();
+    let (digits, width) = decimal(raw / 1_000_000_000);
+    put(&digits[..width]);
+    // The point and nine decimals, after a digit that is there to be one.
+    let (mut decimals, _) = decimal(1_000_000_000 + raw % 1_000_000_000);
+    decimals[0] = b'.';
+    let zeros = decimals[3..10]
+        .iter()
+        .rev()
+        .take_while(|&&digit| digit == b'0')
+        .count();
+    put(&decimals[..10 - zeros]);
+    (text, len)
 }
 
 /// `10=nnn` and its separator into seven bytes.

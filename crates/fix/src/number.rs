@@ -19,6 +19,16 @@ pub(crate) const fn digits8(n: u32) -> u64 {
     (tens | (pairs - 10 * tens) << 8) + ZEROS
 }
 
+pub(crate) const E8: u64 = 100_000_000;
+
+/// A number below 10^8 without leading zeros, and how many digits it has.
+#[inline]
+pub(crate) const fn short_number(value: u32) -> (u64, usize) {
+    let digits = digits8(value);
+    let leading = (digits ^ ZEROS | 1 << 56).trailing_zeros() & !7;
+    (digits >> leading, 8 - leading as usize / 8)
+}
+
 /// The value of eight ASCII digits, `None` if one is not a digit.
 #[inline(always)]
 pub(crate) const fn value8(word: u64) -> Option<u64> {
@@ -151,18 +161,27 @@ pub(crate) fn parse_plain(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The decimal digits of `n`, right-aligned, and where they begin.
-pub(crate) fn decimal(mut n: u64) -> ([u8; 20], usize) {
-    let mut out = [b'0'; 20];
-    let mut at = 20;
-    loop {
-        at -= 1;
-        out[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            return (out, at);
-        }
+/// The decimal digits of `n` with zeros behind them, and how many they are.
+#[inline]
+pub(crate) fn decimal(n: u64) -> ([u8; 24], usize) {
+    let mut text = [0; 24];
+    let mut len = 0;
+    let mut put = |(word, width): (u64, usize)| {
+        text[len..len + 8].copy_from_slice(&word.to_le_bytes());
+        len += width;
+    };
+    let (high, low) = (n / E8, (n % E8) as u32);
+    if high == 0 {
+        put(short_number(low));
+    } else if high < E8 {
+        put(short_number(high as u32));
+        put((digits8(low), 8));
+    } else {
+        put(short_number((high / E8) as u32));
+        put((digits8((high % E8) as u32), 8));
+        put((digits8(low), 8));
     }
+    (text, len)
 }
 
 #[cfg(test)]
@@ -184,6 +203,17 @@ mod tests {
             assert_eq!(byte_sum(digits8(n)), sum);
         }
         assert_eq!(byte_sum(u64::MAX), (255u32 * 8) as u8);
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_are_formatted() {
+        let powers = (0..20).map(|power| 10_u64.pow(power));
+        let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2 * 3]);
+        for n in edges.chain([u64::MAX - 1, u64::MAX]) {
+            let (text, len) = decimal(n);
+            assert_eq!(text[..len], *format!("{n}").as_bytes());
+            assert!(text[len..].iter().all(|&byte| byte == 0));
+        }
     }
 
     #[test]
@@ -215,6 +245,7 @@ mod tests {
                 n / 10_000_000 * 10_000_000,
             ] {
                 check::<1>(n);
+                check::<2>(n);
                 check::<3>(n);
                 check::<5>(n);
                 check::<7>(n);

@@ -2,7 +2,7 @@
 //! inside.
 
 use core::fmt;
-use tickwire_market::ClientOrderId;
+use tickwire_market::{ClientOrderId, ascii};
 use tickwire_persist::{Bytes, Damaged, Persist, PersistValue, StateReader};
 
 /// Up to `N` bytes of printable ASCII, not padded. `N` is at most 255.
@@ -31,22 +31,13 @@ impl<const N: usize> Text<N> {
     /// A text, `None` if it is longer than `N` or has a byte that is not printable ASCII.
     #[inline]
     pub const fn new(text: &[u8]) -> Option<Self> {
-        if text.len() > N || text.len() > 255 {
-            return None;
+        match ascii::printable(text) {
+            Some(bytes) if text.len() <= 255 => Some(Text {
+                bytes,
+                len: text.len() as u8,
+            }),
+            _ => None,
         }
-        let mut bytes = [0; N];
-        let mut i = 0;
-        while i < text.len() {
-            if text[i] < b' ' || text[i] > b'~' {
-                return None;
-            }
-            bytes[i] = text[i];
-            i += 1;
-        }
-        Some(Text {
-            bytes,
-            len: text.len() as u8,
-        })
     }
 
     /// [`Text::new`] of `bytes[start..end]`, a word at a time.
@@ -147,24 +138,17 @@ pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// Of eight bytes those that are kept, the others zero; and 0 if they are printable ASCII.
 #[inline(always)]
 fn printable(text: [u8; 8], keep: [u8; 8]) -> ([u8; 8], u64) {
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
     let [text, keep] = [text, keep].map(u64::from_le_bytes);
-    // 0x20 to 0x7e: the eighth bit is not set, neither by adding 1 nor by taking 0x20 away. The lowest byte
-    // for which it is has nothing carried to it, and what is not kept is above it.
-    let added = text.wrapping_add(u64::from_le_bytes([1; 8]));
-    let taken = text.wrapping_sub(u64::from_le_bytes([b' '; 8]));
-    let wrong = (text | added | taken) & keep & HIGH;
-    ((text & keep).to_le_bytes(), wrong)
+    ((text & keep).to_le_bytes(), ascii::unprintable(text, keep))
 }
 
 impl Id {
     /// A number without leading zeros.
     pub fn from_number(n: u64) -> Id {
+        let (text, len) = crate::number::decimal(n);
         let mut out = Id::EMPTY;
-        let (digits, start) = crate::number::decimal(n);
-        let digits = &digits[start..];
-        out.bytes[..digits.len()].copy_from_slice(digits);
-        out.len = digits.len() as u8;
+        out.bytes.copy_from_slice(&text[..23]);
+        out.len = len as u8;
         out
     }
 

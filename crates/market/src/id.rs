@@ -18,12 +18,22 @@ impl Side {
     pub const BOTH: [Side; 2] = [Side::Bid, Side::Ask];
 
     /// Whether price `a` is better than `b` for an order on this side: higher for bids, lower for asks.
-    #[inline]
+    #[inline(always)]
     pub fn better(self, a: crate::Price, b: crate::Price) -> bool {
-        match self {
-            Side::Bid => a > b,
-            Side::Ask => a < b,
+        // Not of an integer turns the order of all around. Nobody can foresee the side: no branch.
+        let turned = -(self as i64);
+        a.raw() ^ turned > b.raw() ^ turned
+    }
+
+    /// The side that a letter stands for, if it is one of these two.
+    #[inline(always)]
+    pub const fn of_letter(letter: u8, [bid, ask]: [u8; 2]) -> Option<Side> {
+        // That it is one of them can be foreseen, and which of them nobody can. Of two comparisons the compiler
+        // makes a branch each; a product is 0 where one of its factors is.
+        if (letter ^ bid) as u32 * (letter ^ ask) as u32 != 0 {
+            return None;
         }
+        Some(if letter == ask { Side::Ask } else { Side::Bid })
     }
 }
 
@@ -214,22 +224,13 @@ impl Symbol {
         while len > 0 && (text[len - 1] == b' ' || text[len - 1] == 0) {
             len -= 1;
         }
-        if len > 23 {
-            return None;
+        match crate::ascii::printable(text.split_at(len).0) {
+            Some(bytes) => Some(Symbol {
+                bytes,
+                len: len as u8,
+            }),
+            None => None,
         }
-        let mut bytes = [0; 23];
-        let mut i = 0;
-        while i < len {
-            if text[i] < b' ' || text[i] > b'~' {
-                return None;
-            }
-            bytes[i] = text[i];
-            i += 1;
-        }
-        Some(Symbol {
-            bytes,
-            len: len as u8,
-        })
     }
 
     /// The bytes, without padding.
@@ -278,6 +279,30 @@ impl fmt::Debug for Symbol {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Price;
+
+    #[test]
+    fn higher_is_better_for_bids_and_lower_for_offers() {
+        let prices = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX].map(Price::from_raw);
+        for (i, a) in prices.into_iter().enumerate() {
+            for (k, b) in prices.into_iter().enumerate() {
+                assert_eq!(Side::Bid.better(a, b), i > k, "{a:?} {b:?}");
+                assert_eq!(Side::Ask.better(a, b), i < k, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_side_is_one_of_two_letters() {
+        for letter in 0..=u8::MAX {
+            let side = match letter {
+                b'B' => Some(Side::Bid),
+                b'S' => Some(Side::Ask),
+                _ => None,
+            };
+            assert_eq!(Side::of_letter(letter, *b"BS"), side, "{letter}");
+        }
+    }
 
     #[test]
     fn symbols_drop_padding_and_refuse_what_is_not_text() {

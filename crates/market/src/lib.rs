@@ -22,6 +22,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod ascii;
 mod counter;
 mod event;
 mod id;

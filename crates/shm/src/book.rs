@@ -188,15 +188,14 @@ impl<W: WriteWord> BookEdit<'_, W> {
     #[inline]
     pub fn levels_in(&mut self, side: Side, ranks: Range<usize>, levels: impl Iterator<Item = Level>) {
         let end = ranks.end.min(self.shown);
-        if ranks.start < end {
-            let side = LEVEL_WORDS * self.shown * side as usize;
-            let words = &self.levels[side + LEVEL_WORDS * ranks.start..side + LEVEL_WORDS * end];
-            let (words, _) = words.as_chunks::<LEVEL_WORDS>();
-            for ([price, qty, orders], level) in words.iter().zip(levels) {
-                price.store(level.price.raw() as u64);
-                qty.store(level.qty.0);
-                orders.store(level.orders.into());
-            }
+        let start = ranks.start.min(end);
+        let side = LEVEL_WORDS * self.shown * side as usize;
+        let words = &self.levels[side + LEVEL_WORDS * start..side + LEVEL_WORDS * end];
+        let (words, _) = words.as_chunks::<LEVEL_WORDS>();
+        for ([price, qty, orders], level) in words.iter().zip(levels) {
+            price.store(level.price.raw() as u64);
+            qty.store(level.qty.0);
+            orders.store(level.orders.into());
         }
     }
 

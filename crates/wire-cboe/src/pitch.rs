@@ -483,11 +483,7 @@ pub mod modify_flags {
 /// The side of a `Side` field.
 #[inline(always)]
 pub const fn side(code: Char) -> Option<Side> {
-    match code.0 {
-        b'B' => Some(Side::Bid),
-        b'S' => Some(Side::Ask),
-        _ => None,
-    }
+    Side::of_letter(code.0, *b"BS")
 }
 
 /// The `Side` field of a side.

@@ -488,11 +488,7 @@ pub mod flags {
 
 /// A side as records have it; `None` for `N`.
 pub fn side(side: Char) -> Option<Side> {
-    match side.0 {
-        b'B' => Some(Side::Bid),
-        b'A' => Some(Side::Ask),
-        _ => None,
-    }
+    Side::of_letter(side.0, *b"BA")
 }
 
 /// One level of a record by price: price, quantity and orders of a side.

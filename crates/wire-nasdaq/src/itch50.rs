@@ -472,11 +472,7 @@ pub fn new_order_at(message: &[u8]) -> Option<(bool, bool, u32)> {
 /// The side of a `BuySellIndicator`.
 #[inline(always)]
 pub const fn side(indicator: Char) -> Option<Side> {
-    match indicator.0 {
-        b'B' => Some(Side::Bid),
-        b'S' => Some(Side::Ask),
-        _ => None,
-    }
+    Side::of_letter(indicator.0, *b"BS")
 }
 
 /// The `BuySellIndicator` of a side.

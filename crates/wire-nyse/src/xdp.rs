@@ -733,11 +733,7 @@ pub const fn trade_conditions(conditions: [u8; 4]) -> bool {
 /// The side of a `Side` field, `None` for other bytes than `B` and `S`.
 #[inline]
 pub const fn side(field: Char) -> Option<Side> {
-    match field.0 {
-        b'B' => Some(Side::Bid),
-        b'S' => Some(Side::Ask),
-        _ => None,
-    }
+    Side::of_letter(field.0, *b"BS")
 }
 
 /// Text padded with NULs, as NYSE pads symbols and source ids; `None` if it is longer than the field.

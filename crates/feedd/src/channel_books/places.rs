@@ -104,8 +104,8 @@ impl Unshown {
             self.best[side] = select_unpredictable(is_better, change.price, self.best[side]);
             // What is behind a new level, or one that is gone, has moved. Which it is nobody can foresee: no
             // branch.
-            let has_moved = (change.kind != ChangeKind::Changed) as u8;
-            let end = rank.saturating_add(1) | has_moved.wrapping_neg();
+            let has_moved = change.kind != ChangeKind::Changed;
+            let end = select_unpredictable(has_moved, u8::MAX, rank.saturating_add(1));
             self.end[side] = self.end[side].max(end);
         }
     }

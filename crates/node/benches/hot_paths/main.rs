@@ -33,11 +33,12 @@ const LISTED: u16 = 20;
 type Path = fn(u64, u64) -> u64;
 
 /// Paths that begin behind the books.
-const BEHIND: [(&str, Path); 4] = [
+const BEHIND: [(&str, Path); 5] = [
     ("rule", rule::orders),
     ("quote", |_, done| quote::by_strategy(done)),
     ("quote-alone", |_, done| quote::by_template(done)),
     ("report", report::reports),
+    ("roundtrip", report::round_trips),
 ];
 
 fn main() -> ExitCode {
