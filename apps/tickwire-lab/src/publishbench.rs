@@ -12,7 +12,7 @@ use std::sync::mpsc::sync_channel;
 use tickwire_book::super_books::Source;
 use tickwire_book::{Books, BooksConfig, Depth, Relay, SuperConfig};
 use tickwire_feed::{Channel, FeedState, Line, consolidated};
-use tickwire_lab::Table;
+use tickwire_lab::{Table, format_ns};
 use tickwire_market::{BookState, EventSink, Level, MarketEvent, MessageType, Nanos, Port, Side, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::memory_reads::MemoryReads;
@@ -26,11 +26,12 @@ use crate::cli::BenchArgs;
 use crate::feedbench::{self};
 use crate::scale::{End, pin_to};
 use tickwire_console::failure::Failure;
-use tickwire_feedd::RingContent;
 use tickwire_feedd::channel_books::{ChannelBooks, ThreadShared};
+use tickwire_feedd::rehearsal::{Rehearsal, Rehearsed, Room};
 use tickwire_feedd::supers::{SuperPublisher, Supers};
 use tickwire_feedd::thread_books::ThreadBooks;
-use tickwire_receive::receiver::{Received, Source as _};
+use tickwire_feedd::{DaemonSection, RingContent};
+use tickwire_receive::receiver::{Received, Source as Receives};
 use tickwire_rig::recorded::walk;
 use tickwire_simulator::session::Packing;
 use tickwire_simulator::session::Session;
@@ -46,6 +47,9 @@ const SHARES: u32 = 32;
 /// Readings of the clock to tell what one costs.
 const READINGS: u64 = 1_000_000;
 
+/// By pause: what was rehearsed, and what was not.
+type Behind = [[Histogram; 2]; 2];
+
 /// What a session cost.
 #[derive(Clone)]
 pub(crate) struct Figures {
@@ -55,8 +59,8 @@ pub(crate) struct Figures {
     books: Histogram,
     /// The same of packets of one message alone: by packet, its last book.
     pub(crate) singles: Histogram,
-    /// The same behind each of [`PAUSES`], in which others have the caches.
-    behind: [Histogram; 2],
+    /// The same behind each of [`PAUSES`], in which others have the caches: rehearsed meanwhile, and not.
+    behind: Behind,
     /// Packet in memory → consolidated book visible.
     supers: Histogram,
 }
@@ -138,24 +142,39 @@ struct Singles<'a> {
     found: &'a Found,
     clock: &'a Clock,
     pauses: Option<&'a mut Pauses>,
-    /// The pause that was before the datagram under way.
-    paused: Option<usize>,
+    /// The pause that was before the datagram under way, and whether nothing was rehearsed in it.
+    paused: Option<[usize; 2]>,
     at_once: Histogram,
-    behind: [Histogram; 2],
+    behind: Behind,
 }
 
 impl Singles<'_> {
     /// This datagram comes next: perhaps behind a pause. The first half of the day fills the books.
-    fn before(&mut self, at: usize) {
+    fn before<C: Channel + 'static>(
+        &mut self,
+        at: usize,
+        source: &mut Received<C>,
+        books: &mut ThreadBooks<'_>,
+    ) {
         self.paused = None;
         if let Some(pauses) = &mut self.pauses
             && at >= self.found.sizes.len() / 2
             && self.found.is_single(at)
         {
-            let is_wanted = |way: &usize| self.behind[*way].count < pauses.counts[*way];
-            self.paused = (0..PAUSES.len()).find(is_wanted);
-            if let Some(way) = self.paused {
-                pauses.neighbours.work(self.clock, PAUSES[way].0, 0, |_| ());
+            let ways = (0..PAUSES.len()).flat_map(|pause| [[pause, 0], [pause, 1]]);
+            let is_wanted = |&[pause, way]: &[usize; 2]| self.behind[pause][way].count < pauses.counts[pause];
+            self.paused = ways.into_iter().find(is_wanted);
+            if let Some([pause, way]) = self.paused {
+                let every = if way == 0 { rehearsed_ns() } else { 0 };
+                let rehearse = |now| {
+                    if !books.rehearse(0, now, |books| source.rehearse(now, books)) {
+                        source.look(books);
+                    }
+                    Receives::<ThreadBooks<'_>>::fetch(source);
+                };
+                pauses
+                    .neighbours
+                    .work(self.clock, PAUSES[pause].0, every, rehearse);
             }
         }
     }
@@ -163,7 +182,7 @@ impl Singles<'_> {
     /// So long after it was in memory its last book was visible, if it changed one.
     fn after(&mut self, at: usize, visible: Option<u64>) {
         match (visible, self.paused) {
-            (Some(ns), Some(way)) => self.behind[way].record(ns),
+            (Some(ns), Some([pause, way])) => self.behind[pause][way].record(ns),
             (Some(ns), None) if self.found.is_single(at) => self.at_once.record(ns),
             _ => {}
         }
@@ -210,6 +229,9 @@ enum Play {
     /// Every group of datagrams with its first one late, on the other line; allocations are counted.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the test that counts allocations"))]
     WithGaps,
+    /// Every datagram in its turn, a rehearsal before each; allocations are counted.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the test that counts allocations"))]
+    Rehearsed,
 }
 
 /// What a pass gives: its figures, allocations where they were counted, and what readers did.
@@ -283,8 +305,12 @@ impl WithChannel for Pass<'_> {
             notices,
         };
         let mut source = Received::new(0, channel);
+        let room = Room::new(1, &config);
+        let rehearsed = Rehearsed { venue, depth, relay };
+        let rehearsal = Rehearsal::new(&shared, room.region(), &[rehearsed]);
         let mut books_of_thread = ThreadBooks::new(shared, false);
         books_of_thread.add(ChannelBooks::new(region, row, books, relay), 0, u64::MAX);
+        books_of_thread.rehearse_with(rehearsal);
         region.set_state(RegionState::Ready);
         for (port, datagram) in &session.before {
             source.deliver(VIRTUAL_START, *port, Line::A, datagram, &mut books_of_thread);
@@ -400,7 +426,7 @@ fn play<C: Channel + 'static>(
         Play::InOrder => {
             for (at, datagram) in walk(live).enumerate() {
                 if let Some(singles) = &mut timed {
-                    singles.before(at);
+                    singles.before(at, source, books);
                 }
                 source.deliver(now, Port::Live, Line::A, datagram, books);
                 if let Some(singles) = &mut timed {
@@ -408,6 +434,19 @@ fn play<C: Channel + 'static>(
                 }
             }
             0
+        }
+        Play::Rehearsed => {
+            // The first one is missed, and its twin made off the way of a packet.
+            books.rehearse(0, now, |books| source.rehearse(now, books));
+            source.look(books);
+            let (is_played, count) = tickwire_runtime::alloc::count_allocations(|| {
+                walk(live).all(|datagram| {
+                    source.deliver(now, Port::Live, Line::A, datagram, books);
+                    books.rehearse(0, now, |books| source.rehearse(now, books))
+                })
+            });
+            assert!(is_played, "there is a twin");
+            count.allocations
         }
         Play::WithGaps => {
             let datagrams: Vec<&[u8]> = walk(live).collect();
@@ -517,12 +556,12 @@ struct Bench {
     /// Without and with consolidated books; the fastest run of each.
     best: [Option<Figures>; 2],
     /// Packets of one message behind pauses, the first run.
-    behind: [Histogram; 2],
+    behind: Behind,
 }
 
 impl Bench {
     fn round(&mut self, clock: &Clock, pauses: &mut Pauses) -> Result<(), Failure> {
-        if self.behind[0].count == 0 && self.found.sizes.contains(&1) {
+        if self.behind[0][0].count == 0 && self.found.sizes.contains(&1) {
             let (figures, ..) = self.pass_as(0, false, clock, (Play::InOrder, Some(pauses)))?;
             self.behind = figures.behind;
         }
@@ -605,6 +644,11 @@ fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failu
     made.collect()
 }
 
+/// How often a feed thread that never sleeps rehearses a packet, as shipped.
+fn rehearsed_ns() -> u64 {
+    u64::from(DaemonSection::default().rehearse_us) * Nanos::MICRO
+}
+
 /// What a reading of the clock costs, nanoseconds: it is part of every figure.
 fn stamp_cost_ns() -> f64 {
     let begin = thread_cpu_ns();
@@ -645,6 +689,10 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for each book it changed",
         stamp_cost_ns()
     );
+    println!(
+        "In a pause others have the caches (the thread walks through memory), and packets are rehearsed every {}, as by a thread that never sleeps (daemon.rehearse_us).",
+        format_ns(rehearsed_ns())
+    );
     println!("every book read back from shared memory equals the venue's");
     tell_host(&clock, Some(&reads));
     Ok(())
@@ -679,7 +727,9 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
             "million/s",
         ],
     );
-    let behind = PAUSES.map(|(_, pause)| format!("book, packets of one message {pause}"));
+    let behind = PAUSES.map(|(_, pause)| {
+        ["", ", not rehearsed"].map(|rehearsed| format!("book, packets of one message {pause}{rehearsed}"))
+    });
     for bench in benches() {
         let [plain, merged] = &bench.best;
         let per_packet = bench.session.messages as f64 / bench.session.datagrams.max(1) as f64;
@@ -700,8 +750,10 @@ fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table>
                 merged.as_ref(),
                 merged.as_ref().map(|f| &f.supers),
             ),
-            (&behind[0], None, Some(&bench.behind[0])),
-            (&behind[1], None, Some(&bench.behind[1])),
+            (&behind[0][0], None, Some(&bench.behind[0][0])),
+            (&behind[0][1], None, Some(&bench.behind[0][1])),
+            (&behind[1][0], None, Some(&bench.behind[1][0])),
+            (&behind[1][1], None, Some(&bench.behind[1][1])),
         ];
         for (what, figures, histogram) in rows {
             let Some(histogram) = histogram.filter(|h| h.count > 0) else {
@@ -759,7 +811,8 @@ mod tests {
                 .unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
             let later = bench.found.sizes.len() / 2..bench.found.sizes.len();
             if later.filter(|at| bench.found.is_single(*at)).count() > 50 {
-                assert_eq!(bench.behind.map(|behind| behind.count), [3, 1], "{protocol}");
+                let counts = bench.behind.map(|ways| ways.map(|way| way.count));
+                assert_eq!(counts, [[3, 3], [1, 1]], "{protocol}");
             }
             let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
             assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
@@ -776,6 +829,17 @@ mod tests {
             if bench.packing == Packing::Recorded {
                 assert!(plain.singles.count > 100, "{protocol}: {}", plain.singles.count);
             }
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_in_a_rehearsal() {
+        let clock = Clock::calibrate();
+        for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
+            let (_, allocations, _) = bench
+                .pass(true, &clock, Play::Rehearsed)
+                .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
+            assert_eq!(allocations, 0, "{}", bench.protocol);
         }
     }
 

@@ -567,6 +567,13 @@ impl<'r> ChannelBooks<'r> {
         }
     }
 
+    /// Shows an instrument under this name, whatever a channel's directory says: for rehearsals.
+    pub(crate) fn show_alone(&mut self, id: InstrumentId, symbol: Symbol, shared: &mut ThreadShared<'r>) {
+        self.place(id, symbol, shared);
+        self.show_whole(id, shared);
+        self.join(id, &symbol, shared);
+    }
+
     /// A slot for a symbol: the one it has had, or a new one.
     fn place(&mut self, id: InstrumentId, symbol: Symbol, shared: &mut ThreadShared<'r>) {
         let index = id.index();

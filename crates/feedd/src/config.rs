@@ -70,6 +70,10 @@ pub struct DaemonSection {
     /// seventh less with 16, with `kernel_stamps` a third; the first of several waits until the others are
     /// copied, a tenth of a microsecond each. 1: each comes by itself.
     pub receive_batch: u32,
+    /// How often a feed thread that never sleeps (`wait = "spin"`) rehearses a packet while none comes,
+    /// microseconds, 0 to 1,000,000; 0 for never. The next packet then finds the code that it needs in the
+    /// caches. One that comes meanwhile waits for the end of a rehearsal, a microsecond or less.
+    pub rehearse_us: u32,
     /// A channel without any packet for so long is stale, milliseconds; a feed may say its own `silence_ms`.
     /// Venues send heartbeats at least once a second.
     pub silence_ms: u32,
@@ -173,6 +177,7 @@ impl Default for DaemonSection {
             latency_every_s: 60,
             kernel_stamps: false,
             receive_batch: 16,
+            rehearse_us: 10,
             silence_ms: 5_000,
             thread: Vec::new(),
         }
@@ -272,6 +277,7 @@ impl DaemonSection {
             ("super_shares", self.super_shares, 1..=64),
             ("ring_records", self.ring_records, 1 << 4..=1 << 26),
             ("receive_batch", self.receive_batch, 1..=BATCH_MAX),
+            ("rehearse_us", self.rehearse_us, 0..=1_000_000),
             ("latency_every_s", self.latency_every_s, 1..=86_400),
             ("silence_ms", self.silence_ms, 100..=86_400_000),
         ];

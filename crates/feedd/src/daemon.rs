@@ -14,12 +14,12 @@ use tickwire_control::http::Served;
 use tickwire_control::notify::Notifier;
 use tickwire_control::process::FolderLock;
 use tickwire_control::socket::ControlSocket;
-use tickwire_market::MarketEvent;
+use tickwire_market::{MarketEvent, Nanos};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::shared::{SharedMemory, monotonic};
 use tickwire_runtime::spsc::{self, Consumer};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
-use tickwire_shm::{Region, RegionState, SourceWriter};
+use tickwire_shm::{Region, RegionConfig, RegionState, SourceWriter};
 
 use crate::answers::ControlAnswers;
 use crate::channel_books::ThreadShared;
@@ -27,6 +27,7 @@ use crate::command::{CommandLine, CommandQueue, command_line};
 use crate::config::{DaemonConfig, DaemonSection, RingContent, SuperBooksPlace};
 use crate::plan::Plan;
 use crate::quota::QuotaFile;
+use crate::rehearsal::Room;
 use crate::report::RECOVERY_SAID;
 use crate::supers::{HandOver, RING_EVENTS, SuperPublisher, Supers};
 use crate::thread::{FeedThread, Recorded, ThreadPlan};
@@ -170,6 +171,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 symbols: plan.symbols.clone(),
                 kernel_stamps: config.daemon.kernel_stamps,
                 receive_batch: config.daemon.receive_batch,
+                rehearse_ns: u64::from(config.daemon.rehearse_us) * Nanos::MICRO,
                 recorded,
                 threads,
             };
@@ -181,6 +183,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             let start = FeedStart {
                 thread,
                 region: self.region,
+                like: plan.region,
                 rows: own_rows,
                 supers,
                 super_config: (plan.place == SuperBooksPlace::Inline).then(|| plan.supers.clone()),
@@ -338,6 +341,8 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
 struct FeedStart<'p, 'r> {
     thread: ThreadPlan<'p>,
     region: Region<'r, AtomicU64>,
+    /// Its sizes.
+    like: RegionConfig,
     rows: Vec<Option<SourceWriter<'r, AtomicU64>>>,
     supers: Option<HandOver>,
     super_config: Option<SuperConfig>,
@@ -373,6 +378,7 @@ impl FeedStart<'_, '_> {
             clock: self.clock,
             notices: notices.clone(),
         };
+        let room = Room::new(self.thread.sources.len(), &self.like);
         let thread = FeedThread::start(
             self.thread,
             self.region,
@@ -380,6 +386,7 @@ impl FeedStart<'_, '_> {
             shared,
             self.commands,
             self.halt,
+            room.region(),
         )?;
         // There is room: nothing but warnings came before.
         let _ = notices.send(Notice::Ready);

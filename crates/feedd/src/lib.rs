@@ -63,6 +63,7 @@ mod daemon;
 mod latency;
 mod plan;
 mod quota;
+pub mod rehearsal;
 mod report;
 mod statistics;
 pub mod supers;

@@ -17,10 +17,12 @@ use tickwire_receive::receiver::{Consumer, Receiver, SourceFacts, Taken, sockets
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::udp::Stamping;
+use tickwire_runtime::wait::WaitStrategy;
 use tickwire_shm::{Region, SourceWriter};
 
 use super::channel_books::{ChannelBooks, ThreadShared};
 use super::command::CommandQueue;
+use super::rehearsal::{Rehearsal, Rehearsed};
 use super::thread_books::ThreadBooks;
 use super::{Halt, Notice};
 use tickwire_console::failure::Failure;
@@ -76,6 +78,8 @@ pub(crate) struct ThreadPlan<'p> {
     pub kernel_stamps: bool,
     /// How many datagrams a call takes off a socket at most.
     pub receive_batch: u32,
+    /// How often a packet is rehearsed where the thread never sleeps, nanoseconds; 0 for never.
+    pub rehearse_ns: u64,
     pub recorded: Option<&'p Recorded>,
     /// Of all spinning threads, to choose how to wait.
     pub threads: usize,
@@ -100,6 +104,15 @@ pub(crate) struct FeedThread<'p, 'r> {
     halt: Halt,
     /// How often the system's clock was set.
     clock_steps: u64,
+    rehearsing: Option<Rehearsing>,
+}
+
+/// A thread that never sleeps has time to spare when no packet came.
+struct Rehearsing {
+    every_ns: u64,
+    due: Nanos,
+    /// Each of its channels in turn.
+    turn: usize,
 }
 
 impl<'p, 'r> FeedThread<'p, 'r> {
@@ -111,6 +124,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         shared: ThreadShared<'r>,
         commands: CommandQueue,
         halt: Halt,
+        aside: Region<'r, AtomicU64>,
     ) -> Result<FeedThread<'p, 'r>, Failure> {
         tickwire_control::process::pin(plan.core)?;
         let sockets: usize = plan
@@ -128,8 +142,10 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             commands,
             halt,
             clock_steps: 0,
+            rehearsing: None,
         };
         thread.open(Vec::new(), rows)?;
+        thread.rehearse_in(aside);
         if thread.plan.recorded.is_none() {
             for line in thread.receiver.hook(thread.plan.receiver)? {
                 let _ = thread.books.shared.notices.try_send(Notice::Receiving(line));
@@ -139,6 +155,53 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             let _ = thread.books.shared.notices.try_send(Notice::Warning(warning));
         }
         Ok(thread)
+    }
+
+    /// Packets are rehearsed from now on in such a region ([`Room::region`](super::rehearsal::Room::region)),
+    /// if the thread waits for packets without sleeping.
+    fn rehearse_in(&mut self, aside: Region<'r, AtomicU64>) {
+        let waits = self.plan.recorded.is_none() && self.receiver.waiter.strategy() == WaitStrategy::Spin;
+        if !waits || self.plan.rehearse_ns == 0 {
+            return;
+        }
+        let of = |(facts, source): (&SourceFacts, &SourcePlan)| Rehearsed {
+            venue: facts.venue,
+            depth: facts.depth,
+            relay: source.relay,
+        };
+        let channels: Vec<_> = self
+            .receiver
+            .facts()
+            .iter()
+            .zip(&self.plan.sources)
+            .map(of)
+            .collect();
+        let rehearsal = Rehearsal::new(&self.books.shared, aside, &channels);
+        self.books.rehearse_with(rehearsal);
+        self.rehearsing = Some(Rehearsing {
+            every_ns: self.plan.rehearse_ns,
+            due: Nanos::ZERO,
+            turn: 0,
+        });
+    }
+
+    /// No packet has come: the code of one channel's way is kept in the caches, and what its next packet will
+    /// need.
+    #[inline]
+    fn idle(&mut self, now: Nanos) {
+        let Some(rehearsing) = &mut self.rehearsing else {
+            return;
+        };
+        if now < rehearsing.due {
+            return;
+        }
+        rehearsing.due = now.after(rehearsing.every_ns);
+        rehearsing.turn = rehearsing.turn.wrapping_add(1);
+        let source = rehearsing.turn % self.plan.sources.len().max(1);
+        let receiver = &mut self.receiver;
+        self.books
+            .rehearse(source, now, |books| receiver.rehearse(source, now, books));
+        receiver.fetch(source);
     }
 
     /// Makes the channels, with the books of the day before, or with a new row each; joins their groups
@@ -224,6 +287,10 @@ impl<'p, 'r> FeedThread<'p, 'r> {
                     follow_clock(&mut self.books.shared.clock, &mut self.clock_steps);
                 }
                 self.report();
+            }
+            // Behind a packet another one may wait: that is no time to spare.
+            if taken == Taken::Nothing {
+                self.idle(now);
             }
             // Others may wait behind what was taken.
             self.receiver.wait(now, (taken != Taken::Nothing).then_some(now));

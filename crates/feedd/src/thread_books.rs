@@ -6,7 +6,9 @@
 //! ```
 
 use tickwire_feed::{Channel, FeedState, Pattern, Seen};
-use tickwire_market::{Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, Port, Upcoming};
+use tickwire_market::{
+    Counters, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, Port, Price, SeqNo, Upcoming,
+};
 use tickwire_receive::receiver::Consumer;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::stamp::RxStamp;
@@ -14,6 +16,7 @@ use tickwire_runtime::stamp::RxStamp;
 use super::channel_books::{ChannelBooks, ThreadShared};
 use super::command::{ChannelAnswer, Command, Deed, InstrumentCount};
 use super::quota::Cell;
+use super::rehearsal::Rehearsal;
 
 /// A channel's books, and what the daemon knows of the channel.
 struct Published<'r> {
@@ -52,6 +55,7 @@ pub struct ThreadBooks<'r> {
     refused: Option<String>,
     /// The thread's own counts, which stand in its first channel.
     of_thread: Counters,
+    rehearsal: Option<Box<Rehearsal<'r>>>,
 }
 
 impl<'r> ThreadBooks<'r> {
@@ -68,7 +72,42 @@ impl<'r> ThreadBooks<'r> {
             errand: Errand::Nothing,
             refused: None,
             of_thread: Counters::default(),
+            rehearsal: None,
         }
+    }
+
+    /// Has packets of its channels rehearsed: of all that were added.
+    pub fn rehearse_with(&mut self, rehearsal: Rehearsal<'r>) {
+        assert_eq!(rehearsal.channels.len(), self.channels.len(), "each has its own");
+        self.rehearsal = Some(Box::new(rehearsal));
+    }
+
+    /// For a thread that waits: `play` tells of a packet that nobody has sent, which goes the way of the
+    /// channel's own to books that nobody sees. Nothing else is changed. `false` if nothing is rehearsed, or
+    /// nothing was told.
+    #[inline]
+    pub fn rehearse(&mut self, source: usize, now: Nanos, play: impl FnOnce(&mut Self) -> bool) -> bool {
+        let Some(mut rehearsal) = self.rehearsal.take() else {
+            return false;
+        };
+        self.change_places(&mut rehearsal, source);
+        let turned_to = std::mem::replace(&mut self.source, source);
+        self.books().begin(tsc(), now);
+        let is_played = play(self);
+        let Published { books, .. } = &mut self.channels[source];
+        books.note_packet(SeqNo(1));
+        books.show_pending(&mut self.shared);
+        self.source = turned_to;
+        self.change_places(&mut rehearsal, source);
+        self.rehearsal = Some(rehearsal);
+        is_played
+    }
+
+    /// What is rehearsed stands where the channel's own stood, and the other way around.
+    #[inline]
+    fn change_places(&mut self, rehearsal: &mut Rehearsal<'r>, source: usize) {
+        std::mem::swap(&mut self.shared, &mut rehearsal.shared);
+        std::mem::swap(&mut self.channels[source].books, &mut rehearsal.channels[source]);
     }
 
     /// The books of the next channel. `feed` is the number of its feed; after `silence_ns` nanoseconds
@@ -380,6 +419,10 @@ impl Consumer for ThreadBooks<'_> {
         if let Some(quota) = quota {
             quota.store(channel.day_use());
         }
+    }
+
+    fn rehearsed(&self) -> Option<(InstrumentId, Price)> {
+        self.rehearsal.is_some().then(Rehearsal::wanted)
     }
 
     fn counts<C: Channel>(&mut self, channel: &C, dropped: &dyn Fn(InstrumentId) -> Option<u64>) {

@@ -14,6 +14,7 @@ use tickwire_wire::moldudp64::PacketBuilder;
 
 use super::super::command::command_line;
 use super::super::config::RingContent;
+use super::super::rehearsal::Room;
 use super::super::supers::Supers;
 use super::*;
 use tickwire_market::SeqNo;
@@ -75,6 +76,7 @@ fn a_channel_is_silent_by_what_was_read() {
         symbols: vec![Pattern::ALL],
         kernel_stamps: false,
         receive_batch: 1,
+        rehearse_ns: 0,
         recorded: None,
         threads: 1,
     };
@@ -88,8 +90,10 @@ fn a_channel_is_silent_by_what_was_read() {
     };
     let (_line, commands) = command_line();
     let halt = Halt::new(&StopFlag::new());
+    let room = Room::new(1, &config);
+    let rows = vec![Some(row)];
     let mut thread =
-        FeedThread::start(plan, region, vec![Some(row)], shared, commands, halt).expect("it starts");
+        FeedThread::start(plan, region, rows, shared, commands, halt, room.region()).expect("it starts");
     region.set_state(RegionState::Ready);
     let reader = Reader::attach(&words).expect("it is ready");
     let state = || reader.source(0).expect("it has a row").state;
