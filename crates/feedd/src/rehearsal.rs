@@ -1,9 +1,9 @@
-//! Rehearsals: while a feed thread that never sleeps waits for packets, one of a twin of a channel goes the way
-//! to shared memory that the channel's next one will go, so that the code of the way, and what the processor
-//! has learned of its branches, lies in the caches.
+//! Rehearsals: while a feed thread that never sleeps waits for packets, one of a twin of a channel goes the
+//! way to shared memory that the channel's next one will go, so that the code of the way, and what the
+//! processor has learned of its branches, lies in the caches.
 //!
-//! What is rehearsed goes into books, slots and a ring of its own, in memory that nobody else has: for as long
-//! as it takes these stand in the place of the channel's own.
+//! What is rehearsed goes into books, slots and a ring of its own, in memory that nobody else has: for as
+//! long as it takes these stand in the place of the channel's own.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;

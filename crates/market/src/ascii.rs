@@ -1,8 +1,8 @@
 //! Printable ASCII, eight bytes at a time: texts come with every message, and nobody can foresee how long the
 //! next one is, so that a loop over their bytes ends where no processor expects it.
 
-/// A text of up to `N` bytes with zeros behind it; `None` if it is longer, or if a byte of it is not printable
-/// ASCII (0x20 to 0x7e).
+/// A text of up to `N` bytes with zeros behind it; `None` if it is longer, or if a byte of it is not
+/// printable ASCII (0x20 to 0x7e).
 #[inline]
 pub const fn printable<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     if text.len() > N {

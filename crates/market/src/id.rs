@@ -28,8 +28,8 @@ impl Side {
     /// The side that a letter stands for, if it is one of these two.
     #[inline(always)]
     pub const fn of_letter(letter: u8, [bid, ask]: [u8; 2]) -> Option<Side> {
-        // That it is one of them can be foreseen, and which of them nobody can. Of two comparisons the compiler
-        // makes a branch each; a product is 0 where one of its factors is.
+        // That it is one of them can be foreseen, and which of them nobody can. Of two comparisons the
+        // compiler makes a branch each; a product is 0 where one of its factors is.
         if (letter ^ bid) as u32 * (letter ^ ask) as u32 != 0 {
             return None;
         }
