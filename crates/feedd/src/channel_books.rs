@@ -111,10 +111,21 @@ impl<'r> ChannelBooks<'r> {
         books: Books,
         relay: Option<Relay>,
     ) -> ChannelBooks<'r> {
+        ChannelBooks::keeping(TRADES_KEPT, region, row, books, relay)
+    }
+
+    /// The same, of which so many trades can still be broken.
+    pub(crate) fn keeping(
+        trades: u32,
+        region: Region<'r, AtomicU64>,
+        row: SourceWriter<'r, AtomicU64>,
+        books: Books,
+        relay: Option<Relay>,
+    ) -> ChannelBooks<'r> {
         let instruments = books.config().instruments as usize;
         ChannelBooks {
             source: row.number(),
-            states: InstrumentStates::new(instruments as u32, TRADES_KEPT),
+            states: InstrumentStates::new(instruments as u32, trades),
             has_long_groups: books.config().venue == Venue::Cme,
             books,
             relay,

@@ -378,7 +378,8 @@ impl FeedStart<'_, '_> {
             clock: self.clock,
             notices: notices.clone(),
         };
-        let room = Room::new(self.thread.sources.len(), &self.like);
+        let rehearses = self.thread.rehearses();
+        let room = rehearses.then(|| Room::new(self.thread.sources.len(), &self.like));
         let thread = FeedThread::start(
             self.thread,
             self.region,
@@ -386,7 +387,7 @@ impl FeedStart<'_, '_> {
             shared,
             self.commands,
             self.halt,
-            room.region(),
+            room.as_ref().map(Room::region),
         )?;
         // There is room: nothing but warnings came before.
         let _ = notices.send(Notice::Ready);

@@ -138,7 +138,7 @@ impl<'r> Rehearsal<'r> {
                 tracked: true,
                 ..BooksConfig::default()
             });
-            let mut books = ChannelBooks::new(region, row, books, channel.relay);
+            let mut books = ChannelBooks::keeping(ORDERS, region, row, books, channel.relay);
             let symbol = Symbol::new(format!("R{number}").as_bytes()).unwrap_or_default();
             books.show_alone(INSTRUMENT, symbol, &mut shared);
             books

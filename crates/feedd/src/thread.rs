@@ -85,6 +85,18 @@ pub(crate) struct ThreadPlan<'p> {
     pub threads: usize,
 }
 
+impl ThreadPlan<'_> {
+    /// How the thread waits. One core is left to everybody else.
+    fn waiting(&self) -> WaitStrategy {
+        self.wait.strategy(self.threads + 1)
+    }
+
+    /// Whether it has time to rehearse: it waits for packets, without sleeping.
+    pub(crate) fn rehearses(&self) -> bool {
+        self.rehearse_ns > 0 && self.recorded.is_none() && self.waiting() == WaitStrategy::Spin
+    }
+}
+
 /// Books that say what each event did to them.
 fn tracked_books(c: &ReceiverSection, facts: &SourceFacts) -> Books {
     Books::new(BooksConfig {
@@ -124,7 +136,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         shared: ThreadShared<'r>,
         commands: CommandQueue,
         halt: Halt,
-        aside: Region<'r, AtomicU64>,
+        aside: Option<Region<'r, AtomicU64>>,
     ) -> Result<FeedThread<'p, 'r>, Failure> {
         tickwire_control::process::pin(plan.core)?;
         let sockets: usize = plan
@@ -132,8 +144,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             .iter()
             .map(|source| sockets_of(&source.feed, source.channel))
             .sum();
-        // One core is left to everybody else.
-        let receiver = Receiver::empty(plan.wait.strategy(plan.threads + 1), sockets);
+        let receiver = Receiver::empty(plan.waiting(), sockets);
         let mut thread = FeedThread {
             books: ThreadBooks::new(shared, plan.kernel_stamps),
             plan,
@@ -145,7 +156,9 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             rehearsing: None,
         };
         thread.open(Vec::new(), rows)?;
-        thread.rehearse_in(aside);
+        if let Some(aside) = aside {
+            thread.rehearse_in(aside);
+        }
         if thread.plan.recorded.is_none() {
             for line in thread.receiver.hook(thread.plan.receiver)? {
                 let _ = thread.books.shared.notices.try_send(Notice::Receiving(line));
@@ -157,13 +170,8 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         Ok(thread)
     }
 
-    /// Packets are rehearsed from now on in such a region ([`Room::region`](super::rehearsal::Room::region)),
-    /// if the thread waits for packets without sleeping.
+    /// Packets are rehearsed from now on in such a region ([`Room::region`](super::rehearsal::Room::region)).
     fn rehearse_in(&mut self, aside: Region<'r, AtomicU64>) {
-        let waits = self.plan.recorded.is_none() && self.receiver.waiter.strategy() == WaitStrategy::Spin;
-        if !waits || self.plan.rehearse_ns == 0 {
-            return;
-        }
         let of = |(facts, source): (&SourceFacts, &SourcePlan)| Rehearsed {
             venue: facts.venue,
             depth: facts.depth,
