@@ -72,7 +72,7 @@ pub struct DaemonSection {
     pub receive_batch: u32,
     /// How often a feed thread that never sleeps (`wait = "spin"`) rehearses a packet while none comes,
     /// microseconds, 0 to 1,000,000; 0 for never. The next packet then finds the code that it needs in the
-    /// caches. One that comes meanwhile waits for the end of a rehearsal, a microsecond or less.
+    /// caches. One that comes meanwhile waits until the two messages of a rehearsal are taken.
     pub rehearse_us: u32,
     /// A channel without any packet for so long is stale, milliseconds; a feed may say its own `silence_ms`.
     /// Venues send heartbeats at least once a second.
