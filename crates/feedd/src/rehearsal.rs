@@ -105,9 +105,13 @@ impl<'r> Rehearsal<'r> {
         let supers = match &thread.supers {
             Supers::Off | Supers::Behind(_) => Supers::Off,
             Supers::Inline(_) => {
-                let source = |channel: &Rehearsed| Source {
-                    feed: 0,
-                    is_national: channel.relay == Some(Relay::National),
+                // A feed is national or it is not.
+                let source = |channel: &Rehearsed| {
+                    let is_national = channel.relay == Some(Relay::National);
+                    Source {
+                        feed: is_national.into(),
+                        is_national,
+                    }
                 };
                 let latencies: Vec<_> = rows.iter().map(|row| row.super_latency()).collect();
                 let config = SuperConfig {

@@ -94,6 +94,12 @@ impl WithChannel for Played<'_> {
             clock,
             notices,
         };
+        // Channels of every kind can be on one thread.
+        let relays = [None, Some(Relay::National), Some(Relay::Levels), Some(relay)];
+        let all = relays.map(|relay| Rehearsed { venue, depth, relay });
+        let together = Room::new(all.len(), &config);
+        let rehearsed_together = Rehearsal::new(&shared, together.region(), &all);
+        assert_eq!(rehearsed_together.channels.len(), all.len());
         let room = Room::new(1, &config);
         let (aside, of) = (
             room.region(),
