@@ -294,7 +294,8 @@ fn written(compiler: &str, counts: &[Counted]) -> String {
          # Unit: a message of the feed from its datagram to books (half the datagrams of a day of 20 instruments),\n\
          # filtered: to nobody, shared: to books in shared memory, super: to consolidated books there;\n\
          # an order of the built-in rule from the event to its bytes, and its fill; a mass quote of 15 options by a\n\
-         # strategy, and by checks and prepared message alone; an execution report from bytes to fields.\n\
+         # strategy, and by checks and prepared message alone; an execution report from bytes to fields;\n\
+         # an order out and its report back through both sessions.\n\
          {COMPILER}{compiler}\npath\tinstructions\n"
     );
     for Counted { path, instructions } in counts {

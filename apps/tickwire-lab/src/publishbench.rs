@@ -161,9 +161,9 @@ impl Singles<'_> {
             && at >= self.found.sizes.len() / 2
             && self.found.is_single(at)
         {
-            let ways = (0..PAUSES.len()).flat_map(|pause| [[pause, 0], [pause, 1]]);
+            let mut ways = (0..PAUSES.len()).flat_map(|pause| [[pause, 0], [pause, 1]]);
             let is_wanted = |&[pause, way]: &[usize; 2]| self.behind[pause][way].count < pauses.counts[pause];
-            self.paused = ways.into_iter().find(is_wanted);
+            self.paused = ways.find(is_wanted);
             if let Some([pause, way]) = self.paused {
                 let every = if way == 0 { rehearsed_ns() } else { 0 };
                 let rehearse = |now| {
@@ -834,21 +834,19 @@ mod tests {
 
     #[test]
     fn nothing_is_allocated_in_a_rehearsal() {
-        let clock = Clock::calibrate();
-        for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
-            let (_, allocations, _) = bench
-                .pass(true, &clock, Play::Rehearsed)
-                .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
-            assert_eq!(allocations, 0, "{}", bench.protocol);
-        }
+        allocates_nothing(Play::Rehearsed);
     }
 
     #[test]
     fn nothing_is_allocated_from_packet_to_super_book_gaps_included() {
+        allocates_nothing(Play::WithGaps);
+    }
+
+    fn allocates_nothing(play: Play) {
         let clock = Clock::calibrate();
         for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
             let (_, allocations, _) = bench
-                .pass(true, &clock, Play::WithGaps)
+                .pass(true, &clock, play)
                 .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
             assert_eq!(allocations, 0, "{}", bench.protocol);
         }

@@ -378,8 +378,9 @@ impl FeedStart<'_, '_> {
             clock: self.clock,
             notices: notices.clone(),
         };
-        let rehearses = self.thread.rehearses();
-        let room = rehearses.then(|| Room::new(self.thread.sources.len(), &self.like));
+        let channels = self.thread.sources.len();
+        let spare = self.thread.spare_time();
+        let room = spare.map(|_| Room::new(channels, &self.like));
         let thread = FeedThread::start(
             self.thread,
             self.region,

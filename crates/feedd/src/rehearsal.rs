@@ -55,7 +55,7 @@ impl Room {
             ring_records: 64,
             ..*like
         };
-        let layout = config.layout().expect("no larger than the region");
+        let layout = config.layout().expect("sizes that a region can have");
         Room {
             words: (0..layout.words).map(|_| AtomicU64::new(0)).collect(),
             config,

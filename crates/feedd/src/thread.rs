@@ -13,7 +13,7 @@ use tickwire_book::{Books, BooksConfig, Relay};
 use tickwire_feed::{Line, Pattern};
 use tickwire_market::{Counter, Counters, Nanos};
 use tickwire_receive::SocketOptions;
-use tickwire_receive::receiver::{Consumer, Receiver, SourceFacts, Taken, sockets_of};
+use tickwire_receive::receiver::{Consumer, Receiver, SourceFacts, SpareTime, Taken, sockets_of};
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::udp::Stamping;
@@ -91,9 +91,10 @@ impl ThreadPlan<'_> {
         self.wait.strategy(self.threads + 1)
     }
 
-    /// Whether it has time to rehearse: it waits for packets, without sleeping.
-    pub(crate) fn rehearses(&self) -> bool {
-        self.rehearse_ns > 0 && self.recorded.is_none() && self.waiting() == WaitStrategy::Spin
+    /// Its time to rehearse, if it has any: it waits for packets, without sleeping.
+    pub(crate) fn spare_time(&self) -> Option<SpareTime> {
+        let spare = SpareTime::new(self.waiting(), self.rehearse_ns);
+        spare.filter(|_| self.recorded.is_none())
     }
 }
 
@@ -116,15 +117,8 @@ pub(crate) struct FeedThread<'p, 'r> {
     halt: Halt,
     /// How often the system's clock was set.
     clock_steps: u64,
-    rehearsing: Option<Rehearsing>,
-}
-
-/// A thread that never sleeps has time to spare when no packet came.
-struct Rehearsing {
-    every_ns: u64,
-    due: Nanos,
-    /// Each of its channels in turn.
-    turn: usize,
+    /// In which packets are rehearsed, of each channel in turn.
+    spare: Option<SpareTime>,
 }
 
 impl<'p, 'r> FeedThread<'p, 'r> {
@@ -153,7 +147,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             commands,
             halt,
             clock_steps: 0,
-            rehearsing: None,
+            spare: None,
         };
         thread.open(Vec::new(), rows)?;
         if let Some(aside) = aside {
@@ -186,26 +180,17 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             .collect();
         let rehearsal = Rehearsal::new(&self.books.shared, aside, &channels);
         self.books.rehearse_with(rehearsal);
-        self.rehearsing = Some(Rehearsing {
-            every_ns: self.plan.rehearse_ns,
-            due: Nanos::ZERO,
-            turn: 0,
-        });
+        self.spare = self.plan.spare_time();
     }
 
     /// No packet has come: the code of one channel's way is kept in the caches, and what its next packet will
     /// need.
     #[inline]
     fn idle(&mut self, now: Nanos) {
-        let Some(rehearsing) = &mut self.rehearsing else {
+        let Some(turn) = self.spare.as_mut().and_then(|spare| spare.take(now)) else {
             return;
         };
-        if now < rehearsing.due {
-            return;
-        }
-        rehearsing.due = now.after(rehearsing.every_ns);
-        rehearsing.turn = rehearsing.turn.wrapping_add(1);
-        let source = rehearsing.turn % self.plan.sources.len().max(1);
+        let source = turn % self.plan.sources.len().max(1);
         let receiver = &mut self.receiver;
         self.books
             .rehearse(source, now, |books| receiver.rehearse(source, now, books));

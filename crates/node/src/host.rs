@@ -9,11 +9,10 @@ use std::io;
 
 use tickwire_console::health::{follow_clock, follow_if_set};
 use tickwire_market::{Counter, Counters, Nanos};
-use tickwire_receive::receiver::{Consumer, Receiver, Taken};
+use tickwire_receive::receiver::{Consumer, Receiver, SpareTime, Taken};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::tcp::Received;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
-use tickwire_runtime::wait::WaitStrategy;
 use tickwire_venues::wait::Waiting;
 
 use crate::controls::beat::Beat;
@@ -83,15 +82,8 @@ pub struct Host<P: Path<STAMPED>, const STAMPED: bool> {
     pub named: Vec<u64>,
     /// What a venue sends is read into it.
     buffer: Vec<u8>,
-    idling: Option<Idling>,
-}
-
-/// How often time to spare is offered, and when next.
-#[derive(Clone, Copy, Debug)]
-struct Idling {
-    every_ns: u64,
-    due: Nanos,
-    turn: usize,
+    /// What strategies are offered.
+    spare: Option<SpareTime>,
 }
 
 /// What a process does beside its hot path, in the loop of [`run`].
@@ -146,7 +138,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
             clock_steps: 0,
             named: Vec::with_capacity(NAMED_MAX),
             buffer: vec![0; DATAGRAM_BYTES_MAX],
-            idling: None,
+            spare: None,
         }
     }
 
@@ -159,12 +151,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
     /// ([`Strategy::on_idle`](tickwire_trading::strategy::Strategy::on_idle)); 0 for never. Only a thread
     /// that never sleeps has time to spare.
     pub fn offer_time(&mut self, every_us: u32) {
-        let spins = self.waiting.strategy == WaitStrategy::Spin;
-        self.idling = (spins && every_us > 0).then_some(Idling {
-            every_ns: u64::from(every_us) * Nanos::MICRO,
-            due: Nanos::ZERO,
-            turn: 0,
-        });
+        self.spare = SpareTime::new(self.waiting.strategy, u64::from(every_us) * Nanos::MICRO);
     }
 
     /// The thread's clock.
@@ -247,10 +234,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
 
     #[inline]
     fn idle(&mut self, now: Nanos) {
-        if let Some(idling) = &mut self.idling
-            && now >= idling.due
-        {
-            idling.due = now.after(idling.every_ns);
+        if let Some(turn) = self.spare.as_mut().and_then(|spare| spare.take(now)) {
             P::Rule::on_idle(self.path.hot_mut(), now);
             if let Some(source) = P::Rule::begin_rehearsal(self.path.hot_mut()) {
                 if !self.receiver.rehearse(source, now, &mut self.path) {
@@ -258,8 +242,7 @@ impl<P: Path<STAMPED>, const STAMPED: bool> Host<P, STAMPED> {
                 }
                 P::Rule::end_rehearsal(self.path.hot_mut());
             }
-            idling.turn = idling.turn.wrapping_add(1);
-            self.receiver.fetch(idling.turn);
+            self.receiver.fetch(turn);
         }
     }
 }

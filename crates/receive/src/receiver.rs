@@ -42,7 +42,7 @@ mod tests;
 
 use pace::Pace;
 pub use received::Received;
-pub use rehearsing::fetch;
+pub use rehearsing::{SpareTime, fetch};
 
 /// Rounds over both lines of a source before others are looked at: each look is a system call.
 const PACKETS_PER_LOOK: u32 = 16;

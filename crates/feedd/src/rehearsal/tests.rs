@@ -13,7 +13,7 @@ use tickwire_simulator::venue::VIRTUAL_START;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring::{self, Reception, WithChannel};
 
-/// Rehearsals before every packet of the live day's beginning.
+/// Packets of the live day's beginning, two rehearsals before each.
 const PACKETS: usize = 200;
 
 /// Plays a day to shared memory, with rehearsals or without.

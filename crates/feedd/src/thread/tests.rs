@@ -90,14 +90,15 @@ fn a_channel_is_silent_by_what_was_read() {
     };
     let (_line, commands) = command_line();
     let halt = Halt::new(&StopFlag::new());
-    assert!(!plan.rehearses(), "it sleeps");
-    let waits = |wait| ThreadPlan {
-        wait,
-        sources: plan.sources.clone(),
+    assert!(plan.spare_time().is_none(), "it sleeps");
+    let spins = ThreadPlan {
+        wait: Wait::Spin,
+        sources: Vec::new(),
         symbols: Vec::new(),
         ..plan
     };
-    assert!(waits(Wait::Spin).rehearses());
+    let spare = spins.spare_time();
+    assert!(spare.is_some());
     let room = Room::new(1, &config);
     let rows = vec![Some(row)];
     let mut thread = FeedThread::start(plan, region, rows, shared, commands, halt, Some(room.region()))
@@ -122,6 +123,7 @@ fn a_channel_is_silent_by_what_was_read() {
 
     // Rehearsed in a turn without a packet, once a twin was made off their way; what is shown stays as it is.
     let shown = reader.source(0).expect("it has a row").totals;
+    thread.spare = spare;
     thread.idle(Nanos(1));
     thread.report();
     let (receiver, books) = (&mut thread.receiver, &mut thread.books);

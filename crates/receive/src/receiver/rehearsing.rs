@@ -4,8 +4,38 @@
 use tickwire_book::prefetch;
 use tickwire_feed::{Channel, Twin};
 use tickwire_market::{InstrumentId, Nanos};
+use tickwire_runtime::wait::WaitStrategy;
 
 use super::Consumer;
+
+/// Time to spare, which only a thread that never sleeps has, in turns that found no packet.
+pub struct SpareTime {
+    every_ns: u64,
+    due: Nanos,
+    turn: usize,
+}
+
+impl SpareTime {
+    /// Every so many nanoseconds; `None` if that is 0, or if the thread sleeps.
+    pub fn new(waits: WaitStrategy, every_ns: u64) -> Option<SpareTime> {
+        (waits == WaitStrategy::Spin && every_ns > 0).then_some(SpareTime {
+            every_ns,
+            due: Nanos::ZERO,
+            turn: 0,
+        })
+    }
+
+    /// The number of the next time if it is due, counted from 1.
+    #[inline]
+    pub fn take(&mut self, now: Nanos) -> Option<usize> {
+        if now < self.due {
+            return None;
+        }
+        self.due = now.after(self.every_ns);
+        self.turn = self.turn.wrapping_add(1);
+        Some(self.turn)
+    }
+}
 
 /// Of one source.
 pub(super) struct Rehearsed<C> {
