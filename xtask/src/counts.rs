@@ -348,11 +348,10 @@ mod tests {
         assert_eq!(compiler, "rustc 1.95.0");
         let rows: Vec<(&str, f64)> = counts.iter().map(|c| (c.path.as_str(), c.instructions)).collect();
         assert_eq!(rows, [("itch50", 250.0), ("rule", 2_000.0)]);
-        let broken = parsed(&(text + "rule 2000\n")).err();
-        assert_eq!(
-            broken.as_deref(),
-            Some("docs/results/counts.tsv:10: 'rule 2000' is not a path, a tab and a number")
-        );
+        let line = text.lines().count() + 1;
+        let expected =
+            format!("docs/results/counts.tsv:{line}: 'rule 2000' is not a path, a tab and a number");
+        assert_eq!(parsed(&(text + "rule 2000\n")).err(), Some(expected));
     }
 
     #[test]
